@@ -1,0 +1,86 @@
+# Every target but help and clean first makes .venv where it is missing or older than what it installs.
+
+# Options, the same for every target (text after ## is what `make help` prints):
+PROTOCOL ?= ## paper, short or smoke; without it the table's own
+SEEDS    ?= ## of the seeds or splits: how many (5), a range (0-4) or a list (0,3); without it all
+EXECUTOR ?= ## where runs are trained: inprocess or pool; without it pool
+WORKERS  ?= ## how many processes work at once; without it one per core
+DRY_RUN  ?= ## 1: show what would be run, and run nothing
+PYTHON   ?= python3## the interpreter that makes .venv, 3.11 or later
+OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS DRY_RUN PYTHON
+
+# A misspelt option would otherwise be ignored, and a long run started in its place.
+given := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
+unknown := $(filter-out $(OPTIONS) MAKEFLAGS MFLAGS %_NUM_THREADS FVI_%,$(given))
+$(if $(unknown),$(error unknown option $(unknown); the options are $(OPTIONS)))
+
+# One thread for each process: the pool keeps every core busy, and records do not depend on the core count.
+export OMP_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+
+SHELL := /bin/bash
+VENV := .venv
+READY := $(VENV)/.ready
+RUN := $(VENV)/bin/python -m
+
+run_options := $(if $(PROTOCOL),--protocol '$(PROTOCOL)') $(if $(SEEDS),--seeds '$(SEEDS)')
+executor_options := $(if $(EXECUTOR),--executor '$(EXECUTOR)') $(if $(WORKERS),--workers '$(WORKERS)')
+dry_run := $(filter-out 0 no,$(DRY_RUN))
+
+.PHONY: help tables figures coverage data status test bench clean
+.DEFAULT_GOAL := help
+
+help: ## list targets and options
+	@echo 'Targets:'
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {sub("%", "<name>", $$1); printf "  %-14s%s\n", $$1, $$2}' Makefile
+	@echo 'Options, as in `make table-digits PROTOCOL=smoke SEEDS=2`:'
+	@awk -F ' *[?]=.*## ' '/^[A-Z_]+ *[?]=/ {printf "  %-14s%s\n", $$1 "=", $$2}' Makefile
+
+# $1: tables, $2: the report on them. Status 1: some runs failed; the report is printed all the same, then make fails.
+define run_then_report
+$(RUN) benchmarks run $1 $(run_options) $(executor_options) $(if $(dry_run),--dry-run); status=$$?; \
+if [ $$status -le 1 ] && [ -z '$(dry_run)' ]; then $(RUN) reports $2 $(run_options) || exit; fi; \
+exit $$status
+endef
+
+table-%: $(READY) ## train what one table still misses, then print it: table-digits, table-uci, table-pequignot2020-5
+	@$(call run_then_report,'$*',table '$*')
+
+tables: $(READY) ## the same for every table that has the protocol
+	@listed=$$($(RUN) benchmarks tables) || exit; \
+	names=$$(awk -F '  +' 'NR > 1 && (p == "" || " " $$2 " " ~ " " p " ") {print $$1}' p='$(PROTOCOL)' <<< "$$listed"); \
+	if [ -z "$$names" ]; then echo "no table has the protocol '$(PROTOCOL)':" >&2; echo "$$listed" >&2; exit 2; fi; \
+	$(call run_then_report,$$names,tables)
+
+figures: $(READY) ## draw every figure again from results/, without training
+	@$(RUN) reports figures $(run_options)
+
+coverage: $(READY) ## per paper and table: published cells, those with records, those reproduced
+	@$(RUN) reports coverage
+
+data: $(READY) ## fetch every data set that can be fetched, and say which could not
+	@$(RUN) datasets fetch
+
+status: $(READY) ## runs done, failed, running, stale and missing
+	@$(RUN) benchmarks status $(run_options)
+
+test: $(READY) ## every test, in parallel
+	@$(RUN) pytest -n $(or $(WORKERS),logical) --dist worksteal
+
+bench: $(READY) ## measure the cost of training steps
+	@$(RUN) benchmarks.cost
+
+clean: ## remove .venv and caches; results/ and .state/ stay
+	rm -rf $(VENV) *.egg-info .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	echo "Python 3.11 or later is needed to make $(VENV), found $$($(PYTHON) --version 2>&1);" \
+	     "name another interpreter: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo 'Making $(VENV) (once; a few GB of packages)'
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt -e '.[test]'
+	@touch $@

@@ -1,0 +1,217 @@
+"""Claims on runs, so that several sweeps share the work: one file per run that some process is making now.
+
+A claim is a symbolic link whose target is its text (who holds it). A link is made whole or not at all and fails where
+one exists, on local and network file systems alike, so a claim never lacks its holder. Its modification time is the
+holder's heartbeat.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import threading
+import time
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Iterator
+
+from benchmarks.errors import BenchmarkError
+
+HEARTBEAT = 15.0  # seconds between heartbeats
+LIMIT = 300.0  # seconds without a heartbeat after which a claim of another machine is taken over
+
+
+class ClaimError(BenchmarkError):
+    """The folder of claims cannot be used."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process: machine, where its process ids count (boot and pid namespace), id, and when it started."""
+
+    host: str
+    space: str
+    pid: int
+    started: str
+
+    @classmethod
+    def me(cls) -> Holder:
+        """The present process."""
+        return _process(os.getpid())
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+
+class Claims:
+    """The claims in a folder. As a context manager it beats while open and gives up what it holds at the end."""
+
+    def __init__(self, folder: Path | str, limit: float = LIMIT, heartbeat: float = HEARTBEAT) -> None:
+        self.folder, self.limit, self.heartbeat = Path(folder), limit, heartbeat
+        self.held: set[str] = set()
+        self._over = threading.Event()
+
+    def acquire(self, key: str) -> bool:
+        """Claim a run; False while another live process holds it. Raises :class:`ClaimError`."""
+        self.held.add(key)  # before the link is made: an interrupt between the two must not leave it behind
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if self._link(key) or self._take_over(key):
+                return True
+        except OSError as error:
+            self.held.discard(key)
+            raise ClaimError(f"{self.folder}: a run cannot be claimed ({error.strerror or error}); "
+                             "the folder must be writable and know symbolic links: choose another with --state") from error
+        self.held.discard(key)
+        return False
+
+    def release(self, key: str) -> None:
+        """Give up a claim; one that another process has taken over is left alone."""
+        with contextlib.suppress(OSError), self._locked():
+            if self._target(key) == _text():
+                (self.folder / key).unlink()
+        self.held.discard(key)
+
+    def holder(self, key: str) -> Holder | None:
+        """The live process that holds a run, or None."""
+        target = self._target(key)
+        return None if target is None or self._stale(key, target) else _holder(target)
+
+    def live(self) -> dict[str, Holder]:
+        """Every run that a live process holds."""
+        names = [name for name in _listdir(self.folder) if not name.startswith(".")]
+        return {key: holder for key in names if (holder := self.holder(key))}
+
+    def clear_dead(self) -> None:
+        """Remove the claims that nobody holds any more."""
+        for key in _listdir(self.folder):
+            target = None if key.startswith(".") else self._target(key)
+            if target is not None and self._stale(key, target):
+                with contextlib.suppress(OSError), self._locked():
+                    if self._target(key) == target:
+                        (self.folder / key).unlink()
+
+    def __enter__(self) -> Claims:
+        threading.Thread(target=self._beat, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for key in list(self.held):
+            self.release(key)
+
+    def _beat(self) -> None:
+        while not self._over.wait(self.heartbeat):
+            for key in list(self.held):
+                with contextlib.suppress(OSError):
+                    if self._target(key) == _text():
+                        os.utime(self.folder / key, follow_symlinks=False)
+
+    def _link(self, key: str) -> bool:
+        try:
+            os.symlink(_text(), self.folder / key)
+        except FileExistsError:
+            return self._target(key) == _text()
+        return True
+
+    def _take_over(self, key: str) -> bool:
+        target = self._target(key)
+        if target is None:
+            return self._link(key)
+        if not self._stale(key, target):
+            return False
+        with self._locked():
+            if self._target(key) != target:
+                return False
+            spare = self.folder / ".spare"
+            spare.unlink(missing_ok=True)
+            os.symlink(_text(), spare)
+            os.replace(spare, self.folder / key)
+        return True
+
+    def _stale(self, key: str, target: str) -> bool:
+        holder = _holder(target)
+        if holder and holder.space == Holder.me().space:
+            return _process(holder.pid) != holder  # the id may have passed to another process
+        try:
+            return self._now() - (self.folder / key).lstat().st_mtime > self.limit
+        except FileNotFoundError:
+            return False
+
+    def _now(self) -> float:
+        """The time by the clock that stamps heartbeats, which on a shared folder is not this machine's."""
+        probe = self.folder / f".clock-{os.getpid()}"
+        try:
+            probe.touch()
+            now = probe.stat().st_mtime
+            probe.unlink(missing_ok=True)
+            return now
+        except OSError:
+            return time.time()
+
+    def _target(self, key: str) -> str | None:
+        try:
+            return os.readlink(self.folder / key)
+        except OSError:
+            return None
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Between processes: looking at a claim and replacing or removing it are one step."""
+        with open(self.folder / ".lock", "w") as file:
+            with contextlib.suppress(OSError):  # some network file systems have no locks: the step is then merely short
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _listdir(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _text() -> str:
+    return json.dumps(asdict(Holder.me()))
+
+
+def _holder(target: str) -> Holder | None:
+    try:
+        return Holder(**json.loads(target))
+    except (ValueError, TypeError):
+        return None
+
+
+def _process(pid: int) -> Holder | None:
+    """The process that has this id on this machine now, or None."""
+    try:
+        # The command's name stands in brackets and may hold anything; the start is the 20th field after it.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        started = fields[19] if fields[0] not in "ZX" else None
+    except OSError:
+        started = None if os.path.exists("/proc/self/stat") or not _exists(pid) else "unknown"
+    return Holder(socket.gethostname(), _space(), pid, started) if started else None
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+@lru_cache(maxsize=None)
+def _space() -> str:
+    """What has to be equal for two process ids to be comparable: this boot of this machine, this pid namespace."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return socket.gethostname()

@@ -1,0 +1,162 @@
+"""The command line: python -m benchmarks."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Callable, Optional
+
+import typer
+
+from benchmarks import inspection, plan as planning, progress, runner
+from benchmarks.errors import BenchmarkError, unknown
+from benchmarks.executors import NAMES, make
+from benchmarks.store import Store
+from benchmarks.suite import Suite
+
+HELP = """Make the runs that tables need, and look at what is there.
+
+A table needs runs: one training of a method on one split of a data set with one seed. A run whose record is in results/ is never made twice, whichever table asked for it.
+
+First `plan TABLE`, then `run TABLE`; stop with Ctrl-C and give the same command to go on. Several `run` at once share the work. `make table-NAME` runs, and then prints the table.
+"""
+
+Tables = Annotated[list[str], typer.Argument(metavar="TABLE...", help="names of tables (see `tables`)")]
+AnyTables = Annotated[Optional[list[str]], typer.Argument(metavar="[TABLE...]", help="names of tables; without any, all")]
+ProtocolOption = Annotated[Optional[str], typer.Option("--protocol", help="paper, short or smoke; without it the table's own")]
+SeedsOption = Annotated[Optional[str], typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")]
+MethodOption = Annotated[Optional[list[str]], typer.Option("--method", help="only this method; may be given again")]
+DatasetOption = Annotated[Optional[list[str]], typer.Option("--dataset", help="only this data set; may be given again")]
+ExecutorOption = Annotated[str, typer.Option("--executor", help=f"where runs are trained: {' or '.join(NAMES)}")]
+WorkersOption = Annotated[Optional[int], typer.Option("--workers", help="processes at once; without it one per core")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and run nothing")]
+ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records", show_default="results")]
+StateOption = Annotated[Path, typer.Option("--state", help="folder of claims, failures, logs, checkpoints", show_default=".state")]
+JsonOption = Annotated[bool, typer.Option("--json", help="as JSON")]
+
+
+def build(suite: Suite) -> Callable[[list[str] | None], None]:
+    """The command line over a suite, as a function of the arguments; it exits."""
+    app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+    def choose(tables, protocol, seeds, methods, datasets) -> list[dict[str, Any]]:
+        configs = planning.table_runs([suite.table(t) for t in tables], protocol, planning.parse_seeds(seeds))
+        return planning.only(configs, methods or [], datasets or [])
+
+    @app.command("tables")
+    def tables_() -> None:
+        """List the tables."""
+        rows = [(t.name, " ".join(t.protocols), t.title) for t in map(suite.table, suite.table_names())]
+        print(inspection.columns([("table", "protocols", "title"), *rows]))
+
+    @app.command()
+    def methods() -> None:
+        """List the methods."""
+        rows = [(name, m.paper or "", m.description) for name, m in suite.catalogue().items()]
+        print(inspection.columns([("method", "paper", "description"), *rows]))
+
+    @app.command()
+    def plan(
+        tables: Tables,
+        protocol: ProtocolOption = None,
+        seeds: SeedsOption = None,
+        method: MethodOption = None,
+        dataset: DatasetOption = None,
+        results: ResultsOption = runner.RESULTS,
+        state: StateOption = runner.STATE,
+    ) -> None:
+        """Show which runs tables need, which are done, and the jobs that are left to do."""
+        found = planning.make_plan(choose(tables, protocol, seeds, method, dataset), results, state)
+        print(inspection.plan_text(found, found.jobs(results, state, suite)))
+
+    @app.command()
+    def run(
+        tables: Tables,
+        protocol: ProtocolOption = None,
+        seeds: SeedsOption = None,
+        method: MethodOption = None,
+        dataset: DatasetOption = None,
+        executor: ExecutorOption = "pool",
+        workers: WorkersOption = None,
+        dry_run: DryRunOption = False,
+        results: ResultsOption = runner.RESULTS,
+        state: StateOption = runner.STATE,
+    ) -> None:
+        """Make the runs that have no record. Failed runs are tried again."""
+        where = make(executor, workers)
+        configs = choose(tables, protocol, seeds, method, dataset)
+        if dry_run:
+            found = planning.make_plan(configs, results, state)
+            print(inspection.plan_text(found, found.jobs(results, state, suite)))
+            return
+        summary = runner.run(configs, where, results=results, state=state, suite=suite, display=progress.display())
+        print(inspection.summary_text(summary, again=shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])))
+        raise typer.Exit(130 if summary.interrupted else 0 if summary.complete else 1)
+
+    @app.command()
+    def status(
+        tables: AnyTables = None,
+        protocol: ProtocolOption = None,
+        seeds: SeedsOption = None,
+        results: ResultsOption = runner.RESULTS,
+        state: StateOption = runner.STATE,
+    ) -> None:
+        """Count done, running, failed, stale and missing runs; say why runs failed and which records are unreadable."""
+        chosen = [suite.table(name) for name in tables or suite.table_names()]
+        if not tables and protocol:
+            chosen = [table for table in chosen if protocol in table.protocols]
+            if not chosen:
+                raise unknown("protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols})
+        print(inspection.status_text(chosen, protocol, planning.parse_seeds(seeds), results, state))
+
+    @app.command()
+    def show(
+        key: Annotated[str, typer.Argument(help="a run's key, or its first digits")],
+        as_json: JsonOption = False,
+        results: ResultsOption = runner.RESULTS,
+        state: StateOption = runner.STATE,
+    ) -> None:
+        """Show one record with all its provenance, or why the run failed."""
+        store = Store(results)
+        failure = inspection.find_failure(key, state)
+        if failure and not any(k.startswith(key.lower()) for k in store.paths()):
+            print(json.dumps(failure, indent=1) if as_json else inspection.failure_text(failure))
+            return
+        path = store.find(key)
+        record = store.read(path)
+        print(json.dumps(record, indent=1) if as_json else inspection.record_text(record, path))
+
+    @app.command()
+    def explain(
+        table: Annotated[str, typer.Argument(help="name of a table")],
+        row: Annotated[str, typer.Argument(help="label or method of a row")],
+        column: Annotated[str, typer.Argument(help="label of a column")],
+        protocol: ProtocolOption = None,
+        seeds: SeedsOption = None,
+        results: ResultsOption = runner.RESULTS,
+        state: StateOption = runner.STATE,
+    ) -> None:
+        """Say where one cell of a table comes from, and the command that makes it again."""
+        found = suite.table(table)
+        print(inspection.cell_text(found, row, column, protocol, planning.parse_seeds(seeds), results, state))
+
+    def main(arguments: list[str] | None = None) -> None:
+        signal.signal(signal.SIGTERM, _interrupt)  # a job scheduler's or a container's way of saying Ctrl-C
+        try:
+            app(arguments)
+        except KeyboardInterrupt:
+            sys.exit(130)
+        except (BenchmarkError, KeyError, ValueError) as error:
+            if not type(error).__module__.startswith(("benchmarks", "datasets", "fvi_core", "tests")):
+                raise
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(getattr(error, "exit_code", 2))
+
+    return main
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,173 @@
+"""From configurations to outcomes: data, training, predictions, metrics. The only place where the rooms meet."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import datasets
+import fvi_core.divergences  # noqa: F401  (registers its parts)
+import fvi_core.priors  # noqa: F401
+from benchmarks import config as run_config
+from benchmarks import predictions as stored
+from benchmarks.metrics import SetInfo, evaluate
+from datasets import Split
+from fvi_core.likelihoods import LIKELIHOODS
+from fvi_core.networks import Parameters
+from fvi_core.objective import Model, Weight, noise_of
+from fvi_core.random import Streams, seed_from
+from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, NETWORKS, PRIORS
+from fvi_core.training import DTYPES, Problem, Trained, Trainer, Training
+
+CHUNK = 2**24
+"""Most function values computed at once in prediction."""
+
+
+@dataclass
+class Outcome:
+    """What became of one run: metric rows, curves and provenance, or the reason of its failure."""
+
+    config: dict[str, Any]
+    status: str
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+    curves: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    reason: str | None = None
+
+
+def stack_limit(config: dict[str, Any]) -> int:
+    """How many runs of one stack key are trained together: many for small networks, one where a step already fills a core."""
+    parts = config["parts"]
+    divergence = parts["divergence"] or {}
+    heavy = divergence.get("name") in ("nearest_neighbour_kl", "regularised_kl") or parts["network"]["name"] != "mlp"
+    return 1 if heavy else 10
+
+
+def execute(
+    configs: list[dict[str, Any]], *, state: Path, report: Callable[[float, str], None] = lambda fraction, text: None
+) -> list[Outcome]:
+    """Train and evaluate runs that share everything but seed and split, as one stack; outcomes in the order given.
+
+    Predictions go to ``state/artifacts/<key>.npz``. A run whose numbers stop being finite fails with its reason; its
+    neighbours are not touched. Data that cannot be had, or a part that does not exist, raises: then the whole stack fails.
+    """
+    for config in configs:
+        run_config.validate_config(config)
+    splits = [datasets.load(c["dataset"]["name"], c["dataset"]["split"], scheme=c["dataset"]["scheme"]) for c in configs]
+    for config, split in zip(configs, splits, strict=True):
+        if split.version != config["dataset"]["version"]:
+            raise ValueError(f"data set {split.name} is at version {split.version}, the run asks for {config['dataset']['version']}")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    training = Training(**configs[0]["parts"]["training"])
+    dtype = DTYPES[training.dtype]
+    model = build_model(configs[0], splits[0])
+    problem = build_problem(model, splits, device, dtype)
+    seeds = [seed_from(c["method"], c["dataset"]["name"], c["dataset"]["split"], c["seed"]) for c in configs]
+    streams = Streams(seeds, device, dtype)
+    started = time.perf_counter()
+    trained = Trainer(model, training, problem, streams.child("train")).run(report)
+    seconds = (time.perf_counter() - started) / len(configs)
+    outcomes = []
+    for i, (config, split, result) in enumerate(zip(configs, splits, trained, strict=True)):
+        provenance = {"fingerprint": split.fingerprint, "seconds": seconds, "stack": len(configs), "epochs": result.epochs,
+                      "peak_memory_bytes": peak_memory(device)}
+        if result.reason:
+            outcomes.append(Outcome(config, "failed", provenance=provenance, reason=result.reason))
+            continue
+        own = problem if problem.x.shape[0] == 1 else \
+            Problem(*(t[i : i + 1] for t in (problem.x, problem.y, problem.low, problem.high)), pools=problem.pools)
+        noise = streams.subset([i]).child("evaluate")
+        outcomes.append(_evaluate(config, split, model, own, result, noise, provenance, state))
+    return outcomes
+
+
+def build_model(config: dict[str, Any], split: Split) -> Model:
+    """The method's parts, built for the shape of one data set."""
+    parts = config["parts"]
+    network = NETWORKS.build(parts["network"]).build(split.train.x.shape[1:], split.n_outputs)
+    optional = [None if parts[kind] is None else registry.build(parts[kind])
+                for kind, registry in (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS))]
+    return Model(network, FAMILIES.build(parts["family"]), *optional, LIKELIHOODS.build(parts["likelihood"]), Weight(**parts["weight"]))
+
+
+def build_problem(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> Problem:
+    """Training tensors of a stack; splits with the same data are held once."""
+    shared = len({split.fingerprint for split in splits}) == 1
+    used = splits[:1] if shared else splits
+    if len({len(split.train) for split in used}) > 1:
+        raise ValueError(f"splits of different sizes cannot train together: {[len(split.train) for split in used]}")
+
+    def stack(arrays: list[np.ndarray]) -> Tensor:
+        tensor = torch.from_numpy(np.stack(arrays)).to(device)
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    validation = [s.validation for s in used] if all(s.validation is not None for s in used) else None
+    pools = {name: stack([used[0].pool(name)])[0] for name in (model.context.pools() if model.context else ())}
+    return Problem(
+        stack([s.train.x for s in used]), stack([s.train.y for s in used]), stack([s.low for s in used]), stack([s.high for s in used]),
+        stack([v.x for v in validation]) if validation else None, stack([v.y for v in validation]) if validation else None, pools,
+    )
+
+
+@torch.no_grad()
+def predict(model: Model, parameters: Parameters, x: Tensor, samples: int, streams: Streams) -> tuple[Tensor, tuple | None]:
+    """Function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals if it has them."""
+    functions = model.family.functions(model.network, parameters, samples, streams)
+    rows = max(1, CHUNK // (samples * max(model.network.width, 1)))
+    joint = model.family.name == "exact_gp"
+    pieces = [functions(part.unsqueeze(0))[0] for part in ([x] if joint else x.split(rows))]
+    marginals = model.family.marginals(model.network, parameters, x.unsqueeze(0))
+    return torch.cat(pieces, dim=1), None if marginals is None else tuple(m[0, :, 0].double() for m in marginals)
+
+
+def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Problem, result: Trained, streams: Streams,
+              provenance: dict[str, Any], state: Path) -> Outcome:
+    parameters, noise = noise_of(result.parameters)
+    samples = config["evaluation"]["samples"]
+    if noise and noise["raw_noise"].dim() > 1:  # members of an ensemble, each with its own noise
+        noise = {"raw_noise": noise["raw_noise"].mean(1)}
+    if hasattr(model.likelihood, "calibrate"):
+        with torch.no_grad():
+            f = model.family.functions(model.network, parameters, samples, streams.child("calibrate"))(problem.x)
+        noise = model.likelihood.calibrate(noise, f, problem.y)
+    noise_std = float(model.likelihood.noise_std(noise)[0]) if noise else None
+    if noise:
+        parameters = model.family.condition(parameters, model.likelihood.noise_std(noise).detach(), problem.x, problem.y)
+    predicted, infos, inputs = {}, [], {}
+    for name in config["evaluation"]["sets"]:
+        chosen = split.evaluation(name)
+        x = torch.from_numpy(chosen.x).to(problem.x)
+        # The same functions are drawn for every set, so that in- and out-of-distribution scores come from one model.
+        f, marginals = predict(model, parameters, x, samples, streams.child("functions"))
+        infos.append(SetInfo(chosen.name, chosen.kind, chosen.condition))
+        inputs[chosen.name] = chosen.x
+        if not torch.isfinite(f).all():
+            return Outcome(config, "failed", provenance=provenance, reason=f"predictions on {name!r} are not finite")
+        if split.task == "classification":
+            predicted[name] = stored.ClassificationPredictions(f.float().cpu().numpy(), chosen.y)
+        else:
+            mean, variance = (None, None) if marginals is None else (m.cpu().numpy() for m in marginals)
+            predicted[name] = stored.RegressionPredictions(
+                f[..., 0].float().cpu().numpy(), noise_std, chosen.y, split.y_mean, split.y_std, mean, variance)
+    metrics, curves = evaluate(split.task, split.name, infos, predicted, inputs)
+    for metric, value in (("training_seconds", provenance["seconds"]), ("peak_memory_bytes", provenance["peak_memory_bytes"])):
+        metrics.append({"dataset": split.name, "condition": "", "metric": metric, "value": float(value), "n": 1})
+    stored.save(state / "artifacts" / f"{run_config.run_key(config)}.npz", predicted)
+    if noise_std is not None:
+        provenance["noise_std"] = noise_std
+    return Outcome(config, "done", metrics, curves, provenance)
+
+
+def peak_memory(device: torch.device) -> int:
+    """Bytes: the device's peak allocation on CUDA, else the process's largest resident size so far."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

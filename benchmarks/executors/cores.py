@@ -1,0 +1,26 @@
+"""How many processes can compute at once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def available_cores(topology: Path = Path("/sys/devices/system/cpu"), quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Physical cores that this process may use: those of its CPU set, within a container's quota; at least 1."""
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    # Two hyper-threads of one core share its arithmetic units, so they count once.
+    cores = len({_core(topology / f"cpu{cpu}" / "topology", cpu) for cpu in allowed})
+    try:
+        limit, period = quota.read_text().split()
+        cores = min(cores, int(limit) // int(period))
+    except (OSError, ValueError):
+        pass  # no quota: the file is missing or says "max"
+    return max(1, cores)
+
+
+def _core(folder: Path, cpu: int) -> tuple[str, str]:
+    try:
+        return (folder / "physical_package_id").read_text().strip(), (folder / "core_id").read_text().strip()
+    except OSError:
+        return "cpu", str(cpu)

@@ -1,0 +1,142 @@
+"""Jobs done by processes on this machine, one job at a time each. A process that dies takes only its job with it."""
+
+from __future__ import annotations
+
+import faulthandler
+import multiprocessing
+import os
+import signal
+import time
+from collections import deque
+from multiprocessing.connection import Connection, wait
+from typing import Any, Iterator, Sequence
+
+from benchmarks.executors.base import Executor, Job, Report, RunOutcome
+from benchmarks.executors.cores import available_cores
+from benchmarks.executors.work import perform, settle
+
+GRACE = 10.0  # seconds that a worker has to give up its claims when it is stopped
+REPORT_EVERY = 0.5  # seconds between reports of one worker
+
+
+class Worker:
+    """A spawned process and our end of its pipe."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")  # forked processes would share locks of threads they lack
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()  # otherwise the pipe would stay open after the worker's death
+        self.job: Job | None = None
+
+    def give(self, job: Job | None) -> None:
+        """Send a job, or None: no more."""
+        self.job = job
+        try:
+            self.connection.send(job)
+        except OSError:
+            pass  # it has died; reading from the pipe will say so
+
+
+class Pool(Executor):
+    """Does jobs in ``workers`` processes (default: one for every core this process may use)."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.size = workers or available_cores()
+        self.queue: deque[Job] = deque()
+        self.workers: list[Worker] = []
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        self.queue.extend(jobs)
+
+    def outcomes(self, report: Report) -> Iterator[tuple[Job, list[RunOutcome]]]:
+        while self.queue or any(worker.job for worker in self.workers):
+            self._hand_out(report)
+            busy = [worker for worker in self.workers if worker.job]
+            owner = {w.connection: w for w in busy} | {w.process.sentinel: w for w in busy}
+            for worker in dict.fromkeys(owner[ready] for ready in wait(list(owner))):
+                job = worker.job
+                try:
+                    if not worker.connection.poll():
+                        raise EOFError  # dead, though a child of its own still holds the pipe open
+                    message = worker.connection.recv()
+                except (EOFError, OSError):
+                    self.workers.remove(worker)
+                    worker.process.join(GRACE)
+                    yield job, settle(job, death(worker.process.exitcode))
+                    continue
+                if isinstance(message, list):
+                    worker.job = None
+                    yield job, message
+                else:
+                    report(job, *message)
+
+    def close(self) -> None:
+        self.queue.clear()
+        workers, self.workers = self.workers, []
+        for worker in workers:
+            worker.process.terminate() if worker.job else worker.give(None)
+        limit = time.monotonic() + GRACE
+        for worker in workers:
+            worker.process.join(max(0.0, limit - time.monotonic()))
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+            worker.connection.close()
+
+    def _hand_out(self, report: Report) -> None:
+        self.workers = [worker for worker in self.workers if worker.job or worker.process.is_alive()]
+        idle = [worker for worker in self.workers if not worker.job]
+        while self.queue and (idle or len(self.workers) < self.size):
+            if not idle:
+                idle.append(Worker())
+                self.workers.append(idle[-1])
+            job = self.queue.popleft()
+            idle.pop().give(job)
+            report(job, 0.0, "")
+
+
+def death(exitcode: int | None) -> str:
+    """Why a worker died, in words."""
+    if exitcode is not None and exitcode < 0:
+        name = signal.Signals(-exitcode).name if -exitcode in set(signal.Signals) else f"signal {-exitcode}"
+        why = ": most often for want of memory; try fewer --workers" if name == "SIGKILL" else ""
+        return f"its process was killed by {name}{why}"
+    return f"its process ended unexpectedly with exit status {exitcode}"
+
+
+def work(connection: Connection) -> None:
+    """A worker's life: take jobs until there are none. If the parent dies, the present job is still recorded."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal; the parent stops us
+    signal.signal(signal.SIGTERM, _interrupt)
+    faulthandler.enable()
+    try:
+        while True:
+            job = connection.recv()
+            if job is None:
+                return
+            connection.send(perform(job, _Reporter(connection), descriptors=True))
+    except (KeyboardInterrupt, EOFError, OSError):
+        os._exit(0)  # at once: what has begun is given up, and what was made is on disk
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+class _Reporter:
+    """Sends progress to the parent, but not too often."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection, self.last = connection, 0.0
+
+    def __call__(self, fraction: float, text: str = "") -> None:
+        now: Any = time.monotonic()
+        if now - self.last < REPORT_EVERY:
+            return
+        self.last = now
+        try:
+            self.connection.send((fraction, text))
+        except OSError:
+            pass  # the parent has died: go on, so that this job is not lost

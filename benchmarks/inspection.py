@@ -1,0 +1,209 @@
+"""What is there, as text for people: plans, summaries, statuses, records, cells."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections import Counter
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, Sequence
+
+from benchmarks import published
+from benchmarks.claims import Claims
+from benchmarks.config import PARTS, run_key
+from benchmarks.errors import UsageError, unknown
+from benchmarks.executors import Job
+from benchmarks.failures import Failures
+from benchmarks.plan import STATUSES, Plan, check_protocol, make_plan
+from benchmarks.progress import duration
+from benchmarks.runner import Summary
+from benchmarks.store import RecordError, Store, untouched
+
+
+def columns(rows: Sequence[Sequence[Any]]) -> str:
+    """Rows as aligned columns, the first one a heading."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in texts)
+
+
+def counts_text(counts: dict[str, int]) -> str:
+    """Counts of statuses, without those that are zero."""
+    return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none"
+
+
+def plan_text(plan: Plan, jobs: list[Job]) -> str:
+    """The runs of every method on every data set by status, then the jobs that are left."""
+    groups: dict[tuple[str, str, str], Counter] = {}
+    for run in plan.runs:
+        group = run.config["method"], run.config["dataset"]["name"], run.config["protocol"]
+        groups.setdefault(group, Counter())[run.status] += 1
+    rows = [(*group, *(counter[status] or "" for status in STATUSES)) for group, counter in groups.items()]
+    lines = [columns([("method", "data set", "protocol", *STATUSES), *rows]), "", *plan.problems]
+    lines.append(f"{len(plan.runs)} runs: {counts_text(plan.counts)}")
+    left = sum(len(job.configs) for job in jobs)
+    lines.append(f"to do: {left} runs in {len(jobs)} jobs" if jobs else "nothing to do")
+    return "\n".join(lines)
+
+
+def summary_text(summary: Summary, again: str) -> str:
+    """What a sweep did, what failed and why, and the command that goes on."""
+    parts = [
+        (len(summary.made), "made now"),
+        (summary.plan.counts["done"], "were there"),
+        (len(summary.elsewhere), "made by another sweep"),
+        (len(summary.failed), "failed"),
+        (len(summary.unsaved), "made but not saved"),
+    ]
+    told = ", ".join(f"{count} {what}" for count, what in parts if count)
+    lines = [f"{len(summary.plan.runs)} runs: {told or 'none made'} ({duration(summary.seconds)})"]
+    for reason, count in Counter(summary.failed.values()).most_common():
+        first = next(key for key, why in summary.failed.items() if why == reason)
+        lines.append(f"  failed {count}: {reason} (python -m benchmarks show {first})")
+    for key, record in summary.unsaved.items():
+        values = ", ".join(f"{row['metric']} {row['value']:.4g}" for row in record["metrics"][:6])
+        lines.append(f"  not saved {key}: {values}")
+    if summary.unsaved:
+        lines.append(f"  {summary.unsaved_reason}")
+    if summary.interrupted:
+        lines.append("stopped; what was made is saved")
+    if not summary.complete:
+        lines.append(f"to go on: {again}")
+    return "\n".join(lines)
+
+
+def status_text(tables, protocol: str | None, seeds: list[int] | None, results: Path, state: Path) -> str:
+    """Counts for every table, then who is running, what failed and why, and which files are no records."""
+    runs = {table.name: table.runs(check_protocol(table, protocol), seeds) for table in tables}
+    keys = {name: list(dict.fromkeys(map(run_key, configs))) for name, configs in runs.items()}
+    plan = make_plan([config for configs in runs.values() for config in configs], results, state, strict=False)
+    found = {run.key: run for run in plan.runs}
+    rows: list[tuple] = []
+    for table in tables:
+        counts = Counter(found[key].status for key in keys[table.name])
+        rows.append((table.name, check_protocol(table, protocol), *(counts[s] for s in STATUSES), len(keys[table.name])))
+    lines = [columns([("table", "protocol", *STATUSES, "all"), *rows])]
+    for run in plan.select("running"):
+        lines.append(f"running {run.key}: {run.config['method']}, {run.config['dataset']['name']}: {run.note}")
+    failed: dict[tuple[str, str, str], list[str]] = {}
+    for run in plan.select("failed"):
+        failed.setdefault((run.config["method"], run.config["dataset"]["name"], run.note), []).append(run.key)
+    for (method, dataset, reason), same in failed.items():
+        lines.append(f"failed {len(same)}: {method}, {dataset}: {reason} (python -m benchmarks show {same[0]})")
+    unreadable = dict.fromkeys(plan.problems)
+    unreadable.update(dict.fromkeys(str(record) for record in Store(results).records() if isinstance(record, RecordError)))
+    return "\n".join([*lines, *(f"unreadable: {problem}" for problem in unreadable)])
+
+
+def record_text(record: dict[str, Any], path: Path) -> str:
+    """One record for reading: what was run, its metrics, where it comes from."""
+    config, about = record["config"], dict(record["provenance"])
+    data = config["dataset"]
+    lines = [
+        f"{config['method']} on {data['name']} (version {data['version']}, split {data['split']}), "
+        f"seed {config['seed']}, protocol {config['protocol']}",
+        f"{record['key']}  {path}",
+        "",
+        *configuration_lines(config),
+        "",
+        columns([("data set", "condition", "metric", "value", "n"), *(
+            (r["dataset"], r["condition"], r["metric"], f"{r['value']:.6g}", r["n"]) for r in record["metrics"])]),
+        "",
+    ]
+    if record["curves"]:
+        lines.append(f"curves: {', '.join(record['curves'])}")
+    about["commit"] = f"{about.get('commit')}{' with uncommitted changes' if about.pop('dirty', None) else ''}"
+    if "seconds" in about:
+        about["seconds"] = f"{about['seconds']:.2f}"
+    lines += [f"{name}: {_compact(value)}" for name, value in about.items()]
+    if not untouched(path.read_bytes()):
+        lines.append("warning: this file has been changed since it was written (its sha256 differs)")
+    return "\n".join(lines)
+
+
+def find_failure(prefix: str, state: Path) -> dict[str, Any] | None:
+    """The failure of the one failed run whose key starts so, or None."""
+    failures = Failures(state)
+    found = [key for key in failures.keys() if key.startswith(prefix.lower())]
+    return {"key": found[0], **failures.get(found[0])} if len(found) == 1 else None
+
+
+def failure_text(failure: dict[str, Any]) -> str:
+    """Why a run failed."""
+    config = failure.get("config")
+    lines = [f"{failure['key']}: failed at attempt {failure['attempt']} ({failure.get('time', 'time not known')})"]
+    if config:
+        lines += [f"{config['method']} on {config['dataset']['name']}, split {config['dataset']['split']}, seed {config['seed']}"]
+    lines += [f"reason: {failure['reason']}", f"log: {failure['log']}", failure["traceback"]]
+    return "\n".join(filter(None, lines))
+
+
+def cell_text(table, row_name, column_name, protocol, seeds, results: Path, state: Path) -> str:
+    """One cell: its value over its runs, the published one, the records, the configuration and the command."""
+    row = _pick("row", row_name, {**{r.method: r for r in table.rows if r.method}, **{r.label: r for r in table.rows}}, table)
+    column = _pick("column", column_name, {c.label: c for c in table.columns}, table)
+    protocol = check_protocol(table, protocol)
+    lines = [f"{table.name} ({protocol}): {row.label}, {column.label}"]
+    target = column.published
+    if table.paper and row.published and target:
+        cell = published.table(table.paper, table.number).get((target.dataset, target.condition, row.published, target.metric))
+        lines.append(f"published: {cell.printed if cell else 'no number'} ({table.paper}, table {table.number}, {row.published})")
+    configs = table.cell_runs(row, column, protocol, seeds)
+    if not configs:
+        return "\n".join([*lines, "ours: no method makes this row yet" if row.method is None else "ours: not planned"])
+    wanted, values, listed = column.cell, [], []
+    for run in make_plan(configs, results, state, strict=False).runs:
+        value = None
+        if run.status in ("done", "stale"):
+            rows = Store(results).get(run.config)["metrics"]
+            found = [r["value"] for r in rows if (r["dataset"], r["condition"], r["metric"]) == _where(wanted)]
+            value = found[0] * column.scale if found else None
+            values += found
+        shown = "metric not in the record" if value is None else f"{value:.{column.digits + 2}f}"
+        told = shown if run.status in ("done", "stale") else run.note
+        listed.append((run.key, run.config["dataset"]["split"], run.config["seed"], run.status, told))
+    lines.append(f"ours: {_mean_text([value * column.scale for value in values], column.digits)}, {len(configs)} runs planned")
+    lines.append(f"metric: {' / '.join(filter(None, _where(wanted)))}" + (f", times {column.scale:g}" if column.scale != 1 else ""))
+    lines += ["", columns([("key", "split", "seed", "status", "value"), *listed]), "", *configuration_lines(configs[0]), ""]
+    names = sorted({config["dataset"]["name"] for config in configs})
+    command = ["python", "-m", "benchmarks", "run", table.name, "--protocol", protocol, "--method", row.method]
+    command += [word for name in names for word in ("--dataset", name)]
+    lines.append(f"makes what is missing: {shlex.join(command)}")
+    lines.append(f"makes it again, apart: {shlex.join([*command, '--results', 'again', '--state', 'again/.state'])}")
+    return "\n".join(lines)
+
+
+def configuration_lines(config: dict[str, Any]) -> list[str]:
+    """The parts of a configuration, one line each."""
+    parts = [f"{name}: {_compact(config['parts'].get(name))}" for name in PARTS]
+    return [*parts, f"evaluation: {_compact(config['evaluation'])}"]
+
+
+def _compact(value: Any) -> str:
+    if isinstance(value, dict):
+        rest = [f"{name}={_compact(part)}" for name, part in value.items() if name != "name"]
+        return " ".join(([str(value["name"])] if "name" in value else []) + rest)
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _where(cell: Any) -> tuple[str, str, str]:
+    return cell.dataset, cell.condition, cell.metric
+
+
+def _mean_text(values: list[float], digits: int) -> str:
+    if not values:
+        return "no record"
+    error = f" ± {stdev(values) / math.sqrt(len(values)):.{digits + 1}f}" if len(values) > 1 else ""
+    return f"{mean(values):.{digits + 1}f}{error} (mean ± standard error, n = {len(values)})"
+
+
+def _pick(kind: str, name: str, known: dict[str, Any], table: Any) -> Any:
+    exact = [label for label in known if label.lower() == name.lower()]
+    near = exact or [label for label in known if name.lower() in label.lower()]
+    if len({id(known[label]) for label in near}) > 1:
+        raise UsageError(f"{kind} {name!r} of table {table.name} may be {' or '.join(map(repr, near))}: say which")
+    if not near:
+        raise unknown(f"{kind} of table {table.name}", name, known)
+    return known[near[0]]

@@ -1,0 +1,74 @@
+"""Accuracy, likelihoods, Brier score and uncertainties of a classifier.
+
+p [N, C]: probabilities of the predictive distribution (mean over samples); y [N]: labels.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import entr, logsumexp
+
+from ..predictions import ClassificationPredictions
+from . import dirichlet
+
+_CHUNK = 1_000_000  # logits held in float64 at a time: bounds the memory for many classes and samples
+_ROUNDING = 1e-12  # a mutual information below this is rounding error, which must not rank points
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Per-point statistics that the metrics of one evaluation set share."""
+
+    p: np.ndarray  # [N, C] mean over samples of the probabilities
+    log_p: np.ndarray  # [N, C] its logarithm, finite where p underflows
+    expected_log_p: np.ndarray  # [N, C] mean over samples of the log-probabilities
+    scores: dict[str, np.ndarray]  # predictive_entropy, expected_entropy, mutual_information: [N] each, nats
+    dirichlet_mutual_information: np.ndarray | None  # [N], None for one sample
+
+
+def summarise(predictions: ClassificationPredictions) -> Summary:
+    """Reduce logits [S, N, C] over their samples."""
+    samples, points, classes = predictions.logits.shape
+    step = max(1, _CHUNK // (samples * classes))
+    chunks = [_summarise(predictions.logits[:, start:start + step]) for start in range(0, points, step)]
+    log_p, expected_log_p, expected_entropy, cross = (np.concatenate(parts) for parts in zip(*chunks))
+    p = np.exp(log_p)
+    predictive_entropy = entr(p).sum(-1)
+    information = predictive_entropy - expected_entropy
+    information[information < _ROUNDING] = 0
+    scores = {"predictive_entropy": predictive_entropy, "expected_entropy": expected_entropy,
+              "mutual_information": information}
+    mean = dirichlet.smooth(p)
+    fitted = dirichlet.mutual_information(mean, dirichlet.precision(mean, cross)) if samples > 1 else None
+    return Summary(p, log_p, expected_log_p, scores, fitted)
+
+
+def _summarise(logits: np.ndarray) -> tuple[np.ndarray, ...]:
+    log_p = log_softmax(logits)
+    p = np.exp(log_p)
+    mean = logsumexp(log_p, axis=0) - np.log(len(log_p))
+    entropy = -(p * log_p).sum(-1).mean(0)
+    return mean, log_p.mean(0), entropy, np.log(dirichlet.smooth(p)).mean(0)
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """log p_c = l_c - log sum_k exp(l_k), in float64."""
+    shifted = logits.astype(np.float64)
+    shifted -= shifted.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def accuracy(p: np.ndarray, y: np.ndarray) -> float:
+    """mean 1[argmax_c p_c = y]; the first class of a tie."""
+    return float((p.argmax(-1) == y).mean())
+
+
+def log_likelihood(log_p: np.ndarray, y: np.ndarray) -> float:
+    """mean log p(y); log p [N, C] is log mean_s p_s (predictive) or mean_s log p_s (expected)."""
+    return float(np.take_along_axis(log_p, y[:, None], -1).mean())
+
+
+def brier(p: np.ndarray, y: np.ndarray) -> float:
+    """mean over points of sum_c (p_c - 1[y = c])^2, in [0, 2]."""
+    return float(((p - np.eye(p.shape[-1])[y]) ** 2).sum(-1).mean())

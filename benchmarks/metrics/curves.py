@@ -1,0 +1,69 @@
+"""What figures need, in lists small enough to keep beside the metrics of a run: five significant digits."""
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import entr
+
+from ..predictions import ClassificationPredictions, RegressionPredictions
+from . import calibration, ood, regression, selective
+from .classification import log_softmax
+
+Curve = dict[str, list]
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def compact(array: np.ndarray) -> list:
+    """Nested lists: integers as they are, floats to five significant digits, NaN as None for JSON."""
+    if np.issubdtype(array.dtype, np.integer):
+        return array.tolist()
+    if array.ndim > 1:
+        return [compact(row) for row in array]
+    return [None if np.isnan(value) else float(f"{value:.5g}") for value in array.tolist()]
+
+
+def reliability(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> Curve:
+    """Mean confidence, accuracy and count of each bin of equal width; None in an empty bin."""
+    values = calibration.binned(confidence, correct, calibration.equal_width(confidence, bins), bins)
+    return {name: compact(value) for name, value in zip(("confidence", "accuracy", "count"), values)}
+
+
+def retention(correct: np.ndarray, uncertainty: np.ndarray) -> Curve:
+    """Accuracy on the most certain fraction of the points: fractions 0 (one point), 0.01, ..., 1."""
+    fraction = np.linspace(0, 1, 101)
+    count = np.maximum(np.round(fraction * len(correct)).astype(int), 1)
+    accuracy = selective.retention_curve(correct, uncertainty)[count - 1]
+    return {"fraction": compact(fraction), "accuracy": compact(accuracy)}
+
+
+def roc(detections: dict[str, ood.Detection]) -> Curve:
+    """True positive rate of each score at the false positive rates 0, 0.01, ..., 1."""
+    return {"fpr": compact(ood.FPR_GRID)} | {name: compact(d.tpr_on_grid()) for name, d in detections.items()}
+
+
+def entropy_histogram(id: np.ndarray, ood: np.ndarray, classes: int, bins: int = 30) -> Curve:
+    """Number of ID and OOD points by predictive entropy, in bins of equal width from 0 to log C."""
+    edges = np.linspace(0, np.log(classes), bins + 1)
+    counts = [np.histogram(np.clip(entropy, 0, edges[-1]), edges)[0] for entropy in (id, ood)]
+    return {"edges": compact(edges), "id": compact(counts[0]), "ood": compact(counts[1])}
+
+
+def epistemic_entropy(entropy: np.ndarray) -> Curve:
+    """Five quantiles over the points of the epistemic entropy, standardised units."""
+    return {"quantile": list(QUANTILES), "value": compact(np.quantile(entropy, QUANTILES))}
+
+
+def regression_grid(x: np.ndarray, predictions: RegressionPredictions, paths: int = 5) -> Curve:
+    """Mean, standard deviation without and with noise, and sample paths at x, in original target units."""
+    scale = predictions.y_std
+    variance = regression.variance(predictions)
+    return {"x": compact(x), "mean": compact(regression.mean(predictions) * scale + predictions.y_mean),
+            "std": compact(np.sqrt(variance) * scale),
+            "std_with_noise": compact(np.sqrt(variance + regression.noise_variance(predictions)) * scale),
+            "samples": compact(predictions.samples[:paths].astype(np.float64) * scale + predictions.y_mean)}
+
+
+def classification_grid(x: np.ndarray, predictions: ClassificationPredictions) -> Curve:
+    """Mean and standard deviation over samples of p(class 1), and predictive entropy, at x."""
+    p = np.exp(log_softmax(predictions.logits))
+    return {"x": compact(x), "probability": compact(p[..., 1].mean(0)), "std": compact(p[..., 1].std(0)),
+            "predictive_entropy": compact(entr(p.mean(0)).sum(-1))}

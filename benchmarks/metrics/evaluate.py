@@ -1,0 +1,194 @@
+"""The one way from predictions to metric rows and figure curves."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..predictions import ClassificationPredictions, Predictions, RegressionPredictions
+from . import calibration, classification, curves, ood, regression, selective
+
+Row = dict[str, str | float | int]
+Result = tuple[list[Row], dict[str, curves.Curve]]
+KINDS = ("id", "shift", "ood", "grid")
+LABELLED = ("id", "shift")
+
+
+@dataclass(frozen=True)
+class SetInfo:
+    """What evaluation needs to know of a set; any object with these attributes will do.
+
+    kind: "id", "shift" (both labelled), "ood", or "grid" (inputs of a toy figure: curves only).
+    condition: that of the set's rows, such as "", "shift=rotation;angle=30", "ood=photos".
+    """
+
+    name: str
+    kind: str
+    condition: str = ""
+
+
+def evaluate(task: str, dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, Predictions],
+             inputs: Mapping[str, np.ndarray] | None = None) -> Result:
+    """Metric rows and figure curves (named "<set>/<curve>") of one run.
+
+    predictions: one for each set, by name. inputs: x [N, ...] of each set of kind "grid", by name.
+    OOD sets are compared with the first set of kind "id". Raises ValueError on an unknown task or kind, on
+    missing predictions, labels or inputs, and on two sets that would write the same row.
+    """
+    tasks = {"classification": (ClassificationPredictions, _classification),
+             "regression": (RegressionPredictions, _regression)}
+    if task not in tasks:
+        raise ValueError(f"task: expected one of {', '.join(tasks)}, found {task!r}")
+    expected, evaluator = tasks[task]
+    inputs = inputs or {}
+    _check(expected, sets, predictions, inputs)
+    rows, drawn = evaluator(dataset, sets, predictions, inputs)
+    seen = set()
+    for row in rows:
+        if (row["condition"], row["metric"]) in seen:
+            raise ValueError(f"evaluation sets share the condition {row['condition']!r}; give each its own")
+        seen.add((row["condition"], row["metric"]))
+    return rows, drawn
+
+
+def _classification(dataset: str, sets: Sequence[SetInfo],
+                    predictions: Mapping[str, ClassificationPredictions],
+                    inputs: Mapping[str, np.ndarray]) -> Result:
+    rows, drawn = [], {}
+    summaries = {s.name: classification.summarise(predictions[s.name]) for s in sets if s.kind != "grid"}
+    for s in sets:
+        if s.kind == "grid":
+            drawn[f"{s.name}/grid"] = curves.classification_grid(inputs[s.name], predictions[s.name])
+            continue
+        summary = summaries[s.name]
+        values = {name: score.mean() for name, score in summary.scores.items()}
+        if summary.dirichlet_mutual_information is not None:
+            values["dirichlet_mutual_information"] = summary.dirichlet_mutual_information.mean()
+        if s.kind in LABELLED:
+            values |= _labelled(summary, predictions[s.name].labels)
+        rows += _rows(dataset, s.condition, values, len(summary.p))
+        if s.kind == "id":
+            confidence, correct = _confidence(summary.p, predictions[s.name].labels)
+            drawn[f"{s.name}/reliability"] = curves.reliability(confidence, correct)
+            drawn[f"{s.name}/retention"] = curves.retention(correct, summary.scores["predictive_entropy"])
+        if s.kind == "ood":
+            reference = summaries[_reference(sets)]
+            found, drawn[f"{s.name}/roc"] = _detection(dataset, s.condition, reference.scores, summary.scores)
+            rows += found
+            entropies = (part.scores["predictive_entropy"] for part in (reference, summary))
+            drawn[f"{s.name}/entropy_histogram"] = curves.entropy_histogram(*entropies, summary.p.shape[-1])
+    return rows, drawn
+
+
+def _regression(dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, RegressionPredictions],
+                inputs: Mapping[str, np.ndarray]) -> Result:
+    rows, drawn = [], {}
+    for s in sets:
+        p = predictions[s.name]
+        if s.kind == "grid":
+            drawn[f"{s.name}/grid"] = curves.regression_grid(inputs[s.name], p)
+            continue
+        values = {}
+        if len(p.samples) > 1:
+            entropy = regression.epistemic_entropy(p.samples)
+            values["epistemic_entropy"] = entropy.mean()
+            drawn[f"{s.name}/epistemic_entropy"] = curves.epistemic_entropy(entropy)
+        if s.kind in LABELLED:
+            values |= _errors(p)
+        rows += _rows(dataset, s.condition, values, p.samples.shape[1])
+        if s.kind == "ood":
+            reference = predictions[_reference(sets)]
+            scores = ({"epistemic_variance": regression.variance(part)} for part in (reference, p))
+            found, drawn[f"{s.name}/roc"] = _detection(dataset, s.condition, *scores)
+            rows += found
+    return rows, drawn
+
+
+def _confidence(p: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return p.max(-1), p.argmax(-1) == labels
+
+
+def _labelled(summary: classification.Summary, labels: np.ndarray) -> dict[str, float]:
+    confidence, correct = _confidence(summary.p, labels)
+    uncertainty = summary.scores["predictive_entropy"]
+    log_likelihood = classification.log_likelihood(summary.log_p, labels)
+    return {
+        "accuracy": classification.accuracy(summary.p, labels),
+        "nll": -log_likelihood,
+        "log_likelihood": log_likelihood,
+        "expected_log_likelihood": classification.log_likelihood(summary.expected_log_p, labels),
+        "brier": classification.brier(summary.p, labels),
+        "ece": calibration.ece(confidence, correct),
+        "ece_10": calibration.ece(confidence, correct, bins=10),
+        "ace_15": calibration.ace(confidence, correct),
+        "selective_accuracy_area": selective.selective_accuracy_area(correct, uncertainty),
+        "aurc": selective.aurc(correct, uncertainty),
+        "augrc": selective.augrc(correct, uncertainty),
+    }
+
+
+def _errors(predictions: RegressionPredictions) -> dict[str, float]:
+    mse, scale = regression.squared_error(predictions).mean(), predictions.y_std
+    predictive = regression.log_posterior_predictive(predictions).mean()
+    expected = regression.expected_log_likelihood(predictions).mean()
+    return {
+        "rmse": np.sqrt(mse) * scale, "rmse_standardised": np.sqrt(mse),
+        "mse": mse * scale ** 2, "mse_standardised": mse,
+        "log_posterior_predictive": predictive - np.log(scale),
+        "log_posterior_predictive_standardised": predictive,
+        "expected_log_likelihood": expected - np.log(scale),
+        "expected_log_likelihood_standardised": expected,
+    }
+
+
+def _detection(dataset: str, condition: str, id: dict[str, np.ndarray],
+               other: dict[str, np.ndarray]) -> tuple[list[Row], curves.Curve]:
+    """Rows for each score, and again without a score for the first: what papers use when they name none."""
+    rows, detections = [], {}
+    for position, name in enumerate(id):
+        detections[name] = detection = ood.Detection.of(id[name], other[name])
+        values = {"ood_auroc": detection.auroc(), "ood_aupr": ood.aupr(id[name], other[name]),
+                  "ood_fpr95": detection.fpr95()}
+        accuracy = {"ood_accuracy": ood.threshold_accuracy(id[name], other[name])}
+        sizes = len(id[name]), len(other[name])
+        for suffix in (f";score={name}", "") if position == 0 else (f";score={name}",):
+            rows += _rows(dataset, condition + suffix, values, sum(sizes))
+            rows += _rows(dataset, condition + suffix, accuracy, 2 * min(sizes))
+    return rows, curves.roc(detections)
+
+
+def _rows(dataset: str, condition: str, values: dict[str, float], n: int) -> list[Row]:
+    return [{"dataset": dataset, "condition": condition, "metric": name, "value": float(value), "n": n}
+            for name, value in values.items()]
+
+
+def _reference(sets: Sequence[SetInfo]) -> str | None:
+    return next((s.name for s in sets if s.kind == "id"), None)
+
+
+def _check(expected: type, sets: Sequence[SetInfo], predictions: Mapping[str, Predictions],
+           inputs: Mapping[str, np.ndarray]) -> None:
+    for s in sets:
+        where = f"evaluation set {s.name!r}"
+        if s.kind not in KINDS:
+            raise ValueError(f"{where}: expected a kind of {', '.join(KINDS)}, found {s.kind!r}")
+        prediction = predictions.get(s.name)
+        if not isinstance(prediction, expected):
+            found = "none" if prediction is None else type(prediction).__name__
+            raise ValueError(f"{where}: expected {expected.__name__}, found {found}; "
+                             f"there are predictions for {', '.join(predictions) or 'no set'}")
+        labels = prediction.labels if expected is ClassificationPredictions else prediction.targets
+        if s.kind in LABELLED and labels is None:
+            raise ValueError(f"{where}: expected labels or targets, as its kind is {s.kind!r}, found none")
+        if s.kind == "ood" and _reference(sets) is None:
+            raise ValueError(f"{where}: an OOD set needs a set of kind 'id' to be compared with, found none")
+        if s.kind == "grid":
+            points, found = _points(prediction), len(inputs[s.name]) if s.name in inputs else "no inputs"
+            if found != points:
+                raise ValueError(f"{where}: expected inputs of {points} points, found {found}")
+
+
+def _points(prediction: Predictions) -> int:
+    values = prediction.logits if isinstance(prediction, ClassificationPredictions) else prediction.samples
+    return values.shape[1]

@@ -1,0 +1,29 @@
+"""Selective prediction: retain points by uncertainty, lowest first, ties in the order of the data."""
+from __future__ import annotations
+
+import numpy as np
+
+
+def errors_retained(correct: np.ndarray, uncertainty: np.ndarray) -> np.ndarray:
+    """Number of errors among the k most certain points, for k = 1..N."""
+    return np.cumsum(~correct[np.argsort(uncertainty, kind="stable")])
+
+
+def retention_curve(correct: np.ndarray, uncertainty: np.ndarray) -> np.ndarray:
+    """Accuracy on the k most certain points, for k = 1..N."""
+    return 1 - errors_retained(correct, uncertainty) / np.arange(1, len(correct) + 1)
+
+
+def selective_accuracy_area(correct: np.ndarray, uncertainty: np.ndarray) -> float:
+    """1/N sum_k accuracy_k: mean of the retention curve."""
+    return float(retention_curve(correct, uncertainty).mean())
+
+
+def aurc(correct: np.ndarray, uncertainty: np.ndarray) -> float:
+    """1/N sum_k errors_k / k: mean over coverages k / N of the selective risk."""
+    return float((1 - retention_curve(correct, uncertainty)).mean())
+
+
+def augrc(correct: np.ndarray, uncertainty: np.ndarray) -> float:
+    """1/N sum_k errors_k / N: mean over coverages of coverage times selective risk (Traub et al. 2024)."""
+    return float(errors_retained(correct, uncertainty).mean() / len(correct))

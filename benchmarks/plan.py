@@ -1,0 +1,148 @@
+"""From tables to the runs they need, what is known of each, and the jobs that are left to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Iterable, Sequence
+
+from benchmarks.claims import Claims
+from benchmarks.config import run_key, stack_key
+from benchmarks.errors import UsageError, unknown
+from benchmarks.executors import Job
+from benchmarks.failures import Failures
+from benchmarks.store import NewerRecord, RecordError, Store
+from benchmarks.suite import Suite
+
+STATUSES = ("done", "running", "failed", "stale", "missing")
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run and its status; note says who makes it, why it failed, or what is wrong with its record."""
+
+    key: str
+    config: dict[str, Any]
+    status: str
+    note: str = ""
+    attempts: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every run once, in the order of the tables."""
+
+    runs: tuple[PlannedRun, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Runs of every status."""
+        found = Counter(run.status for run in self.runs)
+        return {status: found[status] for status in STATUSES}
+
+    @property
+    def problems(self) -> list[str]:
+        """Records that cannot be read."""
+        return [run.note for run in self.runs if run.status == "missing" and run.note]
+
+    def select(self, *statuses: str) -> list[PlannedRun]:
+        """The runs of these statuses."""
+        return [run for run in self.runs if run.status in statuses]
+
+    def jobs(self, results: Path, state: Path, suite: Suite, threads: int = 1) -> list[Job]:
+        """What is neither done nor running, as jobs: longest first where epochs are known, otherwise in order."""
+        groups: dict[str, list[PlannedRun]] = {}
+        for run in self.select("missing", "failed", "stale"):
+            groups.setdefault(stack_key(run.config), []).append(run)
+        jobs = []
+        for group in groups.values():
+            limit = max(1, suite.stack_limit(group[0].config))
+            for start in range(0, len(group), limit):
+                runs = group[start : start + limit]
+                jobs.append(
+                    Job(
+                        configs=tuple(run.config for run in runs),
+                        attempts=tuple(run.attempts for run in runs),
+                        execute=suite.execute,
+                        results=str(results),
+                        state=str(state),
+                        threads=threads,
+                    )
+                )
+        return sorted(jobs, key=lambda job: -(job.configs[0]["parts"]["training"].get("epochs") or 0))
+
+
+def make_plan(configs: Iterable[dict[str, Any]], results: Path, state: Path, strict: bool = True) -> Plan:
+    """Look up every run. Raises :class:`NewerRecord` if strict: such a record must not be written over."""
+    store, failures, claims = Store(results), Failures(state), Claims(Path(state) / "claims")
+    failed, live = set(failures.keys()), claims.live()
+    unique = {run_key(config): config for config in configs}
+    return Plan(tuple(_look_up(key, config, store, failures, failed, live, strict) for key, config in unique.items()))
+
+
+def table_runs(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None) -> list[dict[str, Any]]:
+    """The configurations that tables need, each in its default protocol unless one is named."""
+    return [config for table in tables for config in table.runs(check_protocol(table, protocol), seeds)]
+
+
+def only(configs: list[dict[str, Any]], methods: list[str], datasets: list[str]) -> list[dict[str, Any]]:
+    """Only the runs of these methods and data sets; with no names, of all. Raises UnknownName."""
+    for kind, names, known in (
+        ("method", methods, {config["method"] for config in configs}),
+        ("data set", datasets, {config["dataset"]["name"] for config in configs}),
+    ):
+        for name in names:
+            if name not in known:
+                raise unknown(f"{kind} of this table", name, known)
+    return [
+        config
+        for config in configs
+        if (not methods or config["method"] in methods) and (not datasets or config["dataset"]["name"] in datasets)
+    ]
+
+
+def check_protocol(table: Any, protocol: str | None) -> str:
+    """The protocol to use for a table. Raises UnknownName."""
+    if protocol is None:
+        return table.default_protocol
+    if protocol not in table.protocols:
+        raise unknown(f"protocol of table {table.name}", protocol, table.protocols)
+    return protocol
+
+
+def parse_seeds(text: str | None) -> list[int] | None:
+    """Seeds as a user writes them: '5' (how many: 0 to 4), '0-4', '0,3', '2-2' (seed 2 alone). Raises UsageError."""
+    if not text:
+        return None
+    seeds: list[int] = []
+    try:
+        if text.isdecimal():
+            seeds = list(range(int(text)))
+        else:
+            for part in filter(None, text.split(",")):
+                first, _, last = part.partition("-")
+                seeds += range(int(first), int(last or first) + 1)
+    except ValueError:
+        seeds = []
+    if not seeds:
+        raise UsageError(f"--seeds is {text!r}, expected how many (5), a range (0-4) or a list (0,3)")
+    return sorted(set(seeds))
+
+
+def _look_up(key: str, config: dict, store: Store, failures: Failures, failed: set[str], live: dict, strict: bool) -> PlannedRun:
+    attempts = failures.attempts(key) if key in failed else 0
+    note = ""
+    try:
+        recorded = store.status(config)
+    except RecordError as error:
+        if strict and isinstance(error, NewerRecord):
+            raise
+        recorded, note = None, str(error)
+    if recorded == "done":
+        return PlannedRun(key, config, "done")
+    if key in live:
+        return PlannedRun(key, config, "running", str(live[key]), attempts)
+    if key in failed:
+        return PlannedRun(key, config, "failed", failures.get(key)["reason"], attempts)
+    return PlannedRun(key, config, recorded or "missing", note, attempts)

@@ -1,0 +1,155 @@
+"""Predictions of one run on its evaluation sets: all that metrics and figure curves are computed from.
+
+Values are rounded to their stored precision when the object is made, so metrics computed right after training
+and metrics computed later from the file are the same numbers.
+"""
+from __future__ import annotations
+
+import os
+import uuid
+import zipfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+SCHEMA = 1
+LOGIT_LIMIT = 6e4  # float16 ends at 65504
+
+
+class PredictionsError(ValueError):
+    """Predictions with a wrong shape, type or value, or a file that does not hold predictions."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassificationPredictions:
+    """Function samples of a classifier: logits [S, N, C], kept as float16; labels [N], None for OOD sets.
+
+    Logits beyond +-6e4 (infinite ones too) are set to that limit. Raises PredictionsError on NaN, on a wrong
+    shape and on labels outside 0..C-1.
+    """
+
+    logits: np.ndarray
+    labels: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        logits = np.asarray(self.logits)
+        _require(logits.ndim == 3 and logits.size > 0, "logits", "[samples, points, classes]", logits.shape)
+        _require(not np.isnan(logits).any(), "logits", "no NaN", f"{np.isnan(logits).sum()} NaN")
+        _set(self, "logits", np.clip(logits, -LOGIT_LIMIT, LOGIT_LIMIT).astype(np.float16))
+        if self.labels is None:
+            return
+        labels, (_, n, c) = np.asarray(self.labels), logits.shape
+        _require(labels.shape == (n,), "labels", f"shape {(n,)}, one per point of the logits", labels.shape)
+        _require(np.issubdtype(labels.dtype, np.integer), "labels", "integers", labels.dtype)
+        _require(labels.min() >= 0 and labels.max() < c, "labels", f"values in 0..{c - 1}",
+                 f"{labels.min()}..{labels.max()}")
+        _set(self, "labels", labels.astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionPredictions:
+    """Function samples of a regressor, in standardised units (y_original = y * y_std + y_mean).
+
+    samples [S, N] float32; noise_std > 0, one number or one per sample [S] (members of an ensemble);
+    targets [N], None where there are none; mean, variance [N]: the latent function where it is Gaussian.
+    Raises PredictionsError on values that are not finite, wrong shapes, and a mean without its variance.
+    """
+
+    samples: np.ndarray
+    noise_std: float | np.ndarray
+    targets: np.ndarray | None
+    y_mean: float = 0.0
+    y_std: float = 1.0
+    mean: np.ndarray | None = None
+    variance: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        samples = np.asarray(self.samples)
+        _require(samples.ndim == 2 and samples.size > 0, "samples", "[samples, points]", samples.shape)
+        s, n = samples.shape
+        _set(self, "samples", _finite("samples", samples, (s, n), np.float32))
+        gaussian = self.mean is not None
+        _require(gaussian == (self.variance is not None), "mean, variance", "both or neither", "one of them")
+        noise = np.asarray(self.noise_std)
+        _set(self, "noise_std", _finite("noise_std", noise, () if gaussian or noise.ndim == 0 else (s,)))
+        _require((self.noise_std > 0).all(), "noise_std", "positive values", self.noise_std.min())
+        for name in ("y_mean", "y_std"):
+            _set(self, name, float(_finite(name, getattr(self, name), ())))
+        _require(self.y_std > 0, "y_std", "a positive value", self.y_std)
+        for name in ("targets", "mean", "variance"):
+            if getattr(self, name) is not None:
+                _set(self, name, _finite(name, getattr(self, name), (n,)))
+        _require(not gaussian or (self.variance >= 0).all(), "variance", "no negative values", "some")
+
+
+Predictions = ClassificationPredictions | RegressionPredictions
+
+_DTYPES = {"logits": np.float16, "labels": np.int64, "samples": np.float32}
+
+
+def save(path: Path | str, predictions: dict[str, Predictions]) -> None:
+    """Write the predictions of one run, by name of evaluation set, to one npz file: whole, or not there."""
+    path = Path(path)
+    arrays = {"schema": np.asarray(SCHEMA)}
+    for name, prediction in predictions.items():
+        for field in fields(prediction):
+            value = getattr(prediction, field.name)
+            if value is not None:
+                arrays[f"{name}/{field.name}"] = np.asarray(value)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            np.savez(file, **arrays)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load(path: Path | str) -> dict[str, Predictions]:
+    """Read what `save` wrote. Raises FileNotFoundError, or PredictionsError on a damaged or another file."""
+    path = Path(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except (zipfile.BadZipFile, ValueError, EOFError, TypeError) as error:
+        raise PredictionsError(f"{path}: not a readable npz file, perhaps truncated ({error}); "
+                               "delete it and run again") from error
+    try:
+        return _unpack(arrays)
+    except (PredictionsError, TypeError) as error:
+        raise PredictionsError(f"{path}: {error}; delete it and run again") from error
+
+
+def _unpack(arrays: dict[str, np.ndarray]) -> dict[str, Predictions]:
+    schema = arrays.pop("schema", None)
+    _require(schema is not None and schema.shape == () and schema == SCHEMA, "schema", SCHEMA, schema)
+    groups: dict[str, dict[str, np.ndarray]] = {}
+    for key, array in arrays.items():
+        name, _, field = key.rpartition("/")
+        dtype = np.dtype(_DTYPES.get(field, np.float64))
+        _require(array.dtype == dtype, key, dtype, array.dtype)
+        groups.setdefault(name, {})[field] = array
+    for group in groups.values():
+        if "samples" in group:
+            group.setdefault("targets", None)
+    return {name: (ClassificationPredictions if "logits" in group else RegressionPredictions)(**group)
+            for name, group in groups.items()}
+
+
+def _finite(name: str, value: ArrayLike, shape: tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
+    array = np.asarray(value, dtype=dtype)
+    _require(array.shape == shape, name, f"shape {shape}", array.shape)
+    _require(np.isfinite(array).all(), name, "finite values", f"{(~np.isfinite(array)).sum()} that are not")
+    return array
+
+
+def _require(condition: bool, name: str, expected: object, found: object) -> None:
+    if not condition:
+        raise PredictionsError(f"{name}: expected {expected}, found {found}")
+
+
+def _set(instance: object, name: str, value: object) -> None:
+    object.__setattr__(instance, name, value)

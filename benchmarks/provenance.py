@@ -1,0 +1,84 @@
+"""Where a record comes from: code, versions, machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from datetime import datetime, timezone
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = ("fvi_core", "datasets", "benchmarks")
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "gpytorch")
+
+
+def git(*arguments: str, root: Path = ROOT) -> str | None:
+    """The output of a git command at the checkout, or None where there is no git or no checkout."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+@lru_cache(maxsize=None)
+def code(root: Path = ROOT) -> tuple[str, bool | None]:
+    """(commit, dirty) of the code, looked up once per process, at its first call.
+
+    Dirty means that a tracked file of the folders that make numbers differs from the commit; results and untracked
+    files do not count. Outside a checkout the commit is $FVI_COMMIT or 'unknown', and dirty is None.
+    """
+    # A checkout of something else may lie above an exported copy: its commit would say nothing of this code.
+    if git("ls-files", "--error-unmatch", "benchmarks/provenance.py", root=root) is None:
+        return os.environ.get("FVI_COMMIT") or "unknown", None
+    commit = git("rev-parse", "HEAD", root=root)
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *CODE, root=root)
+    return commit or os.environ.get("FVI_COMMIT") or "unknown", None if changed is None else bool(changed)
+
+
+@lru_cache(maxsize=None)
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that make numbers; from their metadata, so none is imported."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@lru_cache(maxsize=None)
+def cpu() -> str:
+    """The processor's name, as precisely as the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def collect() -> dict[str, Any]:
+    """The part of a record's provenance that is the same for every run of this process."""
+    commit, dirty = code()
+    torch = sys.modules.get("torch")
+    return {
+        "commit": commit,
+        "dirty": dirty,
+        "versions": versions(),
+        "device": torch.cuda.get_device_name() if torch and torch.cuda.is_available() else "cpu",
+        "platform": f"{platform.system()} {platform.release().partition('-')[0]} {platform.machine()}",
+        "cpu": cpu(),
+        "threads": torch.get_num_threads() if torch else int(os.environ.get("OMP_NUM_THREADS") or 1),
+    }
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601 to the second."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,36 @@
+"""What the runner and the command line work on, by name: nothing heavy is imported until it is needed."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from benchmarks.executors.work import resolve
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Where the tables, the methods and the training are: a module, or "module:function"."""
+
+    tables: str = "benchmarks.tables"
+    methods: str = "fvi_core.methods:catalogue"
+    execute: str = "benchmarks.execute:execute"
+    limit: str = "benchmarks.execute:stack_limit"
+
+    def table(self, name: str) -> Any:
+        """The table of a name. Raises what the tables raise for an unknown one."""
+        return importlib.import_module(self.tables).get(name)
+
+    def table_names(self) -> list[str]:
+        """The names of all tables."""
+        return list(importlib.import_module(self.tables).names())
+
+    def catalogue(self) -> dict[str, Any]:
+        """Every method, by name."""
+        return resolve(self.methods)()
+
+    @property
+    def stack_limit(self) -> Callable[[dict[str, Any]], int]:
+        """How many runs that differ only in seed and split are trained together."""
+        return resolve(self.limit)

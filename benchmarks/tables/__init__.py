@@ -1,0 +1,39 @@
+"""All tables by name: the papers' (``<paper>-<number>``) and those of our own (``digits``, ``uci``)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table, UnknownProtocol, make_config
+from fvi_core.registry import nearest
+
+__all__ = ["Cell", "Column", "Recipe", "Row", "Table", "UnknownProtocol", "UnknownTable", "get", "make_config", "names", "tables"]
+
+
+class UnknownTable(KeyError):
+    """No table of that name; the message names the nearest."""
+
+    def __str__(self) -> str:
+        return self.args[0]
+
+
+@cache
+def tables() -> dict[str, Table]:
+    """Every table by its name, declared ones first, then published tables that no method reproduces yet."""
+    from benchmarks.tables import pequignot
+
+    return {table.name: table for table in pequignot.TABLES}
+
+
+def names() -> list[str]:
+    """Names of all tables."""
+    return list(tables())
+
+
+def get(name: str) -> Table:
+    """The table of that name or alias. Raises :class:`UnknownTable`."""
+    for table in tables().values():
+        if name == table.name or name in table.aliases:
+            return table
+    known = [alias for table in tables().values() for alias in (table.name, *table.aliases)]
+    raise UnknownTable(f"no table {name!r}; {nearest(name, known)}")

@@ -1,0 +1,124 @@
+"""Errors of the data layer and the checks that raise them: where, what was expected, what was found."""
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from .contract import Arrays, Split
+
+
+class UnknownDataset(KeyError):
+    """No data set of that name."""
+
+    __str__ = Exception.__str__  # KeyError would print the message as a quoted key
+
+
+class UnknownSplit(ValueError):
+    """The data set has no such split or scheme."""
+
+
+class BadData(ValueError):
+    """A file or array does not hold what its data set promises."""
+
+
+class DataNotFound(FileNotFoundError):
+    """A file is in none of the places where it was looked for."""
+
+    __str__ = Exception.__str__
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    known = sorted(known)
+    close = difflib.get_close_matches(str(name).lower(), known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
+
+
+def read_table(path: Path, rows: int, columns: int) -> np.ndarray:
+    """Numbers of a white-space separated file, [rows, columns] float64. BadData names the first bad line."""
+    table: list[list[float]] = []
+    for number, line in enumerate(Path(path).read_text(errors="replace").splitlines(), start=1):
+        words = line.split()
+        if not words:
+            continue
+        if len(words) != columns:
+            found = f"expected {columns} columns, found {len(words)}"
+            raise BadData(f"{path}, line {number}: {found}; {_GET_AGAIN}")
+        try:
+            table.append([float(word) for word in words])
+        except ValueError as error:
+            found = f"expected numbers, found {line[:60]!r}"
+            raise BadData(f"{path}, line {number}: {found}; {_GET_AGAIN}") from error
+    if len(table) != rows:
+        fault = "the file is truncated" if len(table) < rows else "it is not the file that was registered"
+        raise BadData(f"{path}: expected {rows} rows, found {len(table)}: {fault}; {_GET_AGAIN}")
+    values = np.array(table)
+    check_finite(values, str(path))
+    return values
+
+
+def read_indices(path: Path, below: int) -> np.ndarray:
+    """Row numbers, one to a line, int64. BadData for anything but distinct whole numbers in [0, below)."""
+    words = Path(path).read_text(errors="replace").split()
+    try:
+        values = np.array([float(word) for word in words])
+    except ValueError as error:
+        raise BadData(f"{path}: expected row numbers, found: {error}; {_GET_AGAIN}") from error
+    wrong = values[~((values >= 0) & (values < below) & (values == np.floor(values)))]
+    if len(values) == 0 or len(wrong):
+        found = f"{wrong[0]:g}" if len(wrong) else "an empty file"
+        raise BadData(f"{path}: expected row numbers from 0 to {below - 1}, found {found}; {_GET_AGAIN}")
+    repeated = len(values) - len(np.unique(values))
+    if repeated:
+        raise BadData(f"{path}: expected distinct row numbers, found {repeated} repeated; {_GET_AGAIN}")
+    return values.astype(np.int64)
+
+
+def check_finite(values: np.ndarray, where: str) -> None:
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        first = ", ".join(str(i) for i in bad[0])
+        found = f"found {values[tuple(bad[0])]} at [{first}] ({len(bad)} in all)"
+        raise BadData(f"{where}: expected finite numbers, {found}; {_GET_AGAIN}")
+
+
+def check_labels(y: np.ndarray, n_classes: int, where: str) -> None:
+    """Labels must be whole, lie in [0, n_classes), and every class must occur."""
+    if not np.issubdtype(y.dtype, np.integer):
+        raise BadData(f"{where}: expected whole-number labels, found {y.dtype}")
+    found = np.unique(y)
+    if len(found) != n_classes or found[0] != 0 or found[-1] != n_classes - 1:
+        shown = ", ".join(str(label) for label in found[:20])
+        raise BadData(f"{where}: expected every label from 0 to {n_classes - 1}, found {shown}; "
+                      "do labels and inputs belong together?")
+
+
+def check_split(split: Split) -> Split:
+    """The promises of the contract that can be checked on any data set; returns the split. Raises BadData."""
+    shape = split.train.x.shape[1:]
+    for part in ("train", "validation", "test"):
+        arrays: Arrays | None = getattr(split, part)
+        if arrays is None:
+            continue
+        where = f"data set {split.name}, split {split.split}, {part}"
+        target = np.dtype(np.int64 if split.task == "classification" else np.float64)
+        x, y = arrays.x, arrays.y
+        if len(x) != len(y) or y.ndim != 1 or len(x) == 0:
+            raise BadData(f"{where}: expected as many targets as inputs, found x {x.shape} and y {y.shape}")
+        if x.shape[1:] != shape:
+            raise BadData(f"{where}: expected inputs of shape {shape} as in train, found {x.shape[1:]}")
+        if x.dtype != np.float32 or y.dtype != target:
+            raise BadData(f"{where}: expected x float32 and y {target}, found {x.dtype} and {y.dtype}")
+        check_finite(x, f"{where}, x")
+        check_finite(y, f"{where}, y")
+        if split.task == "classification":
+            check_labels(y, split.n_outputs, where)
+    if split.low.shape != shape or split.high.shape != shape or (split.low > split.high).any():
+        where = f"data set {split.name}, split {split.split}, box"
+        raise BadData(f"{where}: expected low <= high of shape {shape}, found {split.low} and {split.high}")
+    return split
+
+
+_GET_AGAIN = "delete it and get it again (`make data`), or correct the folder that it came from"

@@ -1,0 +1,116 @@
+"""What every data set hands over: arrays, a split, evaluation sets. No data set is special to its users."""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """One part of a split: inputs x [N, ...] float32; targets y [N], int64 labels or float64 values."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """Inputs on which a trained model is asked.
+
+    kind: "id" (as the training data), "shift" (changed inputs, labels still hold), "ood" (another source) or
+    "grid" (for plots). condition: the same words as in the published tables, e.g. "shift=rotation;angle=30".
+    x [N, ...] float32; y [N] as in Arrays, None for "ood" and "grid".
+    """
+
+    name: str
+    kind: str
+    condition: str
+    x: np.ndarray
+    y: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split of one data set, ready for training.
+
+    Targets of regression sets are standardised: y_original = y * y_std + y_mean. low and high [...] bound the
+    box of the uniform context points: the range of the training inputs, or the range that the paper names.
+    rows: for each part, the row numbers in the source (empty for generated data).
+    """
+
+    name: str
+    version: str
+    split: int
+    scheme: str
+    task: str
+    n_outputs: int
+    train: Arrays
+    test: Arrays
+    low: np.ndarray
+    high: np.ndarray
+    validation: Arrays | None = None
+    y_mean: float = 0.0
+    y_std: float = 1.0
+    rows: Mapping[str, np.ndarray] = field(default_factory=dict)
+    evaluations: Mapping[str, Callable[[], EvaluationSet]] = field(default_factory=dict, repr=False)
+    pools: Mapping[str, Callable[[], np.ndarray]] = field(default_factory=dict, repr=False)
+
+    @property
+    def fingerprint(self) -> str:
+        """sha256 of name, version, scheme, split, target scale, and of every array's dtype, shape, bytes."""
+        digest = hashlib.sha256()
+        scale = [float(self.y_mean).hex(), float(self.y_std).hex()]
+        digest.update("\0".join([self.name, self.version, self.scheme, str(self.split), *scale]).encode())
+        for part in ("train", "validation", "test"):
+            arrays = getattr(self, part)
+            for array in () if arrays is None else (arrays.x, arrays.y):
+                digest.update(f"\0{part} {array.dtype.str} {array.shape}\0".encode())
+                digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def evaluation_sets(self) -> list[str]:
+        return ["test", *self.evaluations]
+
+    def evaluation(self, name: str) -> EvaluationSet:
+        """The evaluation set `name`; KeyError naming the ones there are."""
+        if name == "test":
+            return EvaluationSet("test", "id", "", self.test.x, self.test.y)
+        return self._one_of(self.evaluations, name, "evaluation set", self.evaluation_sets())()
+
+    def pool_names(self) -> list[str]:
+        return ["train", *self.pools]
+
+    def pool(self, name: str) -> np.ndarray:
+        """Inputs [N, ...] that may serve as contexts, never test inputs; KeyError naming the pools."""
+        if name == "train":
+            return self.train.x
+        return self._one_of(self.pools, name, "pool of contexts", self.pool_names())()
+
+    def _one_of(self, choices: Mapping, name: str, what: str, known: list[str]):
+        if name not in choices:
+            raise KeyError(f"data set {self.name} has no {what} '{name}'; it has: {', '.join(known)}")
+        return choices[name]
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is known without loading; n_splits is that of `scheme`, shape that of one input."""
+
+    name: str
+    task: str
+    version: str
+    scheme: str
+    schemes: tuple[str, ...]
+    n_splits: int
+    n_outputs: int
+    shape: tuple[int, ...]
+    n_train: int
+    n_test: int
+    source: str
+    files: tuple[str, ...]

@@ -1,0 +1,97 @@
+"""scikit-learn's 8x8 handwritten digits; shift: rotated digits; out of distribution: patches of photographs.
+
+Pixels (0 to 16) are scaled to [-1, 1]. Stratified split: of each class 70 % for training, 30 % for testing,
+drawn with seed `split`. Of scikit-learn's two sample photographs, china.jpg gives the contexts ("photos") and
+flower.jpg the test patches ("ood-photos"), so that no context image is ever scored.
+"""
+from __future__ import annotations
+
+from functools import cache, partial
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from .checks import BadData, check_labels
+from .contract import Arrays, EvaluationSet, Split
+
+VERSION = "1"
+N_SPLITS = 10
+N_CLASSES = 10
+N_TRAIN, N_TEST = 1258, 539
+SIDE = 8
+REDUCTION, STRIDE = 4, 2  # photographs: most patches in full resolution are one flat colour
+ANGLES = tuple(range(15, 181, 15))
+CONTEXT_PHOTO, OOD_PHOTO = "china.jpg", "flower.jpg"
+
+
+def load(split: int) -> Split:
+    x, y = images_and_labels()
+    rows = stratified(y, split)
+    train, test = (Arrays(x[rows[part]], y[rows[part]]) for part in ("train", "test"))
+    evaluations = {f"rotation-{angle}": partial(_rotated, test, angle) for angle in ANGLES}
+    evaluations["ood-photos"] = partial(_photos, len(test))
+    return Split("digits", VERSION, split, "", "classification", N_CLASSES, train, test, train.x.min(0),
+                 train.x.max(0), rows=rows, evaluations=evaluations,
+                 pools={"photos": lambda: patches(CONTEXT_PHOTO)})
+
+
+def images_and_labels() -> tuple[np.ndarray, np.ndarray]:
+    """All images [1797, 1, 8, 8] float32 in [-1, 1] and labels [1797]. Raises BadData."""
+    from sklearn.datasets import load_digits  # here, since it takes a second to load
+
+    data = load_digits()
+    where = "digits of scikit-learn"
+    shape, low, high = (N_TRAIN + N_TEST, SIDE, SIDE), data.images.min(), data.images.max()
+    if data.images.shape != shape or (low, high) != (0, 16):
+        raise BadData(f"{where}: expected images {shape} with pixels from 0 to 16, found {data.images.shape} "
+                      f"with pixels from {low} to {high}; reinstall scikit-learn")
+    check_labels(data.target, N_CLASSES, where)
+    return (data.images / 8 - 1).astype(np.float32)[:, None], data.target.astype(np.int64)
+
+
+def stratified(y: np.ndarray, seed: int, fraction: float = 0.7) -> dict[str, np.ndarray]:
+    """Rows of "train" (`fraction` of each class, rounded) and "test", each in random order."""
+    random = np.random.RandomState(seed)
+    train, test = [], []
+    for label in np.unique(y):
+        members = random.permutation(np.flatnonzero(y == label))
+        n = round(fraction * len(members))
+        train.append(members[:n])
+        test.append(members[n:])
+    return {"train": random.permutation(np.concatenate(train)),
+            "test": random.permutation(np.concatenate(test))}
+
+
+def rotate(images: np.ndarray, angle: float, background: float = -1.0) -> np.ndarray:
+    """Images [N, C, H, W] turned counter-clockwise about the centre by `angle` degrees, bilinearly."""
+    from scipy.ndimage import rotate as rotate_array
+
+    if angle % 360 == 0:
+        return images
+    return rotate_array(images, angle, (2, 3), reshape=False, order=1, mode="grid-constant", cval=background)
+
+
+@cache
+def patches(photo: str) -> np.ndarray:
+    """8x8 windows, two pixels apart, of the photograph in grey at a quarter of its size.
+
+    [P, 1, 8, 8] float32 in [-1, 1].
+    """
+    from sklearn.datasets import load_sample_image
+
+    grey = load_sample_image(photo) @ np.array([0.299, 0.587, 0.114])  # ITU-R BT.601 luma
+    height, width = (size // REDUCTION for size in grey.shape)
+    blocks = grey[: height * REDUCTION, : width * REDUCTION].reshape(height, REDUCTION, width, REDUCTION)
+    windows = sliding_window_view(blocks.mean((1, 3)), (SIDE, SIDE))[::STRIDE, ::STRIDE]
+    return (windows.reshape(-1, 1, SIDE, SIDE) / 127.5 - 1).astype(np.float32)
+
+
+def _rotated(test: Arrays, angle: int) -> EvaluationSet:
+    condition = f"shift=rotation;angle={angle}"
+    return EvaluationSet(f"rotation-{angle}", "shift", condition, rotate(test.x, angle), test.y)
+
+
+def _photos(n: int) -> EvaluationSet:
+    every = patches(OOD_PHOTO)
+    chosen = np.random.RandomState(0).permutation(len(every))[:n]
+    return EvaluationSet("ood-photos", "ood", "ood=photos", every[chosen], None)

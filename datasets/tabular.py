@@ -1,0 +1,53 @@
+"""From rows to a split: cut, standardise on the training part, draw inputs where uncertainty is compared."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from .checks import BadData
+from .contract import Arrays, EvaluationSet, Split
+
+
+def assemble(name: str, version: str, split: int, scheme: str, x: np.ndarray, y: np.ndarray,
+             rows: dict[str, np.ndarray]) -> Split:
+    """Cut x [N, D] and y [N] into parts, standardise by the training part's mean and standard deviation.
+
+    rows: row numbers of "train", "test" and perhaps "validation". Raises BadData when two parts share a row.
+    """
+    used = np.concatenate(list(rows.values()))
+    if len(np.unique(used)) != len(used):
+        twice = len(used) - len(np.unique(used))
+        raise BadData(f"data set {name}, {scheme}, split {split}: expected parts with no row in common, "
+                      f"found {twice} rows twice; correct the index files")
+    x_mean, x_std = standardisation(x[rows["train"]])
+    (y_mean,), (y_std,) = standardisation(y[rows["train"], None])
+    parts = {part: Arrays(((x[index] - x_mean) / x_std).astype(np.float32), (y[index] - y_mean) / y_std)
+             for part, index in rows.items()}
+    low, high = parts["train"].x.min(0), parts["train"].x.max(0)
+    return Split(name, version, split, scheme, "regression", 1, parts["train"], parts["test"], low, high,
+                 validation=parts.get("validation"), y_mean=float(y_mean), y_std=float(y_std), rows=rows,
+                 evaluations=compared_inputs(parts["train"], low, high, len(parts["test"])))
+
+
+def standardisation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation (ddof 0) of each column of x [N, D]; a constant column is divided by 1.
+
+    Sums are exactly rounded, so that fingerprints do not depend on a processor's order of addition.
+    """
+    mean = np.array([math.fsum(column) / len(column) for column in x.T])
+    std = np.array([math.sqrt(math.fsum((column - m) ** 2) / len(column)) for column, m in zip(x.T, mean)])
+    return mean, np.where(np.ptp(x, axis=0) > 0, std, 1.0)
+
+
+def compared_inputs(train: Arrays, low: np.ndarray, high: np.ndarray, n: int
+                    ) -> dict[str, Callable[[], EvaluationSet]]:
+    """n training pairs ("train"), n uniform inputs ("ood-uniform"); as in Pequignot et al. 2020, fig. 2."""
+
+    def uniform() -> EvaluationSet:
+        draws = np.random.RandomState(0).uniform(low, high, (n, *low.shape)).astype(np.float32)
+        return EvaluationSet("ood-uniform", "ood", "ood=uniform", np.clip(draws, low, high), None)
+
+    return {"train": lambda: EvaluationSet("train", "id", "inputs=train", train.x[:n], train.y[:n]),
+            "ood-uniform": uniform}

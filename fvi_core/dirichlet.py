@@ -1,0 +1,117 @@
+"""Dirichlet distributions over class probabilities: fit from function samples, divergences, information."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def smooth(probabilities: Tensor, gamma: float = 1e-4) -> Tensor:
+    """(1 - gamma) f + gamma / K over the last axis, so that log f is finite (dirichlet2022, App. F)."""
+    return (1 - gamma) * probabilities + gamma / probabilities.shape[-1]
+
+
+@torch.no_grad()
+def minka_precision(
+    samples: Tensor,
+    z_min: float,
+    z_max: float,
+    *,
+    tolerance: float = 1e-5,
+    max_iterations: int = 100,
+    single_sample_precision: float | None = None,
+) -> Tensor:
+    """Dirichlet precision of highest likelihood, mean fixed (Minka 2000; dirichlet2022, eq. 29-32).
+
+    Smoothed probabilities ``[..., S, N, K]`` -> precisions ``[..., N]``, without gradient, in [z_min, z_max].
+    With m_k = mean_s f_k and l_k = mean_s log f_k, the quasi-Newton step is
+
+        1/z <- 1/z + L'(z) / (z^2 L''(z)),
+        L'  = psi(z) - sum_k m_k (psi(z m_k) - l_k),
+        L'' = psi_1(z) - sum_k m_k^2 psi_1(z m_k).
+
+    The start is Minka's Stirling approximation z = (K - 1) / (-2 sum_k m_k (l_k - log m_k)). Eq. 32 prints
+    log l_k there, but eq. 29 already defines l_k as a mean of logarithms, which is negative: the second
+    logarithm is a misprint. Likewise the text after eq. 5 prints alpha = mean / z for alpha = mean * z.
+
+    A point stops by itself when its step is below ``tolerance``, whatever the others do; after
+    ``max_iterations`` the last iterate is returned. Finite input gives finite output: zeros are floored,
+    identical samples give z_max. One sample has no likelihood optimum: its precision is
+    ``single_sample_precision``, or z_max if that is None.
+    """
+    if not 0 < z_min <= z_max:
+        raise ValueError(f"precision bounds need 0 < z_min <= z_max, found z_min={z_min}, z_max={z_max}")
+    *lead, n_samples, n_points, n_classes = samples.shape
+    if n_samples == 1:
+        value = z_max if single_sample_precision is None else single_sample_precision
+        return samples.new_full((*lead, n_points), float(value))
+    floored = samples.double().clamp_min(1e-30)
+    mean = floored.mean(-3).reshape(-1, n_classes)
+    mean = mean / mean.sum(-1, keepdim=True)
+    mean_log = floored.log().mean(-3).reshape(-1, n_classes)
+    divergence = (mean * (mean.log() - mean_log)).sum(-1).clamp_min(1e-300)
+    z = ((n_classes - 1) / (2 * divergence)).clamp(z_min, z_max)
+    active = torch.arange(len(z), device=z.device)
+    for _ in range(max_iterations):
+        old, m, mean_log_m = z[active], mean[active], mean_log[active]
+        alpha = old[:, None] * m
+        slope = torch.digamma(old) - (m * (torch.digamma(alpha) - mean_log_m)).sum(-1)
+        curvature = torch.polygamma(1, old) - (m.square() * torch.polygamma(1, alpha)).sum(-1)
+        inverse = 1 / old + slope / (old.square() * curvature)
+        # A step past 1/z = 0 says that the likelihood still rises at infinity.
+        new = torch.where(inverse <= 0, z_max, 1 / inverse).clamp(z_min, z_max)
+        z[active] = new
+        active = active[(new - old).abs() >= tolerance]
+        if len(active) == 0:
+            break
+    return z.reshape(*lead, n_points).to(samples.dtype)
+
+
+def fit_dirichlet(samples: Tensor, z_min: float, z_max: float, **options) -> Tensor:
+    """Concentrations fitted to samples ``[..., S, N, K]`` -> ``[..., N, K]`` (dirichlet2022, sec. 3.3).
+
+    The sample mean times :func:`minka_precision`, whose options it takes; a constant, without gradient.
+    """
+    return samples.detach().mean(-3) * minka_precision(samples, z_min, z_max, **options)[..., None]
+
+
+def dirichlet_log_density(probabilities: Tensor, alpha: Tensor) -> Tensor:
+    """log Dir(f | alpha), ``[..., K]`` -> ``[...]``, in float64: large concentrations cancel in float32."""
+    probabilities, alpha = probabilities.double(), alpha.double()
+    normaliser = torch.lgamma(alpha.sum(-1)) - torch.lgamma(alpha).sum(-1)
+    return normaliser + ((alpha - 1) * probabilities.log()).sum(-1)
+
+
+def dirichlet_kl_monte_carlo(probabilities: Tensor, alpha_q: Tensor, alpha_p: Tensor) -> Tensor:
+    """KL(q || p) per point: the mean over samples of log q(f) - log p(f) (dirichlet2022, eq. 6).
+
+    Smoothed probabilities ``[..., S, N, K]``, concentrations that broadcast to ``[..., N, K]`` -> ``[...,
+    N]``, in nats. The densities are constants: gradients reach the samples only, as the paper prescribes.
+    """
+    shape = (*probabilities.shape[:-3], *probabilities.shape[-2:])
+    alpha_q, alpha_p = (alpha.detach().expand(shape).unsqueeze(-3) for alpha in (alpha_q, alpha_p))
+    difference = dirichlet_log_density(probabilities, alpha_q) - dirichlet_log_density(probabilities, alpha_p)
+    return difference.mean(-2).to(probabilities.dtype)
+
+
+def dirichlet_kl_closed_form(alpha_q: Tensor, alpha_p: Tensor) -> Tensor:
+    """KL(Dir(alpha_q) || Dir(alpha_p)), ``[..., K]`` -> ``[...]``, in nats; computed in float64.
+
+    log Gamma(z_q)/Gamma(z_p) - sum_k log Gamma(q_k)/Gamma(p_k) + sum_k (q_k - p_k) (psi(q_k) - psi(z_q)).
+    """
+    dtype, alpha_q, alpha_p = alpha_q.dtype, alpha_q.double(), alpha_p.double()
+    z_q, z_p = alpha_q.sum(-1), alpha_p.sum(-1)
+    expected_log = torch.digamma(alpha_q) - torch.digamma(z_q)[..., None]
+    terms = torch.lgamma(alpha_p) - torch.lgamma(alpha_q) + (alpha_q - alpha_p) * expected_log
+    return (torch.lgamma(z_q) - torch.lgamma(z_p) + terms.sum(-1)).to(dtype)
+
+
+def dirichlet_mutual_information(alpha: Tensor) -> Tensor:
+    """Information of the label on f ~ Dir(alpha), ``[..., K]`` -> ``[...]``, nats (dirichlet2022, eq. 10-12).
+
+    MI = sum_k (alpha_k / z) [ psi(alpha_k + 1) - psi(z + 1) - log(alpha_k / z) ], z = sum_k alpha_k.
+    """
+    dtype, alpha = alpha.dtype, alpha.double()
+    z = alpha.sum(-1, keepdim=True)
+    mean = alpha / z
+    return (mean * (torch.digamma(alpha + 1) - torch.digamma(z + 1) - mean.log())).sum(-1).to(dtype)

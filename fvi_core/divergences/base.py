@@ -1,0 +1,46 @@
+"""The contract of a divergence: one training step in, one number for each replica out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from fvi_core.families.base import Family, Functions
+from fvi_core.networks import Network, Parameters
+from fvi_core.priors.base import Prior
+from fvi_core.random import Streams
+
+
+@dataclass
+class Step:
+    """All that a divergence may ask of one training step.
+
+    ``x [R, B, ...]`` are the batch inputs, ``functions`` the draw that the likelihood term used and ``values [R, S, B, Q]`` its
+    values at x, so that a divergence on the training batch needs no second forward pass. ``sample_context()`` draws a context
+    set ``[R, K, ...]``; it is ``x`` itself when the context is the training batch.
+    """
+
+    network: Network
+    family: Family
+    parameters: Parameters
+    prior: Prior
+    prior_state: dict[str, Tensor]
+    x: Tensor
+    n_train: int
+    functions: Functions | None
+    values: Tensor | None
+    sample_context: Callable[[], Tensor]
+    noise: Streams
+    prior_noise: Streams
+
+
+class Divergence:
+    """``D(q || p)`` of one step, ``[R]``. A subclass is a dataclass of hyper-parameters."""
+
+    name: ClassVar[str]
+
+    def __call__(self, step: Step) -> Tensor:
+        raise NotImplementedError

@@ -1,0 +1,73 @@
+"""Gaussian KL divergences between linearised networks and function-space priors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fvi_core.divergences.base import Divergence, Step
+from fvi_core.families.base import DrawnNetworks
+from fvi_core.gaussian import gaussian_kl_diagonal, gaussian_kl_full, regularised_gaussian_kl
+from fvi_core.linearisation import full_network_moments, last_layer_moments
+from fvi_core.registry import DIVERGENCES
+
+
+@DIVERGENCES.register("gaussian_kl")
+@dataclass(frozen=True)
+class GaussianKL(Divergence):
+    """``max_{s <= S} sum_k KL(N(f_k(C_s), cov_k) || prior)`` over outputs k and S context sets (rudner2022 eq. 16-17).
+
+    ``jacobian``: "last_layer" (rudner2022 eq. 14, R = 1) or "full"; ``covariance``: "full" or "diagonal" (rudner2021 alg. 1);
+    ``stop_gradient`` holds the full Jacobian constant. ``jitter`` is added to both covariances.
+    """
+
+    jacobian: str = "last_layer"
+    covariance: str = "full"
+    sets: int = 1
+    jitter: float = 1e-6
+    stop_gradient: bool = False
+
+    def __post_init__(self):
+        for option, allowed in (("jacobian", ("last_layer", "full")), ("covariance", ("full", "diagonal"))):
+            if getattr(self, option) not in allowed:
+                raise ValueError(f"divergence {self.name!r}: {option} must be one of {allowed}, found {getattr(self, option)!r}")
+
+    def __call__(self, step: Step) -> Tensor:
+        totals = torch.stack([self._one_set(step, step.sample_context()) for _ in range(self.sets)])
+        return totals.amax(0)
+
+    def _one_set(self, step: Step, x: Tensor) -> Tensor:
+        mean_q, spread_q = self.moments(step, x)
+        mean_p, spread_p = step.prior.moments(step.network, step.prior_state, x, self.covariance)
+        return self.kl(mean_q, spread_q, mean_p.to(mean_q.dtype), spread_p).sum(-1)
+
+    def moments(self, step: Step, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean ``[R, Q, K]`` and covariance or variance of the linearised family at x."""
+        mean, log_var = step.family.gaussian_weights(step.parameters)
+        if self.jacobian == "full":
+            return full_network_moments(step.network, mean, log_var, x, self.covariance, self.stop_gradient)
+        drawn = step.functions.parameters if isinstance(step.functions, DrawnNetworks) else None
+        if drawn is None:
+            drawn = step.family.weights(step.network, step.parameters, 1, step.noise)
+        inner = {name: value[:, 0] for name, value in drawn.items()}
+        return last_layer_moments(step.network, inner, mean, log_var, x, self.covariance)
+
+    def kl(self, mean_q: Tensor, spread_q: Tensor, mean_p: Tensor, spread_p: Tensor) -> Tensor:
+        """KL of each output, ``[R, Q]``."""
+        if self.covariance == "diagonal":
+            return gaussian_kl_diagonal(mean_q, spread_q + self.jitter, mean_p, spread_p + self.jitter)
+        return gaussian_kl_full(mean_q, spread_q, mean_p, spread_p, self.jitter)
+
+
+@DIVERGENCES.register("regularised_kl")
+@dataclass(frozen=True)
+class RegularisedKL(GaussianKL):
+    """Regularised KL with ``gamma * M`` added to both covariances at M context points (cinquin2024 eq. 2.9)."""
+
+    jacobian: str = "full"
+    gamma: float = 1e-10
+
+    def kl(self, mean_q: Tensor, spread_q: Tensor, mean_p: Tensor, spread_p: Tensor) -> Tensor:
+        return regularised_gaussian_kl(mean_q, spread_q, mean_p, spread_p, self.gamma)

@@ -1,0 +1,32 @@
+"""KL divergence between weight distributions (the ordinary ELBO)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from fvi_core.divergences.base import Divergence, Step
+from fvi_core.gaussian import gaussian_kl_weights
+from fvi_core.registry import DIVERGENCES
+
+
+@DIVERGENCES.register("weight_kl")
+@dataclass(frozen=True)
+class WeightKL(Divergence):
+    """``KL(N(m, S) || N(prior mean, prior variance))`` summed over all weights, in closed form (Blundell et al. 2015)."""
+
+    def __call__(self, step: Step) -> Tensor:
+        means, log_vars = step.family.gaussian_weights(step.parameters)
+        mean, variance = step.prior.gaussian_weights()
+        return gaussian_kl_weights(means, log_vars, mean, variance)
+
+
+@DIVERGENCES.register("weight_penalty")
+@dataclass(frozen=True)
+class WeightPenalty(Divergence):
+    """``-log p(w)`` up to a constant, ``sum_i w_i^2 / (2 variance)``: what is left of the KL for a point (MAP)."""
+
+    def __call__(self, step: Step) -> Tensor:
+        mean, variance = step.prior.gaussian_weights()
+        return sum((v - mean).square().flatten(1).sum(1) for v in step.parameters.values()) / (2 * variance)

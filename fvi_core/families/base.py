@@ -1,0 +1,70 @@
+"""The contract of a family: variational parameters in, random functions out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from fvi_core.blocks import evaluate
+from fvi_core.networks import Network, Parameters
+from fvi_core.random import Streams
+
+Functions = Callable[[Tensor], Tensor]
+"""S random functions of each replica: inputs ``[R, N, ...]`` to values ``[R, S, N, Q]``, the same draw at every call."""
+
+
+class Family:
+    """A distribution over functions with trainable parameters ``dict[str, Tensor [R, ...]]``.
+
+    A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; the optional methods are what some
+    divergences ask for, and raise ``NotSupported`` by default.
+    """
+
+    name: ClassVar[str]
+    closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        """Initial variational parameters, one draw for each replica."""
+        raise NotImplementedError
+
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
+        """``samples`` random functions of each replica; a family of fewer distinct functions may return fewer."""
+        raise NotImplementedError
+
+    def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+        """Random network parameters ``[R, S, *shape]``."""
+        raise NotSupported(f"family {self.name!r} does not draw network parameters")
+
+    def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
+        """Means and log-variances ``[R, *shape]`` of an independent Gaussian over network parameters."""
+        raise NotSupported(f"family {self.name!r} is not a Gaussian over network parameters")
+
+    def marginals(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Mean and variance ``[R, N, Q]`` of f(x) where they have a closed form, else None."""
+        return None
+
+    def log_evidence(self, network: Network, parameters: Parameters, noise_std: Tensor, x: Tensor, y: Tensor) -> Tensor | None:
+        """Log marginal likelihood ``[R]`` of an exact model: where there is one, it is the whole objective; else None."""
+        return None
+
+    def condition(self, parameters: Parameters, noise_std: Tensor, x: Tensor, y: Tensor) -> Parameters:
+        """Parameters as prediction needs them, once training has ended; an exact model keeps its training set here."""
+        return parameters
+
+
+class NotSupported(TypeError):
+    """A divergence or prior asked of a family what it cannot give; the message says which pair does not fit."""
+
+
+@dataclass(frozen=True)
+class DrawnNetworks:
+    """Random functions that are the network at random parameters ``[R, S, *shape]``."""
+
+    network: Network
+    parameters: Parameters
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return evaluate(self.network, self.parameters, x)

@@ -1,0 +1,58 @@
+"""An ensemble of any family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from fvi_core.families.base import Family, Functions
+from fvi_core.networks import Network, Parameters
+from fvi_core.random import Streams, seed_from
+from fvi_core.registry import FAMILIES
+
+
+@FAMILIES.register("ensemble")
+@dataclass(frozen=True)
+class Ensemble(Family):
+    """``q = 1/M sum_m q_m`` with members of the family ``base`` (Lakshminarayanan et al. 2017).
+
+    ``joint`` False: members are trained independently, each with its own initialisation, batches and noise, and only predict
+    together. ``joint`` True: members see the same batches and share one objective, whose divergence may compare them
+    (dirichlet2022: the M members are the M samples of the predictive).
+    """
+
+    base: dict[str, Any]
+    size: int = 5
+    joint: bool = False
+
+    @property
+    def member(self) -> Family:
+        return FAMILIES.build(self.base)
+
+    def member_streams(self, streams: Streams) -> Streams:
+        """Independent streams of R*M members, member m of replica r at r*M + m."""
+        seeds = [seed_from(seed, "member", m) for seed in streams.seeds for m in range(self.size)]
+        return Streams(seeds, streams.device, streams.dtype)
+
+    def group(self, parameters: Parameters) -> Parameters:
+        """Members' parameters ``[R*M, ...]`` as an ensemble's ``[R, M, ...]``."""
+        return {name: value.unflatten(0, (-1, self.size)) for name, value in parameters.items()}
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        return self.group(self.member.init(network, self.member_streams(streams)))
+
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
+        members = {name: value.flatten(0, 1) for name, value in parameters.items()}
+        # Fresh seeds at every call: the member streams are rebuilt from the replica's own next integers.
+        draws = streams.integers(2**62, self.size)
+        noise = Streams([int(s) for s in draws.flatten()], streams.device, streams.dtype)
+        each = max(1, samples // self.size)
+        functions = self.member.functions(network, members, each, noise)
+
+        def evaluate(x: Tensor) -> Tensor:
+            f = functions(x.repeat_interleave(self.size, dim=0))
+            return f.unflatten(0, (-1, self.size)).flatten(1, 2)
+
+        return evaluate

@@ -1,0 +1,55 @@
+"""Exact Gaussian process regression: the reference that needs no approximation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fvi_core.families.base import Family, Functions
+from fvi_core.gaussian import cholesky
+from fvi_core.gaussian_process import log_marginal_likelihood, posterior
+from fvi_core.kernels import KERNELS
+from fvi_core.networks import Network, Parameters
+from fvi_core.random import Streams
+from fvi_core.registry import FAMILIES
+
+
+@FAMILIES.register("exact_gp")
+@dataclass(frozen=True)
+class ExactGP(Family):
+    """``f ~ GP(0, k)`` conditioned on the training set; its objective is the log marginal likelihood (Rasmussen & Williams eq. 2.30).
+
+    Trained parameters are the logarithms of the kernel's hyper-parameters; the noise is the likelihood's.
+    """
+
+    kernel: dict[str, Any] = field(default_factory=lambda: {"name": "rbf", "ard": False})
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        features = int(torch.tensor(network.input_shape).prod())
+        return KERNELS.build(self.kernel).init(len(streams), features)
+
+    def log_evidence(self, network: Network, parameters: Parameters, noise_std: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        return log_marginal_likelihood(KERNELS.build(self.kernel), parameters, noise_std.square(), x, y)
+
+    def condition(self, parameters: Parameters, noise_std: Tensor, x: Tensor, y: Tensor) -> Parameters:
+        return parameters | {"train/x": x, "train/y": y, "train/noise": noise_std.square()}
+
+    def _posterior(self, parameters: Parameters, x: Tensor, full: bool) -> tuple[Tensor, Tensor]:
+        kernel, hyper = KERNELS.build(self.kernel), {k: v for k, v in parameters.items() if "train/" not in k}
+        data = (parameters["train/noise"], parameters["train/x"], parameters["train/y"])
+        return posterior(kernel, hyper, *data, x, full)
+
+    def marginals(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:
+        mean, variance = self._posterior(parameters, x, full=False)
+        return mean.unsqueeze(-1), variance.clamp_min(0).unsqueeze(-1)
+
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
+        def evaluate(x: Tensor) -> Tensor:
+            mean, covariance = self._posterior(parameters, x, full=True)
+            noise = streams.normal(samples, x.shape[1]).to(mean.dtype)
+            return (mean.unsqueeze(1) + noise @ cholesky(covariance, jitter=1e-6).mT).unsqueeze(-1)
+
+        return evaluate

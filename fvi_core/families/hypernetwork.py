@@ -1,0 +1,41 @@
+"""Implicit distribution over network parameters: a generator fed with Gaussian noise (pequignot2020 sec. 3.2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from fvi_core.families.base import DrawnNetworks, Family
+from fvi_core.networks import Network, Parameters
+from fvi_core.random import Streams
+from fvi_core.registry import FAMILIES
+
+
+@FAMILIES.register("hypernetwork")
+@dataclass(frozen=True)
+class Hypernetwork(Family):
+    """``theta = h(eps), eps ~ N(0, I_latent)`` with a ReLU network h that outputs all parameters of the predictor."""
+
+    latent: int = 5
+    hidden: tuple[int, ...] = (20, 40)
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        parameters = {}
+        widths = [self.latent, *self.hidden, network.n_parameters]
+        for i, (inputs, outputs) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
+            bound = 1 / math.sqrt(inputs)
+            parameters[f"generator{i}.weight"] = (streams.uniform(inputs, outputs) * 2 - 1) * bound
+            parameters[f"generator{i}.bias"] = (streams.uniform(outputs) * 2 - 1) * bound
+        return parameters
+
+    def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+        h = streams.normal(samples, self.latent)
+        for i in range(len(self.hidden) + 1):
+            h = torch.relu(h) if i else h
+            h = torch.baddbmm(parameters[f"generator{i}.bias"].unsqueeze(1), h, parameters[f"generator{i}.weight"])
+        return network.unflatten(h)
+
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
+        return DrawnNetworks(network, self.weights(network, parameters, samples, streams))

@@ -1,0 +1,50 @@
+"""Mean-field Gaussian over all network parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from fvi_core.families.base import DrawnNetworks, Family
+from fvi_core.networks import Network, Parameters
+from fvi_core.random import Streams
+from fvi_core.registry import FAMILIES
+
+MEAN, LOG_VAR = "mean/", "log_var/"
+
+
+@FAMILIES.register("mean_field")
+@dataclass(frozen=True)
+class MeanField(Family):
+    """``q(w) = prod_i N(w_i | m_i, exp(log_var_i))`` (Blundell et al. 2015).
+
+    ``mean_init``: "default" (the network's own initialisation) or a standard deviation of zero-centred normal means (0: all
+    means start at 0). ``log_var_init``: bounds of the uniform initial log-variances.
+    """
+
+    mean_init: str | float = "default"
+    log_var_init: tuple[float, float] = (-10.0, -8.0)
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        if self.mean_init == "default":
+            means = network.init(streams)
+        else:
+            means = {name: float(self.mean_init) * streams.normal(*shape) for name, shape in network.shapes.items()}
+        low, high = self.log_var_init
+        log_vars = {name: low + (high - low) * streams.uniform(*shape) for name, shape in network.shapes.items()}
+        return {MEAN + k: v for k, v in means.items()} | {LOG_VAR + k: v for k, v in log_vars.items()}
+
+    def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
+        means = {k.removeprefix(MEAN): v for k, v in parameters.items() if k.startswith(MEAN)}
+        log_vars = {k.removeprefix(LOG_VAR): v for k, v in parameters.items() if k.startswith(LOG_VAR)}
+        return means, log_vars
+
+    def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+        means, log_vars = self.gaussian_weights(parameters)
+        mean, std = network.flatten(means), torch.exp(0.5 * network.flatten(log_vars))
+        noise = streams.normal(samples, network.n_parameters)
+        return network.unflatten(mean.unsqueeze(1) + std.unsqueeze(1) * noise)
+
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
+        return DrawnNetworks(network, self.weights(network, parameters, samples, streams))

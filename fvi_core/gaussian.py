@@ -1,0 +1,109 @@
+"""Divergences between Gaussians, and the triangular algebra that they share with Gaussian processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+
+def cholesky(covariance: Tensor, jitter: float | Tensor = 0.0) -> Tensor:
+    """Lower factor L of covariance + jitter * I, ``[..., M, M]``; all NaN where not positive definite.
+
+    The NaN reaches values and gradients of that batch element alone, so one failed replica never stops the
+    others.
+    """
+    identity = torch.eye(covariance.shape[-1], dtype=covariance.dtype, device=covariance.device)
+    factor, info = torch.linalg.cholesky_ex(covariance + jitter * identity)
+    return factor * torch.where(info == 0, 1.0, torch.nan).to(factor.dtype)[..., None, None]
+
+
+def solve_lower(factor: Tensor, right: Tensor) -> Tensor:
+    """X of L X = B, lower triangular L ``[..., M, M]``, B ``[..., M, C]``; leading dimensions broadcast.
+
+    A factor shared along the axis before the matrix (outputs, never replicas) is used once with wider
+    right-hand sides.
+    """
+    # The first axis holds replicas: in one joint solve a replica's last bits would depend on its neighbours.
+    if right.dim() == factor.dim() > 3 and factor.shape[-3] == 1 < right.shape[-3]:
+        columns = right.movedim(-3, -1)
+        solved = torch.linalg.solve_triangular(factor.squeeze(-3), columns.flatten(-2), upper=False)
+        return solved.unflatten(-1, columns.shape[-2:]).movedim(-1, -3)
+    return torch.linalg.solve_triangular(factor, right, upper=False)
+
+
+def log_determinant(factor: Tensor) -> Tensor:
+    """log det(L L^T) of a lower factor ``[..., M, M]`` -> ``[...]``."""
+    return 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+def gaussian_kl_full(
+    mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor, jitter: float = 0.0
+) -> Tensor:
+    """KL(N(mean_q, cov_q + jitter I) || N(mean_p, cov_p + jitter I)), in nats.
+
+    1/2 [ tr(S_p^-1 S_q) + (m_q - m_p)^T S_p^-1 (m_q - m_p) - M + log det S_p - log det S_q ], as in Rudner et
+    al. 2022 and Cinquin & Bamler 2024 (the right-hand side of eq. 2.9).
+
+    Means ``[..., M]``, covariances ``[..., M, M]`` -> ``[...]``. Leading dimensions broadcast; ``cov_p`` of
+    shape ``[R, 1, M, M]`` against ``cov_q`` of ``[R, Q, M, M]`` is factored once per replica. Computed in
+    float64, returned in the dtype of ``mean_q``. Where a covariance is not positive definite the divergence
+    and its gradient are NaN for that batch element only.
+    """
+    dtype = mean_q.dtype
+    mean_q, cov_q, mean_p, cov_p = (t.double() for t in (mean_q, cov_q, mean_p, cov_p))
+    factor_q, factor_p = cholesky(cov_q, jitter), cholesky(cov_p, jitter)
+    difference = mean_q - mean_p
+    batch = torch.broadcast_shapes(difference.shape[:-1], cov_q.shape[:-2], cov_p.shape[:-2])
+    size = difference.shape[-1]
+    if factor_q.shape[:-2] == difference.shape[:-1]:
+        solved = solve_lower(factor_p, torch.cat([factor_q, difference[..., None]], dim=-1))
+        squares = solved.square().sum((-2, -1))
+    else:
+        squares = solve_lower(factor_p, factor_q).square().sum((-2, -1))
+        squares = squares + solve_lower(factor_p, difference[..., None]).square().sum((-2, -1))
+    kl = 0.5 * (squares - size + log_determinant(factor_p) - log_determinant(factor_q))
+    return kl.expand(batch).to(dtype)
+
+
+def regularised_gaussian_kl(
+    mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor, gamma: float
+) -> Tensor:
+    """Regularised KL of two Gaussian measures estimated at M points (Cinquin & Bamler 2024, eq. 2.9).
+
+    The ordinary KL with gamma * M added to both diagonals: finite for singular covariances, and convergent as
+    M grows. Shapes and failures as :func:`gaussian_kl_full`.
+    """
+    return gaussian_kl_full(mean_q, cov_q, mean_p, cov_p, jitter=gamma * mean_q.shape[-1])
+
+
+def gaussian_kl_diagonal(mean_q: Tensor, var_q: Tensor, mean_p: Tensor, var_p: Tensor) -> Tensor:
+    """KL(N(mean_q, diag var_q) || N(mean_p, diag var_p)), ``[..., M]`` -> ``[...]``, in nats.
+
+    1/2 sum_i [ var_q/var_p + (mean_q - mean_p)^2/var_p - 1 - log(var_q/var_p) ].
+    """
+    ratio = var_q / var_p
+    return 0.5 * (ratio + (mean_q - mean_p).square() / var_p - 1 - ratio.log()).sum(-1)
+
+
+def gaussian_kl_weights(
+    mean: Mapping[str, Tensor],
+    log_var: Mapping[str, Tensor],
+    prior_mean: Mapping[str, Tensor] | float = 0.0,
+    prior_var: Mapping[str, Tensor] | float = 1.0,
+) -> Tensor:
+    """KL of a mean-field Gaussian over weights from its prior, dicts of ``[R, *shape]`` -> ``[R]``.
+
+    The prior is one number for all weights, or per name a number or tensor that broadcasts. Posterior
+    variances are given by their logarithm (log_var = 2 log std).
+    """
+    total: Tensor | float = 0.0
+    for name, centre in mean.items():
+        centre_p = prior_mean[name] if isinstance(prior_mean, Mapping) else prior_mean
+        var_p = prior_var[name] if isinstance(prior_var, Mapping) else prior_var
+        var_p = torch.as_tensor(var_p, dtype=centre.dtype, device=centre.device)
+        log_ratio = log_var[name] - var_p.log()
+        terms = log_ratio.exp() + (centre - centre_p).square() / var_p - 1 - log_ratio
+        total = total + 0.5 * terms.reshape(terms.shape[0], -1).sum(1)
+    return total

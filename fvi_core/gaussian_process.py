@@ -1,0 +1,118 @@
+"""Exact Gaussian process regression and the fit of kernel hyper-parameters; float64, one process per replica.
+
+Targets are ``[R, N]``, or ``[R, N, Q]`` for Q independent processes that share one kernel. A noise *variance*
+is ``[R]``, one per point ``[R, N]``, or one per point and output ``[R, N, Q]``. The prior mean is zero.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from fvi_core.gaussian import cholesky, log_determinant, solve_lower
+from fvi_core.kernels import Kernel, Params
+from fvi_core.random import Streams
+
+
+def log_marginal_likelihood(kernel: Kernel, params: Params, noise: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """log N(y | 0, K + noise), summed over outputs, ``[R]`` in nats (Rasmussen & Williams 2006, eq. 2.30).
+
+    Inputs ``[R, N, ...]``; a replica whose covariance is not positive definite gets NaN.
+    """
+    factor, targets = _factor(kernel, params, noise, x, y)
+    n = targets.shape[-2]
+    squares = solve_lower(factor, targets).square().sum((-2, -1))
+    return -0.5 * (squares + log_determinant(factor) + n * math.log(2 * math.pi)).sum(1)
+
+
+def fit_kernel(
+    kernel: Kernel,
+    x: Tensor,
+    y: Tensor,
+    streams: Streams,
+    *,
+    steps: int = 500,
+    lr: float = 0.05,
+    batch_size: int | None = None,
+    init_noise: float = 0.1,
+    min_noise: float = 1e-4,
+    fixed_noise: Tensor | None = None,
+    median_init: bool = True,
+) -> tuple[Params, Tensor]:
+    """Hyper-parameters and noise variance by the marginal likelihood of random batches (Chen et al. 2022).
+
+    Adam on the mean log marginal likelihood per point of a batch; every replica draws its own batches,
+    without replacement within a pass, and is fitted as if alone. ``batch_size=None`` uses all points at every
+    step. ``fixed_noise`` (the variances of Milios et al. 2018, say) is kept; otherwise the noise starts at
+    ``init_noise`` and stays above ``min_noise``, both variances. Returns constants: the params of ``kernel``
+    and the noise, ``[R]`` if fitted.
+    """
+    replicas, n = x.shape[:2]
+    if not init_noise > min_noise >= 0:
+        raise ValueError(f"expected init_noise > min_noise >= 0, found {init_noise} and {min_noise}")
+    size = n if batch_size is None else min(batch_size, n)
+    params = kernel.init(replicas, x[0, 0].numel(), x if median_init else None)
+    params = {name: value.to(x.device).requires_grad_() for name, value in params.items()}
+    log_noise = torch.zeros(replicas, dtype=torch.float64, device=x.device) + math.log(init_noise - min_noise)
+    log_noise.requires_grad_(fixed_noise is None)
+    optimiser = torch.optim.Adam([*params.values(), log_noise], lr=lr)
+    order, start = None, n
+    for _ in range(steps):
+        if start + size > n:
+            order, start = streams.permutation(n), 0
+        batch = order[:, start : start + size]
+        start += size
+        noise = log_noise.exp() + min_noise if fixed_noise is None else _take(fixed_noise, batch)
+        objective = log_marginal_likelihood(kernel, params, noise, _take(x, batch), _take(y, batch)) / size
+        optimiser.zero_grad()
+        (-objective.sum()).backward()
+        optimiser.step()
+    fitted = {name: value.detach() for name, value in params.items()}
+    return fitted, log_noise.detach().exp() + min_noise if fixed_noise is None else fixed_noise
+
+
+def posterior(
+    kernel: Kernel,
+    params: Params,
+    noise: Tensor,
+    x_train: Tensor,
+    y_train: Tensor,
+    x_test: Tensor,
+    full: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Mean and variance of the latent function, without noise (Rasmussen & Williams 2006, eq. 2.23-2.24).
+
+    Test inputs ``[R, M, ...]`` -> mean and variance, each ``[R, M]``, or ``[R, M, Q]`` for targets with an
+    output axis. ``full=True`` gives covariances ``[R, M, M]``, or ``[R, Q, M, M]``, in place of variances.
+    """
+    factor, targets = _factor(kernel, params, noise, x_train, y_train)
+    cross = solve_lower(factor, kernel(params, x_train, x_test)[:, None])
+    # A product with a vector takes another path for one replica than for many, with other last bits.
+    mean = (cross * solve_lower(factor, targets)).sum(-2)
+    if full:
+        spread = kernel(params, x_test, x_test)[:, None] - cross.mT @ cross
+        spread = spread.expand(*mean.shape, mean.shape[-1])
+    else:
+        spread = (kernel.diagonal(params, x_test)[:, None] - cross.square().sum(-2)).expand(mean.shape)
+    if y_train.dim() == 2:
+        return mean[:, 0], spread[:, 0]
+    return mean.mT, spread if full else spread.mT
+
+
+def _factor(kernel: Kernel, params: Params, noise: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Factor of K + noise ``[R, 1 or Q, N, N]`` and targets ``[R, Q, N, 1]``."""
+    n = x.shape[1]
+    noise = noise.double()
+    noise = noise.mT if noise.dim() == 3 else noise.reshape(len(noise), 1, -1)
+    covariance = kernel(params, x, x)[:, None] + torch.diag_embed(noise.expand(-1, -1, n))
+    targets = y.double()[:, None] if y.dim() == 2 else y.double().mT
+    return cholesky(covariance), targets[..., None]
+
+
+def _take(values: Tensor, index: Tensor) -> Tensor:
+    """Points ``index`` ``[R, B]`` of ``values`` ``[R, N, ...]``, each replica its own; ``[R]`` stays."""
+    if values.dim() == 1:
+        return values
+    return values[torch.arange(len(values), device=values.device)[:, None], index]

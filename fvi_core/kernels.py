@@ -1,0 +1,214 @@
+"""Covariance functions with a replica axis: each replica has its own hyper-parameters, all in float64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fvi_core.registry import Registry
+
+Params = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """k(x, x') with hyper-parameters in a dict of unconstrained (logarithmic) tensors.
+
+    Inputs ``[R, N, ...]`` are flattened to features. ``kernel(params, x1, x2)`` -> ``[R, N, M]``,
+    ``kernel.diagonal(params, x)`` -> ``[R, N]``, both float64. ``log_variance`` ``[R]`` is log sigma^2, the
+    output scale.
+    """
+
+    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
+        """Unit hyper-parameters; length-scales from the median distance of ``x`` ``[R, N, ...]`` if given."""
+        device = None if x is None else x.device
+        return {"log_variance": torch.zeros(replicas, dtype=torch.float64, device=device)}
+
+    def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def diagonal(self, params: Params, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+KERNELS: Registry[Kernel] = Registry("kernel")
+
+
+@KERNELS.register("linear")
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """sigma^2 x . x' (Rasmussen & Williams 2006, eq. 2.11 without bias)."""
+
+    def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
+        return params["log_variance"].exp()[:, None, None] * (_features(x1) @ _features(x2).mT)
+
+    def diagonal(self, params: Params, x: Tensor) -> Tensor:
+        return params["log_variance"].exp()[:, None] * _features(x).square().sum(-1)
+
+
+@dataclass(frozen=True)
+class Stationary(Kernel):
+    """sigma^2 rho(r), r = |(x - x') / lengthscale|.
+
+    ``log_lengthscale`` is ``[R, D]``, one per feature, or ``[R, 1]`` without ``ard``.
+    """
+
+    ard: bool = True
+
+    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
+        params = super().init(replicas, n_features, x)
+        if x is None:
+            size = n_features if self.ard else 1
+            params["log_lengthscale"] = params["log_variance"].new_zeros(replicas, size)
+        else:
+            params["log_lengthscale"] = median_distance(x, self.ard).log()
+        return params
+
+    def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
+        a, b = self.embed(params, _features(x1)), self.embed(params, _features(x2))
+        # Differences are exact at equal points; with many features products are faster and precise enough.
+        mode = "donot_use_mm_for_euclid_dist" if a.shape[-1] <= 64 else "use_mm_for_euclid_dist"
+        # The gradient of cdist is zero at zero distance, where that of a square root would not be finite.
+        correlation = self.correlation(params, torch.cdist(a, b, compute_mode=mode))
+        return params["log_variance"].exp()[:, None, None] * correlation
+
+    def diagonal(self, params: Params, x: Tensor) -> Tensor:
+        return params["log_variance"].exp()[:, None].expand(x.shape[:2])
+
+    def embed(self, params: Params, x: Tensor) -> Tensor:
+        """Points whose Euclidean distance is r: ``[R, N, D]`` -> ``[R, N, D']``."""
+        return x / params["log_lengthscale"].exp()[:, None]
+
+    def correlation(self, params: Params, r: Tensor) -> Tensor:
+        """rho(r), with rho(0) = 1."""
+        raise NotImplementedError
+
+
+@KERNELS.register("rbf")
+@dataclass(frozen=True)
+class RBF(Stationary):
+    """sigma^2 exp(-r^2 / 2) (Rasmussen & Williams 2006, eq. 4.9)."""
+
+    def correlation(self, params: Params, r: Tensor) -> Tensor:
+        return (-0.5 * r.square()).exp()
+
+
+@KERNELS.register("matern12")
+@dataclass(frozen=True)
+class Matern12(Stationary):
+    """sigma^2 exp(-r) (Rasmussen & Williams 2006, eq. 4.18); its gradient is taken as zero at r = 0."""
+
+    def correlation(self, params: Params, r: Tensor) -> Tensor:
+        return (-r).exp()
+
+
+@KERNELS.register("matern32")
+@dataclass(frozen=True)
+class Matern32(Stationary):
+    """sigma^2 (1 + s) exp(-s), s = sqrt(3) r (Rasmussen & Williams 2006, eq. 4.17)."""
+
+    def correlation(self, params: Params, r: Tensor) -> Tensor:
+        s = math.sqrt(3) * r
+        return (1 + s) * (-s).exp()
+
+
+@KERNELS.register("matern52")
+@dataclass(frozen=True)
+class Matern52(Stationary):
+    """sigma^2 (1 + s + s^2 / 3) exp(-s), s = sqrt(5) r (Rasmussen & Williams 2006, eq. 4.17)."""
+
+    def correlation(self, params: Params, r: Tensor) -> Tensor:
+        s = math.sqrt(5) * r
+        return (1 + s + s.square() / 3) * (-s).exp()
+
+
+@KERNELS.register("rational-quadratic")
+@dataclass(frozen=True)
+class RationalQuadratic(Stationary):
+    """sigma^2 (1 + r^2 / (2 alpha))^(-alpha) (Rasmussen & Williams 2006, eq. 4.19); ``log_alpha`` ``[R]``."""
+
+    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
+        params = super().init(replicas, n_features, x)
+        return params | {"log_alpha": torch.zeros_like(params["log_variance"])}
+
+    def correlation(self, params: Params, r: Tensor) -> Tensor:
+        alpha = params["log_alpha"].exp()[:, None, None]
+        return (-alpha * (r.square() / (2 * alpha)).log1p()).exp()
+
+
+@KERNELS.register("periodic")
+@dataclass(frozen=True)
+class Periodic(RBF):
+    """sigma^2 exp(-2 sum_d sin^2(pi (x_d - x'_d) / period) / lengthscale_d^2); ``log_period`` ``[R]``.
+
+    Rasmussen & Williams 2006, eq. 4.31: the RBF kernel of points on a circle per feature. Length-scales are
+    relative to the unit circle and start at 1.
+    """
+
+    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
+        params = super().init(replicas, n_features)
+        params["log_period"] = torch.zeros_like(params["log_variance"])
+        return params if x is None else {name: value.to(x.device) for name, value in params.items()}
+
+    def embed(self, params: Params, x: Tensor) -> Tensor:
+        angle = 2 * math.pi * x / params["log_period"].exp()[:, None, None]
+        scale = params["log_lengthscale"].exp()[:, None]
+        return torch.cat([angle.cos() / scale, angle.sin() / scale], dim=-1)
+
+
+@KERNELS.register("sum")
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """k_0 + k_1 + ...; parts as ``KERNELS.build`` takes them, parameters of part i with the prefix ``i.``."""
+
+    parts: Sequence[dict[str, Any]] = ()
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise ValueError("kernel 'sum': expected parts such as [{'name': 'linear'}], found none")
+        object.__setattr__(self, "kernels", tuple(KERNELS.build(part) for part in self.parts))
+
+    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
+        return {
+            f"{i}.{name}": value
+            for i, kernel in enumerate(self.kernels)
+            for name, value in kernel.init(replicas, n_features, x).items()
+        }
+
+    def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
+        return sum(kernel(_part(params, i), x1, x2) for i, kernel in enumerate(self.kernels))
+
+    def diagonal(self, params: Params, x: Tensor) -> Tensor:
+        return sum(kernel.diagonal(_part(params, i), x) for i, kernel in enumerate(self.kernels))
+
+
+def median_distance(x: Tensor, per_feature: bool, max_points: int = 256) -> Tensor:
+    """Median distance of pairs of points ``[R, N, ...]`` -> ``[R, 1]``, or ``[R, D]`` times sqrt(D).
+
+    The factor sqrt(D) makes the scaled distance of typical points order 1 in any dimension. Taken over
+    ``max_points`` evenly spaced points; a zero median (a constant or mostly equal feature) becomes 1.
+    """
+    x = _features(x)
+    chosen = torch.linspace(0, x.shape[1] - 1, min(max_points, x.shape[1]), device=x.device).round().long()
+    x = x[:, chosen]
+    i, j = torch.triu_indices(len(chosen), len(chosen), offset=1, device=x.device)
+    if per_feature:
+        distances = [(column[:, i] - column[:, j]).abs().median(-1).values for column in x.unbind(-1)]
+        median = torch.stack(distances, dim=-1) * math.sqrt(x.shape[-1])
+    else:
+        median = torch.cdist(x, x)[:, i, j].median(-1, keepdim=True).values
+    return torch.where(median > 0, median, torch.ones_like(median))
+
+
+def _features(x: Tensor) -> Tensor:
+    return x.double().flatten(2)
+
+
+def _part(params: Params, i: int) -> Params:
+    prefix = f"{i}."
+    return {name.removeprefix(prefix): value for name, value in params.items() if name.startswith(prefix)}

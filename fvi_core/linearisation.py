@@ -1,0 +1,102 @@
+"""Gaussian moments of a network whose weights are Gaussian: mean and covariance of f at inputs X.
+
+Last layer (rudner2022 eq. 12-14 with R = 1): given one draw of the inner layers the network is linear in the last, so mean and
+covariance are exact. Full network (rudner2022 eq. 8-11, cinquin2024 eq. 2.6): ``J S J^T`` is summed layer by layer from each
+layer's inputs and back-propagated outputs; the Jacobian of a convolutional network never exists as a whole.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from fvi_core.networks import HEAD, Conv2d, Linear, Network, Parameters, Tape
+
+BLOCK = 2**24
+"""Most elements of a layer's Jacobian held at once; larger layers are worked through in blocks and recomputed for gradients."""
+
+
+def last_layer_moments(
+    network: Network, inner: Parameters, mean: Parameters, log_var: Parameters, x: Tensor, covariance: str = "full"
+) -> tuple[Tensor, Tensor]:
+    """Moments of f(x) under a Gaussian last layer, given inner parameters (rudner2022 eq. 14, R = 1).
+
+    ``cov_k = phi diag(var_k) phi^T + var_bias_k`` for output k.
+
+    Args: inner: parameters ``[R, *shape]`` that define the features phi; mean, log_var: those of the head are used.
+    Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` ("full") or variance ``[R, Q, N]`` ("diagonal").
+    """
+    phi = network.features({k: v.unsqueeze(1) for k, v in inner.items()}, x).squeeze(1)
+    weight, bias = f"{HEAD}.weight", f"{HEAD}.bias"
+    f = torch.baddbmm(mean[bias].unsqueeze(1), phi, mean[weight]).transpose(-1, -2)
+    var_weight, var_bias = log_var[weight].exp(), log_var[bias].exp()
+    if covariance == "diagonal":
+        return f, (torch.matmul(phi.square(), var_weight) + var_bias.unsqueeze(1)).transpose(-1, -2)
+    scaled = phi.unsqueeze(1) * var_weight.transpose(-1, -2).unsqueeze(2)
+    return f, torch.matmul(scaled, phi.unsqueeze(1).transpose(-1, -2)) + var_bias[..., None, None]
+
+
+def full_network_moments(
+    network: Network, mean: Parameters, log_var: Parameters, x: Tensor, covariance: str = "full", stop_gradient: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Moments of the network linearised about its mean weights: ``f(x; m)`` and ``J(x; m) S J(x; m)^T`` per output.
+
+    rudner2022 eq. 9-10, cinquin2024 eq. 2.7. ``stop_gradient`` treats the Jacobian as constant in m.
+    Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` ("full") or variance ``[R, Q, N]`` ("diagonal").
+    """
+    if not torch.is_grad_enabled():
+        with torch.enable_grad():
+            tracked = {k: v.detach().requires_grad_() for k, v in mean.items()}
+            f, spread = full_network_moments(network, tracked, log_var, x, covariance, stop_gradient=True)
+        return f.detach(), spread.detach()
+    tape = Tape()
+    f = network({k: v.unsqueeze(1) for k, v in mean.items()}, x, tape=tape)
+    outputs = [z for _, _, z in tape.entries]
+    std = {k: torch.exp(0.5 * v) for k, v in log_var.items()}
+    spreads = []
+    for q in range(network.n_outputs):
+        deltas = torch.autograd.grad(f[..., q].sum(), outputs, create_graph=not stop_gradient, retain_graph=True)
+        total = 0.0
+        for (layer, a, _), delta in zip(tape.entries, deltas, strict=True):
+            a, delta = a.squeeze(1), delta.squeeze(1)
+            if stop_gradient:
+                a, delta = a.detach(), delta.detach()
+            total = total + _layer_spread(layer, a, delta, std, covariance)
+        spreads.append(total)
+    return f.squeeze(1).transpose(-1, -2), torch.stack(spreads, dim=1)
+
+
+def _layer_spread(layer: Linear | Conv2d, a: Tensor, delta: Tensor, std: Parameters, covariance: str) -> Tensor:
+    """One layer's part of ``J S J^T``: ``[R, N, N]`` or its diagonal ``[R, N]``."""
+    weight, bias = std[f"{layer.name}.weight"], std[f"{layer.name}.bias"]
+    if isinstance(layer, Conv2d):
+        a = F.unfold(a.flatten(0, 1), layer.kernel, padding=layer.padding, stride=layer.stride).unflatten(0, a.shape[:2])
+        delta = delta.flatten(-2)
+        jacobian = torch.matmul(a, delta.transpose(-1, -2))  # [R, N, in k k, out]
+        weight = weight.flatten(2).transpose(-1, -2)
+        delta_bias = delta.sum(-1)
+        if covariance == "diagonal":
+            return (jacobian * weight.unsqueeze(1)).square().sum((-1, -2)) + (delta_bias * bias.unsqueeze(1)).square().sum(-1)
+        return _gram((jacobian * weight.unsqueeze(1)).flatten(-2)) + _gram(delta_bias * bias.unsqueeze(1))
+    if covariance == "diagonal":
+        squares = torch.matmul(a.square(), weight.square()) + bias.square().unsqueeze(1)
+        return (squares * delta.square()).sum(-1)
+    total = _gram(delta * bias.unsqueeze(1))
+    rows = max(1, BLOCK // (delta.numel()))
+    for start in range(0, layer.inputs, rows):
+        block = slice(start, start + rows)
+        if rows >= layer.inputs:
+            return total + _outer_gram(a, delta, weight)
+        total = total + checkpoint(_outer_gram, a[..., block], delta, weight[:, block], use_reentrant=False)
+    return total
+
+
+def _outer_gram(a: Tensor, delta: Tensor, std: Tensor) -> Tensor:
+    """``sum_ij (a_i delta_j std_ij)_n (a_i delta_j std_ij)_m`` for a ``[R, N, in]``, delta ``[R, N, out]``, std ``[R, in, out]``."""
+    return _gram((a.unsqueeze(-1) * delta.unsqueeze(-2) * std.unsqueeze(1)).flatten(-2))
+
+
+def _gram(rows: Tensor) -> Tensor:
+    return torch.matmul(rows, rows.transpose(-1, -2))

@@ -1,0 +1,106 @@
+"""The one objective: E_q[log p(y | f(X))] - weight * D(q || p), per training point and replica."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fvi_core.contexts import Context, Scene
+from fvi_core.divergences.base import Divergence, Step
+from fvi_core.families.base import Family
+from fvi_core.networks import Network, Parameters
+from fvi_core.priors.base import Prior
+from fvi_core.random import Streams
+from fvi_core.registry import nearest
+
+SCALINGS = ("elbo", "batch", "context")
+
+
+@dataclass(frozen=True)
+class Weight:
+    """How much the divergence counts against the mean log-likelihood of a batch.
+
+    ``scaling`` "elbo": ``factor / N``, the true ELBO with N training points (pequignot2020 eq. 8, cinquin2024 alg. 1);
+    "batch": ``factor / B``, the divergence against the batch's summed log-likelihood (rudner2022 eq. 17 as its first code has
+    it, dirichlet2022 App. B.1, Sun et al. 2019), N/B times the ELBO's; "context": ``factor / (B K)`` with K context points
+    (the retinopathy code of rudner2022). A ``factor`` other than 1 tempers.
+    """
+
+    scaling: str = "elbo"
+    factor: float = 1.0
+
+    def __post_init__(self):
+        if self.scaling not in SCALINGS:
+            raise ValueError(f"weight scaling {self.scaling!r} is not known; {nearest(self.scaling, SCALINGS)}")
+
+    def __call__(self, n_train: int, batch: int, context: int) -> float:
+        return self.factor / {"elbo": n_train, "batch": batch, "context": batch * context}[self.scaling]
+
+
+@dataclass(frozen=True)
+class Model:
+    """The four parts, the likelihood and the weight of one method, built for one data set."""
+
+    network: Network
+    family: Family
+    divergence: Divergence | None
+    prior: Prior | None
+    context: Context | None
+    likelihood: object
+    weight: Weight
+
+    def expected_log_likelihood(self, parameters: Parameters, noise: Parameters, x: Tensor, y: Tensor, samples: int,
+                                streams: Streams, functions=None, values: Tensor | None = None) -> Tensor:
+        """Mean over points of E_q[log p(y | f(x))], ``[R]``: in closed form where there is one, else over the draw given or made."""
+        if functions is None and self.likelihood.has_closed_form:
+            marginals = self.family.marginals(self.network, parameters, x)
+            if marginals is not None:
+                return self.likelihood.expected_log_prob_gaussian(noise, *marginals, y).mean(-1)
+        if values is None:
+            functions = functions or self.family.functions(self.network, parameters, samples, streams)
+            values = functions(x)
+        return self.likelihood.data_term(noise, values, y)
+
+    def loss(self, parameters: Parameters, noise: Parameters, prior_state: dict[str, Tensor], x: Tensor, y: Tensor, n_train: int,
+             samples: int, scene: Scene, streams: dict[str, Streams]) -> Tensor:
+        """``-(mean log-likelihood - weight D)`` of one batch, ``[R]``, in nats per training point."""
+        if "raw_noise" in noise:
+            evidence = self.family.log_evidence(self.network, parameters, self.likelihood.noise_std(noise), x, y)
+            if evidence is not None:
+                return -evidence / n_train
+        closed = self.likelihood.has_closed_form and self.family.closed_form
+        functions = None if closed else self.family.functions(self.network, parameters, samples, streams["noise"])
+        values = None if closed else functions(x)
+        fit = self.expected_log_likelihood(parameters, noise, x, y, samples, streams["noise"], functions, values)
+        if self.divergence is None:
+            return -fit
+        context_size = 0
+
+        def sample_context() -> Tensor:
+            nonlocal context_size
+            context = self.context(scene, streams["context"])
+            context_size = context.shape[1]
+            return context
+
+        step = Step(self.network, self.family, parameters, self.prior, prior_state, x, n_train, functions, values,
+                    sample_context, streams["divergence"], streams["prior"])
+        divergence = self.divergence(step)
+        return -fit + self.weight(n_train, x.shape[1], context_size or 1) * divergence
+
+
+def noise_of(parameters: Parameters) -> tuple[Parameters, Parameters]:
+    """Split trained tensors into the family's parameters and the likelihood's."""
+    prefix = "likelihood/"
+    family = {k: v for k, v in parameters.items() if not k.startswith(prefix)}
+    return family, {k.removeprefix(prefix): v for k, v in parameters.items() if k.startswith(prefix)}
+
+
+def take(x: Tensor, owner: Tensor, index: Tensor | None = None) -> Tensor:
+    """Rows of ``x [D, N, ...]`` for replicas that own data set ``owner [R]``: ``[R, N, ...]``, or those of ``index [R, B]``."""
+    if index is not None:
+        return x[owner[:, None], index]
+    if x.shape[0] == 1:
+        return x.expand(len(owner), *x.shape[1:])
+    return x[owner] if not torch.equal(owner, torch.arange(len(x), device=owner.device)) else x

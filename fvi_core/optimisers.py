@@ -1,0 +1,188 @@
+"""Optimisers and learning-rate schedules over stacked replicas: each replica has its own learning rate and its own history."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fvi_core.registry import Registry
+
+OPTIMISERS: Registry = Registry("optimiser")
+SCHEDULES: Registry = Registry("schedule")
+
+
+class Optimiser:
+    """Updates a list of tensors ``[R, ...]`` in place. Raises nothing on NaN: the trainer watches the loss.
+
+    State is a list of lists of tensors, so that it can be sliced by replica and saved.
+    """
+
+    lr: float
+    weight_decay: float
+
+    def start(self, parameters: Sequence[Tensor]) -> dict[str, Any]:
+        """Fresh state for these parameters."""
+        raise NotImplementedError
+
+    def step(self, parameters: list[Tensor], gradients: list[Tensor], state: dict[str, Any], lr: Tensor) -> None:
+        """One update with learning rates ``lr [R]``."""
+        raise NotImplementedError
+
+    def _decayed(self, parameters: list[Tensor], gradients: list[Tensor]) -> list[Tensor]:
+        if not self.weight_decay:
+            return gradients
+        return torch._foreach_add(gradients, parameters, alpha=self.weight_decay)
+
+
+def _move(parameters: list[Tensor], directions: list[Tensor], lr: Tensor) -> None:
+    with torch.no_grad():
+        for parameter, direction in zip(parameters, directions, strict=True):
+            parameter.sub_(direction * lr.view(-1, *[1] * (parameter.dim() - 1)))
+
+
+@OPTIMISERS.register("adam")
+@dataclass(frozen=True)
+class Adam(Optimiser):
+    """Adam (Kingma and Ba 2015, algorithm 1) with an L2 penalty in the gradient, as ``torch.optim.Adam``."""
+
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+
+    def start(self, parameters: Sequence[Tensor]) -> dict[str, Any]:
+        return {"t": 0, "m": [torch.zeros_like(p) for p in parameters], "v": [torch.zeros_like(p) for p in parameters]}
+
+    @torch.no_grad()
+    def step(self, parameters: list[Tensor], gradients: list[Tensor], state: dict[str, Any], lr: Tensor) -> None:
+        gradients = self._decayed(parameters, gradients)
+        state["t"] += 1
+        torch._foreach_lerp_(state["m"], gradients, 1 - self.beta1)
+        torch._foreach_mul_(state["v"], self.beta2)
+        torch._foreach_addcmul_(state["v"], gradients, gradients, 1 - self.beta2)
+        correction1, correction2 = 1 - self.beta1 ** state["t"], 1 - self.beta2 ** state["t"]
+        scale = torch._foreach_sqrt(state["v"])
+        torch._foreach_div_(scale, math.sqrt(correction2))
+        torch._foreach_add_(scale, self.eps)
+        _move(parameters, torch._foreach_div(state["m"], scale), lr / correction1)
+
+
+@OPTIMISERS.register("sgd")
+@dataclass(frozen=True)
+class SGD(Optimiser):
+    """Stochastic gradient descent with (Nesterov) momentum and an L2 penalty, as ``torch.optim.SGD``."""
+
+    lr: float = 1e-2
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    nesterov: bool = False
+
+    def start(self, parameters: Sequence[Tensor]) -> dict[str, Any]:
+        return {"t": 0, "m": [torch.zeros_like(p) for p in parameters] if self.momentum else []}
+
+    @torch.no_grad()
+    def step(self, parameters: list[Tensor], gradients: list[Tensor], state: dict[str, Any], lr: Tensor) -> None:
+        gradients = self._decayed(parameters, gradients)
+        state["t"] += 1
+        if self.momentum:
+            torch._foreach_mul_(state["m"], self.momentum)
+            torch._foreach_add_(state["m"], gradients)
+            directions = torch._foreach_add(gradients, state["m"], alpha=self.momentum) if self.nesterov else state["m"]
+        else:
+            directions = gradients
+        _move(parameters, list(directions), lr)
+
+
+@dataclass
+class ScheduleState:
+    """Learning rates ``[R]``, whether each replica is done, and what a plateau remembers."""
+
+    lr: Tensor
+    done: Tensor
+    best: Tensor
+    bad_epochs: Tensor
+
+    @classmethod
+    def start(cls, lr: float, replicas: int, device: torch.device) -> ScheduleState:
+        return cls(
+            torch.full((replicas,), lr, device=device, dtype=torch.float64),
+            torch.zeros(replicas, device=device, dtype=torch.bool),
+            torch.full((replicas,), math.inf, device=device, dtype=torch.float64),
+            torch.zeros(replicas, device=device, dtype=torch.long),
+        )
+
+    def tensors(self) -> dict[str, Tensor]:
+        return dict(vars(self))
+
+    def subset(self, keep: Tensor) -> ScheduleState:
+        return ScheduleState(**{name: value[keep] for name, value in vars(self).items()})
+
+
+class Schedule:
+    """Changes learning rates after each epoch."""
+
+    def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
+        """``epoch`` epochs of ``epochs`` are over, the last with mean training loss ``loss [R]``."""
+        raise NotImplementedError
+
+
+@SCHEDULES.register("constant")
+@dataclass(frozen=True)
+class Constant(Schedule):
+    """The same learning rate throughout."""
+
+    def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
+        pass
+
+
+@SCHEDULES.register("plateau")
+@dataclass(frozen=True)
+class Plateau(Schedule):
+    """Multiply by ``factor`` after more than ``patience`` epochs without a relative improvement of ``threshold`` in the training
+    loss (the rule of ``torch.optim.lr_scheduler.ReduceLROnPlateau``); a replica is done once its rate is at most ``min_lr``."""
+
+    factor: float = 0.7
+    patience: int = 30
+    threshold: float = 1e-4
+    min_lr: float = 1e-4
+
+    def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
+        loss = loss.double()
+        better = loss < state.best * (1 - self.threshold)
+        better |= torch.isinf(state.best)
+        state.best = torch.where(better, loss, state.best)
+        state.bad_epochs = torch.where(better, torch.zeros_like(state.bad_epochs), state.bad_epochs + 1)
+        reduce = state.bad_epochs > self.patience
+        state.lr = torch.where(reduce, state.lr * self.factor, state.lr)
+        state.bad_epochs = torch.where(reduce, torch.zeros_like(state.bad_epochs), state.bad_epochs)
+        state.done |= state.lr <= self.min_lr
+
+
+@SCHEDULES.register("multistep")
+@dataclass(frozen=True)
+class MultiStep(Schedule):
+    """Multiply by ``factor`` once each of these fractions of the epochs is over."""
+
+    at: tuple[float, ...] = (0.5, 0.75)
+    factor: float = 0.1
+
+    def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
+        passed = sum(epoch >= fraction * epochs for fraction in self.at)
+        state.lr.fill_(base_lr * self.factor**passed)
+
+
+@SCHEDULES.register("cosine")
+@dataclass(frozen=True)
+class Cosine(Schedule):
+    """Half a cosine from the base rate to ``final`` times it (Loshchilov and Hutter 2017), once an epoch."""
+
+    final: float = 0.0
+
+    def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
+        state.lr.fill_(base_lr * (self.final + (1 - self.final) * 0.5 * (1 + math.cos(math.pi * epoch / epochs))))

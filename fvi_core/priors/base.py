@@ -1,0 +1,56 @@
+"""The contract of a prior over functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from fvi_core.families.base import Functions, NotSupported
+from fvi_core.networks import Network, Parameters
+from fvi_core.random import Streams
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """What a prior may be fitted to: inputs ``[R, N, ...]``, targets ``[R, N]``, and the number of classes (1: regression)."""
+
+    x: Tensor
+    y: Tensor
+    n_outputs: int
+    classification: bool
+
+
+class Prior:
+    """A distribution over functions. A subclass is a dataclass of hyper-parameters and has the views that it can give.
+
+    Each divergence asks for one view: Gaussian weights, samples, Gaussian moments at a context, or Dirichlet concentrations;
+    the others raise ``NotSupported``.
+    """
+
+    name: ClassVar[str]
+
+    def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
+        """Constants ``[R, ...]`` made once before training (fitted hyper-parameters, a draw of features)."""
+        return {}
+
+    def gaussian_weights(self) -> tuple[float, float]:
+        """Mean and variance of every weight."""
+        raise NotSupported(f"prior {self.name!r} is not a Gaussian over network parameters")
+
+    def weights(self, network: Network, samples: int, streams: Streams) -> Parameters:
+        """Random network parameters ``[R, S, *shape]``."""
+        raise NotSupported(f"prior {self.name!r} does not draw network parameters")
+
+    def functions(self, network: Network, state: dict[str, Tensor], samples: int, streams: Streams) -> Functions:
+        """Random functions."""
+        raise NotSupported(f"prior {self.name!r} does not draw functions")
+
+    def moments(self, network: Network, state: dict[str, Tensor], x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
+        """Mean ``[R, Q or 1, K]`` and covariance ``[R, Q or 1, K, K]`` or variance ``[R, Q or 1, K]`` at x."""
+        raise NotSupported(f"prior {self.name!r} has no Gaussian moments at a context")
+
+    def concentration(self, n_classes: int) -> Tensor:
+        """Dirichlet concentrations ``[K]``."""
+        raise NotSupported(f"prior {self.name!r} is not a Dirichlet over class probabilities")

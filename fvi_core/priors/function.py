@@ -1,0 +1,98 @@
+"""Priors put directly on function values: independent Gaussians, Gaussian processes, Dirichlets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fvi_core.gaussian import cholesky
+from fvi_core.gaussian_process import fit_kernel
+from fvi_core.families.base import Functions
+from fvi_core.kernels import KERNELS
+from fvi_core.labels import milios_targets
+from fvi_core.networks import Network, Parameters
+from fvi_core.priors.base import Prior, TrainingSet
+from fvi_core.random import Streams
+from fvi_core.registry import PRIORS
+
+
+@PRIORS.register("gaussian_functions")
+@dataclass(frozen=True)
+class GaussianFunctions(Prior):
+    """``f(x) ~ N(mean, variance)`` independently for every output and context point (rudner2021 alg. 1)."""
+
+    variance: float = 10.0
+    mean: float = 0.0
+
+    def moments(self, network: Network, state: dict[str, Tensor], x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
+        mean = x.new_full((x.shape[0], 1, x.shape[1]), self.mean)
+        if covariance == "diagonal":
+            return mean, x.new_full(mean.shape, self.variance)
+        return mean, self.variance * torch.eye(x.shape[1], dtype=x.dtype, device=x.device).expand(x.shape[0], 1, -1, -1)
+
+
+@PRIORS.register("gaussian_process")
+@dataclass(frozen=True)
+class GaussianProcess(Prior):
+    """A zero-mean Gaussian process on every output, with one kernel (cinquin2024 sec. 3.1).
+
+    Kernel hyper-parameters maximise the marginal likelihood of random batches of the training set before training
+    (``fit_steps`` Adam steps on batches of ``fit_batch``; 0 keeps ``parameters``, the logarithms of the hyper-parameters).
+    Classification: the labels become regression targets of fixed noise, centred (Milios et al. 2018, ``alpha_eps``).
+    """
+
+    kernel: dict[str, Any] = field(default_factory=lambda: {"name": "rbf", "ard": False})
+    fit_steps: int = 500
+    fit_batch: int = 256
+    fit_lr: float = 0.05
+    alpha_eps: float = 0.01
+    parameters: dict[str, float] | None = None
+
+    def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
+        kernel = KERNELS.build(self.kernel)
+        if self.parameters is not None:
+            state = kernel.init(train.x.shape[0], train.x[0, 0].numel())
+            unknown = set(self.parameters) - set(state)
+            if unknown:
+                raise ValueError(f"prior 'gaussian_process': kernel {self.kernel['name']!r} has {sorted(state)}, found {sorted(unknown)}")
+            return {k: torch.full_like(v, self.parameters[k]) if k in self.parameters else v for k, v in state.items()}
+        y, noise = train.y, None
+        if train.classification:
+            y, noise = milios_targets(train.y, train.n_outputs, self.alpha_eps)
+            y = y - y.mean((1, 2), keepdim=True)
+        state, _ = fit_kernel(
+            kernel, train.x, y, streams, steps=self.fit_steps, lr=self.fit_lr, batch_size=self.fit_batch, fixed_noise=noise
+        )
+        return state
+
+    def moments(self, network: Network, state: dict[str, Tensor], x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
+        kernel = KERNELS.build(self.kernel)
+        spread = kernel.diagonal(state, x) if covariance == "diagonal" else kernel(state, x, x)
+        return torch.zeros(x.shape[0], 1, x.shape[1], dtype=torch.float64, device=x.device), spread.unsqueeze(1)
+
+    def functions(self, network: Network, state: dict[str, Tensor], samples: int, streams: Streams) -> Functions:
+        def draw(x: Tensor) -> Tensor:
+            _, covariance = self.moments(network, state, x, "full")
+            noise = streams.normal(x.shape[1], samples * network.n_outputs)
+            values = cholesky(covariance.squeeze(1), jitter=1e-8) @ noise.double()
+            return values.unflatten(-1, (samples, network.n_outputs)).movedim(2, 1).to(x.dtype)
+
+        return draw
+
+
+@PRIORS.register("dirichlet")
+@dataclass(frozen=True)
+class Dirichlet(Prior):
+    """``softmax f(x) ~ Dir(beta)`` at every x: one number for all classes, or one for each (dirichlet2022 sec. 3.3, fig. 3)."""
+
+    concentrations: float | tuple[float, ...] = 1.0
+
+    def concentration(self, n_classes: int) -> Tensor:
+        if isinstance(self.concentrations, int | float):
+            return torch.full((n_classes,), float(self.concentrations))
+        if len(self.concentrations) != n_classes:
+            raise ValueError(f"prior 'dirichlet': {len(self.concentrations)} concentrations given for {n_classes} classes")
+        return torch.tensor(self.concentrations, dtype=torch.get_default_dtype())

@@ -1,0 +1,64 @@
+"""Gaussian weights, and what they push forward to in function space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fvi_core.families.base import DrawnNetworks
+from fvi_core.linearisation import full_network_moments, last_layer_moments
+from fvi_core.networks import HEAD, Network, Parameters
+from fvi_core.priors.base import Prior, TrainingSet
+from fvi_core.random import Streams
+from fvi_core.registry import PRIORS
+
+
+@PRIORS.register("gaussian_weights")
+@dataclass(frozen=True)
+class GaussianWeights(Prior):
+    """``w ~ N(0, variance I)``, its samples, and its pushforward through the linearised network (rudner2022 eq. 11, 14).
+
+    The pushforward needs a point of linearisation. ``features`` "initial" takes the network's own random initialisation
+    (a random-feature prior, as the code of rudner2022 does); "draw" takes one draw from the prior, fixed during training.
+    ``jacobian`` "last_layer": given these features, f has mean 0 (``centred``) or that of the initial network, and covariance
+    ``variance (phi phi^T + 1)``. "full": ``variance J J^T`` over all layers, with J at the same point.
+    """
+
+    variance: float = 1.0
+    features: str = "initial"
+    jacobian: str = "last_layer"
+    centred: bool = True
+
+    def __post_init__(self):
+        if self.features not in ("initial", "draw") or self.jacobian not in ("last_layer", "full"):
+            raise ValueError(
+                "prior 'gaussian_weights': features must be 'initial' or 'draw' and jacobian 'last_layer' or 'full', "
+                f"found {self.features!r} and {self.jacobian!r}"
+            )
+
+    def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
+        if self.features == "initial":
+            return {name: value.detach().clone() for name, value in initial.items()}
+        return {name: value[:, 0] for name, value in self.weights(network, 1, streams).items()}
+
+    def gaussian_weights(self) -> tuple[float, float]:
+        return 0.0, self.variance
+
+    def weights(self, network: Network, samples: int, streams: Streams) -> Parameters:
+        return network.unflatten(self.variance**0.5 * streams.normal(samples, network.n_parameters))
+
+    def functions(self, network: Network, state: dict[str, Tensor], samples: int, streams: Streams) -> DrawnNetworks:
+        return DrawnNetworks(network, self.weights(network, samples, streams))
+
+    @torch.no_grad()
+    def moments(self, network: Network, state: dict[str, Tensor], x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
+        log_variance = torch.tensor(self.variance, dtype=x.dtype).log()
+        log_var = {name: log_variance.to(value).expand_as(value) for name, value in state.items()}
+        if self.jacobian == "full":
+            mean, spread = full_network_moments(network, state, log_var, x, covariance)
+        else:
+            head = {name: value for name, value in state.items() if name.startswith(HEAD + ".")}
+            mean, spread = last_layer_moments(network, state, head, log_var, x, covariance)
+        return (torch.zeros_like(mean) if self.centred else mean), spread

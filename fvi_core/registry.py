@@ -1,0 +1,61 @@
+"""Named parts: a part is a dataclass of JSON-able hyper-parameters, found by name and built from a plain dict."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class UnknownPart(ValueError):
+    """A part or a hyper-parameter that does not exist; the message names the nearest ones that do."""
+
+
+class Registry(Generic[T]):
+    """The parts of one kind (families, divergences, ...), each a dataclass registered under a name."""
+
+    def __init__(self, kind: str):
+        self.kind = kind
+        self.classes: dict[str, type[T]] = {}
+
+    def register(self, name: str):
+        """Class decorator that adds a dataclass under ``name``."""
+
+        def add(cls: type[T]) -> type[T]:
+            if name in self.classes:
+                raise ValueError(f"{self.kind} {name!r} is registered twice: {self.classes[name]} and {cls}")
+            self.classes[name] = cls
+            cls.name = name
+            return cls
+
+        return add
+
+    def build(self, spec: dict[str, Any]) -> T:
+        """The part that ``{"name": ..., **hyper-parameters}`` describes. Raises :class:`UnknownPart`."""
+        if "name" not in spec:
+            raise UnknownPart(f"{self.kind}: a 'name' is needed, found only {sorted(spec)}")
+        hyper = dict(spec)
+        name = hyper.pop("name")
+        if name not in self.classes:
+            raise UnknownPart(f"{self.kind} {name!r} is not known; {nearest(name, self.classes)}")
+        cls = self.classes[name]
+        known = [field.name for field in dataclasses.fields(cls)]
+        for key in hyper:
+            if key not in known:
+                raise UnknownPart(f"{self.kind} {name!r} has no hyper-parameter {key!r}; {nearest(key, known)}")
+        return cls(**hyper)
+
+
+def nearest(name: str, known) -> str:
+    """'did you mean ...' for an unknown name, or the list of all names when none is near."""
+    close = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.5)
+    return "did you mean " + " or ".join(map(repr, close)) + "?" if close else f"known: {', '.join(sorted(known))}"
+
+
+NETWORKS: Registry = Registry("network")
+FAMILIES: Registry = Registry("family")
+DIVERGENCES: Registry = Registry("divergence")
+PRIORS: Registry = Registry("prior")
+CONTEXTS: Registry = Registry("context")

@@ -1,0 +1,235 @@
+"""Training: the one loop, over stacked replicas, that every method runs through."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fvi_core.contexts import Scene
+from fvi_core.families.ensemble import Ensemble
+from fvi_core.networks import Parameters
+from fvi_core.objective import Model, noise_of, take
+from fvi_core.optimisers import OPTIMISERS, SCHEDULES, ScheduleState
+from fvi_core.priors.base import TrainingSet
+from fvi_core.random import Streams
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Training data of D replicas' data sets: ``x [D, N, ...]``, ``y [D, N]``; D is R, or 1 when all replicas share one.
+
+    ``low``, ``high`` ``[D, ...]`` bound the training inputs; ``pools`` are named inputs ``[P, ...]`` that contexts draw from.
+    """
+
+    x: Tensor
+    y: Tensor
+    low: Tensor
+    high: Tensor
+    x_validation: Tensor | None = None
+    y_validation: Tensor | None = None
+    pools: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the objective is optimised. ``samples``: function draws of the likelihood term in each step.
+
+    ``early_stopping`` {"patience": epochs, "every": epochs} keeps the parameters of the lowest validation loss.
+    ``clip``: largest absolute value of a gradient's element.
+    """
+
+    epochs: int
+    batch_size: int
+    optimiser: dict[str, Any]
+    schedule: dict[str, Any] = field(default_factory=lambda: {"name": "constant"})
+    samples: int = 1
+    early_stopping: dict[str, int] | None = None
+    clip: float | None = None
+    dtype: str = "float32"
+
+
+@dataclass
+class Trained:
+    """What training leaves of one replica: parameters ``[1, ...]``, or the reason why there are none."""
+
+    parameters: Parameters | None
+    epochs: int
+    loss: list[float]
+    reason: str | None = None
+
+
+class Trainer:
+    """Trains all replicas together and independently: each has its own data, batches, noise, learning rate and end.
+
+    A replica that finishes or fails leaves the stack; the others go on with the numbers that they would have had without it.
+    """
+
+    def __init__(self, model: Model, training: Training, problem: Problem, streams: Streams):
+        self.model, self.training, self.problem = model, training, problem
+        ensemble = model.family if isinstance(model.family, Ensemble) and not model.family.joint else None
+        self.members = ensemble.size if ensemble else 1
+        self.ensemble = ensemble
+        if ensemble:
+            self.model = Model(**{**vars(model), "family": ensemble.member})
+            streams = ensemble.member_streams(streams)
+        replicas = len(streams)
+        device = problem.x.device
+        shared = problem.x.shape[0] == 1
+        self.owner = torch.zeros(replicas, dtype=torch.long, device=device) if shared else \
+            torch.arange(replicas, device=device) // self.members
+        self.active = list(range(replicas))
+        self.streams = {name: streams.child(name) for name in ("init", "batch", "noise", "context", "divergence", "prior", "validation")}
+        self.optimiser = OPTIMISERS.build(training.optimiser)
+        self.schedule = SCHEDULES.build(training.schedule)
+        self.results: dict[int, Trained] = {}
+        self.losses: dict[int, list[float]] = {r: [] for r in self.active}
+        self.epoch = 0
+        self._start(replicas, streams, device)
+
+    def _start(self, replicas: int, streams: Streams, device: torch.device) -> None:
+        model, problem = self.model, self.problem
+        family = model.family.init(model.network, self.streams["init"])
+        noise = model.likelihood.init(replicas, DTYPES[self.training.dtype])
+        start = family | {f"likelihood/{k}": v.to(device) for k, v in noise.items()}
+        self.prior_state: dict[str, Tensor] = {}
+        if model.prior is not None:
+            initial = {k.removeprefix("mean/"): v for k, v in family.items() if not k.startswith("log_var/")}
+            train = TrainingSet(take(problem.x, self.owner), take(problem.y, self.owner), model.network.n_outputs,
+                                not problem.y.is_floating_point())
+            self.prior_state = model.prior.init(model.network, initial, train, streams.child("prior-fit"))
+        self.parameters = {name: value.detach().clone().requires_grad_() for name, value in start.items()}
+        self.optimiser_state = self.optimiser.start(list(self.parameters.values()))
+        self.schedule_state = ScheduleState.start(self.optimiser.lr, replicas, device)
+        self.best = {"loss": torch.full((replicas,), math.inf, device=device), "age": torch.zeros(replicas, device=device, dtype=torch.long)}
+        self.best_parameters = {k: v.detach().clone() for k, v in self.parameters.items()} if self.training.early_stopping else {}
+
+    def run(self, report: Callable[[float, str], None] | None = None, checkpoint: Callable[[Trainer], None] | None = None) -> list[Trained]:
+        """Train to the end and return one :class:`Trained` for each replica.
+
+        ``report(fraction, text)`` hears of progress after each epoch; ``checkpoint(self)`` may save :meth:`state`.
+        """
+        while self.active and self.epoch < self.training.epochs:
+            loss = self._one_epoch()
+            self.epoch += 1
+            for r, value in zip(self.active, loss.tolist(), strict=True):
+                self.losses[r].append(value)
+            self.schedule.after_epoch(self.schedule_state, self.epoch, self.training.epochs, loss, self.optimiser.lr)
+            self._validate()
+            self._leave(loss)
+            if report:
+                report(self.epoch / self.training.epochs, f"epoch {self.epoch}/{self.training.epochs}, loss {loss.mean():.4g}")
+            if checkpoint:
+                checkpoint(self)
+        self._finish(list(range(len(self.active))))
+        replicas = [self.results[r] for r in sorted(self.results)]
+        return [self._join(replicas[i : i + self.members]) for i in range(0, len(replicas), self.members)]
+
+    def _one_epoch(self) -> Tensor:
+        problem, size, n = self.problem, self.training.batch_size, self.problem.x.shape[1]
+        total = torch.zeros(len(self.active), dtype=torch.float64, device=problem.x.device)
+        order = self.streams["batch"].permutation(n) if size < n else None
+        low, high = take(problem.low, self.owner), take(problem.high, self.owner)
+        tensors = list(self.parameters.values())
+        for start in range(0, n, size):
+            index = None if order is None else order[:, start : start + size]
+            x, y = take(problem.x, self.owner, index), take(problem.y, self.owner, index)
+            family, noise = noise_of(self.parameters)
+            scene = Scene(x, low, high, problem.pools)
+            loss = self.model.loss(family, noise, self.prior_state, x, y, n, self.training.samples, scene, self.streams)
+            gradients = list(torch.autograd.grad(loss.sum(), tensors, allow_unused=True, materialize_grads=True))
+            if self.training.clip is not None:
+                gradients = [g.clamp(-self.training.clip, self.training.clip) for g in gradients]
+            self.optimiser.step(tensors, gradients, self.optimiser_state, self.schedule_state.lr.to(x.dtype))
+            total += loss.detach() * x.shape[1]
+        return total / n
+
+    @torch.no_grad()
+    def _validate(self) -> None:
+        rule = self.training.early_stopping
+        if not rule or self.epoch % rule.get("every", 1):
+            return
+        family, noise = noise_of(self.parameters)
+        x, y = take(self.problem.x_validation, self.owner), take(self.problem.y_validation, self.owner)
+        # The same noise at every look, so that validation losses of different epochs compare.
+        fixed = self.streams["validation"].child("fixed")
+        loss = -self.model.expected_log_likelihood(family, noise, x, y, max(10, self.training.samples), fixed)
+        better = loss < self.best["loss"]
+        self.best["loss"] = torch.where(better, loss, self.best["loss"]).to(self.best["loss"].dtype)
+        self.best["age"] = torch.where(better, torch.zeros_like(self.best["age"]), self.best["age"] + rule.get("every", 1))
+        for name, value in self.parameters.items():
+            mask = better.view(-1, *[1] * (value.dim() - 1))
+            self.best_parameters[name] = torch.where(mask, value.detach(), self.best_parameters[name])
+        self.schedule_state.done |= self.best["age"] >= rule["patience"]
+
+    def _leave(self, loss: Tensor) -> None:
+        """Take replicas that are done or no longer finite out of the stack."""
+        finite = torch.isfinite(loss)
+        for name, value in self.parameters.items():
+            finite &= torch.isfinite(value.detach().reshape(len(loss), -1)).all(1)
+        gone = (self.schedule_state.done | ~finite).tolist()
+        if not any(gone):
+            return
+        for i, ok in enumerate(finite.tolist()):
+            if not ok:
+                reason = f"the loss or a parameter stopped being finite in epoch {self.epoch} of {self.training.epochs}"
+                self.results[self.active[i]] = Trained(None, self.epoch, self.losses[self.active[i]], reason)
+        self._finish([i for i, left in enumerate(gone) if left and finite[i]])
+        self._keep([i for i, left in enumerate(gone) if not left])
+
+    def _keep(self, kept: list[int]) -> None:
+        index = torch.tensor(kept, dtype=torch.long, device=self.owner.device)
+        self.active = [self.active[i] for i in kept]
+        self.owner = self.owner[index]
+        self.streams = {name: s.subset(kept) for name, s in self.streams.items()}
+        self.parameters = {k: v.detach()[index].requires_grad_() for k, v in self.parameters.items()}
+        self.optimiser_state = {k: [t[index] for t in v] if isinstance(v, list) else v for k, v in self.optimiser_state.items()}
+        self.schedule_state = self.schedule_state.subset(index)
+        self.prior_state = {k: v[index] for k, v in self.prior_state.items()}
+        self.best = {k: v[index] for k, v in self.best.items()}
+        self.best_parameters = {k: v[index] for k, v in self.best_parameters.items()}
+
+    def _finish(self, places: list[int]) -> None:
+        source = self.best_parameters if self.training.early_stopping else self.parameters
+        for i in places:
+            r = self.active[i]
+            self.results[r] = Trained({k: v[i : i + 1].detach().clone() for k, v in source.items()}, self.epoch, self.losses[r])
+
+    def _join(self, members: list[Trained]) -> Trained:
+        """Members of an independent ensemble as one ensemble; one failed member fails it."""
+        if not self.ensemble:
+            return members[0]
+        for m, member in enumerate(members):
+            if member.reason:
+                return Trained(None, member.epochs, member.loss, f"ensemble member {m}: {member.reason}")
+        stacked = {k: torch.cat([m.parameters[k] for m in members]) for k in members[0].parameters}
+        losses = [sum(values) / len(values) for values in zip(*(m.loss for m in members), strict=False)]
+        return Trained(self.ensemble.group(stacked), max(m.epochs for m in members), losses)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that training needs to go on from here: tensors, numbers, lists and dicts only."""
+        return {
+            "epoch": self.epoch, "active": self.active, "losses": self.losses, "owner": self.owner,
+            "parameters": {k: v.detach() for k, v in self.parameters.items()}, "optimiser": self.optimiser_state,
+            "schedule": self.schedule_state.tensors(), "prior": self.prior_state, "best": self.best,
+            "best_parameters": self.best_parameters, "streams": {k: s.state() for k, s in self.streams.items()},
+            "results": {r: vars(result) for r, result in self.results.items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from :meth:`state`, made by a trainer of the same configuration."""
+        self._keep([self.active.index(r) for r in state["active"]])
+        self.epoch, self.losses, self.owner = state["epoch"], state["losses"], state["owner"]
+        self.parameters = {k: v.clone().requires_grad_() for k, v in state["parameters"].items()}
+        self.optimiser_state, self.prior_state = state["optimiser"], state["prior"]
+        self.schedule_state = ScheduleState(**state["schedule"])
+        self.best, self.best_parameters = state["best"], state["best_parameters"]
+        for name, states in state["streams"].items():
+            self.streams[name].restore(states)
+        self.results = {r: Trained(**fields) for r, fields in state["results"].items()}

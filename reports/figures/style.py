@@ -1,0 +1,101 @@
+"""One look for all figures: sizes, colours of methods, saving. Colours are safe for colour-blind readers (Okabe and Ito)."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402  (the backend has to be chosen first)
+from matplotlib.axes import Axes  # noqa: E402
+from matplotlib.figure import Figure as Canvas  # noqa: E402
+
+PAGE, COLUMN = 6.9, 3.4  # inches: text width and column width of a two-column page
+GREY, GREEN, RED = "0.45", "#009E73", "#B2182B"
+# The first word that a method's name contains decides its colour; what it is combined with decides the line.
+COLOURS = {
+    "GFSVI": "#CC79A7",
+    "FSVI": "#D55E00",
+    "HyVI": "#0072B2",
+    "MFVI": "#009E73",
+    "Dropout": "#E69F00",
+    "Ensemble": "#56B4E9",
+    "Radial": "#7F5217",
+    "Rank": "#B5A300",
+    "SWAG": "#6A3D9A",
+    "Laplace": "#8C6BB1",
+    "GP": "#7F7F7F",
+    "MAP": "#000000",
+}
+LINES = {"fVI": "--", "tempered": "--", "FSVI Ensemble": "--", "FuNN": "-.", "2021": ":"}
+FUNCTION_SPACE = ("FSVI", "fVI", "FuNN", "GP")
+
+plt.rcParams.update(
+    {
+        "font.size": 8,
+        "axes.titlesize": 8,
+        "axes.labelsize": 8,
+        "figure.titlesize": 9,
+        "legend.fontsize": 7,
+        "xtick.labelsize": 7,
+        "ytick.labelsize": 7,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.linewidth": 0.6,
+        "lines.linewidth": 1.2,
+        "legend.frameon": False,
+        "figure.constrained_layout.use": True,
+        "pdf.fonttype": 42,
+        "savefig.dpi": 200,
+    }
+)
+
+
+def colour(method: str) -> str:
+    """The colour of a method, the same in every figure; grey for one that has none of its own."""
+    return next((value for word, value in COLOURS.items() if word in method), GREY)
+
+
+def line(method: str) -> dict[str, str]:
+    """Colour and line style of a method: broken where its name says that it changes another one."""
+    return {"color": colour(method), "linestyle": next((v for word, v in LINES.items() if word in method), "-")}
+
+
+def in_function_space(method: str) -> bool:
+    """Whether a method compares functions rather than weights; decides the panel it is drawn in."""
+    return any(word in method for word in FUNCTION_SPACE)
+
+
+def panels(count: int, columns: int, height: float, width: float = PAGE, **kwargs) -> tuple[Canvas, list[Axes]]:
+    """A figure with that many panels in rows of at most `columns`; each row is `height` inches high."""
+    columns = min(columns, count)
+    rows = math.ceil(count / columns)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(width * columns / max(columns, 2), height * rows + 0.5), squeeze=False, **kwargs
+    )
+    flat = list(axes.flat)
+    for unused in flat[count:]:
+        unused.set_visible(False)
+    for index, axis in enumerate(flat[:count]):  # a panel above an empty place shows the shared axis itself
+        if index + columns >= count:
+            axis.tick_params(labelbottom=True)
+    return figure, flat[:count]
+
+
+def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ()) -> None:
+    """Title, protocol and n over a figure, and what it does not show under it."""
+    width = figure.get_size_inches()[0]
+    figure.suptitle("\n".join(line for words in (title, subtitle) for line in textwrap.wrap(words, int(15 * width))))
+    if missing:
+        figure.supxlabel(textwrap.fill(f"no records: {', '.join(missing)}", int(24 * width)), fontsize=6, color=GREY)
+
+
+def save(figure: Canvas, files: Sequence[Path]) -> None:
+    """Write a figure into every file, the same bytes for the same records, and close it."""
+    for file in files:
+        figure.savefig(file, metadata={"CreationDate": None} if file.suffix == ".pdf" else {})
+    plt.close(figure)

@@ -1,0 +1,56 @@
+"""What reports call metrics, and which side of a metric is the better one."""
+
+from __future__ import annotations
+
+from benchmarks.metrics.registry import METRICS
+
+TITLES = {
+    "nll": "negative log-likelihood",
+    "brier": "Brier score",
+    "ece": "ECE (15 bins)",
+    "ece_10": "ECE (10 bins)",
+    "ace_15": "adaptive ECE (15 bins)",
+    "log_likelihood": "log-likelihood",
+    "expected_log_likelihood": "expected log-likelihood",
+    "expected_log_likelihood_standardised": "expected log-likelihood, standardised",
+    "log_posterior_predictive_standardised": "log posterior predictive, standardised",
+    "ood_auroc": "OOD AUROC",
+    "ood_aupr": "OOD AUPR",
+    "ood_fpr95": "OOD FPR at 95 % TPR",
+    "ood_accuracy": "OOD accuracy",
+    "selective_accuracy_area": "area under the retention curve",
+    "aurc": "AURC",
+    "augrc": "AUGRC",
+    "rmse": "RMSE",
+    "rmse_standardised": "RMSE, standardised",
+    "mse": "MSE",
+    "mse_standardised": "MSE, standardised",
+    "training_seconds": "training time (s)",
+    "peak_memory_bytes": "peak memory (bytes)",
+    "knn_kl": "nearest-neighbour KL",
+    "wasserstein2": "2-Wasserstein distance",
+}
+# Published comparisons of runs with one another; no metric of a single run.
+COMPARISONS = {"knn_kl": -1, "wasserstein2": -1}
+RANK = "mean_rank_"
+SIDES = {"higher": 1, "lower": -1, "none": 0}
+MARKS = {1: " ↑", -1: " ↓", 0: ""}
+
+
+def direction(metric: str) -> int:
+    """+1 where higher is better, -1 where lower is, 0 where a metric is neither (entropies)."""
+    if metric.startswith(RANK):
+        return -1
+    return SIDES[METRICS[metric].direction] if metric in METRICS else COMPARISONS.get(metric, 0)
+
+
+def name(metric: str) -> str:
+    """What a metric is called in words."""
+    if metric.startswith(RANK):
+        return f"mean rank by {name(metric.removeprefix(RANK))}"
+    return TITLES.get(metric, metric.replace("_", " "))
+
+
+def title(metric: str) -> str:
+    """A metric's name with an arrow to its better side."""
+    return name(metric) + MARKS[direction(metric)]

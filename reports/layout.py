@@ -1,0 +1,182 @@
+"""A table as blocks of short strings: what the terminal, Markdown and LaTeX forms have in common."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+
+from benchmarks.published import Published
+from reports.aggregate import AGREES, CellResult, TableResult
+from reports.labels import MARKS, direction, title
+from reports.significance import RULE
+
+MISSING = "—"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One printed line of a row: kind is value, published or difference; only the first carries the row's label."""
+
+    label: str
+    kind: str
+    texts: list[str]
+    bold: list[bool]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Columns that are printed side by side, under a title (empty where each column names its own metric)."""
+
+    title: str
+    header: list[str]
+    lines: list[Line]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column as strings: header, and for every row the texts of its lines by kind."""
+
+    metric: str
+    label: str
+    rows: list[dict[str, str]]
+    bold: list[bool]
+
+    @property
+    def header(self) -> str:
+        """The label with an arrow to the metric's better side."""
+        return self.label + MARKS[direction(self.metric)]
+
+    @property
+    def width(self) -> int:
+        """The longest text of the column, with room for the mark of bold."""
+        return max(len(self.header), *(len(text) + 1 for row in self.rows for text in row.values()))
+
+
+def blocks(result: TableResult, size: Callable[[Column], int], capacity: int) -> list[Block]:
+    """The table in blocks of at most that capacity: one if it fits, otherwise metric by metric, then column by column."""
+    columns = [_column(result, j) for j in range(len(result.table.columns))]
+    groups = [columns]
+    if sum(map(size, columns)) > capacity or not _told_apart(columns):
+        groups = []
+        for _, same in groupby(columns, key=lambda column: column.metric):
+            part = list(same)
+            if groups and sum(map(size, groups[-1] + part)) <= capacity and _told_apart(groups[-1] + part):
+                groups[-1] += part
+            else:
+                groups += _filled(part, size, capacity)
+    labels = [row[0].row.label for row in result.cells]
+    return [_block(group, labels) for group in groups]
+
+
+def heading(result: TableResult) -> str:
+    """The table's title and source."""
+    table = result.table
+    return table.title.rstrip(".") + (f" ({table.paper}, table {table.number})" if table.number else "")
+
+
+def caption(result: TableResult) -> list[str]:
+    """What a reader has to know: protocol and its reductions, n, the rule of bold, units of comparison, counts."""
+    cells = [cell for cell in result.flat if cell.values]
+    reductions = dict(result.table.reductions).get(result.protocol)
+    sentences = [f"Protocol {result.protocol}{': ' + reductions.rstrip('.') if reductions else ''}."]
+    usual = usual_n(result)
+    others = [cell for cell in cells if not cell.n == cell.expected == usual]
+    counted = f"n = {usual}" if usual else ""
+    counted += " in every cell" if not others else (", otherwise " if usual else "n ") + "in brackets (found/expected)"
+    sentences.append(f"Mean ± standard error (ddof = 1) over n runs; {counted}." if cells else "No run of this protocol yet.")
+    if any(cell.bold for cell in cells):
+        sentences.append(RULE)
+    known = [cell for cell in result.flat if cell.published]
+    if known:
+        agreements = [cell.agreement for cell in known]
+        partial = sum(0 < cell.n < cell.expected for cell in known)
+        sentences.append(
+            "Difference: (ours − published) / sqrt(SE² + published SE²); "
+            f"reproduced where at most {AGREES:g}; per cent of the published value where an error is not known."
+        )
+        sentences.append(
+            f"{len(known)} published cells: {sum(a is not None for a in agreements)} with records"
+            f"{f' ({partial} of them partial)' if partial else ''}, {agreements.count('reproduced')} reproduced, {sum((a or '').startswith('differs') for a in agreements)} differ."
+        )
+        sentences.append(_published_runs(known))
+    return [sentence for sentence in sentences if sentence]
+
+
+def usual_n(result: TableResult) -> int | None:
+    """The n of most complete cells, printed once in the caption; None without a complete cell."""
+    counts = Counter(cell.n for cell in result.flat if cell.values and cell.n == cell.expected)
+    return counts.most_common(1)[0][0] if counts else None
+
+
+def pair(mean: float, stderr: float, digits: int) -> str:
+    """A mean and its standard error with two significant digits of the error; large ones with an exponent.
+
+    Without an error (nan, or 0) that many decimals.
+    """
+    places = min(max(1 - math.floor(math.log10(stderr)), 0), 6) if 0 < stderr < math.inf else digits
+    parts = [mean] if math.isnan(stderr) else [mean, stderr]
+    large = max(map(abs, parts)) >= 1e5
+    return " ± ".join(f"{x:.2e}" if large else f"{x:.{places}f}" for x in parts).replace("-", "−")
+
+
+def _told_apart(columns: list[Column]) -> bool:
+    return len({column.label for column in columns}) == len(columns)
+
+
+def _column(result: TableResult, j: int) -> Column:
+    spec, cells = result.table.columns[j], [row[j] for row in result.cells]
+    usual = usual_n(result)
+    rows = []
+    for cell in cells:
+        count = f" ({cell.n})" if cell.n == cell.expected else f" ({cell.n}/{cell.expected})"
+        count = "" if cell.n == cell.expected == usual else count
+        value = f"{MISSING} {cell.missing}" if cell.missing else pair(cell.mean, cell.stderr, spec.digits) + count
+        rows.append({"value": value, "published": _published(cell.published), "difference": _difference(cell)})
+        if not any(each.published for each in result.cells[len(rows) - 1]):
+            rows[-1] = {"value": value}
+    return Column(spec.cell.metric, spec.label, rows, [cell.bold for cell in cells])
+
+
+def _published(number: Published | None) -> str:
+    return number.printed.replace("-", "−") if number else MISSING
+
+
+def _difference(cell: CellResult) -> str:
+    if cell.agreement is None:
+        return MISSING
+    if cell.z is None:
+        size = "" if cell.relative is None else f"{100 * cell.relative:+.1f} % ".replace("-", "−")
+        return size + ("(no error)" if cell.published and cell.published.stderr is None else "(one run)")
+    places = 2 if round(abs(cell.z), 1) == AGREES else 1
+    size = "0.0" if abs(cell.z) < 0.05 else f"{cell.z:+.{places}f}".replace("-", "−")
+    return f"{size} {cell.agreement.removeprefix('differs, ')}"
+
+
+def _filled(columns: list[Column], size: Callable[[Column], int], capacity: int) -> list[list[Column]]:
+    parts: list[list[Column]] = [[]]
+    for column in columns:
+        if parts[-1] and sum(map(size, parts[-1])) + size(column) > capacity:
+            parts.append([])
+        parts[-1].append(column)
+    return parts
+
+
+def _block(columns: list[Column], labels: list[str]) -> Block:
+    metrics = {column.metric for column in columns}
+    one = len(metrics) == 1 and len(columns) > 1
+    lines = []
+    for i, label in enumerate(labels):
+        for kind in columns[0].rows[i]:
+            marks = [kind == "value" and column.bold[i] for column in columns]
+            lines.append(Line(label if kind == "value" else kind, kind, [column.rows[i][kind] for column in columns], marks))
+    return Block(title(metrics.pop()) if one else "", [c.label if one else c.header for c in columns], lines)
+
+
+def _published_runs(cells: list[CellResult]) -> str:
+    counts = sorted({cell.published.n_runs or 0 for cell in cells if cell.published})
+    named = [str(count) for count in counts if count]
+    unsaid = " or not said" if counts[0] == 0 else ""
+    return f"Published over {', '.join(named)}{unsaid} runs." if named else "The paper does not say over how many runs."

@@ -1,0 +1,160 @@
+"""A table, methods and training that cost nothing, behind the same names as the real ones; and their command line.
+
+What a run does is written in its configuration: parts["training"]["do"] is "work", "raise", "nan", "die", "partial",
+"wait" (until a file called go appears in the state folder) or "once" (raise at the first attempt only).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from benchmarks.config import canonical_json
+from benchmarks.errors import unknown
+from benchmarks.suite import Suite
+
+HERE = "tests.benchmarks.fakes"
+SUITE = Suite(tables=HERE, methods=f"{HERE}:catalogue", execute=f"{HERE}:execute", limit=f"{HERE}:stack_limit")
+
+
+def config(seed: int = 0, method: str = "MAP", dataset: str = "digits", do: str = "work", **training: Any) -> dict[str, Any]:
+    """A run's configuration."""
+    return {
+        "schema": 1,
+        "method": method,
+        "dataset": {"name": dataset, "version": "1", "split": seed},
+        "protocol": "smoke",
+        "seed": seed,
+        "parts": {
+            "network": {"name": "mlp"},
+            "family": {"name": "point"},
+            "divergence": None,
+            "prior": None,
+            "context": None,
+            "likelihood": {"name": "categorical"},
+            "weight": {"scaling": "elbo", "factor": 1.0},
+            "training": {"do": do, "stack": 1, **training},
+        },
+        "evaluation": {"samples": 1, "sets": ["test"]},
+    }
+
+
+@dataclass
+class Outcome:
+    """What execute says of one run."""
+
+    config: dict[str, Any]
+    status: str = "done"
+    metrics: list[dict] = field(default_factory=list)
+    curves: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    reason: str | None = None
+
+
+def number(run: dict[str, Any]) -> float:
+    """The metric of a run: it depends on nothing but the configuration."""
+    return int(hashlib.sha256(canonical_json(run).encode()).hexdigest()[:8], 16) / 2**32
+
+
+def metric(value: float) -> dict[str, Any]:
+    """One metric row."""
+    return {"dataset": "digits", "condition": "", "metric": "accuracy", "value": value, "n": 10}
+
+
+def stack_limit(run: dict[str, Any]) -> int:
+    """How many runs are trained together."""
+    return run["parts"]["training"]["stack"]
+
+
+def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outcome]:
+    """Does what the configurations say. Every call leaves a line in <state>/trained."""
+    todo = configs[0]["parts"]["training"]
+    with open(Path(state) / "trained", "a") as file:
+        file.write("".join(f"{c['method']} {c['seed']} {os.getpid()}\n" for c in configs))
+    print("training", len(configs), "runs")
+    report(0.5, "half way")
+    if todo["do"] == "raise":
+        raise RuntimeError("the loss\nexploded")
+    if todo["do"] == "die" and configs[0]["seed"] == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if todo["do"] == "once" and not (Path(state) / "tried").exists():
+        (Path(state) / "tried").touch()
+        raise MemoryError
+    while todo["do"] == "wait" and not (Path(state) / "go").exists():
+        time.sleep(0.02)
+    time.sleep(todo.get("seconds", 0))
+    outcomes = []
+    for run in configs:
+        if todo["do"] == "partial" and run["seed"] == 1:
+            outcomes.append(Outcome(run, "failed", reason="diverged at step 3"))
+        else:
+            value = float("nan") if todo["do"] == "nan" else number(run)
+            curves = {"roc": {"x": [0.0, 1.0], "y": [0.0, value]}} if todo["do"] != "nan" else {}
+            outcomes.append(Outcome(run, metrics=[metric(value)], curves=curves, provenance={"fingerprint": "f", "seconds": 0.1}))
+    return outcomes
+
+
+class Table:
+    """A table whose runs are five seeds of one method."""
+
+    paper, number, title = None, None, "A table of nothing"
+    protocols, default_protocol, aliases = ("paper", "smoke"), "smoke", ()
+
+    def __init__(self, name: str, do: str = "work", n: int = 5, **training: Any) -> None:
+        self.name, self.n, self.training = name, n, {"do": do, **training}
+        cell = SimpleNamespace(dataset="digits", condition="", metric="accuracy")
+        self.rows = (SimpleNamespace(label="MAP", published=None, method="MAP"),
+                     SimpleNamespace(label="Nobody's", published=None, method=None))
+        self.columns = (SimpleNamespace(cell=cell, label="accuracy", scale=100, digits=1, published=None),)
+
+    def runs(self, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
+        """The runs of the table."""
+        return [config(seed, **self.training) for seed in (range(self.n) if seeds is None else seeds)]
+
+    def cell_runs(self, row, column, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
+        """The runs of a cell."""
+        return self.runs(protocol, seeds) if row.method else []
+
+
+TABLES = {
+    t.name: t
+    for t in (
+        Table("fake"),
+        Table("fake-raise", "raise"),
+        Table("fake-die", "die"),
+        Table("fake-once", "once", n=1),
+        Table("fake-wait", "wait", n=4),
+        Table("fake-slow", n=12, seconds=0.15),
+        Table("fake-stacked", "partial", n=3, stack=3),
+    )
+}
+
+
+def names() -> list[str]:
+    """The names of the tables."""
+    return list(TABLES)
+
+
+def get(name: str) -> Table:
+    """A table."""
+    if name not in TABLES:
+        raise unknown("table", name, TABLES)
+    return TABLES[name]
+
+
+def catalogue() -> dict[str, Any]:
+    """The methods."""
+    return {"MAP": SimpleNamespace(name="MAP", description="one point", paper="none")}
+
+
+if __name__ == "__main__":
+    from benchmarks.cli import build
+
+    build(SUITE)(sys.argv[1:])

@@ -1,0 +1,134 @@
+"""Claims: one holder, dead holders replaced, by one only."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+
+import pytest
+
+from benchmarks.claims import ClaimError, Claims, Holder
+
+
+def put(folder, key: str, holder: Holder, age: float = 0.0) -> None:
+    folder.mkdir(exist_ok=True)
+    os.symlink(json.dumps(asdict(holder)), folder / key)
+    then = time.time() - age
+    os.utime(folder / key, (then, then), follow_symlinks=False)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "claims"
+
+
+@pytest.fixture
+def other():
+    """A live process of this machine."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    from benchmarks.claims import _process
+
+    yield process, _process(process.pid)
+    process.kill()
+    process.communicate()
+
+
+def test_a_claim_has_one_holder(folder, other):
+    process, holder = other
+    claims = Claims(folder)
+    put(folder, "taken", holder)
+    assert claims.acquire("free") and not claims.acquire("taken")
+    assert claims.holder("free") == Holder.me() and claims.holder("taken") == holder and claims.holder("none") is None
+    assert claims.live() == {"free": Holder.me(), "taken": holder}
+
+
+def test_release_gives_up_only_what_is_held(folder, other):
+    put(folder, "taken", other[1])
+    with Claims(folder) as claims:
+        assert claims.acquire("mine")
+        claims.release("taken")
+        assert set(claims.live()) == {"mine", "taken"}
+    assert set(claims.live()) == {"taken"}
+
+
+def test_a_dead_holder_on_this_machine_is_replaced_at_once(folder, other):
+    process, holder = other
+    put(folder, "key", holder)
+    process.kill()
+    while Claims(folder).holder("key"):  # a killed process that was not waited for is dead too
+        time.sleep(0.01)
+    assert Claims(folder).acquire("key") and Claims(folder).holder("key") == Holder.me()
+
+
+def test_a_process_id_that_went_to_another_process_is_no_holder(folder):
+    put(folder, "key", replace(Holder.me(), started="1"))
+    assert Claims(folder).holder("key") is None and Claims(folder).acquire("key")
+
+
+def test_a_holder_on_another_machine_is_believed_while_it_beats(folder):
+    far = replace(Holder.me(), host="far", space="another boot")
+    put(folder, "beats", far, age=200)
+    put(folder, "silent", far, age=400)
+    claims = Claims(folder, limit=300)
+    assert not claims.acquire("beats") and claims.holder("beats") == far
+    assert claims.holder("silent") is None and claims.acquire("silent")
+
+
+def test_a_claim_that_cannot_be_read_holds_until_it_is_old(folder):
+    folder.mkdir()
+    os.symlink("?", folder / "key")
+    assert not Claims(folder).acquire("key")
+    assert Claims(folder, limit=-1).acquire("key")
+
+
+def test_the_heart_beats_while_the_claims_are_open(folder):
+    with Claims(folder, heartbeat=0.01) as claims:
+        claims.acquire("key")
+        os.utime(folder / "key", (0, 0), follow_symlinks=False)
+        limit = time.monotonic() + 10
+        while (folder / "key").lstat().st_mtime == 0:
+            assert time.monotonic() < limit, "no heartbeat"
+            time.sleep(0.01)
+
+
+def test_clear_dead_removes_only_the_dead(folder):
+    put(folder, "dead", replace(Holder.me(), started="1"))
+    claims = Claims(folder)
+    claims.acquire("mine")
+    claims.clear_dead()
+    assert sorted(name for name in os.listdir(folder) if not name.startswith(".")) == ["mine"]
+
+
+def _race(folder, gate, results):
+    claims = Claims(folder)
+    gate.wait()
+    results.put([key for key in map(str, range(40)) if claims.acquire(key)])
+    gate.wait()
+
+
+@pytest.mark.parametrize("stale", [False, True])
+def test_of_many_processes_one_gets_each_claim(folder, stale):
+    folder.mkdir()
+    if stale:
+        for key in range(40):
+            put(folder, str(key), replace(Holder.me(), started="1"))
+    context = multiprocessing.get_context("spawn")
+    gate, results = context.Barrier(4), context.Queue()
+    processes = [context.Process(target=_race, args=(folder, gate, results)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    won = [key for _ in processes for key in results.get(timeout=60)]
+    for process in processes:
+        process.join()
+    assert sorted(won) == sorted(map(str, range(40)))
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ClaimError, match="cannot be claimed .*--state"):
+        Claims(tmp_path / "file" / "claims").acquire("key")

@@ -1,0 +1,193 @@
+"""The command line: what it says, and its exit status."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from benchmarks import inspection, progress
+from benchmarks.cli import build
+from benchmarks.config import run_key
+from benchmarks.executors import RunOutcome
+from benchmarks.failures import Failures
+from benchmarks.plan import make_plan
+from benchmarks.published import Published
+from benchmarks.store import Store
+from tests.benchmarks import fakes
+
+
+@pytest.fixture
+def say(tmp_path, capsys):
+    """Run a command; its exit status and what it printed."""
+
+    def run(*words: str, folders: bool = True) -> tuple[int, str]:
+        where = ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")] if folders else []
+        with pytest.raises(SystemExit) as end:
+            build(fakes.SUITE)([*words, *where])
+        told = capsys.readouterr()
+        return end.value.code or 0, told.out + told.err
+
+    return run
+
+
+def test_help_teaches(say):
+    status, told = say("--help", folders=False)
+    assert status == 0
+    for word in ("tables", "methods", "plan", "run", "status", "show", "explain", "First `plan TABLE`", "share the work"):
+        assert word in told
+    status, told = say("run", "--help", folders=False)
+    for option in ("--protocol", "--seeds", "--executor", "--workers", "--dry-run", "--results", "--state", "--method"):
+        assert option in told
+
+
+def test_lists(say):
+    assert "fake-stacked  paper smoke  A table of nothing" in say("tables", folders=False)[1]
+    assert say("methods", folders=False)[1].splitlines()[1].split() == ["MAP", "none", "one", "point"]
+
+
+def test_plan_and_dry_run_run_nothing(say, tmp_path):
+    for words in (("plan", "fake"), ("run", "fake", "--dry-run")):
+        status, told = say(*words)
+        assert status == 0 and "5 runs: 5 missing" in told and "to do: 5 runs in 5 jobs" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_run_and_run_again(say):
+    assert "5 runs: 5 made now" in say("run", "fake", "--executor", "inprocess")[1]
+    status, told = say("run", "fake", "fake-once", "--executor", "inprocess", "--seeds", "2")
+    assert status == 1 and "failed 1: MemoryError (python -m benchmarks show" in told and "to go on:" in told
+    status, told = say("run", "fake")
+    assert status == 0 and "nothing to do" in told and "5 were there" in told
+
+
+def test_seeds_methods_and_data_sets_choose(say):
+    assert "2 runs: 2 missing" in say("plan", "fake", "--seeds", "3-4", "--method", "MAP", "--dataset", "digits")[1]
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("run", "fkae"), "unknown table 'fkae': did you mean fake"),
+        (("status", "fkae"), "unknown table 'fkae'"),
+        (("run", "fake", "--method", "map2"), "unknown method of this table 'map2': did you mean MAP"),
+        (("run", "fake", "--dataset", "digit"), "did you mean digits"),
+        (("run", "fake", "--protocol", "papr"), "did you mean paper"),
+        (("status", "--protocol", "papr"), "did you mean paper"),
+        (("run", "fake", "--executor", "pol"), "did you mean pool"),
+        (("run", "fake", "--workers", "0"), "--workers is 0"),
+        (("run", "fake", "--seeds", "x"), "--seeds is 'x'"),
+        (("explain", "fake", "MAPP", "accuracy"), "did you mean MAP"),
+        (("explain", "fake", "MAP", "acuracy"), "did you mean accuracy"),
+        (("show", "zz"), "unknown key 'zz'"),
+    ],
+)
+def test_unknown_names_exit_with_2_and_leave_nothing(say, tmp_path, words, message):
+    status, told = say(*words)
+    assert status == 2 and message in told and "Traceback" not in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_exits_with_1(say, tmp_path):
+    (tmp_path / "results").write_text("")
+    status, told = say("run", "fake", "--executor", "inprocess")
+    assert status == 1 and "results folder cannot be written" in told and "Traceback" not in told
+
+
+def test_status_counts_and_names_what_is_wrong(say, tmp_path):
+    say("run", "fake", "fake-raise", "--executor", "inprocess")
+    path = Store(tmp_path / "results").path(fakes.config(2))
+    path.write_text("{")
+    foreign = path.with_name("foreign.json")
+    foreign.write_text("{}")
+    status, told = say("status")
+    lines = {line.split()[0]: line.split() for line in told.splitlines()}
+    assert status == 0
+    assert lines["fake"] == ["fake", "smoke", "4", "0", "0", "0", "1", "5"]
+    assert lines["fake-raise"] == ["fake-raise", "smoke", "0", "0", "5", "0", "0", "5"]
+    assert "failed 5: MAP, digits: RuntimeError: the loss exploded" in told
+    assert told.count(f"unreadable: {path}") == 1 and told.count(f"unreadable: {foreign}") == 1
+
+
+def test_show_a_record(say, tmp_path):
+    say("run", "fake", "--executor", "inprocess")
+    key = run_key(fakes.config(1))
+    status, told = say("show", key[:6])
+    assert status == 0
+    for word in ("MAP on digits (version 1, split 1), seed 1, protocol smoke", key, "accuracy", "network: mlp", "fingerprint: f"):
+        assert word in told
+    assert f"{fakes.number(fakes.config(1)):.6g}" in told and "warning" not in told
+    assert json.loads(say("show", key, "--json")[1])["config"] == fakes.config(1)
+    path = Store(tmp_path / "results").path(fakes.config(1))
+    path.write_text(path.read_text().replace('"n": 10', '"n": 11'))
+    assert "warning: this file has been changed" in say("show", key)[1]
+
+
+def test_show_a_failure(say):
+    say("run", "fake-raise", "--seeds", "1", "--executor", "inprocess")
+    key = run_key(fakes.config(0, do="raise"))
+    status, told = say("show", key[:8])
+    assert status == 0 and "reason: RuntimeError: the loss exploded" in told and "log: " in told and "in execute" in told
+    assert json.loads(say("show", key, "--json")[1])["attempt"] == 1
+
+
+def test_explain_a_cell(say, monkeypatch):
+    say("run", "fake", "--seeds", "3", "--executor", "inprocess")
+    values = [100 * fakes.number(fakes.config(seed)) for seed in range(3)]
+    centre = sum(values) / 3
+    error = (sum((v - centre) ** 2 for v in values) / 2 / 3) ** 0.5
+    status, told = say("explain", "fake", "map", "acc")
+    assert status == 0
+    assert f"ours: {centre:.2f} ± {error:.2f} (mean ± standard error, n = 3), 5 runs planned" in told
+    assert all(run_key(fakes.config(seed)) in told for seed in range(5)) and told.count("missing") >= 2
+    assert "python -m benchmarks run fake --protocol smoke --method MAP --dataset digits\n" in told
+    assert "--results again --state again/.state" in told
+    assert "no method makes this row yet" in say("explain", "fake", "nobody's", "accuracy")[1]
+    cell = Published("p", "1", "digits", "", "MAP", "accuracy", 91.0, 0.5, 10, "", "91.0 ± 0.5")
+    monkeypatch.setattr(inspection.published, "table", lambda paper, number: {cell.key: cell})
+    table = fakes.TABLES["fake"]
+    monkeypatch.setattr(table, "paper", "p", raising=False)
+    monkeypatch.setattr(table.rows[0], "published", "MAP")
+    monkeypatch.setattr(table.columns[0], "published", table.columns[0].cell)
+    assert "published: 91.0 ± 0.5 (p, table None, MAP)" in say("explain", "fake", "MAP", "accuracy")[1]
+
+
+def lines_of(tmp_path, display, capsys) -> str:
+    configs = [fakes.config(seed) for seed in range(3)]
+    folders = tmp_path / "results", tmp_path / "state"
+    plan = make_plan(configs, *folders)
+    jobs = plan.jobs(*folders, fakes.SUITE)
+    display.begin(plan, jobs)
+    for job, status in zip(jobs, ("done", "failed", "done")):
+        display.report(job, 0.5, "step 5")
+        display.end(job, [RunOutcome(job.keys[0], status, "it diverged" if status == "failed" else "")])
+    display.close()
+    return capsys.readouterr().out
+
+
+def test_plain_progress(tmp_path, capsys):
+    told = lines_of(tmp_path, progress.Plain(every=0), capsys)
+    assert told.splitlines()[0] == "3 runs: 3 missing; 3 jobs to do"
+    assert "0/3 runs, time left not known [MAP, digits, split 0 seed 0 50%]" in told
+    assert "failed: MAP, digits, split 1 seed 1: it diverged" in told
+    assert told.splitlines()[-1].startswith("3/3 runs, 1 failed in ")
+    assert len(lines_of(tmp_path, progress.Plain(every=1000), capsys).splitlines()) == 3
+
+
+def test_live_progress(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    told = lines_of(tmp_path, progress.Live(), capsys)
+    assert "3 runs: 3 missing" in told and "failed: MAP, digits, split 1 seed 1: it diverged" in told
+    assert "3/3, 1 failed" in told
+
+
+def test_durations():
+    assert [progress.duration(s) for s in (0.4, 89, 90, 5000, 7500)] == ["0 s", "89 s", "2 min", "83 min", "2 h 05 min"]
+
+
+def test_failures_that_cannot_be_read_are_failures(tmp_path):
+    failures = Failures(tmp_path)
+    failures.folder.mkdir()
+    (failures.folder / "k.json").write_text("{")
+    assert failures.attempts("k") == 1 and "cannot be read" in failures.get("k")["reason"]

@@ -1,0 +1,118 @@
+"""The executors keep their contract; the pool outlives its workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pytest
+
+from benchmarks import executors
+from benchmarks.claims import Claims
+from benchmarks.config import run_key
+from benchmarks.errors import UnknownName, UsageError
+from benchmarks.executors import InProcess, Pool, work
+from benchmarks.executors.cores import available_cores
+from benchmarks.executors.pool import death
+from benchmarks.failures import Failures
+from tests.benchmarks import fakes
+from tests.benchmarks.executor_contract import ExecutorContract
+
+
+class TestInProcess(ExecutorContract):
+    def make(self):
+        return InProcess()
+
+    def test_what_it_prints_does_not_reach_the_terminal(self, folders, capsys):
+        self.run(self.jobs([fakes.config()], folders))
+        assert capsys.readouterr().out == ""
+
+
+class TestPool(ExecutorContract):
+    def make(self):
+        return Pool(2)
+
+    def test_a_killed_worker_takes_only_its_job_with_it(self, folders):
+        configs = [fakes.config(seed, do="die") for seed in range(5)]
+        found = {o.key: o for _, outcomes in self.run(self.jobs(configs, folders)) for o in outcomes}
+        assert [found[run_key(c)].status for c in configs] == ["done", "failed", "done", "done", "done"]
+        killed = run_key(configs[1])
+        assert "SIGKILL" in found[killed].reason and "memory" in found[killed].reason
+        assert Failures(folders[1]).get(killed)["reason"] == found[killed].reason
+        assert Claims(folders[1] / "claims").live() == {}
+
+    def test_a_worker_killed_between_two_jobs_is_replaced(self, folders):
+        first, second = self.jobs([fakes.config(seed) for seed in range(2)], folders)
+        with Pool(1) as pool:
+            pool.submit([first])
+            list(pool.outcomes(lambda *_: None))
+            pool.workers[0].process.kill()
+            pool.workers[0].process.join()
+            pool.submit([second])
+            ((_, (outcome,)),) = pool.outcomes(lambda *_: None)
+        assert outcome.status == "done"
+
+    def test_a_worker_killed_after_it_recorded_has_done_its_run(self, folders):
+        (job,) = self.jobs([fakes.config()], folders)
+        work.perform(job, lambda *_: None)
+        assert [o.status for o in work.settle(job, "killed")] == ["done"]
+        assert Failures(folders[1]).keys() == []
+
+    def test_closing_stops_a_running_job_and_gives_up_its_claim(self, folders):
+        (job,) = self.jobs([fakes.config(do="wait")], folders)
+        pool = Pool(1)
+
+        def stop_half_way(job, fraction, text):
+            if fraction:
+                os.kill(pool.workers[0].process.pid, signal.SIGINT)  # Ctrl-C reaches every process of the terminal
+                raise KeyboardInterrupt
+
+        pool.submit([job])
+        with pytest.raises(KeyboardInterrupt):
+            list(pool.outcomes(stop_half_way))
+        assert list(Claims(folders[1] / "claims").live()) == list(job.keys), "the worker leaves it to the parent"
+        process = pool.workers[0].process
+        pool.close()
+        assert process.exitcode == 0
+        assert os.listdir(folders[1] / "claims") == [".lock"]
+        assert Failures(folders[1]).keys() == [], "an interrupted run has not failed"
+
+
+def test_the_names_make_executors():
+    assert isinstance(executors.make("inprocess"), InProcess)
+    assert executors.make("pool", 3).size == 3 and executors.make("pool").size == available_cores()
+    with pytest.raises(UnknownName, match="did you mean pool"):
+        executors.make("pol")
+    with pytest.raises(UsageError, match="--workers is 0"):
+        executors.make("pool", 0)
+
+
+def test_deaths_in_words():
+    assert "SIGSEGV" in death(-11) and "memory" not in death(-11)
+    assert "memory" in death(-9) and "exit status 3" in death(3)
+
+
+def test_cores_are_physical_and_within_the_quota(tmp_path):
+    for cpu in os.sched_getaffinity(0):
+        folder = tmp_path / "cpus" / f"cpu{cpu}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "physical_package_id").write_text("0\n")
+        (folder / "core_id").write_text("7\n")
+    none = tmp_path / "none"
+    assert available_cores(tmp_path / "cpus", none) == 1
+    assert available_cores(none, none) == len(os.sched_getaffinity(0))
+    (tmp_path / "quota").write_text("150000 100000\n")
+    assert available_cores(none, tmp_path / "quota") == 1
+    (tmp_path / "quota").write_text("max 100000\n")
+    assert available_cores(none, tmp_path / "quota") == len(os.sched_getaffinity(0))
+
+
+def test_threads_are_set_and_put_back(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    with work.threads(3):
+        assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "3"
+        if torch := sys.modules.get("torch"):
+            assert torch.get_num_threads() == 3
+    assert os.environ["OMP_NUM_THREADS"] == "5" and "MKL_NUM_THREADS" not in os.environ

@@ -1,0 +1,95 @@
+"""Calibration errors by hand, at the edges of bins, and against torchmetrics."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torchmetrics.functional.classification import multiclass_calibration_error
+
+from benchmarks.metrics import calibration, curves
+
+pairs = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60)
+
+
+def example(n: int = 3000) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(4, 0.3), n)
+    return p, rng.integers(0, 4, n)
+
+
+@pytest.mark.parametrize("bins", [10, 15])
+def test_ece_against_torchmetrics_away_from_edges(bins):
+    p, y = example()
+    assert (p.max(-1) < 1).all()
+    expected = multiclass_calibration_error(torch.from_numpy(p), torch.from_numpy(y), 4, n_bins=bins).item()
+    assert calibration.ece(p.max(-1), p.argmax(-1) == y, bins) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("bins", [10, 15])
+def test_ece_by_a_loop_over_bins(bins):
+    p, y = example(400)
+    confidence, correct = p.max(-1), p.argmax(-1) == y
+    total = 0.0
+    for b in range(bins):
+        inside = (confidence > b / bins) & (confidence <= (b + 1) / bins)
+        if inside.any():
+            total += inside.mean() * abs(correct[inside].mean() - confidence[inside].mean())
+    assert calibration.ece(confidence, correct, bins) == pytest.approx(total, abs=1e-12)
+
+
+def test_bins_are_open_on_the_left_and_hold_both_ends():
+    confidence = np.array([0.0, 0.05, 0.1, 0.1000001, 0.5, 0.9999, 1.0, 1.0 + 2e-16])
+    assert calibration.equal_width(confidence, 10).tolist() == [0, 0, 0, 1, 4, 9, 9, 9]
+
+
+def test_confidence_of_exactly_one_counts():
+    assert calibration.ece(np.ones(4), np.array([True, True, True, False])) == pytest.approx(0.25)
+    assert calibration.ece(np.zeros(4), np.array([True, False, False, False])) == pytest.approx(0.25)
+
+
+def test_ece_of_a_tiny_case_by_hand():
+    confidence, correct = np.array([0.55, 0.6, 0.95, 1.0]), np.array([False, True, True, True])
+    # bins (.5, .6] with |.5 - .575| and (.9, 1] with |1 - .975|, two of four points each
+    assert calibration.ece(confidence, correct, 10) == pytest.approx(0.5 * 0.075 + 0.5 * 0.025)
+
+
+def test_ace_of_a_tiny_case_by_hand():
+    confidence, correct = np.array([0.9, 0.2, 0.3, 0.8, 0.5]), np.array([True, False, True, False, True])
+    # sorted .2 .3 .5 | .8 .9 with right answers 0 1 1 | 0 1
+    expected = 0.6 * abs(2 / 3 - 1 / 3) + 0.4 * abs(1 / 2 - 0.85)
+    assert calibration.ace(confidence, correct, 2) == pytest.approx(expected)
+
+
+def test_masses_of_adaptive_bins_differ_by_one_at_most():
+    index = calibration.equal_mass(np.random.default_rng(0).random(100), 15)
+    count = np.bincount(index, minlength=15)
+    assert count.sum() == 100 and count.max() - count.min() <= 1
+
+
+@given(pairs)
+def test_errors_lie_between_zero_and_one_and_ignore_order(values):
+    confidence, correct = (np.array(column) for column in zip(*values))
+    for error in (calibration.ece, calibration.ace):
+        assert 0 <= error(confidence, correct) <= 1
+    backwards = calibration.ece(confidence[::-1], correct[::-1])
+    assert backwards == pytest.approx(calibration.ece(confidence, correct))
+
+
+@given(pairs, st.sampled_from([1, 7]))
+def test_no_bin_rule_goes_below_the_gap_of_the_means(values, bins):
+    confidence, correct = (np.array(column) for column in zip(*values))
+    gap = abs(confidence.mean() - correct.mean())
+    assert calibration.ece(confidence, correct, bins) >= gap - 1e-12
+    assert calibration.ace(confidence, correct, 1) == pytest.approx(gap, abs=1e-12)
+
+
+def test_the_reliability_curve_gives_the_ece_back():
+    p, y = example(500)
+    confidence, correct = p.max(-1), p.argmax(-1) == y
+    curve = curves.reliability(confidence, correct)
+    assert [len(values) for values in curve.values()] == [15, 15, 15]
+    assert curve["confidence"][0] is None and curve["count"][0] == 0
+    gaps = np.abs(np.array(curve["accuracy"], float) - np.array(curve["confidence"], float))
+    ece = np.nansum(gaps * curve["count"]) / 500
+    assert ece == pytest.approx(calibration.ece(confidence, correct), abs=1e-4)

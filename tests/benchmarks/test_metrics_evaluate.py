@@ -1,0 +1,154 @@
+"""The evaluation path: which rows and curves come out, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import entropy
+
+from benchmarks.metrics import METRICS, SetInfo, UnknownMetric, curves, evaluate, metric
+from benchmarks.predictions import ClassificationPredictions, RegressionPredictions
+
+SCORES = ("predictive_entropy", "expected_entropy", "mutual_information")
+SETS = [SetInfo("photos", "ood", "ood=photos"), SetInfo("test", "id"), SetInfo("plane", "grid"),
+        SetInfo("rotation-30", "shift", "shift=rotation;angle=30")]
+MEASURED_ELSEWHERE = {"training_seconds", "peak_memory_bytes"}
+
+
+def classifier(samples: int = 4) -> dict[str, ClassificationPredictions]:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 40)
+    signal = 4 * np.eye(3)[labels]
+    return {"test": ClassificationPredictions(signal + rng.normal(size=(samples, 40, 3)), labels),
+            "rotation-30": ClassificationPredictions(signal / 4 + rng.normal(size=(samples, 40, 3)), labels),
+            "photos": ClassificationPredictions(rng.normal(size=(samples, 25, 3))),
+            "plane": ClassificationPredictions(rng.normal(size=(samples, 6, 3)))}
+
+
+def regressor(samples: int = 4) -> dict[str, RegressionPredictions]:
+    rng = np.random.default_rng(0)
+    return {"test": RegressionPredictions(rng.normal(size=(samples, 9)), 0.1, rng.normal(size=9)),
+            "rotation-30": RegressionPredictions(rng.normal(size=(samples, 9)), 0.1, rng.normal(size=9)),
+            "photos": RegressionPredictions(9 * rng.normal(size=(samples, 7)), 0.1, None),
+            "plane": RegressionPredictions(rng.normal(size=(samples, 6)), 0.1, None)}
+
+
+INPUTS = {"plane": np.arange(12.0).reshape(6, 2)}
+
+
+def table(rows) -> dict[tuple[str, str], dict]:
+    return {(row["condition"], row["metric"]): row for row in rows}
+
+
+def test_every_metric_is_registered_and_every_registered_metric_comes_out():
+    rows = [*evaluate("classification", "digits", SETS, classifier(), INPUTS)[0],
+            *evaluate("regression", "boston", SETS, regressor(), INPUTS)[0]]
+    assert {row["metric"] for row in rows} == METRICS.keys() - MEASURED_ELSEWHERE
+    for row in rows:
+        assert set(row) == {"dataset", "condition", "metric", "value", "n"}
+        assert type(row["value"]) is float and np.isfinite(row["value"]) and type(row["n"]) is int
+    for name, entry in METRICS.items():
+        assert entry.name == name and entry.direction in ("higher", "lower", "none")
+        assert entry.formula and entry.version >= 1
+        assert bool(entry.bins) == name.startswith(("ece", "ace"))
+
+
+def test_rows_and_curves_are_strict_json():
+    for task, predictions in (("classification", classifier()), ("regression", regressor())):
+        result = evaluate(task, "d", SETS, predictions, INPUTS)
+        assert json.loads(json.dumps(result, allow_nan=False)) == [*result]
+
+
+def test_conditions_and_numbers_of_points():
+    rows, _ = evaluate("classification", "digits", SETS, classifier(), INPUTS)
+    found = table(rows)
+    assert {row["dataset"] for row in rows} == {"digits"}
+    assert found["", "accuracy"]["n"] == found["shift=rotation;angle=30", "accuracy"]["n"] == 40
+    assert found["", "accuracy"]["value"] > found["shift=rotation;angle=30", "accuracy"]["value"]
+    assert ("ood=photos", "accuracy") not in found
+    assert found["ood=photos", "predictive_entropy"]["n"] == 25
+    assert found["ood=photos", "ood_auroc"]["n"] == 65 and found["ood=photos", "ood_accuracy"]["n"] == 50
+    for name in ("ood_auroc", "ood_aupr", "ood_fpr95", "ood_accuracy"):
+        conditions = {"ood=photos", *(f"ood=photos;score={score}" for score in SCORES)}
+        assert {c for c, m in found if m == name} == conditions
+        default, named = found["ood=photos", name], found["ood=photos;score=predictive_entropy", name]
+        assert default["value"] == named["value"]
+    assert found["ood=photos", "ood_auroc"]["value"] > 0.8
+
+
+def test_values_that_are_one_another():
+    rows, _ = evaluate("classification", "d", SETS, classifier(), INPUTS)
+    found = {key: row["value"] for key, row in table(rows).items()}
+    assert found["", "nll"] == -found["", "log_likelihood"] > 0
+    assert found["", "aurc"] == pytest.approx(1 - found["", "selective_accuracy_area"])
+    assert found["", "mutual_information"] == pytest.approx(
+        found["", "predictive_entropy"] - found["", "expected_entropy"])
+    assert found["", "ece"] != found["", "ece_10"]
+    assert found["", "expected_log_likelihood"] < found["", "log_likelihood"]
+
+
+def test_one_sample_has_no_dirichlet_and_no_information():
+    found = table(evaluate("classification", "d", SETS, classifier(1), INPUTS)[0])
+    assert ("", "dirichlet_mutual_information") not in found
+    assert found["", "mutual_information"]["value"] == 0
+    assert found["ood=photos;score=mutual_information", "ood_auroc"]["value"] == 0.5
+
+
+def test_curves_of_a_classifier():
+    drawn = evaluate("classification", "d", SETS, classifier(), INPUTS)[1]
+    assert drawn.keys() == {"test/reliability", "test/retention", "photos/roc", "photos/entropy_histogram",
+                            "plane/grid"}
+    assert drawn["photos/roc"].keys() == {"fpr", *SCORES}
+    histogram = drawn["photos/entropy_histogram"]
+    assert sum(histogram["id"]) == 40 and sum(histogram["ood"]) == 25
+    p = np.exp(classifier()["plane"].logits.astype(float))
+    p /= p.sum(-1, keepdims=True)
+    grid = drawn["plane/grid"]
+    assert grid["x"] == INPUTS["plane"].tolist()
+    np.testing.assert_allclose(grid["probability"], p[..., 1].mean(0), rtol=1e-4)
+    np.testing.assert_allclose(grid["std"], p[..., 1].std(0), rtol=1e-4)
+    np.testing.assert_allclose(grid["predictive_entropy"], entropy(p.mean(0), axis=-1), rtol=1e-4)
+
+
+def test_curves_and_ood_rows_of_a_regressor():
+    rows, drawn = evaluate("regression", "d", SETS, regressor(), INPUTS)
+    assert drawn.keys() == {"plane/grid", "photos/roc"} | {
+        f"{s}/epistemic_entropy" for s in ("test", "rotation-30", "photos")}
+    assert drawn["test/epistemic_entropy"]["value"] == sorted(drawn["test/epistemic_entropy"]["value"])
+    found = table(rows)
+    assert found["ood=photos", "ood_auroc"]["value"] > 0.9
+    assert found["ood=photos", "ood_auroc"] == found["ood=photos;score=epistemic_variance", "ood_auroc"] | {
+        "condition": "ood=photos"}
+    assert ("ood=photos", "rmse") not in found and ("ood=photos", "epistemic_entropy") in found
+
+
+def test_lists_are_rounded_to_five_digits():
+    values = np.array([[1 / 3, 1e-9 / 3], [np.nan, 123456.7]])
+    assert curves.compact(values) == [[0.33333, 3.3333e-10], [None, 123460.0]]
+    assert curves.compact(np.array([1234567])) == [1234567]
+
+
+@pytest.mark.parametrize("task, sets, message", [
+    ("ranking", SETS, "task: expected one of classification, regression, found 'ranking'"),
+    ("classification", [SetInfo("test", "in")], "'test': expected a kind of id, .* found 'in'"),
+    ("classification", [SetInfo("valid", "id")], "'valid': expected Classification.*, found none.*for test"),
+    ("regression", [SetInfo("test", "id")], "'test': expected Regression.*, found Classification"),
+    ("classification", [SetInfo("photos", "id")], "'photos': expected labels"),
+    ("classification", [SetInfo("photos", "ood")], "'photos': an OOD set needs"),
+    ("classification", [SetInfo("test", "grid")], "'test': expected inputs of 40 points, found no inputs"),
+    ("classification", [SetInfo("test", "id"), SetInfo("rotation-30", "shift")], "share the condition ''"),
+])
+def test_bad_input_is_refused(task, sets, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(task, "digits", sets, classifier(), {})
+
+
+def test_inputs_of_another_length_are_refused():
+    with pytest.raises(ValueError, match="expected inputs of 6 points, found 3"):
+        evaluate("regression", "d", [SetInfo("plane", "grid")], regressor(), {"plane": np.zeros(3)})
+
+
+def test_an_unknown_metric_gives_the_nearest_names():
+    assert metric("ece").bins.startswith("15 bins")
+    with pytest.raises(UnknownMetric, match="unknown metric 'acuracy'; did you mean accuracy"):
+        metric("acuracy")

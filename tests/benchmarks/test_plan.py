@@ -1,0 +1,108 @@
+"""Plans: statuses, jobs, and what users type."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import replace
+
+import pytest
+
+from benchmarks import plan as planning
+from benchmarks.claims import Claims
+from benchmarks.config import run_key
+from benchmarks.errors import UnknownName, UsageError
+from benchmarks.failures import Failures
+from benchmarks.metrics.registry import METRICS
+from benchmarks.store import NewerRecord, Store, make_record
+from tests.benchmarks import fakes
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return tmp_path / "results", tmp_path / "state"
+
+
+def done(results, config):
+    return Store(results).write(make_record(config, [fakes.metric(0.5)], {}, {}))
+
+
+def test_every_status_is_counted(folders, monkeypatch):
+    results, state = folders
+    configs = [fakes.config(seed) for seed in range(8)]
+    done(results, configs[5])
+    monkeypatch.setitem(METRICS, "accuracy", replace(METRICS["accuracy"], version=2))
+    for config in configs[:2]:
+        done(results, config)
+    Failures(state).write(configs[2], run_key(configs[2]), "it diverged")
+    Failures(state).write(configs[2], run_key(configs[2]), "it diverged again")
+    Claims(state / "claims").acquire(run_key(configs[3]))
+    done(results, configs[4]).write_text("{")
+    plan = planning.make_plan([*configs, configs[0]], results, state)
+    assert [run.status for run in plan.runs] == ["done", "done", "failed", "running", "missing", "stale", "missing", "missing"]
+    assert plan.counts == {"done": 2, "running": 1, "failed": 1, "stale": 1, "missing": 3}
+    assert plan.runs[2].note == "it diverged again" and plan.runs[2].attempts == 2
+    assert "process" in plan.runs[3].note
+    (problem,) = plan.problems
+    assert run_key(configs[4]) in problem and "delete it" in problem
+    todo = [key for job in plan.jobs(results, state, fakes.SUITE) for key in job.keys]
+    assert todo == [run_key(configs[i]) for i in (2, 4, 5, 6, 7)]
+
+
+def test_a_newer_record_is_not_planned_over(folders):
+    results, state = folders
+    path = done(results, fakes.config())
+    path.write_text(path.read_text().replace('"schema": 1,\n"metric_', '"schema": 9,\n"metric_'))
+    with pytest.raises(NewerRecord, match="update the code"):
+        planning.make_plan([fakes.config()], results, state)
+    assert planning.make_plan([fakes.config()], results, state, strict=False).problems
+
+
+def test_runs_are_stacked_up_to_the_limit(folders):
+    configs = [fakes.config(seed, method=m, stack=3) for m in ("MAP", "GP") for seed in range(4)]
+    jobs = planning.make_plan(configs, *folders).jobs(*folders, fakes.SUITE)
+    assert [(job.configs[0]["method"], [c["seed"] for c in job.configs]) for job in jobs] == [
+        ("MAP", [0, 1, 2]), ("MAP", [3]), ("GP", [0, 1, 2]), ("GP", [3]),
+    ]
+
+
+def test_long_jobs_come_first(folders):
+    configs = [fakes.config(method=m, epochs=e) for m, e in (("a", 5), ("b", 50), ("c", 5), ("d", 500))]
+    jobs = planning.make_plan(configs, *folders).jobs(*folders, fakes.SUITE)
+    assert [job.configs[0]["method"] for job in jobs] == ["d", "b", "a", "c"]
+
+
+def test_a_table_is_expanded_in_its_protocol(folders):
+    table = fakes.get("fake")
+    assert len(planning.table_runs([table, table], None, None)) == 10
+    assert [c["seed"] for c in planning.table_runs([table], "paper", [7])] == [7]
+    with pytest.raises(UnknownName, match="did you mean paper"):
+        planning.table_runs([table], "papr", None)
+
+
+def test_only_some_methods_and_data_sets():
+    configs = [fakes.config(method=m, dataset=d) for m in ("MAP", "GP") for d in ("digits", "boston")]
+    chosen = planning.only(configs, ["GP"], ["boston"])
+    assert [(c["method"], c["dataset"]["name"]) for c in chosen] == [("GP", "boston")]
+    assert planning.only(configs, [], []) == configs
+    with pytest.raises(UnknownName, match="unknown data set .* did you mean boston"):
+        planning.only(configs, [], ["Bostn"])
+
+
+@pytest.mark.parametrize(
+    "text, seeds", [(None, None), ("", None), ("3", [0, 1, 2]), ("0-2", [0, 1, 2]), ("0,3", [0, 3]), ("2-2", [2]), ("4,", [4])]
+)
+def test_seeds(text, seeds):
+    assert planning.parse_seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["0", "a", "3-1", "-1", "1.5", ","])
+def test_seeds_that_mean_nothing(text):
+    with pytest.raises(UsageError, match="--seeds"):
+        planning.parse_seeds(text)
+
+
+def test_a_job_is_plain_data(folders):
+    import json
+
+    (job,) = planning.make_plan([fakes.config()], *folders).jobs(*folders, fakes.SUITE)
+    assert json.loads(json.dumps(dataclasses.asdict(job)))["configs"] == [fakes.config()]

@@ -1,0 +1,71 @@
+"""The published numbers are read whole, as printed, and a damaged file is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import published
+from benchmarks.errors import UnknownName
+
+HEADER = ",".join(published.COLUMNS)
+
+
+def write(folder: Path, *lines: str, header: str = HEADER) -> Path:
+    (folder / "some2020.csv").write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_every_published_cell_is_there() -> None:
+    counts = {paper: len(published.load(paper)) for paper in published.papers()}
+    assert counts == {"cinquin2024": 477, "dirichlet2022": 1140, "pequignot2020": 294, "rudner2021": 32, "rudner2022": 91}
+    assert sum(counts.values()) == 2034
+
+
+def test_a_known_cell() -> None:
+    cell = published.table("rudner2022", 1)["fashion_mnist", "ood=mnist", "MAP", "ood_auroc"]
+    assert (cell.mean, cell.stderr, cell.n_runs, cell.printed) == (87.0, 0.3, 10, "87.00 ± 0.30")
+
+
+def test_what_a_paper_does_not_say_is_none() -> None:
+    cell = published.table("rudner2021", "1")["fashion_mnist", "", "FSVI", "accuracy"]
+    assert (cell.mean, cell.stderr, cell.n_runs, cell.printed) == (91.0, None, None, "91")
+
+
+def test_cells_that_two_tables_of_a_paper_repeat_are_the_same_number() -> None:
+    for paper in published.papers():
+        everything = published.table(paper, None)
+        assert all(everything[cell.key].printed == cell.printed for cell in published.load(paper))
+
+
+def test_unknown_paper_names_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="unknown paper 'rudner2020': did you mean rudner202"):
+        published.load("rudner2020")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1,boston,,GP,rmse,3.1,0.2,5", "line 2: expected 9 columns, found 8"),
+        ("1,boston,,GP,rmse,three,0.2,5,", "line 2: mean is 'three', expected a finite number"),
+        ("1,boston,,GP,rmse,nan,0.2,5,", "line 2: mean is 'nan'"),
+        ("1,boston,,GP,rmse,3.1,-0.2,5,", "line 2: stderr is -0.2"),
+        ("1,boston,,GP,rmse,3.1,0.2,few,", "line 2: n_runs is 'few'"),
+        ("1,,,GP,rmse,3.1,0.2,5,", "line 2: dataset is empty"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(published.InvalidPublished, match=message):
+        published.load("some2020", write(tmp_path, line))
+
+
+def test_a_cell_may_not_be_there_twice(tmp_path: Path) -> None:
+    line = "1,boston,,GP,rmse,3.1,0.2,5,"
+    with pytest.raises(published.InvalidPublished, match="1 cells are there more than once"):
+        published.load("some2020", write(tmp_path, line, line))
+
+
+def test_a_wrong_header_is_named(tmp_path: Path) -> None:
+    with pytest.raises(published.InvalidPublished, match="expected the columns table,dataset"):
+        published.load("some2020", write(tmp_path, header="table,dataset"))

@@ -1,0 +1,274 @@
+"""Sweeps: what is missing is made once, whatever fails, dies or runs beside it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks import runner
+from benchmarks import store as store_module
+from benchmarks.claims import ClaimError, Claims
+from benchmarks.config import run_key
+from benchmarks.errors import BenchmarkError
+from benchmarks.executors import InProcess, Pool
+from benchmarks.failures import Failures
+from benchmarks.provenance import ROOT
+from benchmarks.store import Store, StoreError
+from tests.benchmarks import fakes
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """Run configurations in a folder of this test."""
+
+    def run(configs, executor=None, **options):
+        options = {"results": tmp_path / "results", "state": tmp_path / "state", "suite": fakes.SUITE, **options}
+        return runner.run(configs, executor or InProcess(), **options)
+
+    return run
+
+
+def trained(tmp_path: Path) -> list[str]:
+    return (tmp_path / "state" / "trained").read_text().splitlines()
+
+
+def numbers(tmp_path: Path) -> dict[str, str]:
+    """Every record but for its provenance."""
+    kept = ("schema", "key", "config", "metrics", "curves")
+    return {r["key"]: json.dumps([r[k] for k in kept]) for r in Store(tmp_path / "results").records()}
+
+
+def runs(n: int, **training) -> list[dict]:
+    return [fakes.config(seed, **training) for seed in range(n)]
+
+
+def test_only_what_is_missing_is_made(sweep, tmp_path):
+    first = sweep(runs(2))
+    assert sorted(first.made) == sorted(map(run_key, runs(2))) and first.complete
+    second = sweep(runs(3))
+    assert second.made == [run_key(runs(3)[2])] and second.plan.counts["done"] == 2
+    assert len(trained(tmp_path)) == 3
+    assert sweep(runs(3)).made == []
+
+
+def test_a_record_says_where_it_comes_from(sweep, tmp_path):
+    sweep(runs(1))
+    (record,) = Store(tmp_path / "results").records()
+    about = record["provenance"]
+    assert {"commit", "dirty", "versions", "device", "platform", "cpu", "threads", "started", "finished"} <= set(about)
+    assert about["fingerprint"] == "f" and about["seconds"] == 0.1 and about["threads"] == 1
+
+
+def test_one_failure_stops_nothing_and_is_tried_again_when_asked(sweep, tmp_path):
+    configs = [*runs(1, do="once"), *[fakes.config(seed) for seed in (1, 2)]]
+    first = sweep(configs)
+    assert len(first.made) == 2 and list(first.failed.values()) == ["MemoryError"] and not first.complete
+    key = run_key(configs[0])
+    assert Failures(tmp_path / "state").attempts(key) == 1
+    second = sweep(configs)
+    assert second.plan.counts["failed"] == 1 and second.made == [key] and second.complete
+    assert Failures(tmp_path / "state").get(key) is None
+
+
+def test_failures_are_counted(sweep, tmp_path):
+    for attempt in (1, 2):
+        sweep(runs(1, do="raise"))
+        assert Failures(tmp_path / "state").attempts(run_key(runs(1, do="raise")[0])) == attempt
+
+
+def test_a_corrupt_record_is_made_again(sweep, tmp_path):
+    sweep(runs(2))
+    path = Store(tmp_path / "results").path(runs(1)[0])
+    whole = numbers(tmp_path)
+    path.write_text(path.read_text()[:100])
+    summary = sweep(runs(2))
+    assert summary.made == [path.stem] and str(path) in summary.plan.problems[0]
+    assert numbers(tmp_path) == whole
+
+
+def test_the_records_do_not_depend_on_the_executor(sweep, tmp_path):
+    found = []
+    for name, executor in (("a", InProcess()), ("b", Pool(1)), ("c", Pool(3))):
+        sweep(runs(6, stack=4), executor, results=tmp_path / name / "results", state=tmp_path / name / "state")
+        found.append(numbers(tmp_path / name))
+    assert found[0] == found[1] == found[2] and len(found[0]) == 6
+
+
+def command(tmp_path: Path, *arguments: str) -> subprocess.Popen:
+    folders = ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")]
+    words = [sys.executable, "-m", "tests.benchmarks.fakes", *arguments, *folders]
+    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+
+
+def until(condition) -> None:
+    limit = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < limit, "waited a minute in vain"
+        time.sleep(0.02)
+
+
+def test_two_sweeps_at_once_share_the_work(tmp_path):
+    both = [command(tmp_path, "run", "fake-slow", "--workers", "1") for _ in range(2)]
+    told = [process.communicate(timeout=120)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    lines = trained(tmp_path)
+    assert len(lines) == len({line.rsplit(" ", 1)[0] for line in lines}) == 12, "a run was trained twice"
+    assert len({line.rsplit(" ", 1)[1] for line in lines}) == 2, "one sweep did all the work"
+    assert len(numbers(tmp_path)) == 12
+
+
+def test_runs_that_another_sweep_gives_up_are_taken_over(sweep, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "LOOK_AGAIN", 0.02)
+    (tmp_path / "state").mkdir()
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    from benchmarks.claims import _process
+    from tests.benchmarks.test_claims import put
+
+    put(tmp_path / "state" / "claims", run_key(runs(1)[0]), _process(other.pid))
+    said = []
+
+    class Display(runner.Silent):
+        def say(self, text):
+            said.append(text)
+            other.kill()
+
+    summary = sweep(runs(2), display=Display())
+    other.communicate()
+    assert said == ["waiting for 1 runs that another sweep is making"]
+    assert summary.plan.counts["running"] == 1 and len(summary.made) == 2 and summary.complete
+
+
+def test_runs_that_another_sweep_finishes_are_waited_for(sweep, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "LOOK_AGAIN", 0.02)
+    configs = runs(4, do="wait")
+    other = command(tmp_path, "run", "fake-wait", "--workers", "4")
+    until(lambda: (tmp_path / "state" / "trained").exists() and len(trained(tmp_path)) == 4)
+
+    class Display(runner.Silent):
+        def say(self, text):
+            (tmp_path / "state" / "go").touch()
+
+    summary = sweep(configs, display=Display())
+    other.communicate(timeout=60)
+    assert summary.made == [] and len(summary.elsewhere) == 4 and summary.complete
+    assert len(trained(tmp_path)) == 4
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("executor", ["pool", "inprocess"])
+def test_a_stopped_sweep_is_gone_on_with(tmp_path, how, executor):
+    process = command(tmp_path, "run", "fake", "fake-wait", "--workers", "2", "--executor", executor)
+    waiting = 2 if executor == "pool" else 1
+    until(lambda: (tmp_path / "state" / "trained").exists() and len(trained(tmp_path)) == 5 + waiting)
+    os.killpg(process.pid, how) if how == signal.SIGINT else process.send_signal(how)
+    told = process.communicate(timeout=60)[0]
+    assert process.returncode == 130, told
+    assert "5 made now" in told and "to go on: python -m benchmarks run fake fake-wait" in told and "Traceback" not in told
+    assert os.listdir(tmp_path / "state" / "claims") == [".lock"] and not Failures(tmp_path / "state").keys()
+    assert len(numbers(tmp_path)) == 5
+    (tmp_path / "state" / "go").touch()
+    told = command(tmp_path, "run", "fake", "fake-wait").communicate(timeout=60)[0]
+    assert "4 made now, 5 were there" in told
+    assert len(numbers(tmp_path)) == 9 and len(trained(tmp_path)) == 9 + waiting
+
+
+def test_nothing_is_lost_when_the_parent_is_killed(tmp_path):
+    process = command(tmp_path, "run", "fake-wait", "--workers", "2")
+    until(lambda: (tmp_path / "state" / "trained").exists() and len(trained(tmp_path)) == 2)
+    process.kill()
+    process.wait()
+    assert len(Claims(tmp_path / "state" / "claims").live()) == 2, "its workers go on"
+    (tmp_path / "state" / "go").touch()
+    until(lambda: len(numbers(tmp_path)) == 2 and not Claims(tmp_path / "state" / "claims").live())
+    process.stdout.close()
+    assert "2 made now, 2 were there" in command(tmp_path, "run", "fake-wait").communicate(timeout=60)[0]
+
+
+def test_folders_that_cannot_be_written_are_said_before_anything_is_computed(sweep, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="results folder cannot be written"):
+        sweep(runs(1), results=tmp_path / "file" / "results")
+    with pytest.raises(ClaimError, match="cannot be claimed"):
+        sweep(runs(1), state=tmp_path / "file" / "state")
+    assert not (tmp_path / "state" / "trained").exists()
+    assert not [p for p in (tmp_path / "results").rglob("*") if p.is_file()]
+
+
+class FullDisk:
+    """Records cannot be written while ``full``."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.full, write = True, store_module.write_atomic
+
+        def refuse(path, text):
+            if self.full and path.suffix == ".json":
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            write(path, text)
+
+        monkeypatch.setattr(store_module, "write_atomic", refuse)
+
+
+def test_a_record_that_cannot_be_written_is_kept_and_told(sweep, tmp_path, monkeypatch):
+    disk = FullDisk(monkeypatch)
+    summary = sweep(runs(2))
+    assert not summary.complete and summary.made == [] and summary.failed == {}
+    assert {k: r["metrics"][0]["value"] for k, r in summary.unsaved.items()} == {
+        run_key(c): fakes.number(c) for c in runs(2)
+    }
+    assert "No space left" in summary.unsaved_reason
+    assert not [p for p in (tmp_path / "results").rglob("*") if p.is_file()]
+    disk.full = False
+    assert len(sweep(runs(2)).made) == 2
+
+
+def test_a_record_is_written_as_soon_as_there_is_room(sweep, tmp_path, monkeypatch):
+    disk = FullDisk(monkeypatch)
+
+    class Display(runner.Silent):
+        def end(self, job, outcomes):
+            disk.full = False
+
+    summary = sweep(runs(3), display=Display())
+    assert summary.complete and len(summary.made) == 3 and len(trained(tmp_path)) == 3
+
+
+def test_a_broken_state_folder_fails_runs_and_not_the_sweep(sweep, tmp_path, monkeypatch):
+    from benchmarks.executors import work
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Failures, "write", full)
+    summary = sweep([*runs(1, do="raise"), fakes.config(1)])
+    (reason,) = summary.failed.values()
+    assert "the loss exploded" in reason and "could not be noted" in reason and len(summary.made) == 1
+    monkeypatch.setattr(work, "_log", full)
+    assert "No space left" in list(sweep([fakes.config(2)]).failed.values())[0]
+
+
+def test_the_front_imports_nothing_heavy():
+    """Planning, and running what is there already, must not wait for the import of torch."""
+    code = (
+        "import sys; from benchmarks import cli, runner, plan; from benchmarks.suite import Suite; cli.build(Suite());"
+        "print([m for m in ('torch', 'submitit', 'pandas', 'reports') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_errors_are_of_one_kind():
+    assert issubclass(StoreError, BenchmarkError) and issubclass(ClaimError, BenchmarkError)
+
+
+def test_threads_do_not_outlive_a_sweep(sweep):
+    before = threading.active_count()
+    sweep(runs(1))
+    until(lambda: threading.active_count() <= before)

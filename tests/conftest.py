@@ -1,0 +1,12 @@
+"""Shared set-up: one thread per test worker, no window for figures, the same examples at every run."""
+
+import os
+
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[name] = "1"
+os.environ["MPLBACKEND"] = "Agg"
+
+from hypothesis import settings  # noqa: E402  (the environment has to be set before numerical libraries load)
+
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.load_profile("repeatable")

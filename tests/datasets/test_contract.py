@@ -1,0 +1,208 @@
+"""What every data set promises. A new one adds a line to FINGERPRINTS, which makes it a DatasetContract."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import datasets
+from datasets import Arrays, Split
+from datasets.checks import check_split
+
+KINDS = {"id", "shift", "ood", "grid"}
+PARTS = ("train", "validation", "test")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def parts(split: Split) -> dict[str, Arrays]:
+    return {part: getattr(split, part) for part in PARTS if getattr(split, part) is not None}
+
+
+def as_rows(x: np.ndarray) -> set[bytes]:
+    return {row.tobytes() for row in x}
+
+
+class DatasetContract:
+    """name, scheme: what is loaded. fingerprint: first 16 digits of split 0, fixed by the version."""
+
+    name: str
+    scheme: str | None = None
+    fingerprint: str
+
+    @pytest.fixture
+    def split(self, load_or_skip: Callable[..., Split]) -> Split:
+        return load_or_skip(self.name, 0, self.scheme)
+
+    def test_is_listed_and_described_as_it_is(self, split: Split) -> None:
+        description = datasets.describe(self.name, self.scheme)
+        assert self.name in datasets.names()
+        assert description.name == split.name == self.name
+        assert (description.task, description.n_outputs) == (split.task, split.n_outputs)
+        assert (description.version, description.scheme) == (split.version, split.scheme)
+        assert (description.n_train, description.n_test) == (len(split.train), len(split.test))
+        assert description.shape == split.train.x.shape[1:]
+        assert description.scheme == description.schemes[0] or self.scheme is not None
+
+    def test_arrays_have_the_promised_shapes_types_and_values(self, split: Split) -> None:
+        check_split(split)
+        for arrays in parts(split).values():
+            assert arrays.x.dtype == np.float32 and np.isfinite(arrays.x).all()
+            assert arrays.y.shape == (len(arrays),) and np.isfinite(arrays.y).all()
+            assert arrays.y.dtype == (np.int64 if split.task == "classification" else np.float64)
+
+    def test_every_split_trains_on_as_many_rows_and_on_others(self, split: Split) -> None:
+        last = datasets.describe(self.name, self.scheme).n_splits - 1
+        other = datasets.load(self.name, last, scheme=self.scheme)
+        assert other.train.x.shape == split.train.x.shape
+        assert (other.fingerprint != split.fingerprint) == (last > 0)
+
+    def test_loading_again_gives_the_same_bytes(self, split: Split) -> None:
+        again = datasets.load(self.name, 0, scheme=self.scheme)
+        assert again.fingerprint == split.fingerprint
+        for name in split.evaluation_sets():
+            assert np.array_equal(again.evaluation(name).x, split.evaluation(name).x)
+
+    def test_fingerprint_is_the_known_one(self, split: Split) -> None:
+        assert split.fingerprint[:16] == self.fingerprint
+
+    def test_fingerprint_changes_with_every_part(self, split: Split) -> None:
+        changed = [replace(split, version="0"), replace(split, scheme="another"), replace(split, split=99),
+                   replace(split, y_mean=split.y_mean + 1e-12), replace(split, y_std=split.y_std + 1e-12)]
+        for part, arrays in parts(split).items():
+            x, y = arrays.x.copy(), arrays.y.copy()
+            x.flat[-1] = np.nextafter(x.flat[-1], np.float32(9))
+            y[-1] += 1
+            changed += [replace(split, **{part: new}) for new in (Arrays(x, arrays.y), Arrays(arrays.x, y))]
+        assert split.fingerprint not in {other.fingerprint for other in changed}
+        assert len({other.fingerprint for other in changed}) == len(changed)
+
+    def test_parts_share_no_row(self, split: Split) -> None:
+        if split.rows:
+            numbers = np.concatenate(list(split.rows.values()))
+            assert sorted(numbers) == list(range(len(numbers)))
+            assert {part: len(rows) for part, rows in split.rows.items()} == {
+                part: len(arrays) for part, arrays in parts(split).items()}
+        else:
+            assert not as_rows(split.train.x) & as_rows(split.test.x)
+
+    def test_training_part_is_standardised_where_the_scale_says_so(self, split: Split) -> None:
+        if split.y_std == 1:
+            assert split.y_mean == 0
+            return
+        x, y = split.train.x.astype(np.float64), split.train.y
+        constant = np.ptp(x, axis=0) == 0
+        assert np.abs(x.mean(0)).max() < 1e-5
+        assert np.abs(x.std(0)[~constant] - 1).max() < 1e-5
+        assert abs(y.mean()) < 1e-12 and abs(y.std() - 1) < 1e-12
+
+    def test_box_holds_the_training_inputs(self, split: Split) -> None:
+        assert split.low.dtype == split.high.dtype == np.float32
+        assert split.low.shape == split.high.shape == split.train.x.shape[1:]
+        assert (split.low <= split.train.x).all() and (split.train.x <= split.high).all()
+
+    def test_evaluation_sets_keep_the_contract(self, split: Split) -> None:
+        names = split.evaluation_sets()
+        sets = [split.evaluation(name) for name in names]
+        assert names[0] == "test" and len(set(names)) == len(names)
+        assert len({s.condition for s in sets}) == len(sets)
+        assert np.array_equal(sets[0].x, split.test.x) and np.array_equal(sets[0].y, split.test.y)
+        for name, s in zip(names, sets):
+            assert s.name == name and s.kind in KINDS
+            assert s.x.dtype == np.float32 and np.isfinite(s.x).all() and len(s.x) > 0
+            assert s.x.shape[1:] == split.train.x.shape[1:]
+            assert (s.y is None) == (s.kind in {"ood", "grid"})
+            assert s.y is None or s.y.shape == (len(s.x),)
+
+    def test_contexts_are_no_test_inputs(self, split: Split) -> None:
+        assert split.pool_names()[0] == "train" and split.pool("train") is split.train.x
+        sets = [split.evaluation(name) for name in split.evaluation_sets() if name != "train"]
+        scored = set().union(*(as_rows(s.x) for s in sets if s.kind != "grid"))
+        for name in split.pool_names()[1:]:
+            pool = split.pool(name)
+            assert pool.dtype == np.float32 and pool.shape[1:] == split.train.x.shape[1:]
+            assert not as_rows(pool) & scored
+
+    def test_unknown_evaluation_set_and_pool_are_named(self, split: Split) -> None:
+        with pytest.raises(KeyError, match=f"{self.name} has no evaluation set 'tset'; it has: test"):
+            split.evaluation("tset")
+        with pytest.raises(KeyError, match=f"{self.name} has no pool of contexts 'test'; it has: train"):
+            split.pool("test")
+
+    @pytest.mark.parametrize("number", [-1, 1000, True, 1.0, "0"])
+    def test_unknown_split_is_refused(self, number: object) -> None:
+        with pytest.raises(datasets.UnknownSplit, match=f"{self.name}.*expected a split from 0 to"):
+            datasets.load(self.name, number, scheme=self.scheme)
+
+
+FINGERPRINTS = {
+    ("digits", ""): "85befa654badad5b",
+    ("snelson", ""): "b41a8a2014d2210d",
+    ("two_moons_rudner", ""): "cdd89dfac524bbe6",
+    ("two_moons_dirichlet", ""): "305161883141be93",
+    ("two_moons_cinquin", ""): "6244a18a096fcd94",
+    ("pequignot_1d", ""): "cf5085d17ab218ce",
+    ("cinquin_1d", ""): "c33978cd3517db95",
+    ("boston", "pequignot2020"): "80a9fcc4ce5b95e9",
+    ("boston", "cinquin2024"): "0d65d26c123104a2",
+    ("boston", "gal2016"): "0826602bf76aed99",
+    ("concrete", "pequignot2020"): "969295d7c7e7602c",
+    ("concrete", "cinquin2024"): "d67a377d83f8ab05",
+    ("concrete", "gal2016"): "eee338653f3196a9",
+    ("energy", "pequignot2020"): "e9375e268ba92f02",
+    ("energy", "cinquin2024"): "efa6907df5196338",
+    ("energy", "gal2016"): "eb269e1e4d0dfd0c",
+    ("wine", "pequignot2020"): "043b2b3859fa3c67",
+    ("wine", "cinquin2024"): "83cef77746546098",
+    ("wine", "gal2016"): "b3ef8a8852124bc6",
+    ("yacht", "pequignot2020"): "a8846f1c0d4dd252",
+    ("yacht", "cinquin2024"): "e5ad1f4ada1ee9e4",
+    ("yacht", "gal2016"): "bbfa578078ef8988",
+    ("kin8nm", "pequignot2020"): "45474dd340c3270d",
+    ("kin8nm", "cinquin2024"): "ddd22e2ce4fd7da7",
+    ("kin8nm", "gal2016"): "68c53271e6c54d4a",
+    ("naval", "pequignot2020"): "bf45aa89cf27eb27",
+    ("naval", "cinquin2024"): "bda380caa88ab40f",
+    ("naval", "gal2016"): "b687a312ad93e708",
+    ("power", "pequignot2020"): "86629bb1973d5ea3",
+    ("power", "cinquin2024"): "7a3ffdb8f36623bc",
+    ("power", "gal2016"): "feb0e58dd27cfb34",
+    ("protein", "pequignot2020"): "e6252a987230715f",
+    ("protein", "cinquin2024"): "1679d82b053dba50",
+    ("protein", "gal2016"): "c9cf65eb45df2c46",
+}
+
+
+def test_every_data_set_and_scheme_is_held_to_the_contract() -> None:
+    known = {(name, scheme) for name in datasets.names() for scheme in datasets.describe(name).schemes}
+    assert set(FINGERPRINTS) == known
+
+
+for (_name, _scheme), _fingerprint in FINGERPRINTS.items():
+    _title = "Test" + "".join(word.capitalize() for word in f"{_name}_{_scheme}".split("_"))
+    globals()[_title] = type(_title, (DatasetContract,),
+                             {"name": _name, "scheme": _scheme or None, "fingerprint": _fingerprint})
+
+
+def test_fingerprints_do_not_depend_on_the_process() -> None:
+    free = [name for name in datasets.names() if not datasets.describe(name).files]
+    program = f"import datasets; print(*[datasets.load(name).fingerprint[:16] for name in {free}])"
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "2"}
+    result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True,
+                            text=True, check=True)
+    assert result.stdout.split() == [FINGERPRINTS[name, ""] for name in free]
+
+
+def test_unknown_names_get_the_nearest() -> None:
+    with pytest.raises(datasets.UnknownDataset) as caught:
+        datasets.load("bosten")
+    assert str(caught.value).startswith("no data set 'bosten'; did you mean boston")
+    with pytest.raises(KeyError, match="known: .*yacht"):
+        datasets.describe("###")
+    with pytest.raises(datasets.UnknownSplit, match="boston has no scheme 'gal'; it has 'pequignot2020'"):
+        datasets.load("boston", scheme="gal")

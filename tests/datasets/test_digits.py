@@ -1,0 +1,97 @@
+"""Digits: class balance, pixel scale, rotations and patches of photographs."""
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import sklearn.datasets
+
+from datasets import BadData, digits, load
+
+COUNTS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+
+
+def test_images_and_labels_are_the_known_ones() -> None:
+    x, y = digits.images_and_labels()
+    assert np.bincount(y).tolist() == COUNTS
+    assert x.shape == (1797, 1, 8, 8) and x.min() == -1 and x.max() == 1
+    assert np.array_equal((x[:, 0] + 1) * 8, sklearn.datasets.load_digits().images)
+
+
+@pytest.mark.parametrize("number", [0, 9])
+def test_split_is_stratified(number: int) -> None:
+    split = load("digits", number)
+    train, test = np.bincount(split.train.y), np.bincount(split.test.y)
+    assert (train + test).tolist() == COUNTS
+    assert np.abs(train - 0.7 * np.array(COUNTS)).max() <= 0.5
+    assert len(np.unique(split.train.y[:100])) == 10  # in random order
+
+
+def test_rows_belong_to_the_images() -> None:
+    split, (x, y) = load("digits", 2), digits.images_and_labels()
+    assert np.array_equal(split.test.x, x[split.rows["test"]])
+    assert np.array_equal(split.test.y, y[split.rows["test"]])
+
+
+def test_rotation_is_exact_at_right_angles_and_identity_at_zero() -> None:
+    images = load("digits").test.x
+    for angle in (0, 360):
+        assert np.array_equal(digits.rotate(images, angle), images)
+    for quarter in (1, 2, 3):  # numpy's rot90 turns counter-clockwise
+        assert np.allclose(digits.rotate(images, 90 * quarter), np.rot90(images, quarter, (2, 3)), atol=1e-6)
+
+
+def test_rotation_is_bilinear_about_the_centre() -> None:
+    plane = np.broadcast_to(np.arange(8, dtype=np.float64) - 3.5, (1, 1, 8, 8))  # value = column - centre
+    turned = digits.rotate(plane, 30)[0, 0]
+    row, column = np.mgrid[:8, :8] - 3.5
+    inside = np.hypot(row, column) < 3.5
+    expected = column * np.cos(np.pi / 6) - row * np.sin(np.pi / 6)  # at the source of (row, column)
+    assert np.allclose(turned[inside], expected[inside], atol=1e-12)
+
+
+def test_rotation_keeps_the_background() -> None:
+    assert (digits.rotate(np.full((2, 1, 8, 8), -1.0, np.float32), 45) == -1).all()
+
+
+def test_rotated_sets_keep_labels_and_conditions() -> None:
+    split = load("digits")
+    names = [name for name in split.evaluation_sets() if name.startswith("rotation")]
+    assert names == [f"rotation-{angle}" for angle in range(15, 181, 15)]
+    rotated = split.evaluation("rotation-45")
+    assert (rotated.kind, rotated.condition) == ("shift", "shift=rotation;angle=45")
+    assert np.array_equal(rotated.y, split.test.y)
+    assert np.array_equal(rotated.x, digits.rotate(split.test.x, 45))
+
+
+def test_photographs_of_contexts_and_of_the_test_differ() -> None:
+    split = load("digits")
+    ood, contexts = split.evaluation("ood-photos"), split.pool("photos")
+    assert ood.x.shape == split.test.x.shape and ood.condition == "ood=photos"
+    tests = {patch.tobytes() for patch in digits.patches(digits.OOD_PHOTO)}
+    assert {patch.tobytes() for patch in ood.x} <= tests
+    assert not {patch.tobytes() for patch in contexts} & tests
+    assert digits.CONTEXT_PHOTO != digits.OOD_PHOTO
+    assert np.array_equal(load("digits", 1).evaluation("ood-photos").x, ood.x)
+
+
+def test_patches_are_cut_from_the_reduced_photograph() -> None:
+    photo = sklearn.datasets.load_sample_image("flower.jpg").astype(float)
+    grey = photo @ [0.299, 0.587, 0.114] / 127.5 - 1
+    patches = digits.patches("flower.jpg")
+    assert -1 <= patches.min() < -0.9 and 0.5 < patches.max() <= 1
+    columns = ((640 // 4) - 8) // 2 + 1
+    patch = patches[3 * columns + 5, 0]  # its corner: row 2 * 3, column 2 * 5 of the reduced photograph
+    assert patch[1, 2] == pytest.approx(grey[28:32, 48:52].mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("change", [
+    {"images": np.zeros((1797, 8, 7))}, {"images": np.full((1797, 8, 8), 17.0)},
+    {"target": np.arange(1797) % 11}, {"target": np.arange(1797) % 9}])
+def test_other_digits_are_refused(monkeypatch: pytest.MonkeyPatch, change: dict) -> None:
+    real = sklearn.datasets.load_digits()
+    fields = {"images": real.images, "target": real.target} | change
+    monkeypatch.setattr(sklearn.datasets, "load_digits", lambda: SimpleNamespace(**fields))
+    with pytest.raises(BadData, match="digits of scikit-learn: expected"):
+        digits.images_and_labels()

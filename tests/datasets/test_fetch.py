@@ -1,0 +1,224 @@
+"""Files come whole and verified from cache, mirror or URL, in this order; a bad one is passed over."""
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from datasets import DataNotFound, UnknownDataset, __main__, fetch
+
+NAME = "uci/small/data.txt"
+CONTENT = b"1 2 3\n"
+Places = tuple[Path, Path]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A folder and the address under which a server on this machine offers it."""
+    folder = tmp_path / "server"
+    folder.mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as http:
+        threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
+        yield folder, f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+
+
+def all_files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_cache_comes_before_mirror(places: Places, register: Callable, write: Callable) -> None:
+    register({NAME: CONTENT})
+    cache, mirror = places
+    write(mirror, NAME, CONTENT)
+    assert fetch.locate(NAME) == mirror / NAME
+    assert not cache.exists()
+    write(cache, NAME, CONTENT)
+    assert fetch.locate(NAME) == cache / NAME
+
+
+def test_root_replaces_the_cache(places: Places, tmp_path: Path, register: Callable,
+                                 write: Callable) -> None:
+    register({NAME: CONTENT})
+    write(tmp_path / "mine", NAME, CONTENT)
+    assert fetch.locate(NAME, root=tmp_path / "mine") == tmp_path / "mine" / NAME
+
+
+def test_a_read_only_mirror_is_used_in_place(places: Places, register: Callable, write: Callable) -> None:
+    register({NAME: CONTENT})
+    path = write(places[1], NAME, CONTENT)
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    try:
+        assert fetch.locate(NAME) == path
+    finally:
+        path.parent.chmod(0o755)
+    assert not places[0].exists()
+
+
+@pytest.mark.parametrize(("bad", "fault"), [
+    (b"9 9 9\n", "wrong checksum: expected SHA-256 [0-9a-f]{64}, found [0-9a-f]{64}"),
+    (b"1 2", "truncated: expected 6 bytes, found 3"),
+    (b"1 2 3\n4 5 6\n", "another file: expected 6 bytes, found 12"),
+])
+def test_a_bad_file_is_reported_and_the_next_place_used(
+        places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, register: Callable, write: Callable,
+        bad: bytes, fault: str) -> None:
+    register({NAME: CONTENT})
+    second = tmp_path / "second"
+    monkeypatch.setenv(fetch.MIRROR_VARIABLE, os.pathsep.join([str(places[1]), str(second)]))
+    write(places[1], NAME, bad)
+    write(second, NAME, CONTENT)
+    with pytest.warns(UserWarning, match=f"{NAME}: {fault}; looking elsewhere"):
+        assert fetch.locate(NAME) == second / NAME
+
+
+def test_a_changed_file_is_noticed(places: Places, register: Callable, write: Callable) -> None:
+    register({NAME: CONTENT})
+    path = write(places[1], NAME, CONTENT)
+    assert fetch.locate(NAME) == path
+    write(places[1], NAME, b"3 2 1\n")
+    os.utime(path, ns=(0, 0))
+    with pytest.warns(UserWarning, match="wrong checksum"), pytest.raises(DataNotFound, match="wrong check"):
+        fetch.locate(NAME)
+
+
+def test_nowhere_found_lists_every_place_and_what_to_do(places: Places, register: Callable) -> None:
+    register({NAME: CONTENT}, ("http://127.0.0.1:9/data.txt",))
+    with pytest.raises(DataNotFound) as caught:
+        fetch.locate(NAME)
+    message = str(caught.value)
+    for place in (f"{places[0] / NAME}: not there", f"{places[1] / NAME}: not there", "http://127.0.0.1:9/"):
+        assert place in message
+    assert "make data" in message and f"set {fetch.MIRROR_VARIABLE} to a folder that holds {NAME}" in message
+    assert all_files(places[0]) == []
+
+
+def test_downloads_into_the_cache(places: Places, server: tuple[Path, str], register: Callable,
+                                  write: Callable) -> None:
+    folder, address = server
+    register({NAME: CONTENT}, (f"{address}/missing.txt", f"{address}/{NAME}"))
+    write(folder, NAME, CONTENT)
+    assert fetch.locate(NAME) == places[0] / NAME
+    assert (places[0] / NAME).read_bytes() == CONTENT
+    assert all_files(places[0]) == ["uci", "uci/small", NAME]
+    (folder / NAME).unlink()
+    assert fetch.locate(NAME) == places[0] / NAME
+
+
+def test_a_bad_file_in_the_cache_is_replaced(places: Places, server: tuple[Path, str], register: Callable,
+                                             write: Callable) -> None:
+    folder, address = server
+    register({NAME: CONTENT}, (f"{address}/{NAME}",))
+    write(places[0], NAME, b"half")
+    write(folder, NAME, CONTENT)
+    with pytest.warns(UserWarning, match="truncated"):
+        assert fetch.locate(NAME).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("served", [b"9 9 9\n", b"1 2", b"", b"<html>"])
+def test_a_bad_download_leaves_nothing_behind(places: Places, server: tuple[Path, str], register: Callable,
+                                              write: Callable, served: bytes) -> None:
+    folder, address = server
+    register({NAME: CONTENT}, (f"{address}/{NAME}",))
+    write(folder, NAME, served)
+    with pytest.raises(DataNotFound, match=f"{address}/{NAME}: ValueError: .*hash"):
+        fetch.locate(NAME)
+    assert all_files(places[0]) == []
+
+
+def test_an_interrupted_download_leaves_no_file(places: Places, register: Callable,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    import pooch
+
+    def interrupted(self: object, url: str, output: str, pooch: object, **options: object) -> None:
+        Path(output).write_bytes(CONTENT[:2])
+        raise KeyboardInterrupt
+
+    register({NAME: CONTENT}, ("http://127.0.0.1:9/data.txt",))
+    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fetch.locate(NAME)
+    assert [path for path in places[0].rglob("*") if path.is_file()] == []
+
+
+def test_a_full_disk_is_said(places: Places, register: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pooch
+
+    def full(self: object, url: str, output: str, pooch: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    register({NAME: CONTENT}, ("http://127.0.0.1:9/data.txt",))
+    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", full)
+    with pytest.raises(DataNotFound, match="data.txt: OSError: .*No space left on device"):
+        fetch.locate(NAME)
+    assert all_files(places[0]) == []
+
+
+def test_a_cache_that_cannot_be_made_is_said(places: Places, register: Callable, write: Callable) -> None:
+    register({NAME: CONTENT}, ("http://127.0.0.1:9/data.txt",))
+    write(places[0].parent, places[0].name, b"a file where the folder should be")
+    with pytest.raises(DataNotFound, match="data.txt: (NotADirectoryError|FileExistsError)"):
+        fetch.locate(NAME)
+
+
+def test_works_without_pooch(places: Places, register: Callable, write: Callable,
+                             monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    register({NAME: CONTENT}, ("http://127.0.0.1:9/data.txt",))
+    with pytest.raises(DataNotFound, match="not tried, the package pooch is not installed"):
+        fetch.locate(NAME)
+    write(places[1], NAME, CONTENT)
+    assert fetch.locate(NAME) == places[1] / NAME
+
+
+def test_unregistered_files_are_refused() -> None:
+    with pytest.raises(UnknownDataset, match="did you mean uci/yacht/data.txt"):
+        fetch.locate("uci/yatch/data.txt")
+
+
+def test_every_registered_file_has_a_checksum_a_size_and_an_address() -> None:
+    files = fetch.registry()
+    assert len(files) == 9 + 2 * (8 * 20 + 5) + 3
+    for name, file in files.items():
+        assert len(file.sha256) == 64 and int(file.sha256, 16) > 0 and file.size > 0
+        assert file.urls
+        for url in file.urls:
+            assert url.startswith("https://") and url.endswith(f"/{name.split('/')[-1]}")
+
+
+def test_command_fetches_and_reports(places: Places, server: tuple[Path, str], register: Callable,
+                                     write: Callable, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, address = server
+    names = [f"uci/yacht/{file}.txt" for file in
+             ["data", *(f"index_{part}_{i}" for part in ("train", "test") for i in range(20))]]
+    register({name: CONTENT for name in [*names, "uci/energy/data.txt"]}, (f"{address}/data.txt",))
+    write(folder, "data.txt", CONTENT)
+    assert __main__.main(["fetch", "yacht", "digits"]) == 0
+    said = capsys.readouterr().out
+    assert f"[1/2] yacht: 41 files in {places[0]}" in said and "[2/2] digits: nothing to fetch" in said
+    assert "2 of 2 data sets are ready" in said
+    (folder / "data.txt").unlink()
+    assert __main__.main(["fetch", "yacht", "energy"]) == 1
+    said = capsys.readouterr().out
+    assert "[2/2] energy: NOT AVAILABLE" in said
+    assert "1 of 2 data sets are ready; not available: energy" in said
+    assert not list(places[0].glob("uci/energy"))
+
+
+def test_command_lists_and_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["list"]) == 0
+    assert "two_moons_rudner" in capsys.readouterr().out
+    assert __main__.main(["fetch", "bostn"]) == 2
+    assert "did you mean boston" in capsys.readouterr().err

@@ -1,0 +1,150 @@
+import math
+
+import gpytorch
+import pytest
+import torch
+
+from fvi_core.gaussian_process import fit_kernel, log_marginal_likelihood, posterior
+from fvi_core.kernels import KERNELS
+from fvi_core.random import Streams
+
+RBF = KERNELS.build({"name": "rbf"})
+
+
+def data(replicas=2, n=12, d=2, outputs=None, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(replicas, n, d, generator=generator, dtype=torch.float64)
+    shape = (replicas, n) if outputs is None else (replicas, n, outputs)
+    y = torch.randn(*shape, generator=generator, dtype=torch.float64)
+    return x, y, torch.rand(*shape, generator=generator, dtype=torch.float64) + 0.1
+
+
+def parameters(replicas=2, d=2):
+    generator = torch.Generator().manual_seed(9)
+    params = RBF.init(replicas, d)
+    return {k: v + 0.3 * torch.randn(v.shape, generator=generator, dtype=v.dtype) for k, v in params.items()}
+
+
+class ExactModel(gpytorch.models.ExactGP):
+    def __init__(self, x, y, likelihood, log_variance, log_lengthscale):
+        super().__init__(x, y, likelihood)
+        self.mean_module = gpytorch.means.ZeroMean()
+        self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(ard_num_dims=x.shape[-1]))
+        self.double()
+        self.covar_module.outputscale = log_variance.exp()
+        self.covar_module.base_kernel.lengthscale = log_lengthscale.exp()
+
+    def forward(self, x):
+        return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+
+def gpytorch_model(x, y, noise, params, r):
+    likelihood = gpytorch.likelihoods.FixedNoiseGaussianLikelihood(noise=noise.expand(len(x)).clone())
+    return ExactModel(x, y, likelihood, params["log_variance"][r], params["log_lengthscale"][r])
+
+
+@pytest.mark.parametrize("per_point", [False, True])
+def test_marginal_likelihood_and_posterior_are_those_of_gpytorch(per_point):
+    x, y, noise = data()
+    noise = noise if per_point else noise[:, 0]
+    x_test = data(n=7, seed=1)[0]
+    params = parameters()
+    evidence = log_marginal_likelihood(RBF, params, noise, x, y)
+    mean, variance = posterior(RBF, params, noise, x, y, x_test)
+    _, covariance = posterior(RBF, params, noise, x, y, x_test, full=True)
+    assert evidence.shape == (2,) and mean.shape == variance.shape == (2, 7) and covariance.shape == (2, 7, 7)
+    for r in range(2):
+        model = gpytorch_model(x[r], y[r], noise[r], params, r)
+        model.train()
+        objective = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
+        torch.testing.assert_close(evidence[r], objective(model(x[r]), y[r]).detach() * 12, rtol=1e-8, atol=0)
+        model.eval()
+        with torch.no_grad(), gpytorch.settings.fast_pred_var(False):
+            expected = model(x_test[r])
+        torch.testing.assert_close(mean[r], expected.mean, rtol=1e-6, atol=1e-8)
+        torch.testing.assert_close(variance[r], expected.variance, rtol=1e-6, atol=1e-8)
+        torch.testing.assert_close(covariance[r], expected.covariance_matrix, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("noise_of", ["replica", "point", "output"])
+def test_outputs_are_independent_processes_that_share_the_kernel(noise_of):
+    x, y, noise = data(outputs=3)
+    noise = {"replica": noise[:, 0, 0], "point": noise[:, :, 0], "output": noise}[noise_of]
+    x_test, params = data(n=5, seed=1)[0], parameters()
+    evidence = log_marginal_likelihood(RBF, params, noise, x, y)
+    mean, variance = posterior(RBF, params, noise, x, y, x_test)
+    _, covariance = posterior(RBF, params, noise, x, y, x_test, full=True)
+    assert mean.shape == variance.shape == (2, 5, 3) and covariance.shape == (2, 3, 5, 5)
+    total = 0
+    for q in range(3):
+        own = noise[..., q] if noise_of == "output" else noise
+        total = total + log_marginal_likelihood(RBF, params, own, x, y[..., q])
+        mean_q, variance_q = posterior(RBF, params, own, x, y[..., q], x_test)
+        torch.testing.assert_close(mean[..., q], mean_q)
+        torch.testing.assert_close(variance[..., q], variance_q)
+        torch.testing.assert_close(covariance[:, q].diagonal(dim1=1, dim2=2), variance_q)
+    torch.testing.assert_close(evidence, total)
+
+
+def test_a_covariance_that_is_not_positive_definite_is_nan_for_its_replica_alone():
+    x, y, _ = data()
+    evidence = log_marginal_likelihood(RBF, parameters(), torch.tensor([-5.0, 0.1]), x, y)
+    assert evidence.isnan().tolist() == [True, False]
+
+
+def process_samples(replicas, n, lengthscale, noise, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    x = 4 * torch.rand(replicas, n, 1, generator=generator, dtype=torch.float64)
+    params = RBF.init(replicas, 1)
+    params["log_lengthscale"] += math.log(lengthscale)
+    factor = torch.linalg.cholesky(RBF(params, x, x) + noise * torch.eye(n, dtype=torch.float64))
+    return x, (factor @ torch.randn(replicas, n, 1, generator=generator, dtype=torch.float64))[..., 0]
+
+
+def test_fit_on_batches_comes_close_to_the_full_evidence_and_recovers_the_noise():
+    x, y = process_samples(2, 150, lengthscale=0.5, noise=0.04)
+    start = log_marginal_likelihood(RBF, RBF.init(2, 1, x), torch.full((2,), 0.1), x, y)
+    evidence = {}
+    for size in (None, 50):
+        params, noise = fit_kernel(RBF, x, y, Streams([0, 1]), steps=150, batch_size=size, min_noise=0.02)
+        assert not any(value.requires_grad for value in (*params.values(), noise))
+        evidence[size] = log_marginal_likelihood(RBF, params, noise, x, y)
+        torch.testing.assert_close(noise, torch.full_like(noise, 0.04), rtol=0.3, atol=0)
+    assert (evidence[None] > start + 20).all()
+    assert (evidence[50] > evidence[None] - 5).all()
+
+
+def test_fit_keeps_a_given_noise_per_point():
+    x, y = process_samples(1, 40, lengthscale=0.5, noise=0.01)
+    fixed = torch.where(torch.arange(40) < 10, 0.01, 25.0).double()[None]
+    y = y + fixed.sqrt() * torch.randn(1, 40, generator=torch.Generator().manual_seed(1))
+    options = {"steps": 150, "fixed_noise": fixed}
+    full, noise = fit_kernel(RBF, x, y, Streams([0]), **options)
+    batches, _ = fit_kernel(RBF, x, y, Streams([0]), batch_size=20, **options)
+    assert torch.equal(noise, fixed)
+    best = log_marginal_likelihood(RBF, full, fixed, x, y)
+    assert best > log_marginal_likelihood(RBF, RBF.init(1, 1, x), fixed, x, y) + 1
+    assert log_marginal_likelihood(RBF, batches, fixed, x, y) > best - 1
+
+
+def test_noise_never_falls_below_its_floor():
+    x, _ = process_samples(1, 30, lengthscale=0.5, noise=0.01)
+    y = x[..., 0]
+    _, noise = fit_kernel(RBF, x, y, Streams([0]), steps=100, lr=0.2, init_noise=0.1, min_noise=0.05)
+    assert 0.05 < noise < 0.06
+    with pytest.raises(ValueError, match="init_noise > min_noise"):
+        fit_kernel(RBF, x, y, Streams([0]), init_noise=0.1, min_noise=0.2)
+
+
+def test_replicas_fitted_together_are_bitwise_the_same_as_alone():
+    x, y = process_samples(3, 30, lengthscale=0.5, noise=0.04)
+    together, noise = fit_kernel(RBF, x, y, Streams([4, 5, 6]), steps=10, batch_size=8)
+    for r in range(3):
+        one = slice(r, r + 1)
+        alone, own_noise = fit_kernel(RBF, x[one], y[one], Streams([4 + r]), steps=10, batch_size=8)
+        assert torch.equal(noise[one], own_noise)
+        assert all(torch.equal(together[k][one], alone[k]) for k in alone)
+        for full in (False, True):
+            both = posterior(RBF, together, noise, x, y, x, full)
+            own = posterior(RBF, alone, own_noise, x[one], y[one], x[one], full)
+            assert all(torch.equal(a[one], b) for a, b in zip(both, own))

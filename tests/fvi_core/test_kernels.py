@@ -1,0 +1,140 @@
+import gpytorch
+import pytest
+import torch
+
+from fvi_core.kernels import KERNELS, median_distance
+from fvi_core.registry import UnknownPart
+
+NAMES = sorted(set(KERNELS.classes) - {"sum"})
+SUM = {"name": "sum", "parts": [{"name": "linear"}, {"name": "matern32"}]}
+SPECS = [{"name": name} for name in NAMES] + [SUM]
+D = 3
+
+
+def inputs(*shape, seed=0):
+    return torch.randn(*shape, D, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def perturbed(kernel, replicas, n_features=D, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    params = kernel.init(replicas, n_features)
+    return {k: v + 0.4 * torch.randn(v.shape, generator=generator, dtype=v.dtype) for k, v in params.items()}
+
+
+def gpytorch_matrix(name, params, x1, x2):
+    """The same covariance by gpytorch, one replica at a time."""
+    rows = []
+    for r in range(len(x1)):
+        if name == "linear":
+            base = gpytorch.kernels.LinearKernel()
+            base.variance = 1.0
+        elif name == "periodic":
+            base = gpytorch.kernels.PeriodicKernel(ard_num_dims=D)
+            base.period_length = params["log_period"][r].exp()
+        elif name == "rational-quadratic":
+            base = gpytorch.kernels.RQKernel(ard_num_dims=D)
+            base.alpha = params["log_alpha"][r].exp()
+        elif name == "rbf":
+            base = gpytorch.kernels.RBFKernel(ard_num_dims=D)
+        else:
+            base = gpytorch.kernels.MaternKernel(nu=int(name[-2]) / 2, ard_num_dims=D)
+        base = base.double()
+        if name != "linear":
+            lengthscale = params["log_lengthscale"][r].exp()
+            # gpytorch's periodic kernel divides by the length-scale, Rasmussen & Williams by its square.
+            base.lengthscale = lengthscale.square() if name == "periodic" else lengthscale
+        rows.append(params["log_variance"][r].exp() * base(x1[r], x2[r]).to_dense())
+    return torch.stack(rows).detach()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_matrix_is_that_of_gpytorch(name):
+    kernel = KERNELS.build({"name": name})
+    params = perturbed(kernel, 2)
+    x1, x2 = inputs(2, 7), inputs(2, 5, seed=2)
+    with gpytorch.settings.lazily_evaluate_kernels(False):
+        expected = gpytorch_matrix(name, params, x1, x2)
+    torch.testing.assert_close(kernel(params, x1, x2), expected, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec["name"])
+class TestEveryKernel:
+    def test_matrix_is_symmetric_positive_semidefinite_float64(self, spec):
+        kernel = KERNELS.build(spec)
+        x = inputs(2, 20).float()
+        matrix = kernel(perturbed(kernel, 2), x, x)
+        assert matrix.dtype == torch.float64
+        torch.testing.assert_close(matrix, matrix.mT, rtol=0, atol=1e-12)
+        assert torch.linalg.eigvalsh(matrix).min() > -1e-10
+
+    def test_diagonal_is_that_of_the_matrix(self, spec):
+        kernel = KERNELS.build(spec)
+        params, x = perturbed(kernel, 2), inputs(2, 50)
+        diagonal = kernel(params, x, x).diagonal(dim1=1, dim2=2)
+        torch.testing.assert_close(kernel.diagonal(params, x), diagonal, rtol=1e-13, atol=0)
+
+    def test_gradients_are_finite_at_zero_distance(self, spec):
+        kernel = KERNELS.build(spec)
+        params = {k: v.requires_grad_() for k, v in perturbed(kernel, 2).items()}
+        x = inputs(2, 4).repeat(1, 2, 1).requires_grad_()
+        kernel(params, x, x).square().sum().backward()
+        assert x.grad.isfinite().all()
+        assert all(v.grad.isfinite().all() and v.grad.abs().max() > 0 for v in params.values())
+
+    def test_gradients_are_right(self, spec):
+        kernel = KERNELS.build(spec)
+        params = perturbed(kernel, 1)
+        names = list(params)
+        x1, x2 = inputs(1, 3), inputs(1, 2, seed=2)
+        values = [params[name].requires_grad_() for name in names]
+        assert torch.autograd.gradcheck(lambda *v: kernel(dict(zip(names, v)), x1, x2), values)
+
+    def test_replicas_together_are_bitwise_the_same_as_alone(self, spec):
+        kernel = KERNELS.build(spec)
+        params, x1, x2 = perturbed(kernel, 3), inputs(3, 40), inputs(3, 30, seed=2)
+        together = kernel(params, x1, x2)
+        for r in range(3):
+            alone = kernel({k: v[r : r + 1] for k, v in params.items()}, x1[r : r + 1], x2[r : r + 1])
+            assert torch.equal(together[r : r + 1], alone)
+
+    def test_start_from_data_has_a_useful_correlation(self, spec):
+        kernel = KERNELS.build(spec)
+        x = 50 * inputs(2, 30)
+        params = kernel.init(2, D, x)
+        assert {k: v.shape for k, v in params.items()} == {k: v.shape for k, v in kernel.init(2, D).items()}
+        assert all(v.isfinite().all() for v in params.values())
+
+
+def test_images_are_flattened_and_their_product_form_agrees_with_differences():
+    kernel = KERNELS.build({"name": "matern52", "ard": False})
+    x = torch.rand(1, 6, 1, 9, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    params = kernel.init(1, 81, x)
+    flat = x.flatten(2)
+    distance = (flat[:, :, None] - flat[:, None]).square().sum(-1).sqrt()
+    expected = kernel.correlation(params, distance / params["log_lengthscale"].exp()[:, None])
+    torch.testing.assert_close(kernel(params, x, x), expected, rtol=1e-9, atol=1e-9)
+    assert params["log_lengthscale"].shape == (1, 1)
+
+
+def test_sum_adds_its_parts_with_their_own_parameters():
+    spec = {"name": "sum", "parts": [{"name": "linear"}, {"name": "periodic", "ard": False}]}
+    kernel, x = KERNELS.build(spec), inputs(2, 5)
+    params = perturbed(kernel, 2)
+    parts = [KERNELS.build(part) for part in spec["parts"]]
+    own = [{k[2:]: v for k, v in params.items() if k.startswith(f"{i}.")} for i in range(2)]
+    torch.testing.assert_close(kernel(params, x, x), parts[0](own[0], x, x) + parts[1](own[1], x, x))
+
+
+def test_median_distance_of_known_points():
+    x = torch.tensor([[[0.0, 5.0], [3.0, 5.0], [4.0, 5.0]]])
+    torch.testing.assert_close(median_distance(x, per_feature=False), torch.tensor([[3.0]]).double())
+    # A constant feature has no distance of its own and keeps length-scale 1.
+    expected = torch.tensor([[3 * 2**0.5, 1.0]], dtype=torch.float64)
+    torch.testing.assert_close(median_distance(x, per_feature=True), expected)
+
+
+def test_unknown_kernels_name_the_nearest():
+    with pytest.raises(UnknownPart, match="did you mean 'matern52'"):
+        KERNELS.build({"name": "matern-52"})
+    with pytest.raises(ValueError, match="expected parts"):
+        KERNELS.build({"name": "sum"})

@@ -1,0 +1,112 @@
+import dataclasses
+import json
+
+import pytest
+import torch
+
+from fvi_core.likelihoods import LIKELIHOODS, Categorical, Gaussian
+from fvi_core.registry import UnknownPart
+
+
+def rand(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def noise_of(likelihood, replicas=2):
+    """Parameters that differ between replicas."""
+    params = likelihood.init(replicas, torch.float64)
+    return {k: v + torch.linspace(-0.5, 0.5, replicas).double() for k, v in params.items()}
+
+
+@pytest.mark.parametrize("init_std, min_std", [(0.3, 0.0), (1e-6, 0.0), (80.0, 0.0), (0.3, 0.05)])
+def test_noise_starts_at_its_initial_value(init_std, min_std):
+    likelihood = Gaussian(init_std, min_std)
+    actual = likelihood.noise_std(likelihood.init(3, torch.float64))
+    torch.testing.assert_close(actual, torch.full((3,), init_std).double(), rtol=1e-7, atol=0)
+
+
+def test_noise_stays_above_its_floor():
+    likelihood = Gaussian(init_std=0.3, min_std=0.05)
+    assert likelihood.noise_std({"raw_noise": torch.tensor([-50.0])}) == torch.tensor(0.05)
+    with pytest.raises(ValueError, match="init_std > min_std"):
+        Gaussian(init_std=0.05, min_std=0.05)
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_only_learned_noise_has_a_gradient(learned):
+    likelihood = Gaussian(learned=learned)
+    params = {k: v.requires_grad_() for k, v in likelihood.init(2).items()}
+    f = torch.zeros(2, 1, 3, 1, requires_grad=True)
+    likelihood.log_prob(params, f, torch.ones(2, 3)).sum().backward()
+    assert (params["raw_noise"].grad is not None) == learned
+
+
+def test_gaussian_density_is_that_of_torch_distributions():
+    likelihood = Gaussian(init_std=0.7)
+    params, f, y = noise_of(likelihood), rand(2, 4, 5, 1), rand(2, 5, seed=1)
+    std = likelihood.noise_std(params)
+    expected = torch.distributions.Normal(f[..., 0], std[:, None, None]).log_prob(y[:, None])
+    torch.testing.assert_close(likelihood.log_prob(params, f, y), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_gaussian_expectation_is_the_mean_over_function_samples():
+    likelihood = Gaussian(init_std=0.7)
+    params, mean, var = noise_of(likelihood), rand(2, 5, 1), rand(2, 5, 1, seed=1).exp()
+    y = rand(2, 5, seed=2)
+    samples = mean[:, None] + var[:, None].sqrt() * rand(2, 200_000, 5, 1, seed=3)
+    expected = likelihood.log_prob(params, samples, y).mean(1)
+    actual = likelihood.expected_log_prob_gaussian(params, mean, var, y)
+    torch.testing.assert_close(actual, expected, rtol=0.02, atol=0)
+
+
+def test_gaussian_rejects_several_outputs():
+    likelihood = Gaussian()
+    with pytest.raises(ValueError, match="expected one output"):
+        likelihood.log_prob(likelihood.init(1), torch.zeros(1, 2, 3, 2), torch.zeros(1, 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_categorical_density_is_that_of_torch_distributions(dtype):
+    f, y = rand(2, 4, 5, 3).to(dtype), torch.tensor([[0, 1, 2, 2, 1], [2, 2, 0, 1, 0]])
+    working = f.float() if dtype == torch.bfloat16 else f
+    expected = torch.distributions.Categorical(logits=working).log_prob(y[:, None].expand(2, 4, 5))
+    torch.testing.assert_close(Categorical().log_prob({}, f, y), expected)
+
+
+def test_categorical_has_no_closed_form_and_says_so():
+    assert Gaussian.has_closed_form and not Categorical.has_closed_form
+    assert Categorical().init(3) == {}
+    with pytest.raises(NotImplementedError, match="average log_prob over function samples"):
+        Categorical().expected_log_prob_gaussian({}, rand(1, 2, 3), rand(1, 2, 3), torch.zeros(1, 2))
+
+
+SPECS = [{"name": "gaussian", "init_std": 0.1, "min_std": 0.01, "learned": False}, {"name": "categorical"}]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_likelihoods_are_built_from_plain_descriptions(spec):
+    likelihood = LIKELIHOODS.build(json.loads(json.dumps(spec)))
+    assert {"name": likelihood.name, **dataclasses.asdict(likelihood)} == spec
+
+
+def test_unknown_likelihoods_name_the_nearest():
+    with pytest.raises(UnknownPart, match="did you mean 'gaussian'"):
+        LIKELIHOODS.build({"name": "gausian"})
+
+
+def test_data_term_is_the_mean_log_density_of_each_replica():
+    likelihood = Gaussian(init_std=0.7)
+    params, f, y = noise_of(likelihood), rand(2, 4, 5, 1), rand(2, 5, seed=1)
+    expected = likelihood.log_prob(params, f, y).reshape(2, -1).mean(1)
+    torch.testing.assert_close(likelihood.data_term(params, f, y), expected)
+
+
+def test_residual_noise_is_trained_on_the_error_and_calibrated_to_the_residuals():
+    likelihood = LIKELIHOODS.build({"name": "residual_gaussian"})
+    f = torch.tensor([[1.0, 2.0], [3.0, 2.0]])[None, :, :, None]
+    y = torch.tensor([[1.0, 4.0]])
+    params = likelihood.init(1)
+    error = torch.tensor([(0 + 4 + 4 + 4) / 4]).sqrt()
+    torch.testing.assert_close(likelihood.data_term(params, f, y), -error)
+    residuals = torch.tensor([((2 - 1) ** 2 + (2 - 4) ** 2) / 2]).sqrt()
+    torch.testing.assert_close(likelihood.noise_std(likelihood.calibrate(params, f, y)), residuals)

@@ -1,0 +1,53 @@
+"""Tables whose runs differ in split alone, and a suite of them: small enough to compute by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.config import PARTS
+from benchmarks.tables import Cell, Column, Row, Table
+
+__all__ = ["Cell", "Column", "FakeSuite", "FakeTable", "Row", "config", "fake_table"]
+
+
+@dataclass(frozen=True)
+class FakeTable(Table):
+    """A table that asks for n_runs splits of every method, on the data sets of planned (all without it)."""
+
+    n_runs: int = 3
+    planned: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def cell_runs(self, row: Row, column: Column, protocol: str, seeds: Any = None) -> list[dict[str, Any]]:
+        dataset = column.cell.dataset
+        if row.method is None or row.method not in self.planned.get(dataset, (row.method,)):
+            return []
+        return [config(row.method, dataset, protocol, split) for split in range(self.n_runs) if seeds is None or split in seeds]
+
+
+def fake_table(name: str, rows: tuple[Row, ...], columns: tuple[Column, ...], **changes: Any) -> FakeTable:
+    """A table with two protocols, paper and short."""
+    given = {"title": "A table for tests", "protocols": ("paper", "short"), **changes}
+    return FakeTable(name=name, rows=rows, columns=columns, recipe=lambda *_: None, **given)
+
+
+def config(method: str, dataset: str, protocol: str = "paper", split: int = 0) -> dict[str, Any]:
+    """A configuration with nothing in its parts."""
+    return {
+        "schema": 1, "method": method, "dataset": {"name": dataset, "version": "1", "split": split},
+        "protocol": protocol, "seed": split, "parts": {part: None for part in PARTS},
+        "evaluation": {"samples": 10, "sets": ["test"]},
+    }  # fmt: skip
+
+
+class FakeSuite:
+    """These tables and no others."""
+
+    def __init__(self, *tables: Table) -> None:
+        self.tables = {table.name: table for table in tables}
+
+    def table(self, name: str) -> Table:
+        return self.tables[name]
+
+    def table_names(self) -> list[str]:
+        return list(self.tables)

@@ -1,0 +1,141 @@
+"""Means, standard errors, differences and verdicts, against numbers computed by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.config import run_key
+from benchmarks.failures import Failures
+from benchmarks.published import Published
+from benchmarks.store import Store, make_record
+from reports.aggregate import CellResult, aggregate
+from reports.records import Records
+from tests.reports.fakes import Cell, Column, FakeTable, Row, config, fake_table
+
+Writer = Callable[..., Path]
+RMSE = Column(Cell("boston", "", "rmse"), "boston", published=Cell("boston", "experiment=2", "rmse"))
+LPP = Column(Cell("boston", "", "log_posterior_predictive"), "boston")
+ROWS = (Row("MC Dropout", "MC Dropout", "MC Dropout"), Row("FBNN", "FBNN", None))
+
+
+def table(**changes: Any) -> FakeTable:
+    return dataclasses.replace(fake_table("t", ROWS, (RMSE,), paper="pequignot2020", number="5"), **changes)
+
+
+def only_cell(results: Path, **changes: Any) -> CellResult:
+    return aggregate(table(**changes), "paper", Records(results)).cells[0][0]
+
+
+class Mixed(FakeTable):
+    """A table whose runs are of another protocol than the one asked for."""
+
+    def cell_runs(self, row: Row, column: Column, protocol: str, seeds: Any = None) -> list[dict[str, Any]]:
+        return super().cell_runs(row, column, "short", seeds)
+
+
+def number(mean: float = 3.0, stderr: float | None = 0.3) -> Published:
+    return Published("p", "1", "boston", "", "GP", "rmse", mean, stderr, 10, "", "")
+
+
+def result(values: list[float], published: Published | None, expected: int = 2, column: Column = RMSE) -> CellResult:
+    return CellResult(ROWS[0], column, expected, {(i, i): value for i, value in enumerate(values)}, published)
+
+
+def test_mean_and_standard_error_by_hand(write: Writer) -> None:
+    cell = only_cell(write("MC Dropout", "boston", {("", "rmse"): [3.0, 4.0, 5.0]}))
+    assert (cell.n, cell.expected, cell.mean) == (3, 3, 4.0)
+    assert cell.stderr == pytest.approx(1 / math.sqrt(3))  # sd with ddof = 1 is 1
+    assert cell.published and (cell.published.mean, cell.published.stderr) == (3.4, 0.33)
+    assert cell.z == pytest.approx(0.6 / math.sqrt(1 / 3 + 0.33**2))
+    assert cell.verdict == "reproduced"
+
+
+def test_scale_is_applied_once(write: Writer) -> None:
+    results = write("MC Dropout", "digits", {("", "accuracy"): [0.9, 0.8]})
+    column = Column(Cell("digits", "", "accuracy"), "accuracy", scale=100)
+    cell = only_cell(results, columns=(column,), n_runs=2)
+    assert cell.mean == pytest.approx(85)
+    assert cell.stderr == pytest.approx(5)
+
+
+def test_difference_in_combined_standard_errors_by_hand() -> None:
+    cell = result([3.1, 3.9], number(mean=2.0, stderr=0.3))  # mean 3.5, standard error 0.4, combined 0.5
+    assert cell.z == pytest.approx(3.0)
+    assert cell.verdict == "differs, worse"
+    assert result([3.1, 3.9], number(mean=5.0)).verdict == "differs, better"
+    assert result([3.1, 3.9], number(mean=2.51)).verdict == "reproduced"
+
+
+def test_better_follows_the_direction_of_the_metric() -> None:
+    assert result([3.1, 3.9], number(mean=2.0), column=LPP).verdict == "differs, better"
+    entropy = Column(Cell("boston", "", "predictive_entropy"), "entropy")
+    assert result([3.1, 3.9], number(mean=2.0), column=entropy).verdict == "differs"
+
+
+def test_without_an_error_the_relative_difference_is_said() -> None:
+    assert result([3.1, 3.9], number(2.0, None)).verdict == "no published error, +75.0 %"
+    assert result([3.5], number(-2.0), expected=1).verdict == "one run, no error, +275.0 %"
+    assert result([3.5, 3.5], number(3.5, 0.0)).verdict == "reproduced"
+    assert result([3.5, 3.5], number(3.4, 0.0)).z == math.inf
+
+
+def test_partial_cells_say_how_much_is_there(write: Writer) -> None:
+    cell = only_cell(write("MC Dropout", "boston", {("", "rmse"): [3.3, None, 3.6]}), n_runs=10)
+    assert cell.values == {(0, 0): 3.3, (2, 2): 3.6}
+    assert cell.verdict == "partial n=2/10; reproduced"
+
+
+def test_missing_cells_say_why(write: Writer, tmp_path: Path) -> None:
+    cells = aggregate(table(), "paper", Records(tmp_path / "nothing")).cells
+    assert [row[0].verdict for row in cells] == ["missing: no run", "no method yet"]
+    results = write("MC Dropout", "boston", {("", "mse"): [3.0, 4.0, 5.0]})
+    assert only_cell(results).missing == "not in the record"
+    assert only_cell(results, planned={"boston": ()}).missing == "not in this protocol"
+
+
+def test_unusable_records_are_no_values(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    row = {"dataset": "boston", "condition": "", "metric": "rmse", "value": 3.0, "n": 9}
+    broken, old = (config("MC Dropout", "boston", split=split) for split in (0, 1))
+    store.write(make_record(broken, [row], {}, {})).write_text("{")
+    store.write(make_record(old, [row], {}, {}) | {"metric_versions": {"rmse": 0}})
+    cell = only_cell(tmp_path)
+    assert (cell.n, cell.problems) == (0, ("unreadable record", "stale record"))
+    assert cell.verdict == "missing: unreadable record"
+
+
+def test_failed_runs_are_told_from_those_not_made(tmp_path: Path) -> None:
+    failed = config("MC Dropout", "boston", split=0)
+    Failures(tmp_path / "state").write(failed, run_key(failed), "loss is nan")
+    records = Records(tmp_path / "results", tmp_path / "state")
+    assert aggregate(table(), "paper", records).cells[0][0].missing == "failed run"
+
+
+def test_protocols_are_never_mixed(write: Writer) -> None:
+    write("MC Dropout", "boston", {("", "rmse"): [3.0, 4.0, 5.0]})
+    results = write("MC Dropout", "boston", {("", "rmse"): [30.0, 40.0, 50.0]}, protocol="short")
+    assert only_cell(results).mean == 4.0
+    assert aggregate(table(), "short", Records(results)).cells[0][0].mean == 40.0
+
+    with pytest.raises(ValueError, match="a run of protocol 'short' in a cell of 'paper'"):
+        aggregate(Mixed("mixed", "", ROWS, (RMSE,), recipe=lambda *_: None), "paper", Records(results))
+
+
+def test_seeds_limit_what_is_expected(write: Writer) -> None:
+    results = write("MC Dropout", "boston", {("", "rmse"): [3.0, 4.0, 5.0]})
+    cell = aggregate(table(), "paper", Records(results), seeds=[0, 2]).cells[0][0]
+    assert (cell.expected, cell.mean) == (2, 4.0)
+
+
+def test_bold_is_marked_by_column(write: Writer) -> None:
+    write("MC Dropout", "boston", {("", "rmse"): [3.0, 3.1, 3.2]})
+    results = write("Ensemble", "boston", {("", "rmse"): [5.0, 5.2, 5.1]})
+    rows = (ROWS[0], Row("Ensemble", "Ensemble", "Ensemble"), ROWS[1])
+    found = aggregate(table(rows=rows), "paper", Records(results))
+    assert [row[0].bold for row in found.cells] == [True, False, False]

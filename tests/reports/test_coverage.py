@@ -1,0 +1,67 @@
+"""Coverage counts every published cell, and what the records reproduce of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+from reports.coverage import Coverage, coverage, markdown, text, totals
+from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
+
+PER_PAPER = {"cinquin2024": 477, "dirichlet2022": 1140, "pequignot2020": 294, "rudner2021": 32, "rudner2022": 91}
+TABLE = fake_table(
+    "rudner2022-1",
+    (Row("MAP", "MAP", "MAP"), Row("DUQ", "DUQ [van Amersfoort et al., 2020]", None)),
+    (
+        Column(Cell("fashion_mnist", "", "accuracy"), "accuracy", Cell("fashion_mnist", "", "accuracy"), scale=100),
+        Column(Cell("fashion_mnist", "", "ece"), "ECE", Cell("fashion_mnist", "", "ece")),
+        Column(Cell("fashion_mnist", "", "brier"), "Brier"),
+    ),
+    paper="rudner2022", number="1",
+)  # fmt: skip
+
+
+def row_of(rows: list[Coverage], paper: str, table: str) -> Coverage:
+    return next(row for row in rows if (row.paper, row.table) == (paper, table))
+
+
+def test_every_published_cell_is_counted(tmp_path: Path) -> None:
+    rows = coverage(tmp_path, FakeSuite())
+    *papers, everything = totals(rows)
+    assert {row.paper: row.published for row in papers} == PER_PAPER
+    assert everything == Coverage("all papers", "all", 2034)
+    assert row_of(rows, "rudner2022", "1").published == 48
+    assert len(rows) == 37
+
+
+def test_cells_are_counted_by_their_verdict(write: Callable[..., Path]) -> None:
+    # Published: accuracy 91.73 ± 0.08, ECE 0.037 ± 0.001.
+    results = write("MAP", "fashion_mnist", {
+        ("", "accuracy"): [0.9170, 0.9175, 0.9172], ("", "ece"): [0.1, 0.11], ("", "brier"): [0.1, 0.1, 0.1],
+    })  # fmt: skip
+    found = row_of(coverage(results, FakeSuite(TABLE)), "rudner2022", "1")
+    assert found == Coverage("rudner2022", "1", 48, recorded=2, partial=1, reproduced=1, differing=1, undecided=0)
+
+
+def test_a_single_run_decides_nothing(write: Callable[..., Path]) -> None:
+    results = write("MAP", "fashion_mnist", {("", "accuracy"): [0.9173]})
+    found = row_of(coverage(results, FakeSuite(TABLE)), "rudner2022", "1")
+    assert (found.recorded, found.partial, found.reproduced, found.undecided) == (1, 1, 0, 1)
+
+
+def test_other_protocols_count_in_their_own_column(write: Callable[..., Path]) -> None:
+    results = write("MAP", "fashion_mnist", {("", "accuracy"): [0.9173, 0.9172, 0.9174]}, protocol="short")
+    found = row_of(coverage(results, FakeSuite(TABLE)), "rudner2022", "1")
+    assert found == Coverage("rudner2022", "1", 48, reduced=1)
+    turned = dataclasses.replace(TABLE, default_protocol="short")
+    found = row_of(coverage(results, FakeSuite(turned)), "rudner2022", "1")
+    assert found == Coverage("rudner2022", "1", 48, recorded=1, reproduced=1)
+
+
+def test_both_forms_have_every_table_and_the_total(tmp_path: Path) -> None:
+    rows = coverage(tmp_path, FakeSuite())
+    assert len(markdown(rows).splitlines()) == 2 + 2 + 37 + 6 + 2
+    assert "| **all papers** | **all** | **2034** | **0** |" in markdown(rows)
+    assert max(map(len, text(rows).splitlines())) <= 120
+    assert text(rows).count("rudner2022") == 3

@@ -1,0 +1,153 @@
+"""The three forms of a table: what they say, that they fit, and that LaTeX accepts them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reports.aggregate import aggregate
+from reports.layout import pair
+from reports.records import Records
+from reports.tables import WIDTH, escape, latex, markdown, render_table, text
+from tests.reports.fakes import Cell, Column, FakeTable, Row, fake_table
+
+SETS = ("boston", "concrete", "energy", "wine", "yacht")
+METRICS = ("rmse", "log_posterior_predictive")
+METHODS = ("MC Dropout", "Ensemble", "MFVI")
+NOTE = "100 % of the_rows & more: {σ} <= $5 #1"
+
+
+def uci() -> FakeTable:
+    rows = tuple(Row(method, method, method) for method in METHODS) + (Row("FBNN", "FBNN", None),)
+    columns = tuple(Column(Cell(d, "", m), d, Cell(d, "experiment=2", m)) for m in METRICS for d in SETS)
+    return fake_table(
+        "pequignot2020-5", rows, columns, title="UCI sets.", paper="pequignot2020", number="5", n_runs=4,
+        notes={"paper": (NOTE,)}, reductions={"short": "a tenth of the epochs"},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def results(write: Callable[..., Path]) -> Path:
+    for k, method in enumerate(METHODS):
+        for dataset in SETS[:-1]:
+            n = 2 if dataset == "wine" else 4
+            rmse = [3.0 + k + 0.1 * i for i in range(n)]
+            write(method, dataset, {("", "rmse"): rmse, ("", "log_posterior_predictive"): [-value for value in rmse]})
+    return write("MFVI", "yacht", {("", "rmse"): [2.0]})
+
+
+def forms(results: Path, protocol: str = "paper") -> tuple[str, str, str]:
+    result = aggregate(uci(), protocol, Records(results))
+    return text(result), markdown(result), latex(result)
+
+
+def test_numbers_show_two_digits_of_their_error() -> None:
+    assert pair(3.14159, 0.0271, 3) == "3.142 ± 0.027"
+    assert pair(-31.4159, 2.71, 3) == "−31.4 ± 2.7"
+    assert pair(3141.59, 271.0, 3) == "3142 ± 271"
+    assert pair(3.14159, float("nan"), 3) == "3.142"
+    assert pair(3.14159, 0.0, 2) == "3.14 ± 0.00"
+    assert pair(-1.5e7, 2.5e6, 3) == "−1.50e+07 ± 2.50e+06"
+
+
+def test_every_cell_stands_beside_the_published_one(results: Path) -> None:
+    lines = forms(results)[1].splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("| MC Dropout"))
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[first : first + 3]]
+    # 3.0, 3.1, 3.2, 3.3: mean 3.15, sd 0.1291, standard error 0.0645; published 3.4 ± 0.33: -0.25 / 0.3362.
+    assert [row[:2] for row in cells] == [
+        ["MC Dropout", "**3.150 ± 0.065**"], ["*published*", "3.4 ± 0.33"], ["*difference*", "−0.7 reproduced"],
+    ]  # fmt: skip
+    assert cells[0][4] == "**3.050 ± 0.050 (2/4)**"
+    assert cells[2][4] == "+47.4 worse"  # (3.05 - 0.635) / hypot(0.05, 0.01)
+
+
+def test_missing_cells_are_shown_with_their_reason(results: Path) -> None:
+    for form in forms(results):
+        assert form.count("no method yet") == 10
+        assert form.count("no run") == 4  # yacht: two rows of either metric
+        assert form.count("not in the record") == 1  # the third of log posterior predictive
+        assert "2.000 (1/4)" in form
+
+
+def test_the_caption_says_what_is_needed(results: Path) -> None:
+    for form in forms(results):
+        words = " ".join(form.split())
+        for part in ("Protocol paper.", "n = 4, otherwise in brackets", "Holm-corrected, level 0.05", "paired over shared seeds"):
+            assert part in words
+        assert re.search(r"40 published cells: 25 with records \(7 of them partial\), \d+ reproduced, \d+ differ\.", words)
+        assert "Published over 10 runs." in words
+    assert "Protocol short: a tenth of the epochs. No run of this protocol yet." in " ".join(forms(results, "short")[0].split())
+
+
+def test_text_fits_and_has_a_block_per_metric(results: Path) -> None:
+    form = forms(results)[0]
+    assert max(map(len, form.splitlines())) <= WIDTH
+    assert [line for line in form.splitlines() if line.endswith(("↑", "↓"))] == ["RMSE ↓", "log posterior predictive ↑"]
+    assert "3.150 ± 0.065*" in form
+
+
+def test_wide_tables_are_split_by_column(write: Callable[..., Path]) -> None:
+    angles = range(0, 190, 10)
+    conditions = [f"shift=rotation;angle={angle}" for angle in angles]
+    results = write("MAP", "mnist", {(condition, "accuracy"): [0.9, 0.8] for condition in conditions})
+    columns = tuple(Column(Cell("mnist", c, "accuracy"), f"{a}°", scale=100) for c, a in zip(conditions, angles))
+    result = aggregate(fake_table("t", (Row("MAP", None, "MAP"),), columns, n_runs=2), "paper", Records(results))
+    form = text(result)
+    assert max(map(len, form.splitlines())) <= WIDTH
+    assert all(f"{angle}°" in form for angle in angles)
+    assert form.count("85.0 ± 5.0") == len(angles)
+
+
+def test_metrics_share_a_block_where_they_fit(write: Callable[..., Path]) -> None:
+    results = write("MAP", "digits", {("", "accuracy"): [0.9, 0.8], ("", "ece"): [0.1, 0.2]})
+    columns = (Column(Cell("digits", "", "accuracy"), "accuracy (%)", scale=100), Column(Cell("digits", "", "ece"), "ECE"))
+    form = text(aggregate(fake_table("t", (Row("MAP", None, "MAP"),), columns, n_runs=2), "paper", Records(results)))
+    assert re.search(r"accuracy \(%\) ↑ +ECE ↓", form)
+    assert "n = 2 in every cell" in form and "published" not in form
+
+
+def test_latex_is_booktabs_with_everything_escaped(results: Path) -> None:
+    form = forms(results)[2]
+    for command in (r"\toprule", r"\midrule", r"\bottomrule", r"\caption", r"\label{tab:pequignot2020-5}"):
+        assert command in form
+    assert form.count(r"\begin{table}") == form.count(r"\end{table}") == form.count(r"\begin{tabular}")
+    assert r"\textbf{3.150 $\pm$ 0.065}" in form
+    for tabular in re.findall(r"\\begin\{tabular\}\{(l r*|lr+)\}(.*?)\\end\{tabular\}", form, re.S):
+        rows = [line for line in tabular[1].splitlines() if line.endswith(r"\\")]
+        assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(tabular[0]) - 1}
+    assert escape(r"a_b & 5% #1 {x} \y ~ ^ $") == (
+        r"a\_b \& 5\% \#1 \{x\} \textbackslash{}y \textasciitilde{} \textasciicircum{} \$"
+    )
+    assert form.isascii()
+    assert escape("Hernández σ 😀") == r"Hernández $\sigma$ ?"
+
+
+def test_latex_compiles(results: Path, tmp_path: Path) -> None:
+    compiler = shutil.which("pdflatex") or shutil.which("tectonic")
+    if compiler is None:
+        pytest.skip("neither pdflatex nor tectonic is installed: only the structure of the LaTeX is tested")
+    rendered = render_table(uci(), "paper", results, tmp_path / "out")
+    options = ["-halt-on-error", "-interaction=nonstopmode"] if "pdflatex" in compiler else []
+    alone = rendered.files["LaTeX alone"]
+    done = subprocess.run([compiler, *options, alone.name], cwd=alone.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert alone.with_suffix(".pdf").stat().st_size > 10_000
+    assert "Overfull \\hbox" not in done.stdout
+
+
+def test_files_are_written(results: Path, tmp_path: Path) -> None:
+    rendered = render_table(uci(), "short", results, tmp_path / "new" / "out")
+    names = {form: path.name for form, path in rendered.files.items()}
+    assert names == {
+        "Markdown": "pequignot2020-5-short.md", "LaTeX": "pequignot2020-5-short.tex",
+        "LaTeX alone": "pequignot2020-5-short-standalone.tex",
+    }  # fmt: skip
+    assert all(path.stat().st_size > 100 for path in rendered.files.values())
+    assert r"\input{pequignot2020-5-short.tex}" in rendered.files["LaTeX alone"].read_text()
+    assert rendered.counts == "0 of 40 cells, protocol short"

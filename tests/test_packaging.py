@@ -1,0 +1,150 @@
+"""Makefile, pyproject.toml, constraints.txt and README.md say the same things, and a recipe ends as its runs did."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = re.findall(r"^([a-z][a-z%-]*):(?!=)", MAKEFILE, re.MULTILINE)
+OPTIONS = re.findall(r"^([A-Z_]+) *\?= *\S*##", MAKEFILE, re.MULTILINE)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def make(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run make as a person would, whatever make this test itself runs under."""
+    environment = {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    return subprocess.run(["make", *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout whose Python only writes down how it was called; its exit status for a module is in <module>.status."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "tables").write_text("table    protocols    title\ndigits   paper smoke  Digits\nlonger-5  paper        A longer one\n")
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\nshift; echo "$@" >> calls\n'
+                      '[ "$*" != "benchmarks tables" ] || exec cat tables\n'
+                      '[ ! -e "$1.status" ] || exit $(cat "$1.status")\n')
+    python.chmod(0o755)
+    (tmp_path / ".venv" / ".ready").touch()
+    return tmp_path
+
+
+def calls(checkout: Path) -> list[str]:
+    path = checkout / "calls"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_help_lists_every_target_and_option() -> None:
+    text = make("help").stdout
+    assert {"table-%", "tables", "figures", "coverage", "data", "status", "test", "bench", "clean"} <= set(TARGETS)
+    for target in TARGETS:
+        assert re.search(rf"^  {re.escape(target.replace('%', '<name>'))} +\w", text, re.MULTILINE), target
+    assert {"PROTOCOL", "SEEDS", "EXECUTOR", "WORKERS", "DRY_RUN"} <= set(OPTIONS)
+    for option in OPTIONS:
+        assert re.search(rf"^  {option}= +\w", text, re.MULTILINE), option
+
+
+def test_options_become_flags_of_run_and_table(checkout: Path) -> None:
+    options = ("PROTOCOL=smoke", "SEEDS=2", "EXECUTOR=pool", "WORKERS=3")
+    done = make("table-digits", *options, cwd=checkout)
+    assert done.returncode == 0, done.stderr
+    assert calls(checkout) == [
+        "benchmarks run digits --protocol smoke --seeds 2 --executor pool --workers 3",
+        "reports table digits --protocol smoke --seeds 2",
+    ]
+
+
+@pytest.mark.parametrize("value, run", [("1", False), ("yes", False), ("0", True), ("", True)])
+def test_a_dry_run_prints_no_table(checkout: Path, value: str, run: bool) -> None:
+    assert make("table-digits", f"DRY_RUN={value}", cwd=checkout).returncode == 0
+    assert calls(checkout) == (["benchmarks run digits", "reports table digits"] if run
+                               else ["benchmarks run digits --dry-run"])
+
+
+@pytest.mark.parametrize("status, printed", [(0, True), (1, True), (2, False), (130, False)])
+def test_failed_runs_fail_make_after_the_table_is_printed(checkout: Path, status: int, printed: bool) -> None:
+    (checkout / "benchmarks.status").write_text(str(status))
+    assert (make("table-digits", cwd=checkout).returncode == 0) is (status == 0)
+    assert ("reports table digits" in calls(checkout)) is printed
+
+
+def test_modules_and_commands_of_the_recipes_exist() -> None:
+    for module in sorted(set(re.findall(r"\$\(RUN\) ([\w.]+)", MAKEFILE))):
+        assert importlib.util.find_spec(module), f"Makefile runs {module}, which is not there"
+    for module in ("benchmarks", "reports"):
+        commands = re.findall(rf"\$\(RUN\) {module} (\w+)", MAKEFILE) + ["table", "tables"] * (module == "reports")
+        text = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True).stdout
+        for command in commands:
+            assert re.search(rf"^\W*{command} ", text, re.MULTILINE), f"python -m {module} has no command {command}"
+
+
+def test_a_failing_report_fails_make(checkout: Path) -> None:
+    (checkout / "reports.status").write_text("1")
+    assert make("table-digits", cwd=checkout).returncode != 0
+
+
+@pytest.mark.parametrize("options, names", [((), "digits longer-5"), (("PROTOCOL=smoke",), "digits")])
+def test_tables_runs_every_table_that_has_the_protocol(checkout: Path, options: tuple[str, ...], names: str) -> None:
+    (checkout / "benchmarks.status").write_text("1")
+    assert make("tables", "SEEDS=2", *options, cwd=checkout).returncode != 0
+    flags = "--protocol smoke --seeds 2" if options else "--seeds 2"
+    assert calls(checkout) == ["benchmarks tables", f"benchmarks run {names} {flags}", f"reports tables {flags}"]
+
+
+def test_tables_without_any_that_has_the_protocol_names_those_there_are(checkout: Path) -> None:
+    refused = make("tables", "PROTOCOL=mok", cwd=checkout)
+    assert refused.returncode != 0 and calls(checkout) == ["benchmarks tables"]
+    assert "'mok'" in refused.stderr and "longer-5" in refused.stderr
+
+
+def test_a_misspelt_option_is_refused(checkout: Path) -> None:
+    refused = make("table-digits", "PROTOCL=smoke", cwd=checkout)
+    assert refused.returncode != 0 and calls(checkout) == []
+    assert "PROTOCL" in refused.stderr and all(option in refused.stderr for option in OPTIONS)
+
+
+@pytest.mark.parametrize("interpreter", ["old", "absent"])
+def test_an_unsuitable_interpreter_is_named(checkout: Path, interpreter: str) -> None:
+    (checkout / ".venv" / ".ready").unlink()
+    old = checkout / "old"
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2 || exit 1\n')
+    old.chmod(0o755)
+    refused = make("status", f"PYTHON=./{interpreter}", cwd=checkout)
+    assert refused.returncode != 0 and calls(checkout) == []
+    assert "Python 3.11 or later" in refused.stderr and "PYTHON=" in refused.stderr
+    assert ("3.9.2" if interpreter == "old" else "./absent") in refused.stderr
+
+
+def test_constraints_pin_every_direct_dependency_within_its_range() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    for text in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["test"]:
+        requirement = Requirement(text)
+        version = pins.get(canonicalize_name(requirement.name))
+        assert version is not None, f"constraints.txt does not pin {requirement.name}"
+        assert version in requirement.specifier, f"{requirement} does not allow the pinned {version}"
+
+
+@pytest.mark.parametrize("path", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/*.md"))])
+def test_documents_name_only_targets_options_and_files_that_exist(path: str) -> None:
+    text = (ROOT / path).read_text()
+    known = re.compile("|".join(target.replace("%", r"[a-z0-9<>-]+") for target in TARGETS))
+    for command in re.findall(r"(?:^|`|&& )make ([^`\n#]+)", text, re.MULTILINE):
+        for word in command.split():
+            option = re.match(r"([A-Z_]+)=", word)
+            assert option[1] in OPTIONS if option else known.fullmatch(word), f"{path}: make {command}"
+    for link in re.findall(r"\]\(([^)#]+)", text):
+        assert link.startswith("http") or (ROOT / path).parent.joinpath(link).exists(), f"{path} links to {link}"
