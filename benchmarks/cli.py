@@ -12,7 +12,7 @@ from typing import Annotated, Any, Callable, Optional
 import typer
 
 from benchmarks import inspection, plan as planning, progress, runner
-from benchmarks.errors import BenchmarkError, unknown
+from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.executors import NAMES, make
 from benchmarks.store import Store
 from benchmarks.suite import Suite
@@ -44,6 +44,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
     def choose(tables, protocol, seeds, methods, datasets) -> list[dict[str, Any]]:
         configs = planning.table_runs([suite.table(t) for t in tables], protocol, planning.parse_seeds(seeds))
+        if seeds and not configs:
+            raise UsageError(f"--seeds {seeds} chooses none of the runs of {', '.join(tables)}: they are counted from 0")
         return planning.only(configs, methods or [], datasets or [])
 
     @app.command("tables")
@@ -69,7 +71,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         state: StateOption = runner.STATE,
     ) -> None:
         """Show which runs tables need, which are done, and the jobs that are left to do."""
-        found = planning.make_plan(choose(tables, protocol, seeds, method, dataset), results, state)
+        found = planning.make_plan(choose(tables, protocol, seeds, method, dataset), results, state, suite)
         print(inspection.plan_text(found, found.jobs(results, state, suite)))
 
     @app.command()
@@ -89,7 +91,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         where = make(executor, workers)
         configs = choose(tables, protocol, seeds, method, dataset)
         if dry_run:
-            found = planning.make_plan(configs, results, state)
+            found = planning.make_plan(configs, results, state, suite)
             print(inspection.plan_text(found, found.jobs(results, state, suite)))
             return
         summary = runner.run(configs, where, results=results, state=state, suite=suite, display=progress.display())
@@ -110,7 +112,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             chosen = [table for table in chosen if protocol in table.protocols]
             if not chosen:
                 raise unknown("protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols})
-        print(inspection.status_text(chosen, protocol, planning.parse_seeds(seeds), results, state))
+        print(inspection.status_text(chosen, protocol, planning.parse_seeds(seeds), results, state, suite))
 
     @app.command()
     def show(
@@ -133,7 +135,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     def explain(
         table: Annotated[str, typer.Argument(help="name of a table")],
         row: Annotated[str, typer.Argument(help="label or method of a row")],
-        column: Annotated[str, typer.Argument(help="label of a column")],
+        column: Annotated[str, typer.Argument(help="label of a column, or data set and metric, as 'boston rmse'")],
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
         results: ResultsOption = runner.RESULTS,
@@ -141,10 +143,10 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     ) -> None:
         """Say where one cell of a table comes from, and the command that makes it again."""
         found = suite.table(table)
-        print(inspection.cell_text(found, row, column, protocol, planning.parse_seeds(seeds), results, state))
+        print(inspection.cell_text(found, row, column, protocol, planning.parse_seeds(seeds), results, state, suite))
 
     def main(arguments: list[str] | None = None) -> None:
-        signal.signal(signal.SIGTERM, _interrupt)  # a job scheduler's or a container's way of saying Ctrl-C
+        before = signal.signal(signal.SIGTERM, _interrupt)  # a job scheduler's or a container's way of saying Ctrl-C
         try:
             app(arguments)
         except KeyboardInterrupt:
@@ -154,6 +156,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
                 raise
             print(f"error: {error}", file=sys.stderr)
             sys.exit(getattr(error, "exit_code", 2))
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
     return main
 

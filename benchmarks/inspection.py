@@ -17,9 +17,10 @@ from benchmarks.errors import UsageError, unknown
 from benchmarks.executors import Job
 from benchmarks.failures import Failures
 from benchmarks.plan import STATUSES, Plan, check_protocol, make_plan
-from benchmarks.progress import duration
+from benchmarks.progress import brief, duration
 from benchmarks.runner import Summary
 from benchmarks.store import RecordError, Store, untouched
+from benchmarks.suite import Suite
 
 
 def columns(rows: Sequence[Sequence[Any]]) -> str:
@@ -61,7 +62,7 @@ def summary_text(summary: Summary, again: str) -> str:
     lines = [f"{len(summary.plan.runs)} runs: {told or 'none made'} ({duration(summary.seconds)})"]
     for reason, count in Counter(summary.failed.values()).most_common():
         first = next(key for key, why in summary.failed.items() if why == reason)
-        lines.append(f"  failed {count}: {reason} (python -m benchmarks show {first})")
+        lines.append(f"  failed {count}: {brief(reason)} (python -m benchmarks show {first})")
     for key, record in summary.unsaved.items():
         values = ", ".join(f"{row['metric']} {row['value']:.4g}" for row in record["metrics"][:6])
         lines.append(f"  not saved {key}: {values}")
@@ -74,11 +75,11 @@ def summary_text(summary: Summary, again: str) -> str:
     return "\n".join(lines)
 
 
-def status_text(tables, protocol: str | None, seeds: list[int] | None, results: Path, state: Path) -> str:
+def status_text(tables, protocol: str | None, seeds: list[int] | None, results: Path, state: Path, suite: Suite) -> str:
     """Counts for every table, then who is running, what failed and why, and which files are no records."""
     runs = {table.name: table.runs(check_protocol(table, protocol), seeds) for table in tables}
     keys = {name: list(dict.fromkeys(map(run_key, configs))) for name, configs in runs.items()}
-    plan = make_plan([config for configs in runs.values() for config in configs], results, state, strict=False)
+    plan = make_plan([config for configs in runs.values() for config in configs], results, state, suite, strict=False)
     found = {run.key: run for run in plan.runs}
     rows: list[tuple] = []
     for table in tables:
@@ -91,7 +92,7 @@ def status_text(tables, protocol: str | None, seeds: list[int] | None, results: 
     for run in plan.select("failed"):
         failed.setdefault((run.config["method"], run.config["dataset"]["name"], run.note), []).append(run.key)
     for (method, dataset, reason), same in failed.items():
-        lines.append(f"failed {len(same)}: {method}, {dataset}: {reason} (python -m benchmarks show {same[0]})")
+        lines.append(f"failed {len(same)}: {method}, {dataset}: {brief(reason)} (python -m benchmarks show {same[0]})")
     unreadable = dict.fromkeys(plan.problems)
     unreadable.update(dict.fromkeys(str(record) for record in Store(results).records() if isinstance(record, RecordError)))
     return "\n".join([*lines, *(f"unreadable: {problem}" for problem in unreadable)])
@@ -140,10 +141,10 @@ def failure_text(failure: dict[str, Any]) -> str:
     return "\n".join(filter(None, lines))
 
 
-def cell_text(table, row_name, column_name, protocol, seeds, results: Path, state: Path) -> str:
+def cell_text(table, row_name, column_name, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
     """One cell: its value over its runs, the published one, the records, the configuration and the command."""
     row = _pick("row", row_name, {**{r.method: r for r in table.rows if r.method}, **{r.label: r for r in table.rows}}, table)
-    column = _pick("column", column_name, {c.label: c for c in table.columns}, table)
+    column = _pick("column", column_name, _column_names(table), table)
     protocol = check_protocol(table, protocol)
     lines = [f"{table.name} ({protocol}): {row.label}, {column.label}"]
     target = column.published
@@ -154,7 +155,7 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
     if not configs:
         return "\n".join([*lines, "ours: no method makes this row yet" if row.method is None else "ours: not planned"])
     wanted, values, listed = column.cell, [], []
-    for run in make_plan(configs, results, state, strict=False).runs:
+    for run in make_plan(configs, results, state, suite, strict=False).runs:
         value = None
         if run.status in ("done", "stale"):
             rows = Store(results).get(run.config)["metrics"]
@@ -162,7 +163,7 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
             value = found[0] * column.scale if found else None
             values += found
         shown = "metric not in the record" if value is None else f"{value:.{column.digits + 2}f}"
-        told = shown if run.status in ("done", "stale") else run.note
+        told = shown if run.status in ("done", "stale") else brief(run.note, 80)
         listed.append((run.key, run.config["dataset"]["split"], run.config["seed"], run.status, told))
     lines.append(f"ours: {_mean_text([value * column.scale for value in values], column.digits)}, {len(configs)} runs planned")
     lines.append(f"metric: {' / '.join(filter(None, _where(wanted)))}" + (f", times {column.scale:g}" if column.scale != 1 else ""))
@@ -197,6 +198,13 @@ def _mean_text(values: list[float], digits: int) -> str:
         return "no record"
     error = f" ± {stdev(values) / math.sqrt(len(values)):.{digits + 1}f}" if len(values) > 1 else ""
     return f"{mean(values):.{digits + 1}f}{error} (mean ± standard error, n = {len(values)})"
+
+
+def _column_names(table: Any) -> dict[str, Any]:
+    """Columns by label where it is theirs alone, and by data set, metric and condition."""
+    labels = Counter(column.label for column in table.columns)
+    full = {" ".join(filter(None, (c.cell.dataset, c.cell.metric, c.cell.condition))): c for c in table.columns}
+    return {**full, **{c.label: c for c in table.columns if labels[c.label] == 1}}
 
 
 def _pick(kind: str, name: str, known: dict[str, Any], table: Any) -> Any:

@@ -65,6 +65,7 @@ class Plan:
                         configs=tuple(run.config for run in runs),
                         attempts=tuple(run.attempts for run in runs),
                         execute=suite.execute,
+                        metrics=suite.metrics,
                         results=str(results),
                         state=str(state),
                         threads=threads,
@@ -73,9 +74,9 @@ class Plan:
         return sorted(jobs, key=lambda job: -(job.configs[0]["parts"]["training"].get("epochs") or 0))
 
 
-def make_plan(configs: Iterable[dict[str, Any]], results: Path, state: Path, strict: bool = True) -> Plan:
+def make_plan(configs: Iterable[dict[str, Any]], results: Path, state: Path, suite: Suite, strict: bool = True) -> Plan:
     """Look up every run. Raises :class:`NewerRecord` if strict: such a record must not be written over."""
-    store, failures, claims = Store(results), Failures(state), Claims(Path(state) / "claims")
+    store, failures, claims = Store(results, suite.metrics), Failures(state), Claims(Path(state) / "claims")
     failed, live = set(failures.keys()), claims.live()
     unique = {run_key(config): config for config in configs}
     return Plan(tuple(_look_up(key, config, store, failures, failed, live, strict) for key, config in unique.items()))

@@ -20,6 +20,11 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def brief(reason: str, length: int = 240) -> str:
+    """A reason that may be long, for a list; `show` tells all of it."""
+    return reason if len(reason) <= length else reason[: length - 3].rstrip() + "..."
+
+
 class Plain:
     """One line at the start, for every failure, every ten seconds or so, and at the end."""
 
@@ -27,6 +32,7 @@ class Plain:
         self.file, self.every = file or sys.stdout, every
         self.total = self.over = self.failed = 0
         self.running: dict[tuple[str, ...], tuple[Job, float, str]] = {}
+        self.reasons: set[str] = set()
         self.start = self.last = time.monotonic()
 
     def begin(self, plan: Plan, jobs: list[Job]) -> None:
@@ -49,7 +55,9 @@ class Plain:
         for reason in dict.fromkeys(o.reason for o in outcomes if o.status in ("failed", "unsaved")):
             keys = [o.key for o in outcomes if o.reason == reason]
             self.failed += len(keys)
-            self.say(f"failed: {job.title}: {reason} ({' '.join(keys)})")
+            told = "for the same reason" if reason in self.reasons else brief(reason)
+            self.reasons.add(reason)
+            self.say(f"failed: {job.title}: {told} ({' '.join(keys)})")
         self._show(now=self.over >= self.total)
 
     def say(self, text: str) -> None:

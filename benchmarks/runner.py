@@ -89,7 +89,7 @@ def run(
     """
     results, state, display = Path(results).resolve(), Path(state).resolve(), display or Silent()
     start = time.monotonic()
-    plan = plan or make_plan(configs, results, state)
+    plan = plan or make_plan(configs, results, state, suite)
     summary = Summary(plan)
     waiting = {run.key: run for run in plan.select("running")}
     jobs = plan.jobs(results, state, suite)
@@ -152,7 +152,7 @@ def _wait(
     said = False
     while waiting:
         abandoned = []
-        for found in make_plan([run.config for run in waiting.values()], results, state).runs:
+        for found in make_plan([run.config for run in waiting.values()], results, state, suite).runs:
             if found.status == "running":
                 continue
             before = waiting.pop(found.key)

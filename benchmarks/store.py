@@ -19,6 +19,7 @@ from typing import Any, Callable, Iterator
 
 from benchmarks.config import run_key
 from benchmarks.errors import BenchmarkError, unknown
+from benchmarks.suite import Suite, resolve
 
 SCHEMA = 1
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # schema -> function to the next schema
@@ -46,10 +47,10 @@ class StoreError(BenchmarkError):
 
 
 class Store:
-    """The records under a results folder."""
+    """The records under a results folder. metrics says where the versions of metrics are ("module:name")."""
 
-    def __init__(self, root: Path | str) -> None:
-        self.root = Path(root)
+    def __init__(self, root: Path | str, metrics: str = Suite.metrics) -> None:
+        self.root, self.metrics = Path(root), metrics
 
     def path(self, config: dict[str, Any]) -> Path:
         """The file of a run's record, there or not."""
@@ -73,7 +74,7 @@ class Store:
             versions = json.loads(head[2])
         else:
             versions = parse(data, path)["metric_versions"]
-        return "done" if all(version >= metric_version(name) for name, version in versions.items()) else "stale"
+        return "done" if all(version >= self.version(name) for name, version in versions.items()) else "stale"
 
     def read(self, path: Path) -> dict[str, Any]:
         """One record, upgraded to the present schema. Raises :class:`RecordError` naming the file and what to do."""
@@ -105,6 +106,23 @@ class Store:
                 yield self.read(path)
             except RecordError as error:
                 yield error
+
+    def version(self, metric: str) -> int:
+        """The present version of a metric."""
+        known = resolve(self.metrics)
+        return known[metric].version if metric in known else 1
+
+    def make(self, config: dict, metrics: list[dict], curves: dict, provenance: dict) -> dict[str, Any]:
+        """A record of the present schema, not yet written."""
+        return {
+            "schema": SCHEMA,
+            "metric_versions": {name: self.version(name) for name in sorted({row["metric"] for row in metrics})},
+            "key": run_key(config),
+            "config": config,
+            "metrics": [{name: row[name] for name in ROW} for row in metrics],
+            "curves": curves,
+            "provenance": provenance,
+        }
 
     def write(self, record: dict[str, Any]) -> Path:
         """Write a record by atomic rename. Raises :class:`InvalidRecord` and :class:`StoreError`; then no file is left."""
@@ -138,26 +156,6 @@ class Store:
 def slug(name: str) -> str:
     """A name as a folder: lower case, one hyphen for everything that is not a letter, digit or dot."""
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.") or "unnamed"
-
-
-def metric_version(name: str) -> int:
-    """The present version of a metric."""
-    from benchmarks.metrics.registry import METRICS  # here, because writing a record needs it and reading one does not
-
-    return METRICS[name].version if name in METRICS else 1
-
-
-def make_record(config: dict, metrics: list[dict], curves: dict, provenance: dict) -> dict[str, Any]:
-    """A record of the present schema."""
-    return {
-        "schema": SCHEMA,
-        "metric_versions": {name: metric_version(name) for name in sorted({row["metric"] for row in metrics})},
-        "key": run_key(config),
-        "config": config,
-        "metrics": [{name: row[name] for name in ROW} for row in metrics],
-        "curves": curves,
-        "provenance": provenance,
-    }
 
 
 def serialise(record: dict[str, Any]) -> str:

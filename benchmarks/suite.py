@@ -6,17 +6,22 @@ import importlib
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from benchmarks.executors.work import resolve
+
+def resolve(name: str) -> Any:
+    """What "module:name" names, imported now."""
+    module, attribute = name.split(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Where the tables, the methods and the training are: a module, or "module:function"."""
+    """Where the tables, the methods, the training and the metrics are: a module, or "module:name"."""
 
     tables: str = "benchmarks.tables"
     methods: str = "fvi_core.methods:catalogue"
     execute: str = "benchmarks.execute:execute"
     limit: str = "benchmarks.execute:stack_limit"
+    metrics: str = "benchmarks.metrics.registry:METRICS"
 
     def table(self, name: str) -> Any:
         """The table of a name. Raises what the tables raise for an unknown one."""

@@ -73,7 +73,8 @@ def regularised_gaussian_kl(
     """Regularised KL of two Gaussian measures estimated at M points (Cinquin & Bamler 2024, eq. 2.9).
 
     The ordinary KL with gamma * M added to both diagonals: finite for singular covariances, and convergent as
-    M grows. Shapes and failures as :func:`gaussian_kl_full`.
+    M grows. Shapes and failures as :func:`gaussian_kl_full`. A small gamma needs covariances formed in
+    float64: the rounding of a singular float32 Gram matrix exceeds gamma * M = 5e-8, say, and gives NaN.
     """
     return gaussian_kl_full(mean_q, cov_q, mean_p, cov_p, jitter=gamma * mean_q.shape[-1])
 

@@ -47,17 +47,23 @@ class Linear:
         return self.inputs
 
     def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
+        # Computed transposed, units before points: with few units and many points every product then runs along the longer
+        # axis, and the layers of many samples that share their inputs are one product. Returned as a transposed view.
         weight, bias = parameters[f"{self.name}.weight"], parameters[f"{self.name}.bias"]
-        if self.outputs == 1:
-            # A batched product with one column is far slower than the sum that it is.
-            return (a * weight.transpose(-1, -2)).sum(-1, keepdim=True) + bias.unsqueeze(-2)
-        lead = torch.broadcast_shapes(a.shape[:-2], weight.shape[:-2])
-        flat = math.prod(lead)
-        a = a.expand(*lead, *a.shape[-2:]).reshape(flat, *a.shape[-2:])
-        weight = weight.expand(*lead, *weight.shape[-2:]).reshape(flat, *weight.shape[-2:])
-        bias = bias.expand(*lead, bias.shape[-1]).reshape(flat, 1, bias.shape[-1])
-        return torch.baddbmm(bias, a, weight).view(*lead, a.shape[-2], self.outputs)
+        samples = max(a.shape[1], weight.shape[1])
+        if samples > 1 and a.shape[1] == 1:
+            return self._shared_inputs(weight, bias, a).transpose(-1, -2)
+        a = a.transpose(-1, -2).expand(-1, samples, -1, -1).flatten(0, 1)
+        weight = weight.transpose(-1, -2).expand(-1, samples, -1, -1).flatten(0, 1)
+        bias = bias.unsqueeze(-1).expand(-1, samples, -1, -1).flatten(0, 1)
+        return torch.baddbmm(bias, weight, a).unflatten(0, (-1, samples)).transpose(-1, -2)
 
+    def _shared_inputs(self, weight: Tensor, bias: Tensor, a: Tensor) -> Tensor:
+        """``[R, S, out, N]`` for weights ``[R, S, in, out]`` and inputs ``[R, 1, N, in]`` that all S samples share."""
+        a = torch.cat([a.squeeze(1).transpose(-1, -2), a.new_ones(a.shape[0], 1, a.shape[2])], dim=1)
+        stacked = torch.cat([weight, bias.unsqueeze(-2)], dim=-2).transpose(1, 2).flatten(2)
+        z = [torch.mm(w.t(), x) for w, x in zip(stacked, a, strict=True)]
+        return (torch.stack(z) if len(z) > 1 else z[0].unsqueeze(0)).unflatten(1, (weight.shape[1], self.outputs))
 
 @dataclass(frozen=True)
 class Conv2d:

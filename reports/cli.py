@@ -116,7 +116,7 @@ def _draw(
     from reports.figures import draw
 
     for drawn in draw(figures, suite, results, out, protocol, seeds):
-        what = " ".join(map(_shown, drawn.files)) if drawn.files else f"skipped: {drawn.skipped}"
+        what = f"{_shown(drawn.files[0])} and .png" if drawn.files else f"skipped: {drawn.skipped}"
         print(f"Figure {drawn.name}: {what}", flush=True)
 
 

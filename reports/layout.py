@@ -166,7 +166,7 @@ def _filled(columns: list[Column], size: Callable[[Column], int], capacity: int)
 
 def _block(columns: list[Column], labels: list[str]) -> Block:
     metrics = {column.metric for column in columns}
-    one = len(metrics) == 1 and len(columns) > 1
+    one = len(metrics) == 1
     lines = []
     for i, label in enumerate(labels):
         for kind in columns[0].rows[i]:

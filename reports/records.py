@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.config import run_key
 from benchmarks.failures import Failures
-from benchmarks.store import RecordError, Store, metric_version
+from benchmarks.store import RecordError, Store
 
 
 class Records:
@@ -39,6 +39,6 @@ class Records:
             return record
         for row in record["metrics"]:
             if (row["dataset"], row["condition"], row["metric"]) == (dataset, condition, metric):
-                stale = record["metric_versions"].get(metric, 1) < metric_version(metric)
+                stale = record["metric_versions"].get(metric, 1) < self.store.version(metric)
                 return "stale record" if stale else float(row["value"])
         return "not in the record"

@@ -14,7 +14,7 @@ from reports.records import Records
 
 WIDTH = 120
 MARKDOWN_COLUMNS = 10
-LATEX_WIDTH = 96
+LATEX_WIDTH = 116
 LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     **{c: "\\" + c for c in "&%$#_{}"},
@@ -68,7 +68,7 @@ def render_table(
 
 def text(result: TableResult) -> str:
     """The table in plain text of at most 120 columns; * marks what the other forms print in bold."""
-    label_width = max([len(row[0].row.label) for row in result.cells] + [len("  difference")])
+    label_width = _label_width(result)
     parts = ["\n".join(wrapped(heading(result)))]
     for block in blocks(result, lambda column: column.width + 2, WIDTH - label_width):
         widths = [
@@ -103,7 +103,7 @@ def latex(result: TableResult) -> str:
     """The table as LaTeX to \\input (needs booktabs): one float per block, the caption and notes on the first."""
     words = " ".join(escape(sentence) for sentence in [heading(result) + ".", *caption(result), *notes(result)])
     floats = []
-    for number, block in enumerate(blocks(result, lambda column: column.width + 2, LATEX_WIDTH)):
+    for number, block in enumerate(blocks(result, lambda column: column.width + 2, LATEX_WIDTH - _label_width(result))):
         head = words if number == 0 else f"{escape(heading(result))}, continued."
         label = f"tab:{result.table.name}" + (f"-{number + 1}" if number else "")
         floats.append(_float(block, head, label))
@@ -135,7 +135,9 @@ def _letter(character: str) -> str:
 def _float(block: Block, head: str, label: str) -> str:
     lines = [r"\begin{table}[htbp]", r"\centering\footnotesize\setlength{\tabcolsep}{4pt}"]
     lines += [rf"\caption{{{head}}}", rf"\label{{{label}}}", rf"\begin{{tabular}}{{l{'r' * len(block.header)}}}", r"\toprule"]
-    lines += [" & ".join(map(escape, [block.title, *block.header])) + r" \\", r"\midrule"]
+    if block.title:
+        lines.append(rf"\multicolumn{{{len(block.header) + 1}}}{{l}}{{{escape(block.title)}}} \\")
+    lines += [" & ".join(map(escape, ["", *block.header])) + r" \\", r"\midrule"]
     for line in block.lines:
         if line.kind == "value" and line is not block.lines[0] and len({each.kind for each in block.lines}) > 1:
             lines.append(r"\addlinespace")
@@ -143,6 +145,10 @@ def _float(block: Block, head: str, label: str) -> str:
         name = escape(line.label) if line.kind == "value" else rf"\quad\textit{{{line.label}}}"
         lines.append(" & ".join([name, *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def _label_width(result: TableResult) -> int:
+    return max([len(row[0].row.label) for row in result.cells] + [len("  difference")])
 
 
 def _indented(line: Line) -> str:

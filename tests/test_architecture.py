@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,7 @@ CLOSED = {
     "benchmarks": {"reports"},
     "reports": {"fvi_core"},
 }
+HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "gpytorch"}
 LATE = {"submitit", "pooch", "tensorflow_datasets"}
 SKIPPED = {".git", ".venv", ".state", ".pytest_cache", ".hypothesis", "__pycache__"}
 TEXT = {"", ".py", ".md", ".txt", ".toml", ".json", ".csv", ".tex", ".html", ".css", ".yaml", ".yml", ".sh", ".cfg"}
@@ -74,6 +77,17 @@ def test_optional_packages_load_inside_functions(room: str) -> None:
     for path in sources(room):
         wrong = imports_on_load(ast.parse(path.read_text())) & LATE
         assert not wrong, f"{path.relative_to(ROOT)} imports {sorted(wrong)} when it is loaded: move it into a function"
+
+
+def test_a_recorded_table_is_printed_without_heavy_libraries() -> None:
+    code = f"""
+import sys, benchmarks.cli, reports.cli, reports.coverage, reports.tables
+from benchmarks import tables
+for name in tables.names():
+    tables.get(name).runs()
+print(*{HEAVY} & set(sys.modules))"""
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert not loaded.split(), f"start-up loads {loaded.strip()}: import it where it is used"
 
 
 @pytest.mark.parametrize("folder", [*ROOMS, "tests"])

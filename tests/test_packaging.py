@@ -13,6 +13,10 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import benchmarks.executors
+from fvi_core import methods
+from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, PRIORS
+
 ROOT = Path(__file__).resolve().parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = re.findall(r"^([a-z][a-z%-]*):(?!=)", MAKEFILE, re.MULTILINE)
@@ -81,14 +85,26 @@ def test_failed_runs_fail_make_after_the_table_is_printed(checkout: Path, status
     assert ("reports table digits" in calls(checkout)) is printed
 
 
-def test_modules_and_commands_of_the_recipes_exist() -> None:
+def test_modules_of_the_recipes_exist() -> None:
     for module in sorted(set(re.findall(r"\$\(RUN\) ([\w.]+)", MAKEFILE))):
         assert importlib.util.find_spec(module), f"Makefile runs {module}, which is not there"
-    for module in ("benchmarks", "reports"):
-        commands = re.findall(rf"\$\(RUN\) {module} (\w+)", MAKEFILE) + ["table", "tables"] * (module == "reports")
-        text = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True).stdout
-        for command in commands:
-            assert re.search(rf"^\W*{command} ", text, re.MULTILINE), f"python -m {module} has no command {command}"
+
+
+@pytest.mark.parametrize("command, flags", [
+    ("benchmarks run", "--protocol --seeds --executor --workers --dry-run"), ("benchmarks tables", ""),
+    ("benchmarks status", "--protocol --seeds"), ("reports table", "--protocol --seeds"),
+    ("reports tables", "--protocol --seeds"), ("reports figures", "--protocol --seeds"), ("reports coverage", ""),
+])
+def test_commands_of_the_recipes_take_their_flags(command: str, flags: str) -> None:
+    asked = subprocess.run([sys.executable, "-m", *command.split(), "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert asked.returncode == 0, asked.stderr
+    for flag in flags.split():
+        assert flag in asked.stdout, f"python -m {command} has no {flag}"
+
+
+def test_help_names_every_executor() -> None:
+    line = re.search(r"^EXECUTOR.*", MAKEFILE, re.MULTILINE)[0]
+    assert all(name in line for name in benchmarks.executors.NAMES)
 
 
 def test_a_failing_report_fails_make(checkout: Path) -> None:
@@ -142,9 +158,19 @@ def test_constraints_pin_every_direct_dependency_within_its_range() -> None:
 def test_documents_name_only_targets_options_and_files_that_exist(path: str) -> None:
     text = (ROOT / path).read_text()
     known = re.compile("|".join(target.replace("%", r"[a-z0-9<>-]+") for target in TARGETS))
-    for command in re.findall(r"(?:^|`|&& )make ([^`\n#]+)", text, re.MULTILINE):
+    for command in re.findall(r"(?:^ *|`|&& )make ([^`\n#]+)", text, re.MULTILINE):
         for word in command.split():
             option = re.match(r"([A-Z_]+)=", word)
             assert option[1] in OPTIONS if option else known.fullmatch(word), f"{path}: make {command}"
     for link in re.findall(r"\]\(([^)#]+)", text):
         assert link.startswith("http") or (ROOT / path).parent.joinpath(link).exists(), f"{path} links to {link}"
+
+
+def test_the_method_of_the_readme_can_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(methods, "_ROWS", {})
+    exec(re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1], {})
+    (method,) = methods._ROWS.values()
+    for kind in ("families", "divergences", "priors", "contexts"):
+        importlib.import_module(f"fvi_core.{kind}")
+    for part, parts in (("family", FAMILIES), ("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS)):
+        parts.build(method.parts()[part])

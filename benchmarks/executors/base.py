@@ -14,13 +14,14 @@ from benchmarks.config import run_key
 class Job:
     """Runs that one process trains together. Plain data only: it can be pickled, or written as JSON for a cluster.
 
-    attempts[i] counts the failures of run i that were known when the job was planned; execute names the function that
-    trains ("module:function"); results and state are folders.
+    attempts[i] counts the failures of run i that were known when the job was planned; execute and metrics say where the
+    function that trains and the versions of metrics are ("module:name"); results and state are folders.
     """
 
     configs: tuple[dict[str, Any], ...]
     attempts: tuple[int, ...]
     execute: str
+    metrics: str
     results: str
     state: str
     threads: int = 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import sys
 import traceback
@@ -16,15 +15,10 @@ from benchmarks.config import run_key
 from benchmarks.errors import BenchmarkError
 from benchmarks.executors.base import Job, RunOutcome
 from benchmarks.failures import Failures
-from benchmarks.store import InvalidRecord, RecordError, Store, StoreError, make_record
+from benchmarks.store import InvalidRecord, RecordError, Store, StoreError
+from benchmarks.suite import resolve
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-
-def resolve(name: str) -> Callable[..., Any]:
-    """The function that "module:function" names."""
-    module, function = name.split(":")
-    return getattr(importlib.import_module(module), function)
 
 
 def perform(job: Job, report: Callable[[float, str], None], descriptors: bool = False) -> list[RunOutcome]:
@@ -101,9 +95,13 @@ def _is_mine(job: Job, key: str, config: dict, attempts: int, claims: Claims, ou
     return False
 
 
+def _store(job: Job) -> Store:
+    return Store(job.results, job.metrics)
+
+
 def _recorded(job: Job, config: dict) -> bool:
     try:
-        return Store(job.results).status(config) == "done"
+        return _store(job).status(config) == "done"
     except RecordError:
         return False
 
@@ -129,9 +127,9 @@ def _train(job: Job, mine: dict[str, dict], report, descriptors: bool, outcomes:
 
 def _record(job: Job, config: dict, key: str, outcome: Any, started: str, outcomes: dict[str, RunOutcome]) -> None:
     about = {**provenance.collect(), **outcome.provenance, "started": started, "finished": provenance.now()}
-    record = make_record(config, outcome.metrics, outcome.curves, about)
+    record = _store(job).make(config, outcome.metrics, outcome.curves, about)
     try:
-        Store(job.results).write(record)
+        _store(job).write(record)
     except InvalidRecord as error:
         _fail(job, config, key, str(error), "", outcomes)
     except StoreError as error:

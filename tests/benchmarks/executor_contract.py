@@ -11,7 +11,6 @@ from benchmarks.config import run_key
 from benchmarks.executors import Executor, Job
 from benchmarks.failures import Failures
 from benchmarks.plan import make_plan
-from benchmarks.store import Store
 from tests.benchmarks import fakes
 
 
@@ -26,7 +25,7 @@ class ExecutorContract:
         return tmp_path / "results", tmp_path / "state"
 
     def jobs(self, configs, folders) -> list[Job]:
-        return make_plan(configs, *folders).jobs(*folders, fakes.SUITE)
+        return make_plan(configs, *folders, fakes.SUITE).jobs(*folders, fakes.SUITE)
 
     def run(self, jobs, report=lambda *_: None):
         with self.make() as executor:
@@ -34,7 +33,7 @@ class ExecutorContract:
             return list(executor.outcomes(report))
 
     def records(self, folders) -> dict[int, float]:
-        return {r["config"]["seed"]: r["metrics"][0]["value"] for r in Store(folders[0]).records()}
+        return {r["config"]["seed"]: r["metrics"][0]["value"] for r in fakes.store(folders[0]).records()}
 
     def test_every_job_comes_back_once_and_is_recorded(self, folders):
         jobs = self.jobs([fakes.config(seed, stack=2) for seed in range(5)], folders)

@@ -18,10 +18,11 @@ from typing import Any
 
 from benchmarks.config import canonical_json
 from benchmarks.errors import unknown
+from benchmarks.store import Store
 from benchmarks.suite import Suite
 
 HERE = "tests.benchmarks.fakes"
-SUITE = Suite(tables=HERE, methods=f"{HERE}:catalogue", execute=f"{HERE}:execute", limit=f"{HERE}:stack_limit")
+SUITE = Suite(tables=HERE, methods=f"{HERE}:catalogue", execute=f"{HERE}:execute", limit=f"{HERE}:stack_limit", metrics=f"{HERE}:METRICS")
 
 
 def config(seed: int = 0, method: str = "MAP", dataset: str = "digits", do: str = "work", **training: Any) -> dict[str, Any]:
@@ -56,6 +57,14 @@ class Outcome:
     curves: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     reason: str | None = None
+
+
+METRICS = {"accuracy": SimpleNamespace(version=1), "nll": SimpleNamespace(version=1)}
+
+
+def store(root: Path | str) -> Store:
+    """A store of records with these metrics."""
+    return Store(root, SUITE.metrics)
 
 
 def number(run: dict[str, Any]) -> float:
@@ -116,7 +125,7 @@ class Table:
 
     def runs(self, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
         """The runs of the table."""
-        return [config(seed, **self.training) for seed in (range(self.n) if seeds is None else seeds)]
+        return [config(seed, **self.training) for seed in (range(self.n) if seeds is None or not self.n else seeds)]
 
     def cell_runs(self, row, column, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
         """The runs of a cell."""
@@ -127,6 +136,7 @@ TABLES = {
     t.name: t
     for t in (
         Table("fake"),
+        Table("fake-none", n=0),
         Table("fake-raise", "raise"),
         Table("fake-die", "die"),
         Table("fake-once", "once", n=1),

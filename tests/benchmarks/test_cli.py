@@ -13,7 +13,6 @@ from benchmarks.executors import RunOutcome
 from benchmarks.failures import Failures
 from benchmarks.plan import make_plan
 from benchmarks.published import Published
-from benchmarks.store import Store
 from tests.benchmarks import fakes
 
 
@@ -77,6 +76,7 @@ def test_seeds_methods_and_data_sets_choose(say):
         (("run", "fake", "--executor", "pol"), "did you mean pool"),
         (("run", "fake", "--workers", "0"), "--workers is 0"),
         (("run", "fake", "--seeds", "x"), "--seeds is 'x'"),
+        (("plan", "fake-none", "--seeds", "7-9"), "chooses none of the runs of fake-none"),
         (("explain", "fake", "MAPP", "accuracy"), "did you mean MAP"),
         (("explain", "fake", "MAP", "acuracy"), "did you mean accuracy"),
         (("show", "zz"), "unknown key 'zz'"),
@@ -96,7 +96,7 @@ def test_a_folder_that_cannot_be_written_exits_with_1(say, tmp_path):
 
 def test_status_counts_and_names_what_is_wrong(say, tmp_path):
     say("run", "fake", "fake-raise", "--executor", "inprocess")
-    path = Store(tmp_path / "results").path(fakes.config(2))
+    path = fakes.store(tmp_path / "results").path(fakes.config(2))
     path.write_text("{")
     foreign = path.with_name("foreign.json")
     foreign.write_text("{}")
@@ -118,7 +118,7 @@ def test_show_a_record(say, tmp_path):
         assert word in told
     assert f"{fakes.number(fakes.config(1)):.6g}" in told and "warning" not in told
     assert json.loads(say("show", key, "--json")[1])["config"] == fakes.config(1)
-    path = Store(tmp_path / "results").path(fakes.config(1))
+    path = fakes.store(tmp_path / "results").path(fakes.config(1))
     path.write_text(path.read_text().replace('"n": 10', '"n": 11'))
     assert "warning: this file has been changed" in say("show", key)[1]
 
@@ -137,7 +137,7 @@ def test_explain_a_cell(say, monkeypatch):
     centre = sum(values) / 3
     error = (sum((v - centre) ** 2 for v in values) / 2 / 3) ** 0.5
     status, told = say("explain", "fake", "map", "acc")
-    assert status == 0
+    assert status == 0 and say("explain", "fake", "MAP", "digits accuracy")[1] == told
     assert f"ours: {centre:.2f} ± {error:.2f} (mean ± standard error, n = 3), 5 runs planned" in told
     assert all(run_key(fakes.config(seed)) in told for seed in range(5)) and told.count("missing") >= 2
     assert "python -m benchmarks run fake --protocol smoke --method MAP --dataset digits\n" in told
@@ -155,10 +155,10 @@ def test_explain_a_cell(say, monkeypatch):
 def lines_of(tmp_path, display, capsys) -> str:
     configs = [fakes.config(seed) for seed in range(3)]
     folders = tmp_path / "results", tmp_path / "state"
-    plan = make_plan(configs, *folders)
+    plan = make_plan(configs, *folders, fakes.SUITE)
     jobs = plan.jobs(*folders, fakes.SUITE)
     display.begin(plan, jobs)
-    for job, status in zip(jobs, ("done", "failed", "done")):
+    for job, status in zip(jobs, ("done", "failed", "failed")):
         display.report(job, 0.5, "step 5")
         display.end(job, [RunOutcome(job.keys[0], status, "it diverged" if status == "failed" else "")])
     display.close()
@@ -170,8 +170,9 @@ def test_plain_progress(tmp_path, capsys):
     assert told.splitlines()[0] == "3 runs: 3 missing; 3 jobs to do"
     assert "0/3 runs, time left not known [MAP, digits, split 0 seed 0 50%]" in told
     assert "failed: MAP, digits, split 1 seed 1: it diverged" in told
-    assert told.splitlines()[-1].startswith("3/3 runs, 1 failed in ")
-    assert len(lines_of(tmp_path, progress.Plain(every=1000), capsys).splitlines()) == 3
+    assert "failed: MAP, digits, split 2 seed 2: for the same reason" in told
+    assert told.splitlines()[-1].startswith("3/3 runs, 2 failed in ")
+    assert len(lines_of(tmp_path, progress.Plain(every=1000), capsys).splitlines()) == 4
 
 
 def test_live_progress(tmp_path, capsys, monkeypatch):
@@ -179,7 +180,12 @@ def test_live_progress(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     told = lines_of(tmp_path, progress.Live(), capsys)
     assert "3 runs: 3 missing" in told and "failed: MAP, digits, split 1 seed 1: it diverged" in told
-    assert "3/3, 1 failed" in told
+    assert "3/3, 2 failed" in told
+
+
+def test_long_reasons_are_cut_in_lists():
+    assert progress.brief("short") == "short"
+    assert progress.brief("x" * 500) == "x" * 237 + "..."
 
 
 def test_durations():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import replace
 
 import pytest
 
@@ -12,8 +11,7 @@ from benchmarks.claims import Claims
 from benchmarks.config import run_key
 from benchmarks.errors import UnknownName, UsageError
 from benchmarks.failures import Failures
-from benchmarks.metrics.registry import METRICS
-from benchmarks.store import NewerRecord, Store, make_record
+from benchmarks.store import NewerRecord
 from tests.benchmarks import fakes
 
 
@@ -23,21 +21,22 @@ def folders(tmp_path):
 
 
 def done(results, config):
-    return Store(results).write(make_record(config, [fakes.metric(0.5)], {}, {}))
+    store = fakes.store(results)
+    return store.write(store.make(config, [fakes.metric(0.5)], {}, {}))
 
 
 def test_every_status_is_counted(folders, monkeypatch):
     results, state = folders
     configs = [fakes.config(seed) for seed in range(8)]
     done(results, configs[5])
-    monkeypatch.setitem(METRICS, "accuracy", replace(METRICS["accuracy"], version=2))
+    monkeypatch.setattr(fakes.METRICS["accuracy"], "version", 2)
     for config in configs[:2]:
         done(results, config)
     Failures(state).write(configs[2], run_key(configs[2]), "it diverged")
     Failures(state).write(configs[2], run_key(configs[2]), "it diverged again")
     Claims(state / "claims").acquire(run_key(configs[3]))
     done(results, configs[4]).write_text("{")
-    plan = planning.make_plan([*configs, configs[0]], results, state)
+    plan = planning.make_plan([*configs, configs[0]], results, state, fakes.SUITE)
     assert [run.status for run in plan.runs] == ["done", "done", "failed", "running", "missing", "stale", "missing", "missing"]
     assert plan.counts == {"done": 2, "running": 1, "failed": 1, "stale": 1, "missing": 3}
     assert plan.runs[2].note == "it diverged again" and plan.runs[2].attempts == 2
@@ -53,13 +52,13 @@ def test_a_newer_record_is_not_planned_over(folders):
     path = done(results, fakes.config())
     path.write_text(path.read_text().replace('"schema": 1,\n"metric_', '"schema": 9,\n"metric_'))
     with pytest.raises(NewerRecord, match="update the code"):
-        planning.make_plan([fakes.config()], results, state)
-    assert planning.make_plan([fakes.config()], results, state, strict=False).problems
+        planning.make_plan([fakes.config()], results, state, fakes.SUITE)
+    assert planning.make_plan([fakes.config()], results, state, fakes.SUITE, strict=False).problems
 
 
 def test_runs_are_stacked_up_to_the_limit(folders):
     configs = [fakes.config(seed, method=m, stack=3) for m in ("MAP", "GP") for seed in range(4)]
-    jobs = planning.make_plan(configs, *folders).jobs(*folders, fakes.SUITE)
+    jobs = planning.make_plan(configs, *folders, fakes.SUITE).jobs(*folders, fakes.SUITE)
     assert [(job.configs[0]["method"], [c["seed"] for c in job.configs]) for job in jobs] == [
         ("MAP", [0, 1, 2]), ("MAP", [3]), ("GP", [0, 1, 2]), ("GP", [3]),
     ]
@@ -67,7 +66,7 @@ def test_runs_are_stacked_up_to_the_limit(folders):
 
 def test_long_jobs_come_first(folders):
     configs = [fakes.config(method=m, epochs=e) for m, e in (("a", 5), ("b", 50), ("c", 5), ("d", 500))]
-    jobs = planning.make_plan(configs, *folders).jobs(*folders, fakes.SUITE)
+    jobs = planning.make_plan(configs, *folders, fakes.SUITE).jobs(*folders, fakes.SUITE)
     assert [job.configs[0]["method"] for job in jobs] == ["d", "b", "a", "c"]
 
 
@@ -104,5 +103,5 @@ def test_seeds_that_mean_nothing(text):
 def test_a_job_is_plain_data(folders):
     import json
 
-    (job,) = planning.make_plan([fakes.config()], *folders).jobs(*folders, fakes.SUITE)
+    (job,) = planning.make_plan([fakes.config()], *folders, fakes.SUITE).jobs(*folders, fakes.SUITE)
     assert json.loads(json.dumps(dataclasses.asdict(job)))["configs"] == [fakes.config()]

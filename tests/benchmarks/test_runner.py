@@ -22,7 +22,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.executors import InProcess, Pool
 from benchmarks.failures import Failures
 from benchmarks.provenance import ROOT
-from benchmarks.store import Store, StoreError
+from benchmarks.store import StoreError
 from tests.benchmarks import fakes
 
 
@@ -44,7 +44,7 @@ def trained(tmp_path: Path) -> list[str]:
 def numbers(tmp_path: Path) -> dict[str, str]:
     """Every record but for its provenance."""
     kept = ("schema", "key", "config", "metrics", "curves")
-    return {r["key"]: json.dumps([r[k] for k in kept]) for r in Store(tmp_path / "results").records()}
+    return {r["key"]: json.dumps([r[k] for k in kept]) for r in fakes.store(tmp_path / "results").records()}
 
 
 def runs(n: int, **training) -> list[dict]:
@@ -62,7 +62,7 @@ def test_only_what_is_missing_is_made(sweep, tmp_path):
 
 def test_a_record_says_where_it_comes_from(sweep, tmp_path):
     sweep(runs(1))
-    (record,) = Store(tmp_path / "results").records()
+    (record,) = fakes.store(tmp_path / "results").records()
     about = record["provenance"]
     assert {"commit", "dirty", "versions", "device", "platform", "cpu", "threads", "started", "finished"} <= set(about)
     assert about["fingerprint"] == "f" and about["seconds"] == 0.1 and about["threads"] == 1
@@ -87,7 +87,7 @@ def test_failures_are_counted(sweep, tmp_path):
 
 def test_a_corrupt_record_is_made_again(sweep, tmp_path):
     sweep(runs(2))
-    path = Store(tmp_path / "results").path(runs(1)[0])
+    path = fakes.store(tmp_path / "results").path(runs(1)[0])
     whole = numbers(tmp_path)
     path.write_text(path.read_text()[:100])
     summary = sweep(runs(2))

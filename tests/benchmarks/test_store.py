@@ -6,7 +6,6 @@ import errno
 import json
 import math
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,7 @@ import pytest
 
 from benchmarks import store as store_module
 from benchmarks.errors import UnknownName
-from benchmarks.metrics.registry import METRICS
-from benchmarks.store import InvalidRecord, NewerRecord, RecordError, Store, StoreError, make_record, serialise, slug, upgrade
+from benchmarks.store import InvalidRecord, NewerRecord, RecordError, Store, StoreError, serialise, slug, upgrade
 from tests.benchmarks import fakes
 
 FIXTURE = Path(__file__).parent / "fixtures" / "schema-1"
@@ -23,12 +21,12 @@ FIXTURE = Path(__file__).parent / "fixtures" / "schema-1"
 
 def record(seed: int = 0, value: float = 0.5) -> dict:
     curves = {"roc": {"x": [0.0, 0.1, 1.0], "y": [0.0, 1 / 3, 1.0]}, "entropy": {"edges": [0, 1], "counts": [7]}}
-    return make_record(fakes.config(seed), [fakes.metric(value)], curves, {"commit": "c", "dirty": False, "seconds": 1.5})
+    return fakes.store("").make(fakes.config(seed), [fakes.metric(value)], curves, {"commit": "c", "dirty": False, "seconds": 1.5})
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "results")
+    return fakes.store(tmp_path / "results")
 
 
 def files(folder: Path) -> list[str]:
@@ -111,8 +109,8 @@ def test_one_damaged_digit_is_seen(store):
 
 
 def test_a_record_of_schema_1_stays_readable():
-    (path,) = Store(FIXTURE).paths().values()
-    read = Store(FIXTURE).read(path)
+    (path,) = fakes.store(FIXTURE).paths().values()
+    read = fakes.store(FIXTURE).read(path)
     assert read["schema"] == store_module.SCHEMA and read["metric_versions"] == {"accuracy": 1, "nll": 1}
     assert [(row["metric"], row["value"]) for row in read["metrics"]] == [("accuracy", 0.9375), ("nll", 0.25)]
     assert read["curves"]["roc"]["y"] == [0.0, 0.75, 1.0] and read["provenance"]["seconds"] == 12.5
@@ -132,7 +130,7 @@ def test_upgrades_follow_one_another():
 def test_a_record_of_older_metrics_is_stale(store, monkeypatch):
     path = store.write(record())
     assert store.status(fakes.config(0)) == "done"
-    monkeypatch.setitem(METRICS, "accuracy", replace(METRICS["accuracy"], version=2))
+    monkeypatch.setattr(fakes.METRICS["accuracy"], "version", 2)
     assert store.status(fakes.config(0)) == "stale"
     path.write_text(json.dumps(json.loads(path.read_text())))  # the same by the slow way
     assert store.status(fakes.config(0)) == "stale"
@@ -140,7 +138,7 @@ def test_a_record_of_older_metrics_is_stale(store, monkeypatch):
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
-    store = Store(tmp_path / "file" / "results")
+    store = fakes.store(tmp_path / "file" / "results")
     with pytest.raises(StoreError, match="cannot be written .*--results"):
         store.check_writable()
     with pytest.raises(StoreError, match="cannot be written .*same command again"):

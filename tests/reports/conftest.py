@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.store import Store, make_record
+from benchmarks.store import Store
 from tests.reports.fakes import config
 
 
@@ -31,7 +31,7 @@ def write(tmp_path: Path) -> Callable[..., Path]:
                 if split < len(runs) and runs[split] is not None
             ]
             if metrics:
-                store.write(make_record(config(method, dataset, protocol, split), metrics, curves or {}, {}))
+                store.write(store.make(config(method, dataset, protocol, split), metrics, curves or {}, {}))
         return tmp_path / "results"
 
     return writer

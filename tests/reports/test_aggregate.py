@@ -13,7 +13,7 @@ import pytest
 from benchmarks.config import run_key
 from benchmarks.failures import Failures
 from benchmarks.published import Published
-from benchmarks.store import Store, make_record
+from benchmarks.store import Store
 from reports.aggregate import CellResult, aggregate
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeTable, Row, config, fake_table
@@ -103,8 +103,8 @@ def test_unusable_records_are_no_values(tmp_path: Path) -> None:
     store = Store(tmp_path)
     row = {"dataset": "boston", "condition": "", "metric": "rmse", "value": 3.0, "n": 9}
     broken, old = (config("MC Dropout", "boston", split=split) for split in (0, 1))
-    store.write(make_record(broken, [row], {}, {})).write_text("{")
-    store.write(make_record(old, [row], {}, {}) | {"metric_versions": {"rmse": 0}})
+    store.write(store.make(broken, [row], {}, {})).write_text("{")
+    store.write(store.make(old, [row], {}, {}) | {"metric_versions": {"rmse": 0}})
     cell = only_cell(tmp_path)
     assert (cell.n, cell.problems) == (0, ("unreadable record", "stale record"))
     assert cell.verdict == "missing: unreadable record"

@@ -119,7 +119,7 @@ def test_latex_is_booktabs_with_everything_escaped(results: Path) -> None:
     assert form.count(r"\begin{table}") == form.count(r"\end{table}") == form.count(r"\begin{tabular}")
     assert r"\textbf{3.150 $\pm$ 0.065}" in form
     for tabular in re.findall(r"\\begin\{tabular\}\{(l r*|lr+)\}(.*?)\\end\{tabular\}", form, re.S):
-        rows = [line for line in tabular[1].splitlines() if line.endswith(r"\\")]
+        rows = [line for line in tabular[1].splitlines() if line.endswith(r"\\") and not line.startswith(r"\multicolumn")]
         assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(tabular[0]) - 1}
     assert escape(r"a_b & 5% #1 {x} \y ~ ^ $") == (
         r"a\_b \& 5\% \#1 \{x\} \textbackslash{}y \textasciitilde{} \textasciicircum{} \$"

@@ -1,0 +1,165 @@
+"""Figures are drawn from records alone, say what is missing, and are left alone while their records are unchanged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.errors import UnknownName
+from benchmarks.metrics import SetInfo, evaluate
+from benchmarks.predictions import ClassificationPredictions, RegressionPredictions
+from benchmarks.provenance import ROOT
+from fvi_core import methods
+from reports.figures import FIGURES, collect, draw, select, style
+from reports.figures.digits import _by_angle, _mean_and_error
+from reports.records import Records
+from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table
+
+LABELS = ("MAP", "FSVI", "GFSVI")
+TOYS = ("pequignot_1d", "cinquin_1d", "snelson", "two_moons_rudner", "two_moons_dirichlet", "two_moons_cinquin")
+PNG = b"\x89PNG"
+
+
+def table(name: str, datasets: tuple[str, ...], labels: tuple[str, ...] = LABELS) -> FakeTable:
+    rows = tuple(Row(label, None, label) for label in labels)
+    return fake_table(name, rows, tuple(Column(Cell(d, "", "training_seconds"), d) for d in datasets), n_runs=2)
+
+
+SUITE = FakeSuite(table("digits", ("digits",)), table("toys", TOYS))
+
+
+def digits_curves(random: np.random.Generator) -> tuple[dict[tuple[str, str], float], dict[str, Any]]:
+    sets = [SetInfo("test", "id"), SetInfo("rotation-90", "shift", "shift=rotation;angle=90")]
+    sets.append(SetInfo("ood-photos", "ood", "ood=photos"))
+    labels = random.integers(10, size=60)
+    logits = {s.name: random.normal(size=(4, 60, 10)) for s in sets}
+    logits["test"][:, np.arange(60), labels] += 3
+    predictions = {s.name: ClassificationPredictions(logits[s.name], None if s.kind == "ood" else labels) for s in sets}
+    rows, curves = evaluate("classification", "digits", sets, predictions)
+    return {(row["condition"], row["metric"]): row["value"] for row in rows}, curves
+
+
+def toy_curves(name: str, random: np.random.Generator) -> dict[str, Any]:
+    grid = [SetInfo("grid", "grid", "inputs=grid")]
+    if "moons" in name:
+        x = np.stack(np.meshgrid(np.linspace(-2, 2, 9), np.linspace(-1, 1, 7), indexing="ij"), -1).reshape(-1, 2)
+        predictions = ClassificationPredictions(random.normal(size=(5, len(x), 2)))
+        curves = evaluate("classification", name, grid, {"grid": predictions}, {"grid": x})[1]
+        return curves | {"train/points": {"x": [[0.0, 0.5], [1.0, -0.5]], "y": [0, 1]}}
+    x = np.linspace(-2, 2, 20)[:, None]
+    predictions = RegressionPredictions(random.normal(size=(6, 20)), 0.1, None)
+    return evaluate("regression", name, grid, {"grid": predictions}, {"grid": x})[1]
+
+
+@pytest.fixture
+def results(write: Callable[..., Path], tmp_path: Path) -> Path:
+    """Two runs of two methods on every set; the third method has none."""
+    random = np.random.default_rng(0)
+    for label in LABELS[:2]:
+        values, curves = digits_curves(random)
+        write(label, "digits", {key: [value, value + 0.01] for key, value in values.items()}, curves=curves)
+        for name in TOYS:
+            write(label, name, {("", "training_seconds"): [1.0, 1.0]}, curves=toy_curves(name, random))
+    return tmp_path / "results"
+
+
+def test_every_figure_is_drawn(results: Path, tmp_path: Path) -> None:
+    drawn = list(draw(select([]), SUITE, results, tmp_path / "out"))
+    assert [each.name for each in drawn] == list(FIGURES)
+    assert [each.skipped for each in drawn] == [""] * len(FIGURES)
+    for each in drawn:
+        pdf, png = each.files
+        assert pdf.read_bytes().startswith(b"%PDF") and png.read_bytes().startswith(PNG)
+        assert pdf.name == f"{each.name}-paper.pdf"
+
+
+def test_figures_without_records_are_skipped_and_the_others_go_on(results: Path, tmp_path: Path) -> None:
+    for path in results.glob("digits/*/*.json"):
+        path.unlink()
+    drawn = {each.name: each for each in draw(select(["digits-roc", "cinquin2024-figure-1"]), SUITE, results, tmp_path)}
+    assert drawn["digits-roc"].skipped == "no records of MAP, FSVI, GFSVI (table digits, protocol paper)"
+    assert not drawn["digits-roc"].files and drawn["cinquin2024-figure-1"].files
+    (other,) = draw(select(["digits-roc"]), FakeSuite(), results, tmp_path)
+    assert other.skipped == "there is no table digits"
+    (short,) = draw(select(["cinquin2024-figure-1"]), SUITE, results, tmp_path, "short")
+    assert short.skipped.endswith("(table toys, protocol short)")
+
+
+def test_title_and_foot_say_protocol_n_and_what_is_missing(results: Path) -> None:
+    from reports.figures import digits
+
+    runs, _ = collect(FIGURES["digits-retention"], SUITE.table("digits"), "paper", Records(results))
+    canvas = digits.retention(runs)
+    assert canvas.get_suptitle() == (
+        "Accuracy on the most certain digits\nprotocol paper, n = 2 runs; bands: SE; numbers: area under the curve (%)"
+    )
+    assert canvas.get_supxlabel() == "no records: GFSVI"
+    style.plt.close(canvas)
+
+
+def test_unchanged_figures_stay_and_changed_ones_are_drawn_again(results: Path, tmp_path: Path) -> None:
+    figures = select(["cinquin2024-figure-1"])
+    first = next(draw(figures, SUITE, results, tmp_path)).files[1]
+    first.write_bytes(b"left alone")
+    next(draw(figures, SUITE, results, tmp_path))
+    assert first.read_bytes() == b"left alone"
+    next(results.glob("cinquin-1d/fsvi/*.json")).unlink()
+    next(draw(figures, SUITE, results, tmp_path))
+    assert first.read_bytes().startswith(PNG)
+
+
+def test_same_records_same_pdf(results: Path, tmp_path: Path) -> None:
+    files = [next(draw(select(["digits-roc"]), SUITE, results, tmp_path / name)).files[0] for name in "ab"]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_reports_never_load_torch(results: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "import reports.cli, reports.coverage, reports.tables\n"
+        "from reports.figures import draw, select\n"
+        "from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table\n"
+        "rows = (Row('MAP', None, 'MAP'),)\n"
+        "columns = tuple(Column(Cell(d, '', 'nll'), d) for d in ('digits', 'cinquin_1d', 'two_moons_rudner'))\n"
+        "suite = FakeSuite(*(fake_table(n, rows, columns, n_runs=2) for n in ('digits', 'toys')))\n"
+        "names = ['digits-rotation', 'cinquin2024-figure-1', 'rudner2021-figure-4']\n"
+        f"assert all(d.files for d in draw(select(names), suite, {str(results)!r}, {str(tmp_path)!r}))\n"
+        "import benchmarks.tables; benchmarks.tables.names()\n"
+        "print([name for name in ('torch', 'gpytorch') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_unknown_figures_are_named_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="unknown figure 'digits-rock': did you mean digits-roc"):
+        select(["digits-rock"])
+
+
+def test_mean_and_error_leave_out_empty_bins() -> None:
+    mean, error = _mean_and_error(np.array([[1.0, np.nan, 2.0], [3.0, np.nan, np.nan]]))
+    np.testing.assert_array_equal(mean, [2.0, np.nan, 2.0])
+    np.testing.assert_array_equal(error, [1.0, 0.0, 0.0])  # sd sqrt(2) over sqrt(2) runs
+
+
+def test_angles_that_not_every_run_has_are_left_out() -> None:
+    def row(condition: str, value: float) -> dict[str, Any]:
+        return {"condition": condition, "metric": "accuracy", "value": value}
+
+    both = [row("", 0.9), row("shift=rotation;angle=30", 0.5), row("ood=photos", 0.1)]
+    records = [{"metrics": [*both, row("shift=rotation;angle=60", 0.2)]}, {"metrics": both}]
+    angles, values = _by_angle(records, "accuracy", 100)
+    np.testing.assert_array_equal(angles, [0, 30])
+    np.testing.assert_array_equal(values, [[90, 50], [90, 50]])
+
+
+def test_methods_of_the_catalogue_look_different() -> None:
+    looks = {name: tuple(style.line(name).values()) for name in methods.catalogue()}
+    assert len(set(looks.values())) == len(looks), looks
+    assert all(look[0] != style.GREY for look in looks.values()), looks

@@ -1,0 +1,91 @@
+"""The command line of reports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.suite import Suite
+from reports.cli import build
+from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
+
+TABLE = fake_table(
+    "pequignot2020-5",
+    (Row("MC Dropout", "MC Dropout", "MC Dropout"),),
+    (Column(Cell("boston", "", "rmse"), "boston", Cell("boston", "experiment=2", "rmse")),),
+    paper="pequignot2020", number="5",
+)  # fmt: skip
+
+
+@pytest.fixture
+def run(write: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """run(arguments) -> exit status, output, errors, over one table with three records."""
+    results = write("MC Dropout", "boston", {("", "rmse"): [3.0, 3.5, 4.0]})
+
+    def runner(*arguments: str, suite: Suite = FakeSuite(TABLE)) -> tuple[int, str, str]:
+        folders = ["--results", str(results), "--out", str(tmp_path / "out")]
+        with pytest.raises(SystemExit) as stop:
+            build(suite)([*arguments, *folders])
+        return stop.value.code or 0, *capsys.readouterr()
+
+    return runner
+
+
+def test_table_prints_and_says_where_it_wrote(run, tmp_path: Path) -> None:
+    status, output, _ = run("table", "pequignot2020-5")
+    assert status == 0
+    assert "3.50 ± 0.29" in output and "reproduced" in output
+    for form, name in (("Markdown", "pequignot2020-5-paper.md"), ("LaTeX", "pequignot2020-5-paper.tex")):
+        assert f"{form}: {tmp_path / 'out' / name}" in output
+        assert (tmp_path / "out" / name).exists()
+
+
+def test_table_takes_protocol_and_seeds(run) -> None:
+    assert "3.25 ± 0.25" in run("table", "pequignot2020-5", "--seeds", "2")[1]
+    assert "4.000" in run("table", "pequignot2020-5", "--seeds", "2-2")[1]
+    assert "no run" in run("table", "pequignot2020-5", "--protocol", "short")[1]
+
+
+def test_tables_writes_every_table(run, tmp_path: Path) -> None:
+    status, output, _ = run("tables")
+    assert (status, output.splitlines()) == (0, [f"pequignot2020-5: 1 of 1 cells, protocol paper; {tmp_path / 'out' / 'pequignot2020-5-paper.md'}"])
+
+
+def test_figures_says_what_it_skips(run) -> None:
+    status, output, _ = run("figures", "digits-roc")
+    assert (status, output) == (0, "Figure digits-roc: skipped: there is no table digits\n")
+
+
+def test_coverage_prints_and_writes_the_counts(run, tmp_path: Path) -> None:
+    status, output, _ = run("coverage")
+    assert status == 0
+    assert [line.split()[:4] for line in output.splitlines() if line.startswith("all")] == [["all", "papers", "all", "2034"]]
+    assert "**2034**" in (tmp_path / "out" / "coverage.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("table", "pequignot2020-55"), "did you mean|nearest|pequignot2020-5"),
+        (("figures", "digits-rock"), "did you mean digits-roc"),
+        (("table", "pequignot2020-5", "--protocol", "papers"), "did you mean paper"),
+        (("table", "pequignot2020-5", "--seeds", "x"), "--seeds is 'x', expected"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_nothing(run, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    suite = Suite() if arguments[1] == "pequignot2020-55" else FakeSuite(TABLE)
+    status, output, errors = run(*arguments, suite=suite)
+    assert (status, output, errors.count("\n")) == (2, "", 1)
+    assert errors.startswith("error: ")
+    assert re.search(message, errors)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(run, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file where the folder should be")
+    status, output, errors = run("table", "pequignot2020-5")
+    assert (status, output) == (1, "")
+    assert str(tmp_path / "out") in errors and "--out" in errors
