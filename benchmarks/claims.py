@@ -1,8 +1,8 @@
 """Claims on runs, so that several sweeps share the work: one file per run that some process is making now.
 
-A claim is a symbolic link whose target is its text (who holds it). A link is made whole or not at all and fails where
-one exists, on local and network file systems alike, so a claim never lacks its holder. Its modification time is the
-holder's heartbeat.
+A claim is a symbolic link whose target is its text (who holds it). A link is made whole or not at all and
+fails where one exists, on local and network file systems alike, so a claim never lacks its holder. Its
+modification time is the holder's heartbeat.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Iterator
 
 from benchmarks.errors import BenchmarkError
 
@@ -48,7 +48,7 @@ class Holder:
 
 
 class Claims:
-    """The claims in a folder. As a context manager it beats while open and gives up what it holds at the end."""
+    """The claims in a folder. A context manager: beats while open, and gives up what it holds at the end."""
 
     def __init__(self, folder: Path | str, limit: float = LIMIT, heartbeat: float = HEARTBEAT) -> None:
         self.folder, self.limit, self.heartbeat = Path(folder), limit, heartbeat
@@ -64,8 +64,10 @@ class Claims:
                 return True
         except OSError as error:
             self.held.discard(key)
-            raise ClaimError(f"{self.folder}: a run cannot be claimed ({error.strerror or error}); "
-                             "the folder must be writable and know symbolic links: choose another with --state") from error
+            raise ClaimError(
+                f"{self.folder}: a run cannot be claimed ({error.strerror or error}); "
+                "the folder must be writable and know symbolic links: choose another with --state"
+            ) from error
         self.held.discard(key)
         return False
 
@@ -163,7 +165,9 @@ class Claims:
     def _locked(self) -> Iterator[None]:
         """Between processes: looking at a claim and replacing or removing it are one step."""
         with open(self.folder / ".lock", "w") as file:
-            with contextlib.suppress(OSError):  # some network file systems have no locks: the step is then merely short
+            with contextlib.suppress(
+                OSError
+            ):  # some network file systems have no locks: the step is then merely short
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
@@ -207,9 +211,9 @@ def _exists(pid: int) -> bool:
     return True
 
 
-@lru_cache(maxsize=None)
+@cache
 def _space() -> str:
-    """What has to be equal for two process ids to be comparable: this boot of this machine, this pid namespace."""
+    """What two process ids must share to be comparable: this boot of this machine, this pid namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"

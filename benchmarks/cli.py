@@ -6,12 +6,14 @@ import json
 import shlex
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Callable, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
-from benchmarks import inspection, plan as planning, progress, runner
+from benchmarks import inspection, progress, runner
+from benchmarks import plan as planning
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.executors import NAMES, make
 from benchmarks.store import Store
@@ -19,33 +21,61 @@ from benchmarks.suite import Suite
 
 HELP = """Make the runs that tables need, and look at what is there.
 
-A table needs runs: one training of a method on one split of a data set with one seed. A run whose record is in results/ is never made twice, whichever table asked for it.
+A table needs runs: one training of a method on one split of a data set with one seed. A run whose record is
+in results/ is never made twice, whichever table asked for it.
 
-First `plan TABLE`, then `run TABLE`; stop with Ctrl-C and give the same command to go on. Several `run` at once share the work. `make table-NAME` runs, and then prints the table.
+First `plan TABLE`, then `run TABLE`; stop with Ctrl-C and give the same command to go on. Several `run` at
+once share the work. `make table-NAME` runs, and then prints the table.
 """
 
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE...", help="names of tables (see `tables`)")]
-AnyTables = Annotated[Optional[list[str]], typer.Argument(metavar="[TABLE...]", help="names of tables; without any, all")]
-ProtocolOption = Annotated[Optional[str], typer.Option("--protocol", help="paper, short or smoke; without it the table's own")]
-SeedsOption = Annotated[Optional[str], typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")]
-MethodOption = Annotated[Optional[list[str]], typer.Option("--method", help="only this method; may be given again")]
-DatasetOption = Annotated[Optional[list[str]], typer.Option("--dataset", help="only this data set; may be given again")]
-ExecutorOption = Annotated[str, typer.Option("--executor", help=f"where runs are trained: {' or '.join(NAMES)}")]
-WorkersOption = Annotated[Optional[int], typer.Option("--workers", help="processes at once; without it one per core")]
+AnyTables = Annotated[
+    list[str] | None, typer.Argument(metavar="[TABLE...]", help="names of tables; without any, all")
+]
+ProtocolOption = Annotated[
+    str | None, typer.Option("--protocol", help="paper, short or smoke; without it the table's own")
+]
+SeedsOption = Annotated[
+    str | None, typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")
+]
+MethodOption = Annotated[
+    list[str] | None, typer.Option("--method", help="only this method; may be given again")
+]
+DatasetOption = Annotated[
+    list[str] | None, typer.Option("--dataset", help="only this data set; may be given again")
+]
+ExecutorOption = Annotated[
+    str, typer.Option("--executor", help=f"where runs are trained: {' or '.join(NAMES)}")
+]
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", help="processes at once; without it one per core")
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and run nothing")]
-ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records", show_default="results")]
-StateOption = Annotated[Path, typer.Option("--state", help="folder of claims, failures, logs, checkpoints", show_default=".state")]
+ResultsOption = Annotated[
+    Path, typer.Option("--results", help="folder of the records", show_default="results")
+]
+StateOption = Annotated[
+    Path, typer.Option("--state", help="folder of claims, failures, logs, checkpoints", show_default=".state")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="as JSON")]
 
 
 def build(suite: Suite) -> Callable[[list[str] | None], None]:
     """The command line over a suite, as a function of the arguments; it exits."""
-    app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app = typer.Typer(
+        help=HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
 
     def choose(tables, protocol, seeds, methods, datasets) -> list[dict[str, Any]]:
         configs = planning.table_runs([suite.table(t) for t in tables], protocol, planning.parse_seeds(seeds))
         if seeds and not configs:
-            raise UsageError(f"--seeds {seeds} chooses none of the runs of {', '.join(tables)}: they are counted from 0")
+            raise UsageError(
+                f"--seeds {seeds} chooses none of the runs of {', '.join(tables)}: they are counted from 0"
+            )
         return planning.only(configs, methods or [], datasets or [])
 
     @app.command("tables")
@@ -94,8 +124,12 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             found = planning.make_plan(configs, results, state, suite)
             print(inspection.plan_text(found, found.jobs(results, state, suite)))
             return
-        summary = runner.run(configs, where, results=results, state=state, suite=suite, display=progress.display())
-        print(inspection.summary_text(summary, again=shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])))
+        summary = runner.run(
+            configs, where, results=results, state=state, suite=suite, display=progress.display()
+        )
+        print(
+            inspection.summary_text(summary, again=shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]))
+        )
         raise typer.Exit(130 if summary.interrupted else 0 if summary.complete else 1)
 
     @app.command()
@@ -106,12 +140,14 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Count done, running, failed, stale and missing runs; say why runs failed and which records are unreadable."""
+        """Count runs by status; say why runs failed, and which records cannot be read."""
         chosen = [suite.table(name) for name in tables or suite.table_names()]
         if not tables and protocol:
             chosen = [table for table in chosen if protocol in table.protocols]
             if not chosen:
-                raise unknown("protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols})
+                raise unknown(
+                    "protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols}
+                )
         print(inspection.status_text(chosen, protocol, planning.parse_seeds(seeds), results, state, suite))
 
     @app.command()
@@ -135,7 +171,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     def explain(
         table: Annotated[str, typer.Argument(help="name of a table")],
         row: Annotated[str, typer.Argument(help="label or method of a row")],
-        column: Annotated[str, typer.Argument(help="label of a column, or data set and metric, as 'boston rmse'")],
+        column: Annotated[
+            str, typer.Argument(help="label of a column, or data set and metric, as 'boston rmse'")
+        ],
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
         results: ResultsOption = runner.RESULTS,
@@ -143,10 +181,16 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     ) -> None:
         """Say where one cell of a table comes from, and the command that makes it again."""
         found = suite.table(table)
-        print(inspection.cell_text(found, row, column, protocol, planning.parse_seeds(seeds), results, state, suite))
+        print(
+            inspection.cell_text(
+                found, row, column, protocol, planning.parse_seeds(seeds), results, state, suite
+            )
+        )
 
     def main(arguments: list[str] | None = None) -> None:
-        before = signal.signal(signal.SIGTERM, _interrupt)  # a job scheduler's or a container's way of saying Ctrl-C
+        before = signal.signal(
+            signal.SIGTERM, _interrupt
+        )  # a job scheduler's or a container's way of saying Ctrl-C
         try:
             app(arguments)
         except KeyboardInterrupt:

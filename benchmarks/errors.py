@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from typing import Iterable
+from collections.abc import Iterable
 
 
 class BenchmarkError(Exception):
-    """Something the user can act on. The message names the file or option, what was expected, found, and what to do."""
+    """Something the user can act on. Its message: file or option, expected, found, what to do."""
 
     exit_code = 1
 
@@ -26,7 +26,7 @@ class UnknownName(UsageError, KeyError):
 
 
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UnknownName:
-    """The error for an unknown name: nearest names first, otherwise all of them, then where to see the list."""
+    """The error for an unknown name: the nearest names, otherwise all of them, then where to see the list."""
     known = sorted(known)
     lower = {k.lower(): k for k in known}
     near = [lower[k] for k in difflib.get_close_matches(str(name).lower(), lower, n=3, cutoff=0.5)]

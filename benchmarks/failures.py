@@ -17,21 +17,28 @@ class Failures:
         self.folder = Path(state) / "failures"
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The failure of a run, or None; a file that cannot be read counts as one attempt of unknown reason."""
+        """The failure of a run, or None; a file that cannot be read is one attempt of unknown reason."""
         try:
             found = json.loads((self.folder / f"{key}.json").read_bytes())
             return {"reason": str(found["reason"]), "attempt": int(found["attempt"]), **found}
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError):
-            return {"reason": "unknown: its failure file cannot be read", "attempt": 1, "traceback": "", "log": ""}
+            return {
+                "reason": "unknown: its failure file cannot be read",
+                "attempt": 1,
+                "traceback": "",
+                "log": "",
+            }
 
     def attempts(self, key: str) -> int:
         """How often a run has failed since it last succeeded."""
         failure = self.get(key)
         return failure["attempt"] if failure else 0
 
-    def write(self, config: dict[str, Any], key: str, reason: str, traceback: str = "", log: str = "") -> None:
+    def write(
+        self, config: dict[str, Any], key: str, reason: str, traceback: str = "", log: str = ""
+    ) -> None:
         """Note a failure. Raises OSError."""
         self.folder.mkdir(parents=True, exist_ok=True)
         failure = {

@@ -6,12 +6,12 @@ import json
 import math
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Sequence
+from typing import Any
 
 from benchmarks import published
-from benchmarks.claims import Claims
 from benchmarks.config import PARTS, run_key
 from benchmarks.errors import UsageError, unknown
 from benchmarks.executors import Job
@@ -27,7 +27,9 @@ def columns(rows: Sequence[Sequence[Any]]) -> str:
     """Rows as aligned columns, the first one a heading."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in texts)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in texts
+    )
 
 
 def counts_text(counts: dict[str, int]) -> str:
@@ -75,26 +77,43 @@ def summary_text(summary: Summary, again: str) -> str:
     return "\n".join(lines)
 
 
-def status_text(tables, protocol: str | None, seeds: list[int] | None, results: Path, state: Path, suite: Suite) -> str:
+def status_text(
+    tables, protocol: str | None, seeds: list[int] | None, results: Path, state: Path, suite: Suite
+) -> str:
     """Counts for every table, then who is running, what failed and why, and which files are no records."""
     runs = {table.name: table.runs(check_protocol(table, protocol), seeds) for table in tables}
     keys = {name: list(dict.fromkeys(map(run_key, configs))) for name, configs in runs.items()}
-    plan = make_plan([config for configs in runs.values() for config in configs], results, state, suite, strict=False)
+    plan = make_plan(
+        [config for configs in runs.values() for config in configs], results, state, suite, strict=False
+    )
     found = {run.key: run for run in plan.runs}
     rows: list[tuple] = []
     for table in tables:
         counts = Counter(found[key].status for key in keys[table.name])
-        rows.append((table.name, check_protocol(table, protocol), *(counts[s] for s in STATUSES), len(keys[table.name])))
+        rows.append(
+            (
+                table.name,
+                check_protocol(table, protocol),
+                *(counts[s] for s in STATUSES),
+                len(keys[table.name]),
+            )
+        )
     lines = [columns([("table", "protocol", *STATUSES, "all"), *rows])]
     for run in plan.select("running"):
-        lines.append(f"running {run.key}: {run.config['method']}, {run.config['dataset']['name']}: {run.note}")
+        lines.append(
+            f"running {run.key}: {run.config['method']}, {run.config['dataset']['name']}: {run.note}"
+        )
     failed: dict[tuple[str, str, str], list[str]] = {}
     for run in plan.select("failed"):
         failed.setdefault((run.config["method"], run.config["dataset"]["name"], run.note), []).append(run.key)
     for (method, dataset, reason), same in failed.items():
-        lines.append(f"failed {len(same)}: {method}, {dataset}: {brief(reason)} (python -m benchmarks show {same[0]})")
+        lines.append(
+            f"failed {len(same)}: {method}, {dataset}: {brief(reason)} (python -m benchmarks show {same[0]})"
+        )
     unreadable = dict.fromkeys(plan.problems)
-    unreadable.update(dict.fromkeys(str(record) for record in Store(results).records() if isinstance(record, RecordError)))
+    unreadable.update(
+        dict.fromkeys(str(record) for record in Store(results).records() if isinstance(record, RecordError))
+    )
     return "\n".join([*lines, *(f"unreadable: {problem}" for problem in unreadable)])
 
 
@@ -109,13 +128,22 @@ def record_text(record: dict[str, Any], path: Path) -> str:
         "",
         *configuration_lines(config),
         "",
-        columns([("data set", "condition", "metric", "value", "n"), *(
-            (r["dataset"], r["condition"], r["metric"], f"{r['value']:.6g}", r["n"]) for r in record["metrics"])]),
+        columns(
+            [
+                ("data set", "condition", "metric", "value", "n"),
+                *(
+                    (r["dataset"], r["condition"], r["metric"], f"{r['value']:.6g}", r["n"])
+                    for r in record["metrics"]
+                ),
+            ]
+        ),
         "",
     ]
     if record["curves"]:
         lines.append(f"curves: {', '.join(record['curves'])}")
-    about["commit"] = f"{about.get('commit')}{' with uncommitted changes' if about.pop('dirty', None) else ''}"
+    about["commit"] = (
+        f"{about.get('commit')}{' with uncommitted changes' if about.pop('dirty', None) else ''}"
+    )
     if "seconds" in about:
         about["seconds"] = f"{about['seconds']:.2f}"
     lines += [f"{name}: {_compact(value)}" for name, value in about.items()]
@@ -134,45 +162,88 @@ def find_failure(prefix: str, state: Path) -> dict[str, Any] | None:
 def failure_text(failure: dict[str, Any]) -> str:
     """Why a run failed."""
     config = failure.get("config")
-    lines = [f"{failure['key']}: failed at attempt {failure['attempt']} ({failure.get('time', 'time not known')})"]
+    lines = [
+        f"{failure['key']}: failed at attempt {failure['attempt']} ({failure.get('time', 'time not known')})"
+    ]
     if config:
-        lines += [f"{config['method']} on {config['dataset']['name']}, split {config['dataset']['split']}, seed {config['seed']}"]
+        lines += [
+            f"{config['method']} on {config['dataset']['name']}, "
+            f"split {config['dataset']['split']}, seed {config['seed']}"
+        ]
     lines += [f"reason: {failure['reason']}", f"log: {failure['log']}", failure["traceback"]]
     return "\n".join(filter(None, lines))
 
 
 def cell_text(table, row_name, column_name, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
-    """One cell: its value over its runs, the published one, the records, the configuration and the command."""
-    row = _pick("row", row_name, {**{r.method: r for r in table.rows if r.method}, **{r.label: r for r in table.rows}}, table)
+    """One cell: its value over its runs, the published one, the records, configuration and command."""
+    row = _pick(
+        "row",
+        row_name,
+        {**{r.method: r for r in table.rows if r.method}, **{r.label: r for r in table.rows}},
+        table,
+    )
     column = _pick("column", column_name, _column_names(table), table)
     protocol = check_protocol(table, protocol)
     lines = [f"{table.name} ({protocol}): {row.label}, {column.label}"]
     target = column.published
     if table.paper and row.published and target:
-        cell = published.table(table.paper, table.number).get((target.dataset, target.condition, row.published, target.metric))
-        lines.append(f"published: {cell.printed if cell else 'no number'} ({table.paper}, table {table.number}, {row.published})")
+        cell = published.table(table.paper, table.number).get(
+            (target.dataset, target.condition, row.published, target.metric)
+        )
+        lines.append(
+            f"published: {cell.printed if cell else 'no number'} "
+            f"({table.paper}, table {table.number}, {row.published})"
+        )
     configs = table.cell_runs(row, column, protocol, seeds)
     if not configs:
-        return "\n".join([*lines, "ours: no method makes this row yet" if row.method is None else "ours: not planned"])
+        return "\n".join(
+            [*lines, "ours: no method makes this row yet" if row.method is None else "ours: not planned"]
+        )
     wanted, values, listed = column.cell, [], []
     for run in make_plan(configs, results, state, suite, strict=False).runs:
         value = None
         if run.status in ("done", "stale"):
             rows = Store(results).get(run.config)["metrics"]
-            found = [r["value"] for r in rows if (r["dataset"], r["condition"], r["metric"]) == _where(wanted)]
+            found = [
+                r["value"] for r in rows if (r["dataset"], r["condition"], r["metric"]) == _where(wanted)
+            ]
             value = found[0] * column.scale if found else None
             values += found
         shown = "metric not in the record" if value is None else f"{value:.{column.digits + 2}f}"
         told = shown if run.status in ("done", "stale") else brief(run.note, 80)
         listed.append((run.key, run.config["dataset"]["split"], run.config["seed"], run.status, told))
-    lines.append(f"ours: {_mean_text([value * column.scale for value in values], column.digits)}, {len(configs)} runs planned")
-    lines.append(f"metric: {' / '.join(filter(None, _where(wanted)))}" + (f", times {column.scale:g}" if column.scale != 1 else ""))
-    lines += ["", columns([("key", "split", "seed", "status", "value"), *listed]), "", *configuration_lines(configs[0]), ""]
+    lines.append(
+        f"ours: {_mean_text([value * column.scale for value in values], column.digits)}, "
+        f"{len(configs)} runs planned"
+    )
+    lines.append(
+        f"metric: {' / '.join(filter(None, _where(wanted)))}"
+        + (f", times {column.scale:g}" if column.scale != 1 else "")
+    )
+    lines += [
+        "",
+        columns([("key", "split", "seed", "status", "value"), *listed]),
+        "",
+        *configuration_lines(configs[0]),
+        "",
+    ]
     names = sorted({config["dataset"]["name"] for config in configs})
-    command = ["python", "-m", "benchmarks", "run", table.name, "--protocol", protocol, "--method", row.method]
+    command = [
+        "python",
+        "-m",
+        "benchmarks",
+        "run",
+        table.name,
+        "--protocol",
+        protocol,
+        "--method",
+        row.method,
+    ]
     command += [word for name in names for word in ("--dataset", name)]
     lines.append(f"makes what is missing: {shlex.join(command)}")
-    lines.append(f"makes it again, apart: {shlex.join([*command, '--results', 'again', '--state', 'again/.state'])}")
+    lines.append(
+        f"makes it again, apart: {shlex.join([*command, '--results', 'again', '--state', 'again/.state'])}"
+    )
     return "\n".join(lines)
 
 
@@ -203,7 +274,9 @@ def _mean_text(values: list[float], digits: int) -> str:
 def _column_names(table: Any) -> dict[str, Any]:
     """Columns by label where it is theirs alone, and by data set, metric and condition."""
     labels = Counter(column.label for column in table.columns)
-    full = {" ".join(filter(None, (c.cell.dataset, c.cell.metric, c.cell.condition))): c for c in table.columns}
+    full = {
+        " ".join(filter(None, (c.cell.dataset, c.cell.metric, c.cell.condition))): c for c in table.columns
+    }
     return {**full, **{c.label: c for c in table.columns if labels[c.label] == 1}}
 
 
@@ -211,7 +284,9 @@ def _pick(kind: str, name: str, known: dict[str, Any], table: Any) -> Any:
     exact = [label for label in known if label.lower() == name.lower()]
     near = exact or [label for label in known if name.lower() in label.lower()]
     if len({id(known[label]) for label in near}) > 1:
-        raise UsageError(f"{kind} {name!r} of table {table.name} may be {' or '.join(map(repr, near))}: say which")
+        raise UsageError(
+            f"{kind} {name!r} of table {table.name} may be {' or '.join(map(repr, near))}: say which"
+        )
     if not near:
         raise unknown(f"{kind} of table {table.name}", name, known)
     return known[near[0]]

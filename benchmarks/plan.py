@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterable, Sequence
+from typing import Any
 
 from benchmarks.claims import Claims
 from benchmarks.config import run_key, stack_key
@@ -51,7 +52,7 @@ class Plan:
         return [run for run in self.runs if run.status in statuses]
 
     def jobs(self, results: Path, state: Path, suite: Suite, threads: int = 1) -> list[Job]:
-        """What is neither done nor running, as jobs: longest first where epochs are known, otherwise in order."""
+        """What is neither done nor running, as jobs: longest first if epochs are known, otherwise in order."""
         groups: dict[str, list[PlannedRun]] = {}
         for run in self.select("missing", "failed", "stale"):
             groups.setdefault(stack_key(run.config), []).append(run)
@@ -74,12 +75,16 @@ class Plan:
         return sorted(jobs, key=lambda job: -(job.configs[0]["parts"]["training"].get("epochs") or 0))
 
 
-def make_plan(configs: Iterable[dict[str, Any]], results: Path, state: Path, suite: Suite, strict: bool = True) -> Plan:
+def make_plan(
+    configs: Iterable[dict[str, Any]], results: Path, state: Path, suite: Suite, strict: bool = True
+) -> Plan:
     """Look up every run. Raises :class:`NewerRecord` if strict: such a record must not be written over."""
     store, failures, claims = Store(results, suite.metrics), Failures(state), Claims(Path(state) / "claims")
     failed, live = set(failures.keys()), claims.live()
     unique = {run_key(config): config for config in configs}
-    return Plan(tuple(_look_up(key, config, store, failures, failed, live, strict) for key, config in unique.items()))
+    return Plan(
+        tuple(_look_up(key, config, store, failures, failed, live, strict) for key, config in unique.items())
+    )
 
 
 def table_runs(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None) -> list[dict[str, Any]]:
@@ -99,7 +104,8 @@ def only(configs: list[dict[str, Any]], methods: list[str], datasets: list[str])
     return [
         config
         for config in configs
-        if (not methods or config["method"] in methods) and (not datasets or config["dataset"]["name"] in datasets)
+        if (not methods or config["method"] in methods)
+        and (not datasets or config["dataset"]["name"] in datasets)
     ]
 
 
@@ -113,7 +119,7 @@ def check_protocol(table: Any, protocol: str | None) -> str:
 
 
 def parse_seeds(text: str | None) -> list[int] | None:
-    """Seeds as a user writes them: '5' (how many: 0 to 4), '0-4', '0,3', '2-2' (seed 2 alone). Raises UsageError."""
+    """Seeds as users write them: '5' (how many: 0 to 4), '0-4', '0,3', '2-2' (2 alone). Raises UsageError."""
     if not text:
         return None
     seeds: list[int] = []
@@ -131,7 +137,9 @@ def parse_seeds(text: str | None) -> list[int] | None:
     return sorted(set(seeds))
 
 
-def _look_up(key: str, config: dict, store: Store, failures: Failures, failed: set[str], live: dict, strict: bool) -> PlannedRun:
+def _look_up(
+    key: str, config: dict, store: Store, failures: Failures, failed: set[str], live: dict, strict: bool
+) -> PlannedRun:
     attempts = failures.attempts(key) if key in failed else 0
     note = ""
     try:

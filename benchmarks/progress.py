@@ -41,7 +41,10 @@ class Plain:
         for problem in plan.problems:
             self.say(problem)
         known = ", ".join(f"{count} {status}" for status, count in plan.counts.items() if count)
-        self.say(f"{len(plan.runs)} runs: {known or 'none'}" + (f"; {len(jobs)} jobs to do" if jobs else "; nothing to do"))
+        self.say(
+            f"{len(plan.runs)} runs: {known or 'none'}"
+            + (f"; {len(jobs)} jobs to do" if jobs else "; nothing to do")
+        )
 
     def report(self, job: Job, fraction: float, text: str) -> None:
         """Note how far a job has come."""
@@ -71,7 +74,11 @@ class Plain:
         """The time left, if it goes on as until now."""
         part = sum(fraction * len(job.configs) for job, fraction, _ in self.running.values())
         done, spent = self.over + part, time.monotonic() - self.start
-        return f"about {duration(spent * (self.total - done) / done)} left" if done > 0 and spent > 1 else "time left not known"
+        return (
+            f"about {duration(spent * (self.total - done) / done)} left"
+            if done > 0 and spent > 1
+            else "time left not known"
+        )
 
     def _show(self, now: bool = False) -> None:
         if not now and time.monotonic() - self.last < self.every:

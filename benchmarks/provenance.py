@@ -6,8 +6,8 @@ import os
 import platform
 import subprocess
 import sys
-from datetime import datetime, timezone
-from functools import lru_cache
+from datetime import UTC, datetime, timezone
+from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,13 @@ def git(*arguments: str, root: Path = ROOT) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-@lru_cache(maxsize=None)
+@cache
 def code(root: Path = ROOT) -> tuple[str, bool | None]:
     """(commit, dirty) of the code, looked up once per process, at its first call.
 
-    Dirty means that a tracked file of the folders that make numbers differs from the commit; results and untracked
-    files do not count. Outside a checkout the commit is $FVI_COMMIT or 'unknown', and dirty is None.
+    Dirty means that a tracked file of the folders that make numbers differs from the commit; results and
+    untracked files do not count. Outside a checkout the commit is $FVI_COMMIT or 'unknown', and dirty is
+    None.
     """
     # A checkout of something else may lie above an exported copy: its commit would say nothing of this code.
     if git("ls-files", "--error-unmatch", "benchmarks/provenance.py", root=root) is None:
@@ -41,7 +42,7 @@ def code(root: Path = ROOT) -> tuple[str, bool | None]:
     return commit or os.environ.get("FVI_COMMIT") or "unknown", None if changed is None else bool(changed)
 
 
-@lru_cache(maxsize=None)
+@cache
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that make numbers; from their metadata, so none is imported."""
     found = {"python": platform.python_version()}
@@ -53,7 +54,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def cpu() -> str:
     """The processor's name, as precisely as the system tells."""
     try:
@@ -81,4 +82,4 @@ def collect() -> dict[str, Any]:
 
 def now() -> str:
     """The time in UTC, ISO 8601 to the second."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -83,9 +83,9 @@ def run(
 ) -> Summary:
     """Make the runs that have no record, failed ones again, and wait for those that another sweep is making.
 
-    Every record and failure is written by the process that made it, at once. Ctrl-C stops at once, gives up all
-    claims, and is told in the summary. Raises StoreError and ClaimError, before anything is computed, if the folders
-    cannot be written. The executor is closed at the end.
+    Every record and failure is written by the process that made it, at once. Ctrl-C stops at once, gives up
+    all claims, and is told in the summary. Raises StoreError and ClaimError, before anything is computed, if
+    the folders cannot be written. The executor is closed at the end.
     """
     results, state, display = Path(results).resolve(), Path(state).resolve(), display or Silent()
     start = time.monotonic()
@@ -134,7 +134,7 @@ def _note(job: Job, outcomes: list[RunOutcome], summary: Summary, waiting: dict[
 
 
 def _save_again(summary: Summary, results: Path) -> None:
-    """What could not be written is held in memory and tried again after every job: room may have been made."""
+    """What could not be written is held in memory and tried after every job: room may have been made."""
     for key, record in list(summary.unsaved.items()):
         try:
             Store(results).write(record)
@@ -146,7 +146,12 @@ def _save_again(summary: Summary, results: Path) -> None:
 
 
 def _wait(
-    waiting: dict[str, PlannedRun], summary: Summary, results: Path, state: Path, suite: Suite, display: Display
+    waiting: dict[str, PlannedRun],
+    summary: Summary,
+    results: Path,
+    state: Path,
+    suite: Suite,
+    display: Display,
 ) -> list[Job]:
     """Wait for the runs that another sweep is making; those that it gives up come back as jobs."""
     said = False

@@ -2,8 +2,9 @@
 
     results/<data set>/<method>/<key>.json
 
-A file is found by its run's configuration alone; nothing else (job, host, time) enters its name. The last line of a
-record is the SHA-256 of what stands before it, so that planning need not parse what is as it was written.
+A file is found by its run's configuration alone; nothing else (job, host, time) enters its name. The last
+line of a record is the SHA-256 of what stands before it, so that planning need not parse what is as it was
+written.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import json
 import math
 import os
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any
 
 from benchmarks.config import run_key
 from benchmarks.errors import BenchmarkError, unknown
@@ -54,14 +56,16 @@ class Store:
 
     def path(self, config: dict[str, Any]) -> Path:
         """The file of a run's record, there or not."""
-        return self.root / slug(config["dataset"]["name"]) / slug(config["method"]) / f"{run_key(config)}.json"
+        return (
+            self.root / slug(config["dataset"]["name"]) / slug(config["method"]) / f"{run_key(config)}.json"
+        )
 
     def paths(self) -> dict[str, Path]:
         """Every file that is named like a record, by key; none is opened."""
         return {p.stem: p for p in sorted(self.root.glob("*/*/*.json"))}
 
     def status(self, config: dict[str, Any]) -> str | None:
-        """'done', 'stale' (some metric has a newer version), or None without a record. Raises :class:`RecordError`."""
+        """'done', 'stale' (a metric has a newer version), or None without a record. Raises RecordError."""
         path = self.path(config)
         try:
             data = path.read_bytes()
@@ -77,7 +81,7 @@ class Store:
         return "done" if all(version >= self.version(name) for name, version in versions.items()) else "stale"
 
     def read(self, path: Path) -> dict[str, Any]:
-        """One record, upgraded to the present schema. Raises :class:`RecordError` naming the file and what to do."""
+        """One record, upgraded to the present schema. Raises RecordError: the file, and what to do."""
         try:
             return parse(path.read_bytes(), path)
         except OSError as error:
@@ -93,10 +97,15 @@ class Store:
         paths = self.paths()
         found = [key for key in paths if key.startswith(prefix.lower())]
         if not found:
-            raise unknown("key", prefix, paths, f"keys are file names under {self.root}") if len(paths) < 20 else (
-                unknown("key", prefix, [], f"keys are the names of the files under {self.root}"))
+            raise (
+                unknown("key", prefix, paths, f"keys are file names under {self.root}")
+                if len(paths) < 20
+                else (unknown("key", prefix, [], f"keys are the names of the files under {self.root}"))
+            )
         if len(found) > 1:
-            raise RecordError(f"{len(found)} keys start with {prefix!r}: {', '.join(found[:5])}; give more digits")
+            raise RecordError(
+                f"{len(found)} keys start with {prefix!r}: {', '.join(found[:5])}; give more digits"
+            )
         return paths[found[0]]
 
     def records(self) -> Iterator[dict[str, Any] | RecordError]:
@@ -116,7 +125,9 @@ class Store:
         """A record of the present schema, not yet written."""
         return {
             "schema": SCHEMA,
-            "metric_versions": {name: self.version(name) for name in sorted({row["metric"] for row in metrics})},
+            "metric_versions": {
+                name: self.version(name) for name in sorted({row["metric"] for row in metrics})
+            },
             "key": run_key(config),
             "config": config,
             "metrics": [{name: row[name] for name in ROW} for row in metrics],
@@ -125,7 +136,7 @@ class Store:
         }
 
     def write(self, record: dict[str, Any]) -> Path:
-        """Write a record by atomic rename. Raises :class:`InvalidRecord` and :class:`StoreError`; then no file is left."""
+        """Write a record by atomic rename. Raises InvalidRecord and StoreError, and then leaves no file."""
         path = self.path(record["config"])
         text = serialise(record)
         try:
@@ -159,19 +170,24 @@ def slug(name: str) -> str:
 
 
 def serialise(record: dict[str, Any]) -> str:
-    """The one spelling of a record: a line for every metric row, curve and part. Raises :class:`InvalidRecord`."""
+    """The one spelling of a record: a line for every metric row, curve and part. Raises InvalidRecord."""
     for row in record["metrics"]:
         if not math.isfinite(row["value"]):
-            where = f"{row['metric']} of {row['dataset']}" + (f" ({row['condition']})" if row["condition"] else "")
+            where = f"{row['metric']} of {row['dataset']}" + (
+                f" ({row['condition']})" if row["condition"] else ""
+            )
             raise InvalidRecord(f"{where} is {float(row['value'])}")
     if not record["metrics"]:
         raise InvalidRecord("there are no metrics")
     try:
         body = "{\n" + "".join(
-            f'"{name}": {_lines(record[name], DEPTH.get(name, 0))},\n' for name in ("schema", "metric_versions", "key", *SECTIONS)
+            f'"{name}": {_lines(record[name], DEPTH.get(name, 0))},\n'
+            for name in ("schema", "metric_versions", "key", *SECTIONS)
         )
     except ValueError as error:
-        raise InvalidRecord(f"a curve or the provenance holds a number that is not finite ({error})") from error
+        raise InvalidRecord(
+            f"a curve or the provenance holds a number that is not finite ({error})"
+        ) from error
     return body + f'"sha256": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n'
 
 
@@ -204,7 +220,9 @@ def parse(data: bytes, path: Path) -> dict[str, Any]:
     if wrong or not all(isinstance(row, dict) and set(ROW) <= set(row) for row in record["metrics"]):
         raise RecordError(f"{path}: {', '.join(wrong) or 'a metric row'} missing or malformed: {what_to_do}")
     if record.get("key") != path.stem:
-        raise RecordError(f"{path}: holds the record of key {record.get('key')!r}, not of its name: {what_to_do}")
+        raise RecordError(
+            f"{path}: holds the record of key {record.get('key')!r}, not of its name: {what_to_do}"
+        )
     record.setdefault("metric_versions", {row["metric"]: 1 for row in record["metrics"]})
     return record
 
@@ -213,7 +231,9 @@ def upgrade(record: dict[str, Any], path: Path, schema: int | None = None, upgra
     """A record of an older schema as the present one. Raises :class:`NewerRecord`."""
     schema, upgrades = schema or SCHEMA, UPGRADES if upgrades is None else upgrades
     if record["schema"] > schema:
-        raise NewerRecord(f"{path}: schema {record['schema']}, this code reads up to {schema}: update the code")
+        raise NewerRecord(
+            f"{path}: schema {record['schema']}, this code reads up to {schema}: update the code"
+        )
     while record["schema"] < schema:
         before = record["schema"]
         record = upgrades[before](record)

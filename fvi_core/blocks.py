@@ -11,15 +11,20 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fvi_core import shallow
 from fvi_core.networks import Network, Parameters
 
 BLOCK_ELEMENTS = 2**18
 """Activations of the widest layer in one block: 1 MiB in float32, about a core's second-level cache."""
+FEW = 8
+"""Below this many samples the network's own layers are used."""
 
 
 def evaluate(network: Network, parameters: Parameters, x: Tensor) -> Tensor:
     """``network(parameters, x)`` for parameters ``[R, S, *shape]`` and inputs ``[R, N, ...]``, with gradient to parameters only."""
     samples = next(iter(parameters.values())).shape[1]
+    if samples >= FEW and shallow.fits(network, x) and not x.requires_grad:
+        return shallow.evaluate(parameters, x)
     block = max(1, BLOCK_ELEMENTS // (x.shape[1] * network.width))
     if network.convolutional or samples <= block or x.requires_grad:
         return network(parameters, x)

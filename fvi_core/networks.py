@@ -144,6 +144,8 @@ class Network:
         self.n_parameters = sum(self.sizes.values())
         self.n_outputs = self.head.outputs
         self.width = max(max(layer.inputs, layer.outputs) for layer in self.parametrised)
+        hidden = [layer for layer in layers if not isinstance(layer, DropoutSite)]
+        self.shallow = len(hidden) == 3 and hidden[1] == Activation("relu") and self.n_outputs == 1
         self.convolutional = any(isinstance(layer, Conv2d) for layer in layers)
 
     def init(self, streams: Streams) -> Parameters:

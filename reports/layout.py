@@ -134,9 +134,12 @@ def _column(result: TableResult, j: int) -> Column:
         count = f" ({cell.n})" if cell.n == cell.expected else f" ({cell.n}/{cell.expected})"
         count = "" if cell.n == cell.expected == usual else count
         value = f"{MISSING} {cell.missing}" if cell.missing else pair(cell.mean, cell.stderr, spec.digits) + count
-        rows.append({"value": value, "published": _published(cell.published), "difference": _difference(cell)})
-        if not any(each.published for each in result.cells[len(rows) - 1]):
-            rows[-1] = {"value": value}
+        texts, across = {"value": value}, result.cells[len(rows)]
+        if any(each.published for each in across):
+            texts["published"] = _published(cell.published)
+        if any(each.agreement for each in across):
+            texts["difference"] = _difference(cell)
+        rows.append(texts)
     return Column(spec.cell.metric, spec.label, rows, [cell.bold for cell in cells])
 
 

@@ -17,7 +17,7 @@ CLOSED = {
     "benchmarks": {"reports"},
     "reports": {"fvi_core"},
 }
-HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "gpytorch"}
+HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "gpytorch", "scipy.stats"}
 LATE = {"submitit", "pooch", "tensorflow_datasets"}
 SKIPPED = {".git", ".venv", ".state", ".pytest_cache", ".hypothesis", "__pycache__"}
 TEXT = {"", ".py", ".md", ".txt", ".toml", ".json", ".csv", ".tex", ".html", ".css", ".yaml", ".yml", ".sh", ".cfg"}
@@ -81,7 +81,7 @@ def test_optional_packages_load_inside_functions(room: str) -> None:
 
 def test_a_recorded_table_is_printed_without_heavy_libraries() -> None:
     code = f"""
-import sys, benchmarks.cli, reports.cli, reports.coverage, reports.tables
+import sys, benchmarks.cli, benchmarks.metrics, reports.cli, reports.coverage, reports.tables
 from benchmarks import tables
 for name in tables.names():
     tables.get(name).runs()

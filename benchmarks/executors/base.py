@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any
 
 from benchmarks.config import run_key
 
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that one process trains together. Plain data only: it can be pickled, or written as JSON for a cluster.
+    """Runs that one process trains together. Plain data: it can be pickled, or written as JSON.
 
-    attempts[i] counts the failures of run i that were known when the job was planned; execute and metrics say where the
-    function that trains and the versions of metrics are ("module:name"); results and state are folders.
+    attempts[i] counts the failures of run i that were known when the job was planned; execute and metrics say
+    where the function that trains and the versions of metrics are ("module:name"); results and state are
+    folders.
     """
 
     configs: tuple[dict[str, Any], ...]
@@ -35,7 +37,11 @@ class Job:
     def title(self) -> str:
         """The job in a few words."""
         first = self.configs[0]
-        of = f"split {first['dataset']['split']} seed {first['seed']}" if len(self.configs) == 1 else f"{len(self.configs)} runs"
+        of = (
+            f"split {first['dataset']['split']} seed {first['seed']}"
+            if len(self.configs) == 1
+            else f"{len(self.configs)} runs"
+        )
         return f"{first['method']}, {first['dataset']['name']}, {of}"
 
 
@@ -43,8 +49,8 @@ class Job:
 class RunOutcome:
     """What became of one run.
 
-    status: done; failed (reason); elsewhere (another sweep is making it); found (another sweep has made it); unsaved
-    (made, but its record could not be written: it is in record, and reason says why).
+    status: done; failed (reason); elsewhere (another sweep is making it); found (another sweep has made it);
+    unsaved (made, but its record could not be written: it is in record, and reason says why).
     """
 
     key: str
@@ -57,7 +63,7 @@ Report = Callable[[Job, float, str], None]  # job, fraction of it that is done, 
 
 
 class Executor(ABC):
-    """Somewhere that jobs are done. The process that does a job writes its records; outcomes only tell of them."""
+    """A place where jobs are done. The process that does a job writes its records; outcomes tell of them."""
 
     @abstractmethod
     def submit(self, jobs: Sequence[Job]) -> None:

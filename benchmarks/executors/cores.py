@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 
 
-def available_cores(topology: Path = Path("/sys/devices/system/cpu"), quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """Physical cores that this process may use: those of its CPU set, within a container's quota; at least 1."""
+def available_cores(
+    topology: Path = Path("/sys/devices/system/cpu"), quota: Path = Path("/sys/fs/cgroup/cpu.max")
+) -> int:
+    """Physical cores this process may use: those of its CPU set, within a container's quota; at least 1."""
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     # Two hyper-threads of one core share its arithmetic units, so they count once.
     cores = len({_core(topology / f"cpu{cpu}" / "topology", cpu) for cpu in allowed})

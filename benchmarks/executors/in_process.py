@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from benchmarks.executors.base import Executor, Job, Report, RunOutcome
 from benchmarks.executors.work import perform

@@ -1,4 +1,4 @@
-"""Jobs done by processes on this machine, one job at a time each. A process that dies takes only its job with it."""
+"""Jobs done by processes on this machine. A process that dies takes only its own job with it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import os
 import signal
 import time
 from collections import deque
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import Any, Iterator, Sequence
+from typing import Any
 
 from benchmarks.executors.base import Executor, Job, Report, RunOutcome
 from benchmarks.executors.cores import available_cores
@@ -23,11 +24,13 @@ class Worker:
     """A spawned process and our end of its pipe."""
 
     def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")  # forked processes would share locks of threads they lack
+        context = multiprocessing.get_context(
+            "spawn"
+        )  # forked processes would share locks of threads they lack
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=work, args=(theirs,), daemon=True)
         self.process.start()
-        theirs.close()  # otherwise the pipe would stay open after the worker's death
+        theirs.close()  # otherwise a message that its death cuts short would never end
         self.job: Job | None = None
 
     def give(self, job: Job | None) -> None:
@@ -107,8 +110,10 @@ def death(exitcode: int | None) -> str:
 
 
 def work(connection: Connection) -> None:
-    """A worker's life: take jobs until there are none. If the parent dies, the present job is still recorded."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal; the parent stops us
+    """A worker's life: take jobs until there are none. If the parent dies, the present job is recorded."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches every process of the terminal; the parent stops us
     signal.signal(signal.SIGTERM, _interrupt)
     faulthandler.enable()
     try:

@@ -6,8 +6,9 @@ import contextlib
 import os
 import sys
 import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any
 
 from benchmarks import provenance
 from benchmarks.claims import Claims
@@ -24,14 +25,18 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 def perform(job: Job, report: Callable[[float, str], None], descriptors: bool = False) -> list[RunOutcome]:
     """Make the runs of a job that nobody else makes or has made, and say what became of every one.
 
-    Raises nothing but interrupts (KeyboardInterrupt, SystemExit), and then has given up its claims. With descriptors
-    the log also takes what compiled code prints; that is for processes that do nothing else.
+    Raises nothing but interrupts (KeyboardInterrupt, SystemExit), and then has given up its claims. With
+    descriptors the log also takes what compiled code prints; that is for processes that do nothing else.
     """
     outcomes: dict[str, RunOutcome] = {}
     try:
         with Claims(Path(job.state) / "claims") as claims, threads(job.threads):
             runs = zip(job.keys, job.configs, job.attempts)
-            mine = {key: config for key, config, tried in runs if _is_mine(job, key, config, tried, claims, outcomes)}
+            mine = {
+                key: config
+                for key, config, tried in runs
+                if _is_mine(job, key, config, tried, claims, outcomes)
+            }
             if mine:
                 _train(job, mine, report, descriptors, outcomes)
     except Exception as error:
@@ -44,7 +49,6 @@ def perform(job: Job, report: Callable[[float, str], None], descriptors: bool = 
 def settle(job: Job, reason: str) -> list[RunOutcome]:
     """The outcomes of a job whose process has died: what it had not recorded has failed, for this reason."""
     claims, outcomes = Claims(Path(job.state) / "claims"), {}
-    claims.clear_dead()
     for config, key in zip(job.configs, job.keys):
         if _recorded(job, config):
             outcomes[key] = RunOutcome(key, "done")
@@ -58,12 +62,18 @@ def settle(job: Job, reason: str) -> list[RunOutcome]:
 def reason_of(error: BaseException) -> str:
     """An exception in one line."""
     text = " ".join(str(error).split())
-    return text if isinstance(error, BenchmarkError) else f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return (
+        text
+        if isinstance(error, BenchmarkError)
+        else f"{type(error).__name__}: {text}"
+        if text
+        else type(error).__name__
+    )
 
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Numerical libraries use this many threads: sums taken by several come out different in the last digits."""
+    """Numerical libraries use this many threads: the last digits of sums depend on their number."""
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update({name: str(count) for name in THREAD_VARIABLES})
     torch = sys.modules.get("torch")
@@ -79,7 +89,9 @@ def threads(count: int) -> Iterator[None]:
             torch.set_num_threads(used)
 
 
-def _is_mine(job: Job, key: str, config: dict, attempts: int, claims: Claims, outcomes: dict[str, RunOutcome]) -> bool:
+def _is_mine(
+    job: Job, key: str, config: dict, attempts: int, claims: Claims, outcomes: dict[str, RunOutcome]
+) -> bool:
     """Claim a run, unless another sweep makes it, or has made or tried it since this job was planned."""
     failure = Failures(job.state).get(key) or {"attempt": 0}
     if not claims.acquire(key):
@@ -106,7 +118,9 @@ def _recorded(job: Job, config: dict) -> bool:
         return False
 
 
-def _train(job: Job, mine: dict[str, dict], report, descriptors: bool, outcomes: dict[str, RunOutcome]) -> None:
+def _train(
+    job: Job, mine: dict[str, dict], report, descriptors: bool, outcomes: dict[str, RunOutcome]
+) -> None:
     started = provenance.now()
     with _log(job, list(mine), descriptors):
         try:
@@ -125,7 +139,9 @@ def _train(job: Job, mine: dict[str, dict], report, descriptors: bool, outcomes:
             _record(job, config, key, outcome, started, outcomes)
 
 
-def _record(job: Job, config: dict, key: str, outcome: Any, started: str, outcomes: dict[str, RunOutcome]) -> None:
+def _record(
+    job: Job, config: dict, key: str, outcome: Any, started: str, outcomes: dict[str, RunOutcome]
+) -> None:
     about = {**provenance.collect(), **outcome.provenance, "started": started, "finished": provenance.now()}
     record = _store(job).make(config, outcome.metrics, outcome.curves, about)
     try:

@@ -9,27 +9,37 @@ import torch
 from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
+from fvi_core.families.base import LinearImage
 from fvi_core.registry import DIVERGENCES
 
 
-def nearest_distance(points: Tensor, others: Tensor | None = None, k: int = 1) -> Tensor:
-    """Euclidean distance of each point to its k-th nearest neighbour, differentiable in both sets.
+def nearest_index(inner: Tensor, squares: Tensor, k: int = 1, itself: bool = False) -> Tensor:
+    """Index of each point's k-th nearest target from inner products ``[..., N, M]`` and the targets' squared norms ``[..., M]``.
 
-    Neighbours are found without gradient by one matrix product; only the N selected distances are computed with gradient, so
-    the cost of the backward pass does not grow with the number of pairs.
-
-    Args: points ``[..., N, d]``; others ``[..., M, d]``, or None for the k-th neighbour among the other points themselves.
-    Returns ``[..., N]``, floored at the smallest normal spacing of the dtype.
+    ``itself``: the targets are the points, and a point is not its own neighbour.
     """
-    with torch.no_grad():
-        targets = points if others is None else others
-        scores = targets.square().sum(-1).unsqueeze(-2) - 2 * torch.matmul(points, targets.transpose(-1, -2))
-        if others is None:
-            scores.diagonal(dim1=-2, dim2=-1).fill_(math.inf)
-        index = scores.argmin(-1) if k == 1 else scores.topk(k, dim=-1, largest=False).indices[..., -1]
+    scores = squares.unsqueeze(-2) - 2 * inner
+    if itself:
+        scores.diagonal(dim1=-2, dim2=-1).fill_(math.inf)
+    return scores.argmin(-1) if k == 1 else scores.topk(k, dim=-1, largest=False).indices[..., -1]
+
+
+def selected_distance(points: Tensor, targets: Tensor, index: Tensor) -> Tensor:
+    """Euclidean distance ``[..., N]`` of point i to target ``index[i]``, differentiable in both, floored at machine precision.
+
+    Only N distances are computed with gradient, so the cost of the backward pass does not grow with the number of pairs.
+    """
     neighbours = torch.gather(targets, -2, index.unsqueeze(-1).expand(*index.shape, targets.shape[-1]))
     squared = (points - neighbours).square().sum(-1)
     return squared.clamp_min(torch.finfo(points.dtype).eps ** 2).sqrt()
+
+
+def nearest_distance(points: Tensor, others: Tensor | None = None, k: int = 1) -> Tensor:
+    """Distance of each point ``[..., N, d]`` to its k-th nearest neighbour in others ``[..., M, d]`` (None: among the other points)."""
+    targets = points if others is None else others
+    with torch.no_grad():
+        index = nearest_index(torch.matmul(points, targets.transpose(-1, -2)), targets.square().sum(-1), k, itself=others is None)
+    return selected_distance(points, targets, index)
 
 
 def nearest_neighbour_kl(q: Tensor, p: Tensor, k: int = 1) -> Tensor:
@@ -38,9 +48,25 @@ def nearest_neighbour_kl(q: Tensor, p: Tensor, k: int = 1) -> Tensor:
     r_k, s_k: distances from q_i to its k-th neighbour in Q without q_i and in P.
     Args: q ``[..., N, d]`` samples of Q; p ``[..., M, d]`` samples of P. Returns ``[...]``, in nats.
     """
-    n, d = q.shape[-2:]
-    r, s = nearest_distance(q, None, k), nearest_distance(q, p, k)
-    return math.log(p.shape[-2] / (n - 1)) + d * (s.log() - r.log()).mean(-1)
+    return _kl_from_distances(nearest_distance(q, None, k), nearest_distance(q, p, k), q.shape[-1], p.shape[-2])
+
+
+def image_kl(image: LinearImage, p: Tensor, k: int = 1) -> Tensor:
+    """Equation 4 for samples that are a linear image ``q = u A + c`` of few coordinates: neighbours are found in these."""
+    q = image.points()
+    with torch.no_grad():
+        gram = torch.matmul(image.matrix, image.matrix.transpose(-1, -2))
+        moved = torch.matmul(image.coordinates, gram)
+        inner = torch.matmul(moved, image.coordinates.transpose(-1, -2))
+        own = nearest_index(inner, inner.diagonal(dim1=-2, dim2=-1), k, itself=True)
+        transposed = p.transpose(-1, -2)
+        inner = torch.matmul(image.coordinates, torch.matmul(image.matrix, transposed)) + torch.matmul(image.offset.unsqueeze(-2), transposed)
+        other = nearest_index(inner, p.square().sum(-1), k)
+    return _kl_from_distances(selected_distance(q, q, own), selected_distance(q, p, other), q.shape[-1], p.shape[-2])
+
+
+def _kl_from_distances(r: Tensor, s: Tensor, d: int, m: int) -> Tensor:
+    return math.log(m / (r.shape[-1] - 1)) + d * (s.log() - r.log()).mean(-1)
 
 
 def nearest_neighbour_entropy(q: Tensor, k: int = 1) -> Tensor:
@@ -81,8 +107,11 @@ class NearestNeighbourKL(Divergence):
     def __call__(self, step: Step) -> Tensor:
         network = step.network
         if self.space == "parameter":
-            q = network.flatten(step.family.weights(network, step.parameters, self.samples, step.noise))
             p = network.flatten(step.prior.weights(network, self.samples, step.prior_noise))
+            image = step.family.linear_image(network, step.parameters, self.samples, step.noise)
+            if image is not None:
+                return image_kl(image, p, self.k)
+            q = network.flatten(step.family.weights(network, step.parameters, self.samples, step.noise))
         else:
             context = step.sample_context()
             q = step.family.functions(network, step.parameters, self.samples, step.noise)(context).flatten(2)

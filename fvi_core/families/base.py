@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from fvi_core.blocks import evaluate
@@ -14,6 +15,19 @@ from fvi_core.random import Streams
 
 Functions = Callable[[Tensor], Tensor]
 """S random functions of each replica: inputs ``[R, N, ...]`` to values ``[R, S, N, Q]``, the same draw at every call."""
+
+
+@dataclass(frozen=True)
+class LinearImage:
+    """Points ``u A + c``: coordinates u ``[R, S, K]``, matrix A ``[R, K, P]``, offset c ``[R, P]``."""
+
+    coordinates: Tensor
+    matrix: Tensor
+    offset: Tensor
+
+    def points(self) -> Tensor:
+        """``[R, S, P]``."""
+        return torch.baddbmm(self.offset.unsqueeze(1), self.coordinates, self.matrix)
 
 
 class Family:
@@ -37,6 +51,10 @@ class Family:
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         """Random network parameters ``[R, S, *shape]``."""
         raise NotSupported(f"family {self.name!r} does not draw network parameters")
+
+    def linear_image(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> LinearImage | None:
+        """Random flat network parameters as a linear image of few coordinates, where the family makes them so; else None."""
+        return None
 
     def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
         """Means and log-variances ``[R, *shape]`` of an independent Gaussian over network parameters."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fvi_core.families.base import DrawnNetworks, Family
+from fvi_core.families.base import DrawnNetworks, Family, LinearImage
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
@@ -30,12 +30,15 @@ class Hypernetwork(Family):
             parameters[f"generator{i}.bias"] = (streams.uniform(outputs) * 2 - 1) * bound
         return parameters
 
-    def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+    def linear_image(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> LinearImage:
         h = streams.normal(samples, self.latent)
-        for i in range(len(self.hidden) + 1):
-            h = torch.relu(h) if i else h
-            h = torch.baddbmm(parameters[f"generator{i}.bias"].unsqueeze(1), h, parameters[f"generator{i}.weight"])
-        return network.unflatten(h)
+        last = len(self.hidden)
+        for i in range(last):
+            h = torch.relu(torch.baddbmm(parameters[f"generator{i}.bias"].unsqueeze(1), h, parameters[f"generator{i}.weight"]))
+        return LinearImage(h, parameters[f"generator{last}.weight"], parameters[f"generator{last}.bias"])
+
+    def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+        return network.unflatten(self.linear_image(network, parameters, samples, streams).points())
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
         return DrawnNetworks(network, self.weights(network, parameters, samples, streams))

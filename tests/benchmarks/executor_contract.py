@@ -61,7 +61,10 @@ class ExecutorContract:
         bad, good = fakes.config(0, do="raise"), fakes.config(1)
         found = {o.key: o for _, outcomes in self.run(self.jobs([bad, good], folders)) for o in outcomes}
         assert found[run_key(good)].status == "done"
-        assert (found[run_key(bad)].status, found[run_key(bad)].reason) == ("failed", "RuntimeError: the loss exploded")
+        assert (found[run_key(bad)].status, found[run_key(bad)].reason) == (
+            "failed",
+            "RuntimeError: the loss exploded",
+        )
         failure = Failures(folders[1]).get(run_key(bad))
         assert failure["reason"] == "RuntimeError: the loss exploded" and "in execute" in failure["traceback"]
         assert failure["attempt"] == 1 and failure["config"] == bad
@@ -74,7 +77,9 @@ class ExecutorContract:
         assert self.records(folders) == {}
 
     def test_the_good_runs_of_a_stack_are_kept(self, folders):
-        ((_, outcomes),) = self.run(self.jobs([fakes.config(s, do="partial", stack=3) for s in range(3)], folders))
+        ((_, outcomes),) = self.run(
+            self.jobs([fakes.config(s, do="partial", stack=3) for s in range(3)], folders)
+        )
         assert [o.status for o in outcomes] == ["done", "failed", "done"]
         assert outcomes[1].reason == "diverged at step 3" and sorted(self.records(folders)) == [0, 2]
         logs = [(folders[1] / "logs" / f"{o.key}.log").read_text() for o in outcomes]

@@ -1,7 +1,8 @@
-"""A table, methods and training that cost nothing, behind the same names as the real ones; and their command line.
+"""Tables, methods and training that cost nothing, behind the names of the real ones; and their command line.
 
-What a run does is written in its configuration: parts["training"]["do"] is "work", "raise", "nan", "die", "partial",
-"wait" (until a file called go appears in the state folder) or "once" (raise at the first attempt only).
+What a run does is written in its configuration: parts["training"]["do"] is "work", "raise", "nan", "die",
+"partial", "wait" (until a file called go appears in the state folder) or "once" (raise at the first attempt
+only).
 """
 
 from __future__ import annotations
@@ -22,10 +23,18 @@ from benchmarks.store import Store
 from benchmarks.suite import Suite
 
 HERE = "tests.benchmarks.fakes"
-SUITE = Suite(tables=HERE, methods=f"{HERE}:catalogue", execute=f"{HERE}:execute", limit=f"{HERE}:stack_limit", metrics=f"{HERE}:METRICS")
+SUITE = Suite(
+    tables=HERE,
+    methods=f"{HERE}:catalogue",
+    execute=f"{HERE}:execute",
+    limit=f"{HERE}:stack_limit",
+    metrics=f"{HERE}:METRICS",
+)
 
 
-def config(seed: int = 0, method: str = "MAP", dataset: str = "digits", do: str = "work", **training: Any) -> dict[str, Any]:
+def config(
+    seed: int = 0, method: str = "MAP", dataset: str = "digits", do: str = "work", **training: Any
+) -> dict[str, Any]:
     """A run's configuration."""
     return {
         "schema": 1,
@@ -97,6 +106,7 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
         (Path(state) / "tried").touch()
         raise MemoryError
     while todo["do"] == "wait" and not (Path(state) / "go").exists():
+        report(0.6, "waiting")
         time.sleep(0.02)
     time.sleep(todo.get("seconds", 0))
     outcomes = []
@@ -106,7 +116,14 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
         else:
             value = float("nan") if todo["do"] == "nan" else number(run)
             curves = {"roc": {"x": [0.0, 1.0], "y": [0.0, value]}} if todo["do"] != "nan" else {}
-            outcomes.append(Outcome(run, metrics=[metric(value)], curves=curves, provenance={"fingerprint": "f", "seconds": 0.1}))
+            outcomes.append(
+                Outcome(
+                    run,
+                    metrics=[metric(value)],
+                    curves=curves,
+                    provenance={"fingerprint": "f", "seconds": 0.1},
+                )
+            )
     return outcomes
 
 
@@ -119,13 +136,18 @@ class Table:
     def __init__(self, name: str, do: str = "work", n: int = 5, **training: Any) -> None:
         self.name, self.n, self.training = name, n, {"do": do, **training}
         cell = SimpleNamespace(dataset="digits", condition="", metric="accuracy")
-        self.rows = (SimpleNamespace(label="MAP", published=None, method="MAP"),
-                     SimpleNamespace(label="Nobody's", published=None, method=None))
+        self.rows = (
+            SimpleNamespace(label="MAP", published=None, method="MAP"),
+            SimpleNamespace(label="Nobody's", published=None, method=None),
+        )
         self.columns = (SimpleNamespace(cell=cell, label="accuracy", scale=100, digits=1, published=None),)
 
     def runs(self, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
         """The runs of the table."""
-        return [config(seed, **self.training) for seed in (range(self.n) if seeds is None or not self.n else seeds)]
+        return [
+            config(seed, **self.training)
+            for seed in (range(self.n) if seeds is None or not self.n else seeds)
+        ]
 
     def cell_runs(self, row, column, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
         """The runs of a cell."""

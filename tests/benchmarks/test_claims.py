@@ -43,7 +43,11 @@ def test_a_claim_has_one_holder(folder, other):
     claims = Claims(folder)
     put(folder, "taken", holder)
     assert claims.acquire("free") and not claims.acquire("taken")
-    assert claims.holder("free") == Holder.me() and claims.holder("taken") == holder and claims.holder("none") is None
+    assert (
+        claims.holder("free") == Holder.me()
+        and claims.holder("taken") == holder
+        and claims.holder("none") is None
+    )
     assert claims.live() == {"free": Holder.me(), "taken": holder}
 
 

@@ -21,7 +21,9 @@ def say(tmp_path, capsys):
     """Run a command; its exit status and what it printed."""
 
     def run(*words: str, folders: bool = True) -> tuple[int, str]:
-        where = ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")] if folders else []
+        where = (
+            ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")] if folders else []
+        )
         with pytest.raises(SystemExit) as end:
             build(fakes.SUITE)([*words, *where])
         told = capsys.readouterr()
@@ -33,10 +35,29 @@ def say(tmp_path, capsys):
 def test_help_teaches(say):
     status, told = say("--help", folders=False)
     assert status == 0
-    for word in ("tables", "methods", "plan", "run", "status", "show", "explain", "First `plan TABLE`", "share the work"):
+    for word in (
+        "tables",
+        "methods",
+        "plan",
+        "run",
+        "status",
+        "show",
+        "explain",
+        "First `plan TABLE`",
+        "share the work",
+    ):
         assert word in told
     status, told = say("run", "--help", folders=False)
-    for option in ("--protocol", "--seeds", "--executor", "--workers", "--dry-run", "--results", "--state", "--method"):
+    for option in (
+        "--protocol",
+        "--seeds",
+        "--executor",
+        "--workers",
+        "--dry-run",
+        "--results",
+        "--state",
+        "--method",
+    ):
         assert option in told
 
 
@@ -61,7 +82,10 @@ def test_run_and_run_again(say):
 
 
 def test_seeds_methods_and_data_sets_choose(say):
-    assert "2 runs: 2 missing" in say("plan", "fake", "--seeds", "3-4", "--method", "MAP", "--dataset", "digits")[1]
+    assert (
+        "2 runs: 2 missing"
+        in say("plan", "fake", "--seeds", "3-4", "--method", "MAP", "--dataset", "digits")[1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +138,13 @@ def test_show_a_record(say, tmp_path):
     key = run_key(fakes.config(1))
     status, told = say("show", key[:6])
     assert status == 0
-    for word in ("MAP on digits (version 1, split 1), seed 1, protocol smoke", key, "accuracy", "network: mlp", "fingerprint: f"):
+    for word in (
+        "MAP on digits (version 1, split 1), seed 1, protocol smoke",
+        key,
+        "accuracy",
+        "network: mlp",
+        "fingerprint: f",
+    ):
         assert word in told
     assert f"{fakes.number(fakes.config(1)):.6g}" in told and "warning" not in told
     assert json.loads(say("show", key, "--json")[1])["config"] == fakes.config(1)
@@ -127,7 +157,12 @@ def test_show_a_failure(say):
     say("run", "fake-raise", "--seeds", "1", "--executor", "inprocess")
     key = run_key(fakes.config(0, do="raise"))
     status, told = say("show", key[:8])
-    assert status == 0 and "reason: RuntimeError: the loss exploded" in told and "log: " in told and "in execute" in told
+    assert (
+        status == 0
+        and "reason: RuntimeError: the loss exploded" in told
+        and "log: " in told
+        and "in execute" in told
+    )
     assert json.loads(say("show", key, "--json")[1])["attempt"] == 1
 
 
@@ -189,7 +224,13 @@ def test_long_reasons_are_cut_in_lists():
 
 
 def test_durations():
-    assert [progress.duration(s) for s in (0.4, 89, 90, 5000, 7500)] == ["0 s", "89 s", "2 min", "83 min", "2 h 05 min"]
+    assert [progress.duration(s) for s in (0.4, 89, 90, 5000, 7500)] == [
+        "0 s",
+        "89 s",
+        "2 min",
+        "83 min",
+        "2 h 05 min",
+    ]
 
 
 def test_failures_that_cannot_be_read_are_failures(tmp_path):

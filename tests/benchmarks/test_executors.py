@@ -65,14 +65,19 @@ class TestPool(ExecutorContract):
 
         def stop_half_way(job, fraction, text):
             if fraction:
-                os.kill(pool.workers[0].process.pid, signal.SIGINT)  # Ctrl-C reaches every process of the terminal
+                os.kill(
+                    pool.workers[0].process.pid, signal.SIGINT
+                )  # Ctrl-C reaches every process of the terminal
                 raise KeyboardInterrupt
 
         pool.submit([job])
         with pytest.raises(KeyboardInterrupt):
             list(pool.outcomes(stop_half_way))
-        assert list(Claims(folders[1] / "claims").live()) == list(job.keys), "the worker leaves it to the parent"
         process = pool.workers[0].process
+        process.join(0.5)
+        assert process.is_alive() and list(Claims(folders[1] / "claims").live()) == list(job.keys), (
+            "the parent decides"
+        )
         pool.close()
         assert process.exitcode == 0
         assert os.listdir(folders[1] / "claims") == [".lock"]

@@ -37,7 +37,16 @@ def test_every_status_is_counted(folders, monkeypatch):
     Claims(state / "claims").acquire(run_key(configs[3]))
     done(results, configs[4]).write_text("{")
     plan = planning.make_plan([*configs, configs[0]], results, state, fakes.SUITE)
-    assert [run.status for run in plan.runs] == ["done", "done", "failed", "running", "missing", "stale", "missing", "missing"]
+    assert [run.status for run in plan.runs] == [
+        "done",
+        "done",
+        "failed",
+        "running",
+        "missing",
+        "stale",
+        "missing",
+        "missing",
+    ]
     assert plan.counts == {"done": 2, "running": 1, "failed": 1, "stale": 1, "missing": 3}
     assert plan.runs[2].note == "it diverged again" and plan.runs[2].attempts == 2
     assert "process" in plan.runs[3].note
@@ -60,7 +69,10 @@ def test_runs_are_stacked_up_to_the_limit(folders):
     configs = [fakes.config(seed, method=m, stack=3) for m in ("MAP", "GP") for seed in range(4)]
     jobs = planning.make_plan(configs, *folders, fakes.SUITE).jobs(*folders, fakes.SUITE)
     assert [(job.configs[0]["method"], [c["seed"] for c in job.configs]) for job in jobs] == [
-        ("MAP", [0, 1, 2]), ("MAP", [3]), ("GP", [0, 1, 2]), ("GP", [3]),
+        ("MAP", [0, 1, 2]),
+        ("MAP", [3]),
+        ("GP", [0, 1, 2]),
+        ("GP", [3]),
     ]
 
 
@@ -88,7 +100,16 @@ def test_only_some_methods_and_data_sets():
 
 
 @pytest.mark.parametrize(
-    "text, seeds", [(None, None), ("", None), ("3", [0, 1, 2]), ("0-2", [0, 1, 2]), ("0,3", [0, 3]), ("2-2", [2]), ("4,", [4])]
+    "text, seeds",
+    [
+        (None, None),
+        ("", None),
+        ("3", [0, 1, 2]),
+        ("0-2", [0, 1, 2]),
+        ("0,3", [0, 3]),
+        ("2-2", [2]),
+        ("4,", [4]),
+    ],
 )
 def test_seeds(text, seeds):
     assert planning.parse_seeds(text) == seeds

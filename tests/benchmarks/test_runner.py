@@ -20,6 +20,7 @@ from benchmarks.claims import ClaimError, Claims
 from benchmarks.config import run_key
 from benchmarks.errors import BenchmarkError
 from benchmarks.executors import InProcess, Pool
+from benchmarks.executors.pool import REPORT_EVERY
 from benchmarks.failures import Failures
 from benchmarks.provenance import ROOT
 from benchmarks.store import StoreError
@@ -31,7 +32,12 @@ def sweep(tmp_path):
     """Run configurations in a folder of this test."""
 
     def run(configs, executor=None, **options):
-        options = {"results": tmp_path / "results", "state": tmp_path / "state", "suite": fakes.SUITE, **options}
+        options = {
+            "results": tmp_path / "results",
+            "state": tmp_path / "state",
+            "suite": fakes.SUITE,
+            **options,
+        }
         return runner.run(configs, executor or InProcess(), **options)
 
     return run
@@ -64,7 +70,17 @@ def test_a_record_says_where_it_comes_from(sweep, tmp_path):
     sweep(runs(1))
     (record,) = fakes.store(tmp_path / "results").records()
     about = record["provenance"]
-    assert {"commit", "dirty", "versions", "device", "platform", "cpu", "threads", "started", "finished"} <= set(about)
+    assert {
+        "commit",
+        "dirty",
+        "versions",
+        "device",
+        "platform",
+        "cpu",
+        "threads",
+        "started",
+        "finished",
+    } <= set(about)
     assert about["fingerprint"] == "f" and about["seconds"] == 0.1 and about["threads"] == 1
 
 
@@ -77,6 +93,20 @@ def test_one_failure_stops_nothing_and_is_tried_again_when_asked(sweep, tmp_path
     second = sweep(configs)
     assert second.plan.counts["failed"] == 1 and second.made == [key] and second.complete
     assert Failures(tmp_path / "state").get(key) is None
+
+
+def test_a_killed_worker_leaves_no_claim_and_is_tried_again(sweep, tmp_path):
+    summary = sweep(runs(3, do="die"), Pool(2))
+    assert len(summary.made) == 2 and "SIGKILL" in list(summary.failed.values())[0]
+    assert os.listdir(tmp_path / "state" / "claims") == [".lock"]
+    assert sweep(runs(3, do="die"), Pool(1)).plan.counts == {
+        "done": 2,
+        "running": 0,
+        "failed": 1,
+        "stale": 0,
+        "missing": 0,
+    }
+    assert Failures(tmp_path / "state").attempts(run_key(runs(3, do="die")[1])) == 2
 
 
 def test_failures_are_counted(sweep, tmp_path):
@@ -98,7 +128,9 @@ def test_a_corrupt_record_is_made_again(sweep, tmp_path):
 def test_the_records_do_not_depend_on_the_executor(sweep, tmp_path):
     found = []
     for name, executor in (("a", InProcess()), ("b", Pool(1)), ("c", Pool(3))):
-        sweep(runs(6, stack=4), executor, results=tmp_path / name / "results", state=tmp_path / name / "state")
+        sweep(
+            runs(6, stack=4), executor, results=tmp_path / name / "results", state=tmp_path / name / "state"
+        )
         found.append(numbers(tmp_path / name))
     assert found[0] == found[1] == found[2] and len(found[0]) == 6
 
@@ -106,7 +138,9 @@ def test_the_records_do_not_depend_on_the_executor(sweep, tmp_path):
 def command(tmp_path: Path, *arguments: str) -> subprocess.Popen:
     folders = ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")]
     words = [sys.executable, "-m", "tests.benchmarks.fakes", *arguments, *folders]
-    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    return subprocess.Popen(
+        words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
 
 
 def until(condition) -> None:
@@ -172,7 +206,11 @@ def test_a_stopped_sweep_is_gone_on_with(tmp_path, how, executor):
     os.killpg(process.pid, how) if how == signal.SIGINT else process.send_signal(how)
     told = process.communicate(timeout=60)[0]
     assert process.returncode == 130, told
-    assert "5 made now" in told and "to go on: python -m benchmarks run fake fake-wait" in told and "Traceback" not in told
+    assert (
+        "5 made now" in told
+        and "to go on: python -m benchmarks run fake fake-wait" in told
+        and "Traceback" not in told
+    )
     assert os.listdir(tmp_path / "state" / "claims") == [".lock"] and not Failures(tmp_path / "state").keys()
     assert len(numbers(tmp_path)) == 5
     (tmp_path / "state" / "go").touch()
@@ -186,6 +224,7 @@ def test_nothing_is_lost_when_the_parent_is_killed(tmp_path):
     until(lambda: (tmp_path / "state" / "trained").exists() and len(trained(tmp_path)) == 2)
     process.kill()
     process.wait()
+    time.sleep(2 * REPORT_EVERY)  # their reports now reach nobody
     assert len(Claims(tmp_path / "state" / "claims").live()) == 2, "its workers go on"
     (tmp_path / "state" / "go").touch()
     until(lambda: len(numbers(tmp_path)) == 2 and not Claims(tmp_path / "state" / "claims").live())
@@ -233,11 +272,15 @@ def test_a_record_that_cannot_be_written_is_kept_and_told(sweep, tmp_path, monke
 def test_a_record_is_written_as_soon_as_there_is_room(sweep, tmp_path, monkeypatch):
     disk = FullDisk(monkeypatch)
 
+    saved = []
+
     class Display(runner.Silent):
         def end(self, job, outcomes):
             disk.full = False
+            saved.append(len(numbers(tmp_path)))
 
     summary = sweep(runs(3), display=Display())
+    assert saved == [0, 2, 3]
     assert summary.complete and len(summary.made) == 3 and len(trained(tmp_path)) == 3
 
 
@@ -258,10 +301,14 @@ def test_a_broken_state_folder_fails_runs_and_not_the_sweep(sweep, tmp_path, mon
 def test_the_front_imports_nothing_heavy():
     """Planning, and running what is there already, must not wait for the import of torch."""
     code = (
-        "import sys; from benchmarks import cli, runner, plan; from benchmarks.suite import Suite; cli.build(Suite());"
+        "import sys; from benchmarks import cli, runner, plan; from benchmarks.suite import Suite;"
+        "cli.build(Suite());"
         "print([m for m in ('torch', 'submitit', 'pandas', 'reports') if m in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        == "[]"
+    )
 
 
 def test_errors_are_of_one_kind():

@@ -13,15 +13,29 @@ import pytest
 
 from benchmarks import store as store_module
 from benchmarks.errors import UnknownName
-from benchmarks.store import InvalidRecord, NewerRecord, RecordError, Store, StoreError, serialise, slug, upgrade
+from benchmarks.store import (
+    InvalidRecord,
+    NewerRecord,
+    RecordError,
+    Store,
+    StoreError,
+    serialise,
+    slug,
+    upgrade,
+)
 from tests.benchmarks import fakes
 
 FIXTURE = Path(__file__).parent / "fixtures" / "schema-1"
 
 
 def record(seed: int = 0, value: float = 0.5) -> dict:
-    curves = {"roc": {"x": [0.0, 0.1, 1.0], "y": [0.0, 1 / 3, 1.0]}, "entropy": {"edges": [0, 1], "counts": [7]}}
-    return fakes.store("").make(fakes.config(seed), [fakes.metric(value)], curves, {"commit": "c", "dirty": False, "seconds": 1.5})
+    curves = {
+        "roc": {"x": [0.0, 0.1, 1.0], "y": [0.0, 1 / 3, 1.0]},
+        "entropy": {"edges": [0, 1], "counts": [7]},
+    }
+    return fakes.store("").make(
+        fakes.config(seed), [fakes.metric(value)], curves, {"commit": "c", "dirty": False, "seconds": 1.5}
+    )
 
 
 @pytest.fixture
@@ -86,7 +100,10 @@ def test_nan_in_a_curve_and_a_record_without_metrics_are_refused(store):
         (lambda text: '{"accuracy": 1}', "no schema"),
         (lambda text: text.replace('"curves"', '"bends"'), "curves missing"),
         (lambda text: text.replace('"value"', '"worth"'), "metric row missing"),
-        (lambda text: text.replace(f'"key": "{record()["key"]}"', '"key": "0000000000000000"'), "not of its name"),
+        (
+            lambda text: text.replace(f'"key": "{record()["key"]}"', '"key": "0000000000000000"'),
+            "not of its name",
+        ),
         (lambda text: text.replace('"schema": 1,\n"metric_', '"schema": 99,\n"metric_'), "update the code"),
     ],
 )
