@@ -32,6 +32,14 @@ def stack_key(config: dict[str, Any]) -> str:
     return run_key(shared)
 
 
+def stack_limit(config: dict[str, Any]) -> int:
+    """How many runs of one stack key are trained together: many for small networks, one where a step already fills a core."""
+    parts = config["parts"]
+    divergence = parts["divergence"] or {}
+    heavy = divergence.get("name") in ("nearest_neighbour_kl", "regularised_kl") or parts["network"]["name"] != "mlp"
+    return 1 if heavy else 10
+
+
 def validate_config(config: dict[str, Any]) -> None:
     """Raise :class:`InvalidConfig` unless the configuration has exactly the keys of the schema."""
     _same_keys("configuration", config, REQUIRED)

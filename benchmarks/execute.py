@@ -43,14 +43,6 @@ class Outcome:
     reason: str | None = None
 
 
-def stack_limit(config: dict[str, Any]) -> int:
-    """How many runs of one stack key are trained together: many for small networks, one where a step already fills a core."""
-    parts = config["parts"]
-    divergence = parts["divergence"] or {}
-    heavy = divergence.get("name") in ("nearest_neighbour_kl", "regularised_kl") or parts["network"]["name"] != "mlp"
-    return 1 if heavy else 10
-
-
 def execute(
     configs: list[dict[str, Any]], *, state: Path, report: Callable[[float, str], None] = lambda fraction, text: None
 ) -> list[Outcome]:
@@ -158,6 +150,9 @@ def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Probl
             predicted[name] = stored.RegressionPredictions(
                 f[..., 0].float().cpu().numpy(), noise_std, chosen.y, split.y_mean, split.y_std, mean, variance)
     metrics, curves = evaluate(split.task, split.name, infos, predicted, inputs)
+    if any(info.kind == "grid" for info in infos):  # a toy: its figure shows the training points
+        y = split.train.y * split.y_std + split.y_mean if split.task == "regression" else split.train.y
+        curves["train/points"] = {"x": split.train.x.tolist(), "y": y.tolist()}
     for metric, value in (("training_seconds", provenance["seconds"]), ("peak_memory_bytes", provenance["peak_memory_bytes"])):
         metrics.append({"dataset": split.name, "condition": "", "metric": metric, "value": float(value), "n": 1})
     stored.save(state / "artifacts" / f"{run_config.run_key(config)}.npz", predicted)

@@ -52,7 +52,7 @@ class Plan:
         return [run for run in self.runs if run.status in statuses]
 
     def jobs(self, results: Path, state: Path, suite: Suite, threads: int = 1) -> list[Job]:
-        """What is neither done nor running, as jobs: longest first if epochs are known, otherwise in order."""
+        """What is neither done nor running, as jobs: longest first if epochs are known, else in order."""
         groups: dict[str, list[PlannedRun]] = {}
         for run in self.select("missing", "failed", "stale"):
             groups.setdefault(stack_key(run.config), []).append(run)

@@ -6,8 +6,8 @@ import os
 import platform
 import subprocess
 import sys
-from datetime import UTC, datetime, timezone
-from functools import cache, lru_cache
+from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any

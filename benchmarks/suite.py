@@ -21,7 +21,7 @@ class Suite:
     tables: str = "benchmarks.tables"
     methods: str = "fvi_core.methods:catalogue"
     execute: str = "benchmarks.execute:execute"
-    limit: str = "benchmarks.execute:stack_limit"
+    limit: str = "benchmarks.config:stack_limit"
     metrics: str = "benchmarks.metrics.registry:METRICS"
 
     def table(self, name: str) -> Any:

@@ -75,12 +75,14 @@ class Split:
         return digest.hexdigest()
 
     def evaluation_sets(self) -> list[str]:
-        return ["test", *self.evaluations]
+        return ["test", *(["validation"] if self.validation is not None else []), *self.evaluations]
 
     def evaluation(self, name: str) -> EvaluationSet:
         """The evaluation set `name`; KeyError naming the ones there are."""
         if name == "test":
             return EvaluationSet("test", "id", "", self.test.x, self.test.y)
+        if name == "validation" and self.validation is not None:
+            return EvaluationSet("validation", "id", "part=validation", self.validation.x, self.validation.y)
         return self._one_of(self.evaluations, name, "evaluation set", self.evaluation_sets())()
 
     def pool_names(self) -> list[str]:

@@ -16,14 +16,16 @@ from reports.records import Records
 from reports.significance import bold
 
 AGREES = 2.0
+NOT_PLANNED = "not planned"
 
 
 @dataclass(frozen=True)
 class CellResult:
     """One cell of a table: the values of its runs, in the unit shown, beside the published number.
 
-    row and column are those of the table; values maps (split, seed) to the metric's value; expected counts the runs that the protocol asks for; problems
-    says why runs are absent where there is more to say than that they were not made.
+    row and column are those of the table; values maps (split, seed) to the metric's value; expected counts the
+    runs that the protocol asks for; problems says why runs are absent where there is more to say than that they were
+    not made.
     """
 
     row: Any
@@ -71,7 +73,7 @@ class CellResult:
             return None
         if self.row.method is None:
             return "no method yet"
-        return self.problems[0] if self.problems else ("no run" if self.expected else "not in this protocol")
+        return self.problems[0] if self.problems else ("no run" if self.expected else NOT_PLANNED)
 
     @property
     def agreement(self) -> str | None:
@@ -115,7 +117,11 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
     Raises :class:`benchmarks.published.InvalidPublished` for damaged files.
     """
     numbers = published.table(table.paper, table.number) if table.paper else {}
-    cells = [[_cell(table, row, column, protocol, records, seeds, numbers) for column in table.columns] for row in table.rows]
+
+    def cell(row: Any, column: Any) -> CellResult:
+        return _cell(table, row, column, table.cell_runs(row, column, protocol, seeds), protocol, records, numbers)
+
+    cells = [[cell(row, column) for column in table.columns] for row in table.rows]
     for j, column in enumerate(table.columns):
         marks = bold([row[j].values for row in cells], direction(column.cell.metric))
         for row, mark in zip(cells, marks):
@@ -123,8 +129,9 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
     return TableResult(table, protocol, cells)
 
 
-def _cell(table: Any, row: Any, column: Any, protocol: str, records: Records, seeds: list[int] | None, numbers: dict) -> CellResult:
-    configs = table.cell_runs(row, column, protocol, seeds)
+def _cell(
+    table: Any, row: Any, column: Any, configs: list[dict], protocol: str, records: Records, numbers: dict
+) -> CellResult:
     values: dict[tuple[int, int], float] = {}
     problems: list[str] = []
     for config in configs:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from benchmarks.published import Published
-from reports.aggregate import AGREES, CellResult, TableResult
+from reports.aggregate import AGREES, NOT_PLANNED, CellResult, TableResult
 from reports.labels import MARKS, direction, title
 from reports.significance import RULE
 
@@ -68,7 +68,7 @@ def blocks(result: TableResult, size: Callable[[Column], int], capacity: int) ->
             else:
                 groups += _filled(part, size, capacity)
     labels = [row[0].row.label for row in result.cells]
-    return [_block(group, labels) for group in groups]
+    return [block for block in (_block(group, labels) for group in groups) if block.lines]
 
 
 def heading(result: TableResult) -> str:
@@ -86,20 +86,23 @@ def caption(result: TableResult) -> list[str]:
     others = [cell for cell in cells if not cell.n == cell.expected == usual]
     counted = f"n = {usual}" if usual else ""
     counted += " in every cell" if not others else (", otherwise " if usual else "n ") + "in brackets (found/expected)"
-    sentences.append(f"Mean ± standard error (ddof = 1) over n runs; {counted}." if cells else "No run of this protocol yet.")
+    shown = f"Mean ± standard error (ddof = 1) over n runs; {counted}."
+    sentences.append(shown if cells else "No run of this protocol yet.")
     if any(cell.bold for cell in cells):
         sentences.append(RULE)
     known = [cell for cell in result.flat if cell.published]
     if known:
-        agreements = [cell.agreement for cell in known]
+        agreements = [cell.agreement or "" for cell in known]
+        recorded, reproduced = sum(map(bool, agreements)), agreements.count("reproduced")
+        differing = sum(agreement.startswith("differs") for agreement in agreements)
         partial = sum(0 < cell.n < cell.expected for cell in known)
         sentences.append(
             "Difference: (ours − published) / sqrt(SE² + published SE²); "
             f"reproduced where at most {AGREES:g}; per cent of the published value where an error is not known."
         )
+        partly = f" ({partial} of them partial)" if partial else ""
         sentences.append(
-            f"{len(known)} published cells: {sum(a is not None for a in agreements)} with records"
-            f"{f' ({partial} of them partial)' if partial else ''}, {agreements.count('reproduced')} reproduced, {sum((a or '').startswith('differs') for a in agreements)} differ."
+            f"{len(known)} published cells: {recorded} with records{partly}, {reproduced} reproduced, {differing} differ."
         )
         sentences.append(_published_runs(known))
     return [sentence for sentence in sentences if sentence]
@@ -172,9 +175,12 @@ def _block(columns: list[Column], labels: list[str]) -> Block:
     one = len(metrics) == 1
     lines = []
     for i, label in enumerate(labels):
+        if all(column.rows[i] == {"value": f"{MISSING} {NOT_PLANNED}"} for column in columns):
+            continue
         for kind in columns[0].rows[i]:
             marks = [kind == "value" and column.bold[i] for column in columns]
-            lines.append(Line(label if kind == "value" else kind, kind, [column.rows[i][kind] for column in columns], marks))
+            texts = [column.rows[i][kind] for column in columns]
+            lines.append(Line(label if kind == "value" else kind, kind, texts, marks))
     return Block(title(metrics.pop()) if one else "", [c.label if one else c.header for c in columns], lines)
 
 

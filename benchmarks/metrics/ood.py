@@ -4,9 +4,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import rankdata
-from sklearn.metrics import auc, average_precision_score, roc_curve
-from sklearn.tree import DecisionTreeClassifier
 
 FPR_GRID = np.linspace(0, 1, 101)
 
@@ -20,12 +17,14 @@ class Detection:
 
     @classmethod
     def of(cls, id: np.ndarray, ood: np.ndarray) -> Detection:
+        from sklearn.metrics import roc_curve  # here: loading it would slow every command that only reads records
+
         fpr, tpr, _ = roc_curve(*_labelled(id, ood), drop_intermediate=False)
         return cls(fpr, tpr)
 
     def auroc(self) -> float:
         """P(score_ood > score_id) + P(score_ood = score_id) / 2."""
-        return float(auc(self.fpr, self.tpr))
+        return float(np.trapezoid(self.tpr, self.fpr))
 
     def fpr95(self) -> float:
         """False positive rate at the highest threshold whose true positive rate is at least 0.95."""
@@ -38,6 +37,8 @@ class Detection:
 
 def aupr(id: np.ndarray, ood: np.ndarray) -> float:
     """Average precision: sum over thresholds of (R_i - R_{i-1}) P_i."""
+    from sklearn.metrics import average_precision_score
+
     return float(average_precision_score(*_labelled(id, ood)))
 
 
@@ -46,6 +47,9 @@ def threshold_accuracy(id: np.ndarray, ood: np.ndarray) -> float:
     n = min(len(id), len(ood))
     labels, scores = _labelled(id[:n], ood[:n])
     # Ranks, because the tree takes scores less than 1e-7 apart for equal; a threshold only sees the order.
+    from scipy.stats import rankdata
+    from sklearn.tree import DecisionTreeClassifier
+
     ranks = rankdata(scores, method="dense")[:, None]
     return float(DecisionTreeClassifier(max_depth=1, random_state=0).fit(ranks, labels).score(ranks, labels))
 

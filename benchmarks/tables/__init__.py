@@ -20,9 +20,10 @@ class UnknownTable(KeyError):
 @cache
 def tables() -> dict[str, Table]:
     """Every table by its name, declared ones first, then published tables that no method reproduces yet."""
-    from benchmarks.tables import pequignot
+    from benchmarks.tables import cinquin, digits, pequignot, published, toys
 
-    return {table.name: table for table in pequignot.TABLES}
+    declared = [digits.TABLE, toys.TABLE, *pequignot.TABLES, *cinquin.TABLES]
+    return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 
 
 def names() -> list[str]:

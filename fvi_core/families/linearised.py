@@ -25,7 +25,7 @@ class LinearisedMeanField(MeanField):
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         means, _ = self.gaussian_weights(parameters)
         drawn = self.weights(network, parameters, samples, streams)
-        centre = {name: means[name].unsqueeze(1).expand_as(value) for name, value in drawn.items()}
+        centre = {name: means[name].unsqueeze(1).expand_as(value).contiguous() for name, value in drawn.items()}
         step = {name: value - centre[name] for name, value in drawn.items()}
 
         def evaluate(x: Tensor) -> Tensor:

@@ -136,7 +136,9 @@ def draw(
         yield Drawn(figure.name, files)
 
 
-def collect(figure: Figure, table: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> tuple[Runs, list[dict]]:
+def collect(
+    figure: Figure, table: Any, protocol: str, records: Records, seeds: list[int] | None = None
+) -> tuple[Runs, list[dict]]:
     """The records of a figure by row label, and their configurations."""
     columns = [column for column in table.columns if column.cell.dataset == figure.dataset]
     found: dict[str, list[dict[str, Any]]] = {}

@@ -96,7 +96,7 @@ def test_missing_cells_say_why(write: Writer, tmp_path: Path) -> None:
     assert [row[0].verdict for row in cells] == ["missing: no run", "no method yet"]
     results = write("MC Dropout", "boston", {("", "mse"): [3.0, 4.0, 5.0]})
     assert only_cell(results).missing == "not in the record"
-    assert only_cell(results, planned={"boston": ()}).missing == "not in this protocol"
+    assert only_cell(results, planned={"boston": ()}).missing == "not planned"
 
 
 def test_unusable_records_are_no_values(tmp_path: Path) -> None:

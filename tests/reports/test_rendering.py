@@ -112,6 +112,14 @@ def test_metrics_share_a_block_where_they_fit(write: Callable[..., Path]) -> Non
     assert "n = 2 in every cell" in form and "published" not in form
 
 
+def test_rows_that_a_block_has_no_runs_for_are_left_out(write: Callable[..., Path]) -> None:
+    results = write("MAP", "boston", {("", "rmse"): [1.0, 2.0]})
+    rows, columns = (Row("MAP", None, "MAP"), Row("GP", None, "GP")), (Column(Cell("boston", "", "rmse"), "boston"),)
+    table = fake_table("t", rows, columns, n_runs=2, planned={"boston": ("MAP",)})
+    form = text(aggregate(table, "paper", Records(results)))
+    assert "MAP" in form and "GP" not in form
+
+
 def test_latex_is_booktabs_with_everything_escaped(results: Path) -> None:
     form = forms(results)[2]
     for command in (r"\toprule", r"\midrule", r"\bottomrule", r"\caption", r"\label{tab:pequignot2020-5}"):

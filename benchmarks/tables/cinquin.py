@@ -1,0 +1,92 @@
+"""cinquin2024, table 1: test expected log-likelihood on UCI in 5-fold cross-validation.
+
+Hyper-parameters are chosen on validation folds: table ``cinquin2024-1-selection`` holds every candidate's validation score, and
+``python -m benchmarks.selection`` writes the choices that table ``cinquin2024-1`` uses.
+"""
+
+from __future__ import annotations
+
+from benchmarks.selection import chosen
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+
+PAPER, NAME, SELECTION = "cinquin2024", "cinquin2024-1", "cinquin2024-1-selection"
+SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht", "wave", "denmark")
+SMALL = ("boston", "concrete", "energy", "wine", "yacht")
+METHODS = {"GFSVI": "GFSVI", "TFSVI": "FSVI", "MFVI": "MFVI", "GP": "GP"}
+ROWS = tuple(
+    Row(label, label, METHODS.get(label))
+    for label in ("GFSVI", "FVI", "TFSVI", "MFVI", "VIP", "Laplace", "GWI", "Sparse GP", "GP")
+)
+_KERNELS = ("rbf", "matern12", "matern32", "matern52")
+CANDIDATES: dict[str, dict[str, Parts]] = {
+    "GFSVI": {name: {"prior": {"kernel": {"name": name, "ard": False}}} for name in _KERNELS},
+    "FSVI": {f"variance {v:g}": {"prior": {"variance": v}} for v in (0.01, 0.1, 1.0, 10.0)},
+    "MFVI": {f"variance {v:g}": {"prior": {"variance": v}} for v in (0.01, 0.1, 1.0)},
+    "GP": {name: {"family": {"kernel": {"name": name, "ard": False}}} for name in _KERNELS},
+}
+
+
+def _parts(method: str) -> Parts:
+    """App. C.3, with the reductions of protocol ``short``."""
+    common = {
+        "network": {"name": "mlp", "hidden": [50, 50], "activation": "tanh"},
+        "likelihood": {"name": "gaussian", "init_std": 0.5},
+        "training": {"epochs": 5000, "batch_size": 2000, "samples": 10, "optimiser": {"name": "adam", "lr": 0.005},
+                     "early_stopping": {"patience": 300, "every": 10}},
+    }
+    own = {
+        "GFSVI": {"context": {"points": 100}, "training": {"dtype": "float64", "samples": 1}},
+        "FSVI": {"context": {"points": 100}, "training": {"dtype": "float64"}},
+        "MFVI": {},
+        "GP": {"training": {"dtype": "float64", "epochs": 500, "early_stopping": None, "optimiser": {"lr": 0.05}}},
+    }[method]
+    return merge(common, own)
+
+
+def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    """The candidate with the best validation score; None where nothing has been selected."""
+    label = chosen(NAME, row.method, dataset) if protocol == "short" else next(iter(CANDIDATES[row.method]))
+    if label is None:
+        return None
+    parts = merge(_parts(row.method), CANDIDATES[row.method][label])
+    if protocol == "smoke":
+        if dataset not in SMALL:
+            return None
+        parts = merge(parts, {"training": {"epochs": 5}} | ({"prior": {"fit_steps": 5}} if row.method == "GFSVI" else {}))
+    return Recipe(parts, tuple((fold, fold) for fold in range(2 if protocol == "smoke" else 5)), PAPER, samples=100)
+
+
+def selection_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
+    """One candidate, scored on the validation part of each fold and on nothing else."""
+    parts = merge(_parts(row.method), CANDIDATES[row.method][row.variant])
+    if protocol == "smoke":
+        parts = merge(parts, {"training": {"epochs": 5}} | ({"prior": {"fit_steps": 5}} if row.method == "GFSVI" else {}))
+    return Recipe(parts, tuple((fold, fold) for fold in range(5)), PAPER, samples=100, sets=("validation",))
+
+
+METRIC = "expected_log_likelihood_standardised"
+_REDUCTIONS = {
+    "short": "MLP 2x50 (the paper does not state its network), 100 context points instead of 500, a grid of 3 or 4 candidates "
+             "instead of Bayesian optimisation, learning rate .005, tanh",
+    "smoke": "5 steps, 2 folds, the first candidate",
+}
+TABLES = (
+    Table(
+        NAME, "Test expected log-likelihood on UCI (standardised units)", ROWS,
+        tuple(Column(Cell(d, "", METRIC), d, Cell(d, "", "expected_log_likelihood")) for d in SETS),
+        recipe, protocols=("short", "smoke"), default_protocol="short", paper=PAPER, number="1",
+        notes={"short": (
+            "5-fold cross-validation, 10 % of the other folds for validation: early stopping and the choice of kernel or prior scale "
+            "look at validation parts only.",
+            "TFSVI is the last-layer estimator of rudner2022 itself; the paper's TFSVI is its authors' own implementation.",
+            "GFSVI and GP: closed form; TFSVI and MFVI: 100 function samples.",
+        )},
+        reductions=_REDUCTIONS,
+    ),
+    Table(
+        SELECTION, "Validation expected log-likelihood of every candidate of table cinquin2024-1",
+        tuple(Row(f"{method}, {label}", None, method, label) for method, found in CANDIDATES.items() for label in found),
+        tuple(Column(Cell(d, "part=validation", METRIC), d) for d in SMALL),
+        selection_recipe, protocols=("short", "smoke"), default_protocol="short", reductions=_REDUCTIONS,
+    ),
+)

@@ -1,0 +1,162 @@
+"""Table ``toys``: the runs behind the papers' one-dimensional and two-moons figures."""
+
+from __future__ import annotations
+
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+
+_ADAM = {"name": "adam", "lr": 0.005}
+_BIASED = ("MAP fVI", "MC Dropout fVI", "Ensemble fVI")
+ROWS = (
+    Row("MAP", method="MAP"),
+    Row("MFVI", method="MFVI"),
+    Row("MC Dropout", method="MC Dropout"),
+    Row("Deep Ensemble", method="Deep Ensemble"),
+    Row("FuNN-MFVI", method="FuNN-MFVI"),
+    Row("NN-HyVI", method="NN-HyVI"),
+    Row("FuNN-HyVI", method="FuNN-HyVI"),
+    Row("FSVI (rudner2021)", method="FSVI (rudner2021)"),
+    Row("FSVI", method="FSVI"),
+    Row("GFSVI (RBF)", method="GFSVI", variant="rbf"),
+    Row("GFSVI (Matern 1/2)", method="GFSVI", variant="matern12"),
+    Row("GP (RBF)", method="GP", variant="rbf"),
+    Row("GP (Matern 1/2)", method="GP", variant="matern12"),
+    Row("MAP fVI", method="MAP fVI"),
+    Row("MC Dropout fVI", method="MC Dropout fVI"),
+    Row("Ensemble fVI", method="Ensemble fVI"),
+    *(Row(f"{name} (biased)", method=name, variant="biased") for name in _BIASED),
+)
+
+
+def _pequignot(row: Row) -> Parts | None:
+    """Section 4.1 to 4.3, App. E: 50 tanh units, noise .1, T = 50, ensembles of 10."""
+    common = {
+        "network": {"name": "mlp", "hidden": [50], "activation": "tanh"},
+        "likelihood": {"name": "gaussian", "init_std": 0.1, "learned": False},
+        "training": {"epochs": 2000, "batch_size": 50, "samples": 100, "optimiser": _ADAM,
+                     "schedule": {"name": "plateau", "factor": 0.7, "patience": 30, "min_lr": 1e-4}},
+    }
+    narrow = {"family": {"mean_init": 0.0, "log_var_init": [-13.815510557964274] * 2}, "prior": {"variance": 0.25}}
+    plain = {"samples": 1, "schedule": {"name": "constant"}}
+    own = {
+        "MC Dropout": {"family": {"rate": 0.05}, "training": plain | {"optimiser": {"lr": 1e-3}}},
+        "Deep Ensemble": {"family": {"size": 10}, "training": plain | {"epochs": 3000, "optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9}},
+                          "likelihood": {"name": "residual_gaussian"}},
+        "MFVI": narrow | {"training": {"schedule": {"patience": 60}}},
+        "FuNN-MFVI": narrow | {"context": {"points": 50}},
+        "NN-HyVI": {"prior": {"variance": 0.25}},
+        "FuNN-HyVI": {"prior": {"variance": 0.25}, "context": {"points": 50}},
+    }
+    return merge(common, own[row.method]) if row.method in own else None
+
+
+def _snelson(row: Row) -> Parts | None:
+    """2x100 tanh, Adam 5e-4; context half uniform on [-8, 8], half training inputs; noise .286 / sd(y), learned."""
+    common = {
+        "network": {"name": "mlp", "hidden": [100, 100], "activation": "tanh"},
+        "likelihood": {"name": "gaussian", "init_std": 0.3},
+        "training": {"epochs": 10000, "batch_size": 200, "samples": 5, "optimiser": {"name": "adam", "lr": 1e-3}},
+    }
+    context = {"name": "mixture", "parts": [{"name": "uniform_box", "points": 10}, {"name": "training_batch", "points": 10}]}
+    own = {
+        "MFVI": {},
+        "Deep Ensemble": {"training": {"samples": 1}},
+        "FSVI (rudner2021)": {"context": context, "prior": {"variance": 10.0}},
+        "FSVI": {"context": context, "prior": {"variance": 10.0}},
+    }
+    return merge(common, own[row.method]) if row.method in own else None
+
+
+def _cinquin_1d(row: Row) -> Parts | None:
+    """App. C.1: 2x30 tanh, full batches, prior scales .2 (TFSVI) and .75 (MFVI), kernels by marginal likelihood."""
+    common = {
+        "network": {"name": "mlp", "hidden": [30, 30], "activation": "tanh"},
+        "likelihood": {"name": "gaussian", "init_std": 0.2},
+        "training": {"epochs": 4000, "batch_size": 1000, "samples": 10, "optimiser": {"name": "adam", "lr": 0.005}},
+    }
+    kernel = {"kernel": {"name": row.variant, "ard": False}}
+    own = {
+        "MFVI": {"prior": {"variance": 0.75**2}},
+        "FSVI": {"prior": {"variance": 0.2**2}, "context": {"points": 100}},
+        "GFSVI": {"prior": kernel, "context": {"points": 100}, "training": {"dtype": "float64", "samples": 1, "epochs": 6000}},
+        "GP": {"family": kernel, "training": {"dtype": "float64", "epochs": 500, "optimiser": {"lr": 0.05}}},
+    }
+    return merge(common, own[row.method]) if row.method in own else None
+
+
+def _moons(hidden: list[int], activation: str, epochs: int, lr: float, samples: int = 10) -> Parts:
+    return {
+        "network": {"name": "mlp", "hidden": hidden, "activation": activation}, "likelihood": {"name": "categorical"},
+        "training": {"epochs": epochs, "batch_size": 1000, "samples": samples, "optimiser": {"name": "adam", "lr": lr}},
+    }
+
+
+def _moons_rudner(row: Row) -> Parts | None:
+    """rudner2021: 2x100, context uniform over the plotted plane, prior variance 10; 50 samples."""
+    own = {
+        "MAP": {}, "MFVI": {}, "Deep Ensemble": {},
+        "FSVI (rudner2021)": {"prior": {"variance": 10.0}, "context": {"points": 40}},
+        "FSVI": {"prior": {"variance": 10.0}, "context": {"points": 40}},
+    }
+    return merge(_moons([100, 100], "relu", 3000, 1e-3), own[row.method]) if row.method in own else None
+
+
+def _moons_dirichlet(row: Row) -> Parts | None:
+    """App. F: 2x25 ReLU, dropout .2, 10 members, Adam .005, 1000 epochs, index set the plane in steps of .05, KL not scaled."""
+    grid = {"name": "grid", "low": [-2.5, -2.0], "high": [3.5, 2.5], "step": 0.05}
+    size = {"size": 10}
+    own = {
+        "MAP": {}, "MC Dropout": {"family": {"rate": 0.2}}, "Deep Ensemble": {"family": size},
+        "MAP fVI": {"context": grid}, "MC Dropout fVI": {"context": grid, "family": {"rate": 0.2}},
+        "Ensemble fVI": {"context": grid, "family": size},
+    }
+    if row.method not in own:
+        return None
+    parts = merge(_moons([25, 25], "relu", 1000, 0.005, samples=1), own[row.method])
+    return merge(parts, {"prior": {"concentrations": [1.0, 4.0]}}) if row.variant == "biased" else parts
+
+
+def _moons_cinquin(row: Row) -> Parts | None:
+    """App. C.1: 2x100 tanh, prior scales .8 (MFVI) and 1 (TFSVI), GP priors by Milios et al.'s labels."""
+    kernel = {"kernel": {"name": row.variant, "ard": False}}
+    own = {
+        "MFVI": {"prior": {"variance": 0.64}},
+        "FSVI": {"prior": {"variance": 1.0}, "context": {"points": 100}},
+        "GFSVI": {"prior": kernel, "context": {"points": 60}, "training": {"dtype": "float64", "epochs": 1000}},
+    }
+    return merge(_moons([100, 100], "tanh", 2000, 0.003), own[row.method]) if row.method in own else None
+
+
+SETS = {
+    "pequignot_1d": _pequignot, "snelson": _snelson, "cinquin_1d": _cinquin_1d, "two_moons_rudner": _moons_rudner,
+    "two_moons_dirichlet": _moons_dirichlet, "two_moons_cinquin": _moons_cinquin,
+}
+
+
+def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    """The paper's own setting of each figure where it says one; one run of each."""
+    parts = SETS[dataset](row)
+    if parts is None:
+        return None
+    if protocol == "smoke":
+        parts = merge(parts, {"training": {"epochs": 3}})
+    return Recipe(parts, ((0, 0),), samples=50 if protocol == "smoke" else 200, sets=("test", "grid"))
+
+
+TABLE = Table(
+    "toys", "Runs behind the figures: curves and two moons", ROWS,
+    tuple(
+        Column(Cell(name, "", metric), f"{name} {label}")
+        for name in SETS
+        for metric, label in ((("nll", "NLL"),) if "moons" in name else (("rmse", "RMSE"), ("log_posterior_predictive", "LPP")))
+    ),
+    recipe, protocols=("short", "smoke"), default_protocol="short",
+    notes={"short": (
+        "One run of each; the figures are what these runs are for. Snelson's test points are those of the removed gap.",
+        "The biased Dirichlet prior is (1, 4); dirichlet2022 does not print the values of its figure 3.",
+    )},
+    reductions={
+        "short": "one seed; 60 to 100 context points for GFSVI where cinquin2024 has 500; 10,000 epochs on Snelson's set where "
+                 "the code of rudner2022 has 200,000",
+        "smoke": "3 epochs",
+    },
+)
