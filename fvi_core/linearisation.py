@@ -26,7 +26,7 @@ def last_layer_moments(
     ``cov_k = phi diag(var_k) phi^T + var_bias_k`` for output k.
 
     Args: inner: parameters ``[R, *shape]`` that define the features phi; mean, log_var: those of the head are used.
-    Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` ("full") or variance ``[R, Q, N]`` ("diagonal").
+    Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` in float64 ("full") or variance ``[R, Q, N]`` ("diagonal").
     """
     phi = network.features({k: v.unsqueeze(1) for k, v in inner.items()}, x).squeeze(1)
     weight, bias = f"{HEAD}.weight", f"{HEAD}.bias"
@@ -34,8 +34,10 @@ def last_layer_moments(
     var_weight, var_bias = log_var[weight].exp(), log_var[bias].exp()
     if covariance == "diagonal":
         return f, (torch.matmul(phi.square(), var_weight) + var_bias.unsqueeze(1)).transpose(-1, -2)
-    scaled = phi.unsqueeze(1) * var_weight.transpose(-1, -2).unsqueeze(2)
-    return f, torch.matmul(scaled, phi.unsqueeze(1).transpose(-1, -2)) + var_bias[..., None, None]
+    # In double precision: more points than features leave the covariance singular, and float32 would round it indefinite.
+    phi = phi.unsqueeze(1).double()
+    scaled = phi * var_weight.double().transpose(-1, -2).unsqueeze(2)
+    return f, torch.matmul(scaled, phi.transpose(-1, -2)) + var_bias.double()[..., None, None]
 
 
 def full_network_moments(
@@ -44,7 +46,7 @@ def full_network_moments(
     """Moments of the network linearised about its mean weights: ``f(x; m)`` and ``J(x; m) S J(x; m)^T`` per output.
 
     rudner2022 eq. 9-10, cinquin2024 eq. 2.7. ``stop_gradient`` treats the Jacobian as constant in m.
-    Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` ("full") or variance ``[R, Q, N]`` ("diagonal").
+    Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` in float64 ("full") or variance ``[R, Q, N]`` ("diagonal").
     """
     if not torch.is_grad_enabled():
         with torch.enable_grad():
@@ -99,4 +101,6 @@ def _outer_gram(a: Tensor, delta: Tensor, std: Tensor) -> Tensor:
 
 
 def _gram(rows: Tensor) -> Tensor:
+    """``A A^T`` in double precision, in which it is positive semi-definite to far below any jitter."""
+    rows = rows.double()
     return torch.matmul(rows, rows.transpose(-1, -2))
