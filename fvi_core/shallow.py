@@ -23,7 +23,7 @@ if numba is not None:
 
     @numba.njit(fastmath=True, cache=True)
     def _hidden(weight, bias, x, z):
-        """``z = bias + weight . x`` for one unit: weight [D], x [D, T], z [T]; four inputs at a time."""
+        """``z = bias + weight . x`` for one unit: weight [D] (of any stride), x [D, T], z [T]; four inputs at a time."""
         features, points = x.shape
         for t in range(points):
             z[t] = bias
@@ -65,13 +65,13 @@ if numba is not None:
 
     @numba.njit(fastmath=True, cache=True)
     def _forward(weight1, bias1, weight2, bias2, x, out):
-        """weight1 [S, H, D], bias1 [S, H], weight2 [S, H], bias2 [S], x [D, T] -> out [S, T]."""
+        """weight1 [S, D, H], bias1 [S, H], weight2 [S, H], bias2 [S], x [D, T] -> out [S, T]."""
         z = out[0].copy()
         for s in range(weight1.shape[0]):
             f = out[s]
             f[:] = bias2[s]
-            for h in range(weight1.shape[1]):
-                _hidden(weight1[s, h], bias1[s, h], x, z)
+            for h in range(weight1.shape[2]):
+                _hidden(weight1[s, :, h], bias1[s, h], x, z)
                 w = weight2[s, h]
                 for t in range(len(f)):
                     f[t] += w * max(z[t], numba.float32(0))
@@ -83,8 +83,8 @@ if numba is not None:
         z = g[0].copy()
         for s in range(weight1.shape[0]):
             gs = g[s]
-            for h in range(weight1.shape[1]):
-                _hidden(weight1[s, h], bias1[s, h], x, z)
+            for h in range(weight1.shape[2]):
+                _hidden(weight1[s, :, h], bias1[s, h], x, z)
                 w = weight2[s, h]
                 total2 = numba.float32(0)
                 total = numba.float32(0)
@@ -95,7 +95,7 @@ if numba is not None:
                     total += z[t]
                 d_weight2[s, h] = total2
                 d_bias1[s, h] = total
-                _project(z, x, d_weight1[s, h])
+                _project(z, x, d_weight1[s, :, h])
 
 
 def fits(network: Network, x: Tensor) -> bool:
@@ -116,11 +116,9 @@ class _Shallow(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor, weight1: Tensor, bias1: Tensor, weight2: Tensor, bias2: Tensor) -> Tensor:
         x = x.t().contiguous()
-        weight1 = weight1.transpose(-1, -2).contiguous()
-        bias1, weight2 = bias1.contiguous(), weight2.contiguous()
         ctx.save_for_backward(x, weight1, bias1, weight2)
         out = x.new_empty(weight1.shape[0], x.shape[1])
-        _forward(*(t.numpy() for t in (weight1, bias1, weight2, bias2.contiguous(), x, out)))
+        _forward(*(t.numpy() for t in (weight1, bias1, weight2, bias2, x, out)))
         return out
 
     @staticmethod
@@ -128,6 +126,6 @@ class _Shallow(torch.autograd.Function):
     def backward(ctx, gradient: Tensor):
         x, weight1, bias1, weight2 = ctx.saved_tensors
         gradient = gradient.contiguous()
-        made = [torch.empty_like(t) for t in (weight1, bias1, weight2)]
+        made = [t.new_empty(t.shape) for t in (weight1, bias1, weight2)]
         _backward(*(t.numpy() for t in (weight1, bias1, weight2, x, gradient, *made)))
-        return None, made[0].transpose(-1, -2), made[1], made[2], gradient.sum(-1)
+        return None, *made, gradient.sum(-1)

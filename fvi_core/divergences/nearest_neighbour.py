@@ -29,7 +29,9 @@ def selected_distance(points: Tensor, targets: Tensor, index: Tensor) -> Tensor:
 
     Only N distances are computed with gradient, so the cost of the backward pass does not grow with the number of pairs.
     """
-    neighbours = torch.gather(targets, -2, index.unsqueeze(-1).expand(*index.shape, targets.shape[-1]))
+    rows, d = targets.shape[-2:]
+    sets = torch.arange(index.numel() // index.shape[-1], device=index.device).view(*index.shape[:-1], 1)
+    neighbours = targets.reshape(-1, d).index_select(0, (index + rows * sets).flatten()).view_as(points)
     squared = (points - neighbours).square().sum(-1)
     return squared.clamp_min(torch.finfo(points.dtype).eps ** 2).sqrt()
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from benchmarks.metrics import METRICS, SetInfo, UnknownMetric, curves, evaluate, metric
+from benchmarks.metrics import METRICS, SetInfo, UnknownMetric, evaluate, metric
+from benchmarks.metrics import calibration, classification, curves, ood, selective
 from benchmarks.predictions import ClassificationPredictions, RegressionPredictions
 
 SCORES = ("predictive_entropy", "expected_entropy", "mutual_information")
@@ -85,6 +86,28 @@ def test_values_that_are_one_another():
         found["", "predictive_entropy"] - found["", "expected_entropy"])
     assert found["", "ece"] != found["", "ece_10"]
     assert found["", "expected_log_likelihood"] < found["", "log_likelihood"]
+
+
+def test_every_row_holds_the_value_of_its_own_formula():
+    predictions = classifier()
+    rows, _ = evaluate("classification", "d", SETS, predictions, INPUTS)
+    found = {key: row["value"] for key, row in table(rows).items()}
+    summary, photos = (classification.summarise(predictions[name]) for name in ("test", "photos"))
+    confidence, correct = summary.p.max(-1), summary.p.argmax(-1) == predictions["test"].labels
+    entropies = summary.scores["predictive_entropy"]
+    assert found["", "ece"] == calibration.ece(confidence, correct, 15)
+    assert found["", "ece_10"] == calibration.ece(confidence, correct, 10)
+    assert found["", "ace_15"] == calibration.ace(confidence, correct, 15)
+    assert found["", "augrc"] == selective.augrc(correct, entropies)
+    assert found["", "aurc"] == selective.aurc(correct, entropies)
+    assert found["", "dirichlet_mutual_information"] == summary.dirichlet_mutual_information.mean()
+    for score in SCORES:
+        pair, condition = (summary.scores[score], photos.scores[score]), f"ood=photos;score={score}"
+        assert found["", score] == pair[0].mean()
+        assert found[condition, "ood_auroc"] == ood.Detection.of(*pair).auroc()
+        assert found[condition, "ood_fpr95"] == ood.Detection.of(*pair).fpr95()
+        assert found[condition, "ood_aupr"] == ood.aupr(*pair)
+        assert found[condition, "ood_accuracy"] == ood.threshold_accuracy(*pair)
 
 
 def test_one_sample_has_no_dirichlet_and_no_information():

@@ -1,0 +1,83 @@
+"""Small models and problems that the tests of the core share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import fvi_core.divergences  # noqa: F401  (registers its parts)
+import fvi_core.priors  # noqa: F401
+from fvi_core.contexts import Scene
+from fvi_core.divergences.base import Step
+from fvi_core.likelihoods import LIKELIHOODS
+from fvi_core.networks import Network, Parameters
+from fvi_core.objective import Model, Weight
+from fvi_core.priors.base import TrainingSet
+from fvi_core.random import Streams, seed_from
+from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, NETWORKS, PRIORS
+from fvi_core.training import Problem
+
+TANH = {"name": "mlp", "hidden": [4, 3], "activation": "tanh"}
+RELU = {"name": "mlp", "hidden": [5], "activation": "relu"}
+CNN = {"name": "cnn", "channels": [2, 3], "dense": [4], "pool": [1, 0]}
+SHAPES = {"mlp": (2,), "cnn": (2, 4, 4)}
+
+
+def streams(replicas: int = 3, dtype: torch.dtype = torch.float64, name: str = "test") -> Streams:
+    """Streams of replicas 0, 1, ..."""
+    return Streams([seed_from(name, r) for r in range(replicas)], dtype=dtype)
+
+
+def network(spec: dict[str, Any] = TANH, outputs: int = 2) -> Network:
+    """A network for inputs of two features, or for 4x4 images of two channels."""
+    return NETWORKS.build(spec).build(SHAPES[spec["name"]], outputs)
+
+
+def inputs(replicas: int, points: int, shape: tuple[int, ...] = (2,), dtype: torch.dtype = torch.float64) -> Tensor:
+    """Inputs [R, N, *shape] between -1 and 1."""
+    return streams(replicas, dtype, "inputs").uniform(points, *shape) * 2 - 1
+
+
+def model(parts: dict[str, Any], outputs: int = 1) -> Model:
+    """A model of plain descriptions; what is not described is absent, the network tanh, the likelihood by outputs."""
+    spec = {"network": TANH, "divergence": None, "prior": None, "context": None, "weight": {}} | parts
+    spec.setdefault("likelihood", {"name": "gaussian" if outputs == 1 else "categorical"})
+    optional = [None if spec[kind] is None else registry.build(spec[kind])
+                for kind, registry in (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS))]
+    return Model(network(spec["network"], outputs), FAMILIES.build(spec["family"]), *optional,
+                 LIKELIHOODS.build(spec["likelihood"]), Weight(**spec["weight"]))
+
+
+def problem(replicas: int = 3, points: int = 10, outputs: int = 1, shape: tuple[int, ...] = (2,),
+            dtype: torch.dtype = torch.float64, validation: int = 0) -> Problem:
+    """A training set for each replica: a smooth target with noise, or labels."""
+    x = inputs(replicas, points + validation, shape, dtype)
+    z = x.flatten(2).sum(-1) + 0.3 * streams(replicas, dtype, "targets").normal(points + validation)
+    y = z.sin() if outputs == 1 else (z > 0).long() + (z > 0.8).long() * (outputs > 2)
+    ends = torch.ones(replicas, *shape, dtype=dtype)
+    held = (x[:, points:], y[:, points:]) if validation else (None, None)
+    return Problem(x[:, :points], y[:, :points], -ends, ends, *held, pools={"other": x[0] * 10})
+
+
+def step(model: Model, parameters: Parameters, data: Problem, streams: Streams, samples: int = 4) -> Step:
+    """One training step on all points, as the objective makes it."""
+    initial = {k.removeprefix("mean/"): v.detach() for k, v in parameters.items() if not k.startswith("log_var/")}
+    train = TrainingSet(data.x, data.y, model.network.n_outputs, not data.y.is_floating_point())
+    state = model.prior.init(model.network, initial, train, streams.child("fit"))
+    scene = Scene(data.x, data.low, data.high, data.pools)
+    functions = model.family.functions(model.network, parameters, samples, streams.child("noise"))
+    context = streams.child("context")
+    return Step(model.network, model.family, parameters, model.prior, state, data.x, data.x.shape[1], functions, functions(data.x),
+                lambda: model.context(scene, context), streams.child("divergence"), streams.child("prior"))
+
+
+def one(values: Any, r: int) -> Any:
+    """Replica r alone of a tensor, a dict of tensors or a problem."""
+    if isinstance(values, Problem):
+        tensors = (values.x, values.y, values.low, values.high, values.x_validation, values.y_validation)
+        return Problem(*(None if t is None else t[r : r + 1] for t in tensors), pools=values.pools)
+    if isinstance(values, dict):
+        return {name: value[r : r + 1] for name, value in values.items()}
+    return values[r : r + 1]

@@ -1,0 +1,147 @@
+"""Moments of linearised networks against Jacobians that torch.func computes whole."""
+
+import pytest
+import torch
+from torch.func import jacrev
+
+from fvi_core import linearisation
+from fvi_core.linearisation import full_network_moments, last_layer_moments
+from fvi_core.networks import Linear
+from tests.fvi_core import small
+
+POOLED = {**small.CNN, "pool": [1, 1]}
+CASES = [(small.TANH, 1), (small.TANH, 3), (small.RELU, 2), (POOLED, 2), (small.CNN, 1)]
+R, N = 2, 5
+
+
+def gaussian(network, dtype=torch.float64):
+    """Means and log-variances of a mean-field Gaussian over the weights; both track gradients."""
+    flat = small.streams(R, dtype).normal(2, network.n_parameters)
+    mean, log_var = network.unflatten(flat[:, 0] * 0.7), network.unflatten(flat[:, 1] - 1)
+    return tuple({k: v.contiguous().requires_grad_() for k, v in p.items()} for p in (mean, log_var))
+
+
+def jacobian(network, parameters, x, names):
+    """Values [Q, N] and Jacobian [Q, N, P] of one replica in the parameters of these names."""
+    sizes = [network.sizes[name] for name in names]
+
+    def f(flat):
+        pieces = flat.split(sizes)
+        moved = parameters | {k: p.view(network.shapes[k]) for k, p in zip(names, pieces, strict=True)}
+        return network({k: v[None, None] for k, v in moved.items()}, x[None])[0, 0].T
+
+    flat = torch.cat([parameters[name].flatten() for name in names])
+    return f(flat), jacrev(f)(flat)
+
+
+def expected_moments(network, at, mean, log_var, x, names, covariance):
+    """f and J S J^T, with J at the parameters ``at`` and S the variances of the named parameters."""
+    values, spreads = [], []
+    for r in range(len(x)):
+        f, j = jacobian(network, {k: v[r] for k, v in at.items()}, x[r], names)
+        variance = torch.cat([log_var[name][r].exp().flatten() for name in names])
+        spread = (j * variance) @ j.mT
+        values.append(f)
+        spreads.append(spread if covariance == "full" else spread.diagonal(dim1=-2, dim2=-1))
+    return torch.stack(values), torch.stack(spreads)
+
+
+def gradients(moments, *parameters):
+    """Gradients of an arbitrary function of both moments."""
+    weights = [torch.linspace(-1, 2, m.numel(), dtype=m.dtype).view_as(m) for m in moments]
+    total = sum((w * m).sum() for w, m in zip(weights, moments, strict=True))
+    leaves = [v for p in parameters for v in p.values()]
+    return torch.autograd.grad(total, leaves, allow_unused=True, materialize_grads=True)
+
+
+def assert_close(actual, expected, tolerance=1e-9):
+    for a, e in zip(actual, expected, strict=True):
+        torch.testing.assert_close(a, e, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize(("spec", "outputs"), CASES)
+def test_full_network_moments_are_those_of_the_jacobian(spec, outputs, covariance):
+    network = small.network(spec, outputs)
+    (mean, log_var), x = gaussian(network), small.inputs(R, N, small.SHAPES[spec["name"]])
+    actual = full_network_moments(network, mean, log_var, x, covariance)
+    expected = expected_moments(network, mean, mean, log_var, x, list(network.shapes), covariance)
+    assert actual[1].shape == (R, outputs, N) + ((N,) if covariance == "full" else ())
+    assert_close(actual, expected)
+    assert_close(gradients(actual, mean, log_var), gradients(expected, mean, log_var))
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize(("spec", "outputs"), CASES)
+def test_last_layer_moments_are_those_of_the_jacobian_in_the_head(spec, outputs, covariance):
+    network = small.network(spec, outputs)
+    (mean, log_var), x = gaussian(network), small.inputs(R, N, small.SHAPES[spec["name"]])
+    inner = {k: v.contiguous().requires_grad_() for k, v in network.init(small.streams(R, name="inner")).items()}
+    head = ["head.weight", "head.bias"]
+    at = inner | {k: mean[k] for k in head}
+    actual = last_layer_moments(network, inner, mean, log_var, x, covariance)
+    expected = expected_moments(network, at, mean, log_var, x, head, covariance)
+    assert actual[1].shape == (R, outputs, N) + ((N,) if covariance == "full" else ())
+    assert_close(actual, expected)
+    assert_close(gradients(actual, inner, mean, log_var), gradients(expected, inner, mean, log_var))
+
+
+@pytest.mark.parametrize("spec", [small.TANH, POOLED])
+def test_moments_in_float32_are_good_to_five_digits(spec):
+    network = small.network(spec)
+    x = small.inputs(R, N, small.SHAPES[spec["name"]])
+    exact = gaussian(network)
+    rounded = [{k: v.detach().float().requires_grad_() for k, v in p.items()} for p in exact]
+    expected = expected_moments(network, exact[0], *exact, x, list(network.shapes), "full")
+    actual = full_network_moments(network, *rounded, x.float(), "full")
+    assert_close([a.double() for a in actual], expected, 1e-5)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("spec", [small.TANH, POOLED])
+def test_layers_in_blocks_are_the_layers(monkeypatch, spec, covariance):
+    network = small.network(spec)
+    (mean, log_var), x = gaussian(network), small.inputs(R, N, small.SHAPES[spec["name"]])
+    whole = full_network_moments(network, mean, log_var, x, covariance)
+    whole_gradients = gradients(whole, mean, log_var)
+    calls = []
+    monkeypatch.setattr(linearisation, "_outer_gram", lambda *a, f=linearisation._outer_gram: calls.append(1) or f(*a))
+    monkeypatch.setattr(linearisation, "BLOCK", 1)
+    blocked = full_network_moments(network, mean, log_var, x, covariance)
+    units = sum(layer.inputs for layer in network.parametrised if isinstance(layer, Linear))
+    assert len(calls) == (network.n_outputs * units if covariance == "full" else 0)
+    assert_close(blocked, whole, 1e-12)
+    assert_close(gradients(blocked, mean, log_var), whole_gradients, 1e-12)
+
+
+def test_a_stopped_jacobian_has_the_same_moments_and_no_gradient_in_the_mean_through_the_covariance():
+    network = small.network(small.TANH)
+    (mean, log_var), x = gaussian(network), small.inputs(R, N)
+    for covariance in ("full", "diagonal"):
+        free = full_network_moments(network, mean, log_var, x, covariance)
+        held = full_network_moments(network, mean, log_var, x, covariance, stop_gradient=True)
+        assert_close(held, free, 0)
+        assert all(g.abs().max() == 0 for g in gradients(held[1:], mean))
+        assert_close(gradients(held[:1], mean), gradients(free[:1], mean))
+        assert_close(gradients(held[1:], log_var), gradients(free[1:], log_var))
+
+
+def test_moments_are_there_without_gradients_too():
+    network = small.network(small.TANH)
+    (mean, log_var), x = gaussian(network), small.inputs(R, N)
+    expected = [m.detach() for m in full_network_moments(network, mean, log_var, x)]
+    with torch.no_grad():
+        actual = full_network_moments(network, mean, log_var, x)
+    assert not any(m.requires_grad for m in actual)
+    assert_close(actual, expected, 0)
+
+
+@pytest.mark.parametrize("spec", [small.TANH, POOLED])
+def test_replicas_together_are_bitwise_the_same_as_alone(spec):
+    network = small.network(spec)
+    (mean, log_var), x = gaussian(network), small.inputs(R, N, small.SHAPES[spec["name"]])
+    for moments in (lambda m, v, z: full_network_moments(network, m, v, z), lambda m, v, z: last_layer_moments(network, m, m, v, z)):
+        together = moments(mean, log_var, x)
+        for r in range(R):
+            alone = moments(small.one(mean, r), small.one(log_var, r), x[r : r + 1])
+            assert all(torch.equal(a, t[r : r + 1]) for a, t in zip(alone, together, strict=True))

@@ -1,0 +1,155 @@
+"""Networks against torch.nn.functional, one replica and sample at a time, and their faster paths against them."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fvi_core import blocks, shallow
+from fvi_core.networks import ACTIVATIONS, Tape
+from fvi_core.registry import NETWORKS
+from tests.fvi_core import small
+
+
+def draws(network, replicas, samples, dtype=torch.float64):
+    """Random parameters [R, S, *shape] that track gradients."""
+    flat = small.streams(replicas, dtype).normal(samples, network.n_parameters) * 0.7
+    return {k: v.contiguous().requires_grad_() for k, v in network.unflatten(flat).items()}
+
+
+def plain(network, spec, parameters, x):
+    """The same network of one replica and sample, written with torch.nn.functional."""
+    def linear(name, a):
+        return F.linear(a, parameters[f"{name}.weight"].T, parameters[f"{name}.bias"])
+
+    if spec["name"] == "mlp":
+        a = x.flatten(1)
+        for i in range(len(spec["hidden"])):
+            a = ACTIVATIONS[spec["activation"]](linear(f"hidden{i}", a))
+        return linear("head", a)
+    for i, pool in enumerate(spec["pool"]):
+        x = F.relu(F.conv2d(x, parameters[f"conv{i}.weight"], parameters[f"conv{i}.bias"], padding=1))
+        x = F.max_pool2d(x, 2) if pool else x
+    a = x.flatten(1)
+    for i in range(len(spec["dense"])):
+        a = F.relu(linear(f"dense{i}", a))
+    return linear("head", a)
+
+
+@pytest.mark.parametrize("spec", [small.RELU, small.TANH, small.CNN, {**small.TANH, "hidden": []}], ids=lambda s: str(s["name"]))
+@pytest.mark.parametrize(("replicas", "samples"), [(1, 1), (3, 1), (1, 4), (2, 3)])
+def test_a_network_is_that_of_torch_functional(spec, replicas, samples):
+    network = small.network(spec)
+    parameters, x = draws(network, replicas, samples), small.inputs(replicas, 5, small.SHAPES[spec["name"]])
+    actual = network(parameters, x)
+    expected = [[plain(network, spec, {k: v[r, s] for k, v in parameters.items()}, x[r]) for s in range(samples)]
+                for r in range(replicas)]
+    torch.testing.assert_close(actual, torch.stack([torch.stack(row) for row in expected]), rtol=1e-12, atol=1e-12)
+
+
+def test_features_then_head_is_the_network():
+    for spec in (small.RELU, small.TANH, small.CNN):
+        network = small.network(spec)
+        parameters, x = draws(network, 2, 3), small.inputs(2, 5, small.SHAPES[spec["name"]])
+        assert torch.equal(network.head(parameters, network.features(parameters, x)), network(parameters, x))
+
+
+def test_a_tape_holds_input_and_output_of_every_layer():
+    network, tape = small.network(small.CNN), Tape()
+    parameters = draws(network, 2, 1)
+    f = network(parameters, small.inputs(2, 5, (2, 4, 4)), tape=tape)
+    assert [layer.name for layer, _, _ in tape.entries] == ["conv0", "conv1", "dense0", "head"]
+    assert tape.entries[-1][2] is f
+    assert all(torch.equal(layer(parameters, a), z) for layer, a, z in tape.entries)
+
+
+@pytest.mark.parametrize(("spec", "sites"), [(small.TANH, ["hidden0", "hidden1"]), (small.CNN, ["conv0", "conv1", "dense0", "head"])])
+def test_dropout_is_asked_at_every_site(spec, sites):
+    network, seen = small.network(spec), []
+
+    def zero(site, a):
+        seen.append(site)
+        return a * 0
+
+    parameters = draws(network, 1, 1)
+    f = network(parameters, small.inputs(1, 5, small.SHAPES[spec["name"]]), dropout=zero)
+    assert seen == sites
+    assert torch.equal(f, parameters["head.bias"][:, :, None].expand_as(f))
+
+
+def test_flat_parameters_and_back():
+    network = small.network(small.CNN)
+    flat = small.streams(2).normal(3, network.n_parameters)
+    assert torch.equal(network.flatten(network.unflatten(flat)), flat)
+    assert {k: v.shape[2:] for k, v in network.unflatten(flat).items()} == {k: torch.Size(v) for k, v in network.shapes.items()}
+
+
+@pytest.mark.parametrize("spec", [small.TANH, small.CNN])
+def test_initial_parameters_are_those_of_pytorch_layers(spec):
+    network = small.network(spec)
+    parameters = network.init(small.streams(400))
+    for layer in network.parametrised:
+        for name in layer.shapes:
+            bound = 1 / math.sqrt(layer.fan_in)
+            assert parameters[name].shape == (400, *network.shapes[name])
+            assert 0.9 * bound < parameters[name].abs().max() <= bound
+            torch.testing.assert_close(parameters[name].std().item(), bound / math.sqrt(3), rtol=0.1, atol=0)
+    alone = network.init(small.streams(400).subset([7]))
+    assert all(torch.equal(alone[k], v[7:8]) for k, v in parameters.items())
+
+
+def test_inputs_of_another_shape_are_named():
+    network = small.network(small.TANH)
+    with pytest.raises(ValueError, match=r"expects inputs \[R, N, 2\], found \[1, 5, 3\]"):
+        network(draws(network, 1, 1), torch.zeros(1, 5, 3))
+    with pytest.raises(ValueError, match=r"'cnn' expects images \[channels, height, width\], found \[2\]"):
+        NETWORKS.build(small.CNN).build((2,), 1)
+
+
+def values_and_gradients(evaluate, parameters, weights):
+    f = evaluate()
+    return f.detach(), torch.autograd.grad((f * weights).sum(), list(parameters.values()))
+
+
+def assert_same(actual, expected, **tolerance):
+    torch.testing.assert_close(actual[0], expected[0], **tolerance)
+    for a, e in zip(actual[1], expected[1], strict=True):
+        torch.testing.assert_close(a, e, **tolerance)
+
+
+@pytest.mark.parametrize("block", [1, 2, 5])
+def test_blocks_of_samples_are_the_whole(monkeypatch, block):
+    network = small.network(small.TANH)
+    parameters, x = draws(network, 2, 5), small.inputs(2, 6)
+    weights = small.streams(2, name="weights").normal(5, 6, 2)
+    monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", block * 6 * network.width)
+    taken = []
+    monkeypatch.setattr(blocks._InBlocks, "apply", lambda *a, apply=blocks._InBlocks.apply: taken.append(1) or apply(*a))
+    actual = values_and_gradients(lambda: blocks.evaluate(network, parameters, x), parameters, weights)
+    assert bool(taken) == (block < 5)
+    assert_same(actual, values_and_gradients(lambda: network(parameters, x), parameters, weights), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.skipif(shallow.numba is None, reason="Numba is not installed")
+@pytest.mark.parametrize("features", [1, 3, 4, 6])
+def test_the_fused_pass_is_the_network(monkeypatch, features):
+    network = NETWORKS.build(small.RELU).build((features,), 1)
+    parameters = draws(network, 2, 9, torch.float32)
+    x = small.inputs(2, 7, (features,), torch.float32)
+    weights = small.streams(2, torch.float32, "weights").normal(9, 7, 1)
+    taken = []
+    monkeypatch.setattr(shallow, "evaluate", lambda *a, evaluate=shallow.evaluate: taken.append(1) or evaluate(*a))
+    actual = values_and_gradients(lambda: blocks.evaluate(network, parameters, x), parameters, weights)
+    expected = values_and_gradients(lambda: network(parameters, x), parameters, weights)
+    assert taken
+    assert_same(actual, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_only_small_relu_regression_networks_are_fused(monkeypatch):
+    x = torch.zeros(1, 5, 2)
+    fits = [shallow.fits(small.network(spec, q), x) for spec, q in ((small.RELU, 1), (small.RELU, 2), (small.TANH, 1))]
+    assert fits == [shallow.numba is not None, False, False]
+    assert not shallow.fits(small.network(small.RELU, 1), x.double())
+    monkeypatch.setattr(shallow, "numba", None)
+    assert not shallow.fits(small.network(small.RELU, 1), x)
