@@ -54,7 +54,7 @@ def _snelson(row: Row) -> Parts | None:
     common = {
         "network": {"name": "mlp", "hidden": [100, 100], "activation": "tanh"},
         "likelihood": {"name": "gaussian", "init_std": 0.3},
-        "training": {"epochs": 10000, "batch_size": 200, "samples": 5, "optimiser": {"name": "adam", "lr": 1e-3}},
+        "training": {"epochs": 5000, "batch_size": 200, "samples": 5, "optimiser": {"name": "adam", "lr": 1e-3}},
     }
     context = {"name": "mixture", "parts": [{"name": "uniform_box", "points": 10}, {"name": "training_batch", "points": 10}]}
     own = {
@@ -71,13 +71,13 @@ def _cinquin_1d(row: Row) -> Parts | None:
     common = {
         "network": {"name": "mlp", "hidden": [30, 30], "activation": "tanh"},
         "likelihood": {"name": "gaussian", "init_std": 0.2},
-        "training": {"epochs": 4000, "batch_size": 1000, "samples": 10, "optimiser": {"name": "adam", "lr": 0.005}},
+        "training": {"epochs": 3000, "batch_size": 1000, "samples": 10, "optimiser": {"name": "adam", "lr": 0.005}},
     }
     kernel = {"kernel": {"name": row.variant, "ard": False}}
     own = {
         "MFVI": {"prior": {"variance": 0.75**2}},
         "FSVI": {"prior": {"variance": 0.2**2}, "context": {"points": 100}},
-        "GFSVI": {"prior": kernel, "context": {"points": 100}, "training": {"dtype": "float64", "samples": 1, "epochs": 6000}},
+        "GFSVI": {"prior": kernel, "context": {"points": 100}, "training": {"dtype": "float64", "samples": 1, "epochs": 3000}},
         "GP": {"family": kernel, "training": {"dtype": "float64", "epochs": 500, "optimiser": {"lr": 0.05}}},
     }
     return merge(common, own[row.method]) if row.method in own else None
@@ -155,7 +155,7 @@ TABLE = Table(
         "The biased Dirichlet prior is (1, 4); dirichlet2022 does not print the values of its figure 3.",
     )},
     reductions={
-        "short": "one seed; 60 to 100 context points for GFSVI where cinquin2024 has 500; 10,000 epochs on Snelson's set where "
+        "short": "one seed; 60 to 100 context points for GFSVI where cinquin2024 has 500; 5,000 epochs on Snelson's set where "
                  "the code of rudner2022 has 200,000",
         "smoke": "3 epochs",
     },

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.families.base import LinearImage
+from fvi_core.families.base import LinearImage, NotSupported
 from fvi_core.registry import DIVERGENCES
 
 
@@ -119,4 +119,6 @@ class NearestNeighbourKL(Divergence):
             q = step.family.functions(network, step.parameters, self.samples, step.noise)(context).flatten(2)
             with torch.no_grad():
                 p = step.prior.functions(network, step.prior_state, self.samples, step.prior_noise)(context).flatten(2)
+        if q.shape[1] <= self.k:
+            raise NotSupported(f"divergence {self.name!r} needs more than {self.k} draws, family {step.family.name!r} gives {q.shape[1]}")
         return nearest_neighbour_kl(q, p, self.k)

@@ -61,9 +61,11 @@ def problem(replicas: int = 3, points: int = 10, outputs: int = 1, shape: tuple[
     return Problem(x[:, :points], y[:, :points], -ends, ends, *held, pools={"other": x[0] * 10})
 
 
-def step(model: Model, parameters: Parameters, data: Problem, streams: Streams, samples: int = 4) -> Step:
-    """One training step on all points, as the objective makes it."""
-    initial = {k.removeprefix("mean/"): v.detach() for k, v in parameters.items() if not k.startswith("log_var/")}
+def step(model: Model, parameters: Parameters, data: Problem, streams: Streams, samples: int = 4,
+         start: Parameters | None = None) -> Step:
+    """One training step on all points, as the objective makes it; the prior sees ``start``, or the parameters."""
+    start = start or parameters
+    initial = {k.removeprefix("mean/"): v.detach() for k, v in start.items() if not k.startswith("log_var/")}
     train = TrainingSet(data.x, data.y, model.network.n_outputs, not data.y.is_floating_point())
     state = model.prior.init(model.network, initial, train, streams.child("fit"))
     scene = Scene(data.x, data.low, data.high, data.pools)

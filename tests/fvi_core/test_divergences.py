@@ -1,0 +1,247 @@
+"""Every divergence keeps the contract, and is what its equation says."""
+
+import math
+
+import pytest
+import torch
+from torch.distributions import MultivariateNormal, Normal, kl_divergence
+
+from fvi_core.dirichlet import dirichlet_kl_monte_carlo, fit_dirichlet, smooth
+from fvi_core.divergences.nearest_neighbour import nearest_neighbour_kl
+from fvi_core.families.base import DrawnNetworks
+from fvi_core.linearisation import full_network_moments, last_layer_moments
+from fvi_core.networks import Network
+from fvi_core.registry import DIVERGENCES, PRIORS, UnknownPart
+from tests.fvi_core import small
+from tests.fvi_core.contracts import N, R, S, DivergenceContract
+
+WIDE = {"name": "mean_field", "log_var_init": [-3.0, -1.0]}
+WEIGHTS = {"name": "gaussian_weights", "variance": 0.7}
+PRIOR = Normal(torch.zeros((), dtype=torch.float64), 0.7**0.5)
+BOX = {"name": "uniform_box", "points": 4}
+
+
+def made(test):
+    """The step of a contract's model on its problem, with its value."""
+    model = test.model()
+    parameters = test.parameters(model)
+    step = small.step(model, parameters, small.problem(R, N, test.outputs), small.streams(R), S)
+    return model, parameters, step
+
+
+class TestWeightKL(DivergenceContract):
+    spec = {"name": "weight_kl"}
+    parts = {"family": WIDE, "prior": WEIGHTS}
+    unfit = {"family": {"name": "point"}}
+
+    def test_is_that_of_torch_distributions(self):
+        model, parameters, step = made(self)
+        means, log_vars = model.family.gaussian_weights(parameters)
+        expected = sum(kl_divergence(Normal(means[k], (log_vars[k] / 2).exp()), PRIOR).flatten(1).sum(1) for k in means)
+        torch.testing.assert_close(model.divergence(step), expected, rtol=1e-10, atol=1e-10)
+
+    def test_of_the_prior_from_itself_is_zero(self):
+        model, parameters, step = made(self)
+        step.parameters = {k: torch.full_like(v, math.log(0.7) if k.startswith("log_var/") else 0) for k, v in parameters.items()}
+        assert model.divergence(step).abs().max() < 1e-12
+
+
+class TestWeightPenalty(DivergenceContract):
+    spec = {"name": "weight_penalty"}
+    parts = {"family": {"name": "point"}, "prior": WEIGHTS}
+    unfit = {"prior": {"name": "gaussian_functions"}}
+
+    def test_is_minus_the_log_prior_up_to_a_constant(self):
+        model, parameters, step = made(self)
+        log_prior = sum((PRIOR.log_prob(v) - PRIOR.log_prob(torch.zeros_like(v))).flatten(1).sum(1) for v in parameters.values())
+        torch.testing.assert_close(model.divergence(step), -log_prior, rtol=1e-10, atol=1e-10)
+
+
+class GaussianContract(DivergenceContract):
+    outputs = 2
+    parts = {"family": WIDE, "prior": {**WEIGHTS, "centred": False}, "context": BOX}
+    unfit = {"prior": {"name": "dirichlet"}}
+    ridge = 1e-6
+
+    def context(self, step):
+        """The same set at every call."""
+        x = step.sample_context()
+        step.sample_context = lambda: x
+        return x
+
+    def moments_q(self, model, step, x):
+        inner = {k: v[:, 0] for k, v in step.functions.parameters.items()}
+        return last_layer_moments(model.network, inner, *model.family.gaussian_weights(step.parameters), x)
+
+    def test_is_that_of_torch_distributions_summed_over_outputs(self):
+        model, _, step = made(self)
+        x = self.context(step)
+        mean_q, cov_q = self.moments_q(model, step, x)
+        mean_p, cov_p = model.prior.moments(model.network, step.prior_state, x, "full")
+        mean_p, cov_p = mean_p.expand_as(mean_q), cov_p.expand_as(cov_q)
+        if self.spec.get("covariance") == "diagonal":
+            cov_q, cov_p = (torch.diag_embed(c.diagonal(dim1=-2, dim2=-1)) for c in (cov_q, cov_p))
+        ridge = self.ridge * torch.eye(x.shape[1], dtype=x.dtype)
+        expected = kl_divergence(MultivariateNormal(mean_q, cov_q + ridge), MultivariateNormal(mean_p, cov_p + ridge)).sum(1)
+        torch.testing.assert_close(model.divergence(step), expected, rtol=1e-6, atol=1e-6)
+
+    def test_of_the_prior_from_itself_is_zero(self):
+        """The mean weights are where the prior is linearised, the variances its own."""
+        model, parameters, step = made(self)
+        if model.prior.name != "gaussian_weights":
+            return
+        state = step.prior_state
+        step.parameters = {k: torch.full_like(v, math.log(0.7)) if k.startswith("log_var/") else v for k, v in parameters.items()}
+        step.functions = DrawnNetworks(model.network, {k: v.unsqueeze(1) for k, v in state.items()})
+        assert model.divergence(step).abs().max() < 1e-8
+
+    def test_the_largest_of_several_sets_counts_for_each_replica(self):
+        model, _, step = made(self)
+        sets = [step.sample_context() for _ in range(8)]
+
+        def value(divergence, sets):
+            remaining = iter(sets)
+            step.sample_context = lambda: next(remaining)
+            return divergence(step)
+
+        alone = torch.stack([value(model.divergence, [x]) for x in sets])
+        assert len(set(alone.argmax(0).tolist())) > 1, "the test needs replicas whose largest set differs"
+        together = value(DIVERGENCES.build({**self.spec, "sets": 8}), sets)
+        assert torch.equal(together, alone.amax(0))
+
+
+class TestLastLayerKL(GaussianContract):
+    spec = {"name": "gaussian_kl"}
+
+    def test_the_inner_layers_are_those_of_the_first_function_drawn(self):
+        model, parameters, step = made(self)
+        self.context(step)
+        value = model.divergence(step)
+        drawn = step.functions.parameters
+        for sample, same in ((1, True), (0, False)):
+            moved = {k: v.clone() for k, v in drawn.items()}
+            moved["hidden0.weight"][:, sample] += 1
+            step.functions = DrawnNetworks(model.network, moved)
+            assert torch.equal(model.divergence(step), value) == same
+
+    def test_without_drawn_weights_it_draws_its_own(self):
+        model, _, step = made(self)
+        step.functions = None
+        assert torch.isfinite(model.divergence(step)).all()
+
+    def test_options_are_checked(self):
+        with pytest.raises(ValueError, match="'gaussian_kl': covariance must be one of .* found 'fully'"):
+            DIVERGENCES.build({"name": "gaussian_kl", "covariance": "fully"})
+        with pytest.raises(ValueError, match="jacobian must be one of"):
+            DIVERGENCES.build({"name": "gaussian_kl", "jacobian": "half"})
+
+
+class TestDiagonalKL(GaussianContract):
+    spec = {"name": "gaussian_kl", "covariance": "diagonal"}
+
+
+class TestFullNetworkKL(GaussianContract):
+    spec = {"name": "gaussian_kl", "jacobian": "full"}
+    parts = {**GaussianContract.parts, "prior": {**WEIGHTS, "centred": False, "jacobian": "full"}}
+
+    def moments_q(self, model, step, x):
+        return full_network_moments(model.network, *model.family.gaussian_weights(step.parameters), x)
+
+
+class TestDiagonalFullNetworkKL(TestFullNetworkKL):
+    """rudner2021, algorithm 1."""
+
+    spec = {"name": "gaussian_kl", "jacobian": "full", "covariance": "diagonal", "stop_gradient": True}
+    parts = {"family": WIDE, "prior": {"name": "gaussian_functions", "variance": 10.0}, "context": BOX}
+    descends = False
+
+
+class TestRegularisedKL(TestFullNetworkKL):
+    spec = {"name": "regularised_kl", "gamma": 1e-3}
+    parts = {"family": {**WIDE, "name": "linearised_mean_field"}, "context": BOX,
+             "prior": {"name": "gaussian_process", "parameters": {"log_lengthscale": -0.5}}}
+    ridge = 1e-3 * BOX["points"]
+
+
+class NearestNeighbourContract(DivergenceContract):
+    unfit = None
+
+    def draws(self, model, step):
+        """Samples of q and of p, made again from the same random numbers."""
+        streams = small.streams(R)
+        q = model.network.flatten(model.family.weights(model.network, step.parameters, 8, streams.child("divergence")))
+        return q, model.network.flatten(model.prior.weights(model.network, 8, streams.child("prior")))
+
+    def test_is_the_estimate_from_samples_of_both(self):
+        model, _, step = made(self)
+        q, p = self.draws(model, step)
+        if self.spec["space"] == "predictor":
+            x = step.sample_context()
+            step.sample_context = lambda: x
+            q, p = (model.network(model.network.unflatten(w), x).flatten(2) for w in (q, p))
+        torch.testing.assert_close(model.divergence(step), nearest_neighbour_kl(q, p, self.spec.get("k", 1)), rtol=1e-9, atol=1e-9)
+
+
+class TestNearestNeighbourOfWeights(NearestNeighbourContract):
+    spec = {"name": "nearest_neighbour_kl", "space": "parameter", "samples": 8, "k": 2}
+    parts = {"family": WIDE, "prior": WEIGHTS}
+    unfit = {"family": {"name": "dropout"}}
+
+
+class TestNearestNeighbourOfGeneratedWeights(NearestNeighbourContract):
+    spec = {"name": "nearest_neighbour_kl", "space": "parameter", "samples": 8}
+    parts = {"family": {"name": "hypernetwork", "latent": 3, "hidden": [4]}, "prior": WEIGHTS}
+
+
+class TestNearestNeighbourOfFunctions(NearestNeighbourContract):
+    spec = {"name": "nearest_neighbour_kl", "space": "predictor", "samples": 8}
+    parts = {"family": {"name": "hypernetwork", "latent": 3, "hidden": [4]}, "prior": WEIGHTS, "context": BOX}
+    unfit = {"prior": {"name": "dirichlet"}}
+
+    def test_a_gaussian_process_may_be_the_prior(self):
+        prior = {"name": "gaussian_process", "parameters": {"log_lengthscale": -1.0}}
+        model = self.model(prior=prior)
+        assert torch.isfinite(self.value(model, self.parameters(model))).all()
+
+    def test_space_is_checked(self):
+        with pytest.raises(ValueError, match="space must be 'parameter' or 'predictor', found 'function'"):
+            DIVERGENCES.build({"name": "nearest_neighbour_kl", "space": "function"})
+
+
+class TestDirichletKL(DivergenceContract):
+    spec = {"name": "dirichlet_kl"}
+    parts = {"family": {"name": "ensemble", "base": {"name": "point"}, "size": 4, "joint": True},
+             "prior": {"name": "dirichlet", "concentrations": 2.0}, "context": {"name": "training_batch"}}
+    outputs = 3
+    unfit = {"prior": WEIGHTS}
+    descends = False  # the fitted Dirichlet is constant in the gradient
+
+    def test_is_the_sum_over_points_of_the_kl_of_fitted_dirichlets(self):
+        model, _, step = made(self)
+        f = smooth(torch.softmax(step.values, -1), 1e-4)
+        alpha = fit_dirichlet(f, 3.0, float(N))
+        expected = dirichlet_kl_monte_carlo(f, alpha, torch.full((3,), 2.0, dtype=torch.float64)).sum(1)
+        torch.testing.assert_close(model.divergence(step), expected)
+
+    def test_one_sample_has_precision_n_for_n_training_points(self):
+        model = self.model(family={"name": "point"})
+        step = small.step(model, self.parameters(model), small.problem(R, N, 3), small.streams(R))
+        step.n_train = 500
+        f = smooth(torch.softmax(step.values, -1), 1e-4)
+        expected = dirichlet_kl_monte_carlo(f, 500 * f[:, 0], torch.full((3,), 2.0, dtype=torch.float64)).sum(1)
+        torch.testing.assert_close(model.divergence(step), expected)
+
+    @pytest.mark.parametrize(("context", "passes"), [({"name": "training_batch"}, 1), (BOX, 2)])
+    def test_the_training_batch_needs_no_second_forward_pass(self, monkeypatch, context, passes):
+        model = self.model(context=context)
+        calls, run = [], Network._run
+        monkeypatch.setattr(Network, "_run", lambda *a, **k: calls.append(1) or run(*a, **k))
+        self.value(model, self.parameters(model))
+        assert len(calls) == passes
+
+
+def test_names_and_views_that_are_not_there():
+    with pytest.raises(UnknownPart, match="divergence 'weightkl' is not known; did you mean 'weight_kl'"):
+        DIVERGENCES.build({"name": "weightkl"})
+    with pytest.raises(UnknownPart, match="prior 'gaussian' is not known; did you mean"):
+        PRIORS.build({"name": "gaussian"})

@@ -1,0 +1,172 @@
+"""Every family keeps the contract, and is what its definition says."""
+
+import pytest
+import torch
+
+from fvi_core.registry import FAMILIES, UnknownPart
+from tests.fvi_core import small
+from tests.fvi_core.contracts import N, R, FamilyContract
+
+WIDE = {"name": "mean_field", "log_var_init": [-3.0, -1.0]}
+
+
+class TestPoint(FamilyContract):
+    spec = {"name": "point"}
+
+    def test_is_one_function_whatever_is_asked(self):
+        assert self.draw(self.parameters(), samples=7)(small.inputs(R, N)).shape[1] == 1
+
+
+class TestMeanField(FamilyContract):
+    spec = WIDE
+
+    def test_weights_have_the_moments_of_the_parameters(self):
+        family, parameters = self.family(), self.parameters()
+        mean, log_var = family.gaussian_weights(parameters)
+        drawn = family.weights(self.network(), parameters, 4000, small.streams(R))
+        for name, values in drawn.items():
+            std = (0.5 * log_var[name]).exp()
+            assert ((values.mean(1) - mean[name]).abs() < 5 * std / 4000**0.5).all()
+            torch.testing.assert_close(values.std(1), std, rtol=0.06, atol=0)
+
+    @pytest.mark.parametrize("mean_init", [0.0, 2.0, "default"])
+    def test_starts_where_it_is_told(self, mean_init):
+        family = FAMILIES.build({"name": "mean_field", "mean_init": mean_init, "log_var_init": [-4.0, -4.0]})
+        means, log_vars = family.gaussian_weights(family.init(self.network(), small.streams(300)))
+        assert all((v == -4).all() for v in log_vars.values())
+        expected = self.network().init(small.streams(300)) if mean_init == "default" else None
+        for name, value in means.items():
+            if expected:
+                assert torch.equal(value, expected[name])
+            else:
+                torch.testing.assert_close(value.std().item(), mean_init, rtol=0.1, atol=0)
+
+
+class TestLinearisedMeanField(FamilyContract):
+    spec = {**WIDE, "name": "linearised_mean_field"}
+    weights_make_functions = False
+
+    def test_is_the_network_where_the_weights_are_their_means(self):
+        family, network = self.family(), self.network()
+        parameters = self.parameters()
+        parameters |= {k: torch.full_like(v, -80.0) for k, v in parameters.items() if k.startswith("log_var/")}
+        means = {k: v.unsqueeze(1) for k, v in family.gaussian_weights(parameters)[0].items()}
+        x = small.inputs(R, N)
+        torch.testing.assert_close(self.draw(parameters)(x), network(means, x).expand(-1, 4, -1, -1), rtol=1e-9, atol=1e-9)
+
+    def test_of_a_linear_network_is_mean_field_itself(self):
+        network = small.network({**small.TANH, "hidden": []})
+        plain, x = FAMILIES.build(WIDE), small.inputs(R, N)
+        parameters = plain.init(network, small.streams(R))
+        f, g = (family.functions(network, parameters, 4, small.streams(R, name="draw"))(x) for family in (self.family(), plain))
+        torch.testing.assert_close(f, g, rtol=1e-12, atol=1e-12)
+
+
+class TestDropoutOfFunctions(FamilyContract):
+    spec = {"name": "dropout", "rate": 0.4, "masks": "function"}
+    weights_make_functions = False
+
+
+class TestDropoutOfInputs(FamilyContract):
+    spec = {"name": "dropout", "rate": 0.4, "masks": "input"}
+    weights_make_functions = False
+    one_function = False
+
+    @pytest.mark.parametrize("masks", ["input", "function"])
+    def test_activations_are_kept_at_the_rate_and_scaled(self, masks):
+        network = small.network({**small.TANH, "hidden": [50]})
+        family = FAMILIES.build({"name": "dropout", "rate": 0.3, "masks": masks})
+        seen = {}
+
+        def spy(weights, x, dropout):
+            seen["a"] = dropout("site", torch.ones(R, 1, N, 50, dtype=torch.float64))
+            return seen["a"][..., :1]
+
+        family.functions(spy, family.init(network, small.streams(R)), 40, small.streams(R))(small.inputs(R, N))
+        kept = seen["a"] > 0
+        torch.testing.assert_close(seen["a"][kept], torch.full_like(seen["a"][kept], 1 / 0.7))
+        assert abs(kept.double().mean() - 0.7) < 0.02
+        assert (kept == kept[:, :, :1]).all() == (masks == "function")
+
+    def test_rate_zero_is_the_point(self):
+        network, x = self.network(), small.inputs(R, N)
+        none, point = FAMILIES.build({"name": "dropout", "rate": 0.0}), FAMILIES.build({"name": "point"})
+        f, g = (family.functions(network, self.parameters(), 3, small.streams(R))(x) for family in (none, point))
+        torch.testing.assert_close(f, g.expand_as(f), rtol=1e-12, atol=1e-12)
+
+    def test_options_are_checked(self):
+        with pytest.raises(ValueError, match=r"rate must lie in \[0, 1\), found 1.0"):
+            FAMILIES.build({"name": "dropout", "rate": 1.0})
+        with pytest.raises(ValueError, match="masks must be 'input' or 'function', found 'batch'"):
+            FAMILIES.build({"name": "dropout", "masks": "batch"})
+
+
+class TestEnsembleOfPoints(FamilyContract):
+    spec = {"name": "ensemble", "base": {"name": "point"}, "size": 3}
+
+    def test_functions_are_those_of_the_members(self):
+        parameters, x, network = self.parameters(), small.inputs(R, N), self.network()
+        f = self.draw(parameters)(x)
+        assert f.shape[1] == 3
+        for m in range(3):
+            member = {k: v[:, m : m + 1] for k, v in parameters.items()}
+            torch.testing.assert_close(f[:, m : m + 1], network(member, x), rtol=1e-12, atol=1e-12)
+
+    def test_members_start_apart(self):
+        assert all(len(v.flatten(2).unique(dim=1)[0]) == 3 for v in self.parameters().values())
+
+
+class TestEnsembleOfMeanField(FamilyContract):
+    spec = {"name": "ensemble", "base": WIDE, "size": 2, "joint": True}
+
+    def test_samples_are_shared_among_members(self):
+        parameters, x, network = self.parameters(), small.inputs(R, N), self.network()
+        f = self.draw(parameters, samples=4000)(x)
+        assert f.shape[1] == 4000
+        member = {k: v[:, 0] for k, v in parameters.items()}
+        alone = FAMILIES.build(WIDE).functions(network, member, 2000, small.streams(R))(x)
+        spread = (alone.var(1) / 2000).sqrt()
+        assert ((f[:, :2000].mean(1) - alone.mean(1)).abs() < 7 * spread).all()
+
+
+class TestHypernetwork(FamilyContract):
+    spec = {"name": "hypernetwork", "latent": 3, "hidden": [6, 5]}
+
+    def test_weights_are_a_relu_network_of_noise(self):
+        family, network, parameters = self.family(), self.network(), self.parameters()
+        drawn = network.flatten(family.weights(network, parameters, 4, small.streams(R)))
+        h = small.streams(R).normal(4, 3)
+        for r in range(R):
+            a = h[r]
+            for i in range(3):
+                a = a @ parameters[f"generator{i}.weight"][r] + parameters[f"generator{i}.bias"][r]
+                a = a.relu() if i < 2 else a
+            torch.testing.assert_close(drawn[r], a, rtol=1e-12, atol=1e-12)
+        image = family.linear_image(network, parameters, 4, small.streams(R))
+        torch.testing.assert_close(image.points(), drawn, rtol=1e-12, atol=1e-12)
+        assert image.coordinates.shape == (R, 4, 5)
+
+
+class TestExactGP(FamilyContract):
+    spec = {"name": "exact_gp", "kernel": {"name": "rbf", "ard": False}}
+    outputs = 1
+    one_function = False  # values at two sets of inputs are drawn apart
+
+    def parameters(self, replicas: range = range(R)):
+        family, data = self.family(), small.problem(R)
+        free = {k: v.repeat(len(replicas), *[1] * (v.dim() - 1)) for k, v in family.init(self.network(), small.streams(1)).items()}
+        noise = torch.full((len(replicas),), 0.3, dtype=torch.float64)
+        return family.condition(free, noise, data.x[list(replicas)], data.y[list(replicas)])
+
+    def test_values_at_the_inputs_of_one_call_vary_together(self):
+        parameters, x = self.parameters(), small.inputs(R, 3)
+        with torch.no_grad():
+            _, covariance = self.family()._posterior(parameters, x, full=True)
+            f = self.draw(parameters, samples=20000)(x)[..., 0]
+        centred = f - f.mean(1, keepdim=True)
+        torch.testing.assert_close(centred.mT @ centred / 20000, covariance, rtol=0.05, atol=0.002)
+
+
+def test_an_unknown_family_names_the_nearest():
+    with pytest.raises(UnknownPart, match="family 'meanfield' is not known; did you mean 'mean_field'"):
+        FAMILIES.build({"name": "meanfield"})
