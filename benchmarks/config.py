@@ -36,7 +36,7 @@ def stack_limit(config: dict[str, Any]) -> int:
     """How many runs of one stack key are trained together: many for small networks, one where a step already fills a core."""
     parts = config["parts"]
     divergence = parts["divergence"] or {}
-    heavy = divergence.get("name") in ("nearest_neighbour_kl", "regularised_kl") or parts["network"]["name"] != "mlp"
+    heavy = divergence.get("name") == "nearest_neighbour_kl" or parts["network"]["name"] != "mlp"
     # Validation parts of different folds may differ in size by one.
     heavy = heavy or bool(parts["training"].get("early_stopping"))
     return 1 if heavy else 10

@@ -15,7 +15,7 @@ from fvi_core.priors.base import Prior
 from fvi_core.random import Streams
 from fvi_core.registry import nearest
 
-SCALINGS = ("elbo", "batch", "context")
+SCALINGS = ("elbo", "batch", "context", "none")
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Weight:
     ``scaling`` "elbo": ``factor / N``, the true ELBO with N training points (pequignot2020 eq. 8, cinquin2024 alg. 1);
     "batch": ``factor / B``, the divergence against the batch's summed log-likelihood (rudner2022 eq. 17 as its first code has
     it, dirichlet2022 App. B.1, Sun et al. 2019), N/B times the ELBO's; "context": ``factor / (B K)`` with K context points
-    (the retinopathy code of rudner2022). A ``factor`` other than 1 tempers.
+    (the retinopathy code of rudner2022); "none": ``factor`` alone (the two moons of dirichlet2022, App. F). A ``factor`` other
+    than 1 tempers.
     """
 
     scaling: str = "elbo"
@@ -36,7 +37,7 @@ class Weight:
             raise ValueError(f"weight scaling {self.scaling!r} is not known; {nearest(self.scaling, SCALINGS)}")
 
     def __call__(self, n_train: int, batch: int, context: int) -> float:
-        return self.factor / {"elbo": n_train, "batch": batch, "context": batch * context}[self.scaling]
+        return self.factor / {"elbo": n_train, "batch": batch, "context": batch * context, "none": 1}[self.scaling]
 
 
 @dataclass(frozen=True)

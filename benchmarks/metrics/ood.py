@@ -17,7 +17,7 @@ class Detection:
 
     @classmethod
     def of(cls, id: np.ndarray, ood: np.ndarray) -> Detection:
-        from sklearn.metrics import roc_curve  # here: loading it would slow every command that only reads records
+        from sklearn.metrics import roc_curve  # slow to load, and most commands only read records
 
         fpr, tpr, _ = roc_curve(*_labelled(id, ood), drop_intermediate=False)
         return cls(fpr, tpr)

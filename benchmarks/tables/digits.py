@@ -11,14 +11,14 @@ METHODS = (
 ROWS = tuple(Row(name, None, name) for name in METHODS)
 ANGLES = tuple(range(15, 181, 15))
 _MONOCHROME = {"name": "random_monochrome", "points": 32}
-_RANDOM = {"name": "mixture", "parts": [{"name": "training_batch", "points": 16}, {"name": "uniform_noise", "points": 16}]}
+_RANDOM = {"name": "mixture", "parts": [{"name": "training_batch", "points": 10}, {"name": "uniform_noise", "points": 10}]}
 _OWN = {
     "MFVI": {"training": {"epochs": 200}},
     "MFVI (tempered)": {"training": {"epochs": 200}},
     "FSVI (rudner2021)": {"context": _MONOCHROME},
     "FSVI": {"context": _MONOCHROME},
     "FSVI Ensemble": {"context": _MONOCHROME},
-    "GFSVI": {"context": _RANDOM, "training": {"dtype": "float64"}, "prior": {"fit_steps": 200}},
+    "GFSVI": {"context": _RANDOM, "training": {"dtype": "float64"}, "prior": {"fit_steps": 100, "fit_batch": 100}},
 }
 
 

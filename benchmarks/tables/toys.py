@@ -103,11 +103,11 @@ def _moons_rudner(row: Row) -> Parts | None:
 def _moons_dirichlet(row: Row) -> Parts | None:
     """App. F: 2x25 ReLU, dropout .2, 10 members, Adam .005, 1000 epochs, index set the plane in steps of .05, KL not scaled."""
     grid = {"name": "grid", "low": [-2.5, -2.0], "high": [3.5, 2.5], "step": 0.05}
-    size = {"size": 10}
+    size, whole = {"size": 10}, {"scaling": "none"}
     own = {
         "MAP": {}, "MC Dropout": {"family": {"rate": 0.2}}, "Deep Ensemble": {"family": size},
-        "MAP fVI": {"context": grid}, "MC Dropout fVI": {"context": grid, "family": {"rate": 0.2}},
-        "Ensemble fVI": {"context": grid, "family": size},
+        "MAP fVI": {"context": grid, "weight": whole}, "MC Dropout fVI": {"context": grid, "family": {"rate": 0.2}, "weight": whole},
+        "Ensemble fVI": {"context": grid, "family": size, "weight": whole},
     }
     if row.method not in own:
         return None

@@ -18,10 +18,16 @@ class DirichletKL(Divergence):
     """``1/M sum_m log q(f^m) - log p(f^m)`` with a Dirichlet q fitted to the M sampled class probabilities (dirichlet2022 eq. 6).
 
     q's mean is the samples' mean, its precision Minka's estimate clipped to [K, N], and N for one sample; q is constant in the
-    gradient (sec. 3.3). ``smoothing``: label smoothing of the probabilities (App. F). Summed over the index set.
+    gradient (sec. 3.3). ``smoothing``: label smoothing of the probabilities (App. F). ``index_set`` "mean": the expectation over
+    the index set of eq. 4; "sum": the sum over it, S times as much.
     """
 
     smoothing: float = 1e-4
+    index_set: str = "mean"
+
+    def __post_init__(self):
+        if self.index_set not in ("mean", "sum"):
+            raise ValueError(f"divergence 'dirichlet_kl': index_set must be 'mean' or 'sum', found {self.index_set!r}")
 
     def __call__(self, step: Step) -> Tensor:
         context = step.sample_context()
@@ -30,4 +36,5 @@ class DirichletKL(Divergence):
         n_classes = float(f.shape[-1])
         alpha = fit_dirichlet(probabilities, z_min=n_classes, z_max=max(n_classes, float(step.n_train)))
         concentration = step.prior.concentration(f.shape[-1]).to(alpha)
-        return dirichlet_kl_monte_carlo(probabilities, alpha, concentration).sum(-1)
+        kl = dirichlet_kl_monte_carlo(probabilities, alpha, concentration)
+        return kl.mean(-1) if self.index_set == "mean" else kl.sum(-1)

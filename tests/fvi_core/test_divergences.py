@@ -220,7 +220,7 @@ class TestDirichletKL(DivergenceContract):
         model, _, step = made(self)
         f = smooth(torch.softmax(step.values, -1), 1e-4)
         alpha = fit_dirichlet(f, 3.0, float(N))
-        expected = dirichlet_kl_monte_carlo(f, alpha, torch.full((3,), 2.0, dtype=torch.float64)).sum(1)
+        expected = dirichlet_kl_monte_carlo(f, alpha, torch.full((3,), 2.0, dtype=torch.float64)).mean(1)
         torch.testing.assert_close(model.divergence(step), expected)
 
     def test_one_sample_has_precision_n_for_n_training_points(self):
@@ -228,7 +228,7 @@ class TestDirichletKL(DivergenceContract):
         step = small.step(model, self.parameters(model), small.problem(R, N, 3), small.streams(R))
         step.n_train = 500
         f = smooth(torch.softmax(step.values, -1), 1e-4)
-        expected = dirichlet_kl_monte_carlo(f, 500 * f[:, 0], torch.full((3,), 2.0, dtype=torch.float64)).sum(1)
+        expected = dirichlet_kl_monte_carlo(f, 500 * f[:, 0], torch.full((3,), 2.0, dtype=torch.float64)).mean(1)
         torch.testing.assert_close(model.divergence(step), expected)
 
     @pytest.mark.parametrize(("context", "passes"), [({"name": "training_batch"}, 1), (BOX, 2)])
