@@ -37,8 +37,6 @@ def stack_limit(config: dict[str, Any]) -> int:
     parts = config["parts"]
     divergence = parts["divergence"] or {}
     heavy = divergence.get("name") == "nearest_neighbour_kl" or parts["network"]["name"] != "mlp"
-    # Validation parts of different folds may differ in size by one.
-    heavy = heavy or bool(parts["training"].get("early_stopping"))
     return 1 if heavy else 10
 
 

@@ -101,11 +101,10 @@ def build_problem(model: Model, splits: list[Split], device: torch.device, dtype
         tensor = torch.from_numpy(np.stack(arrays)).to(device)
         return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
-    validation = [s.validation for s in used] if all(s.validation is not None for s in used) else None
     pools = {name: stack([used[0].pool(name)])[0] for name in (model.context.pools() if model.context else ())}
     return Problem(
         stack([s.train.x for s in used]), stack([s.train.y for s in used]), stack([s.low for s in used]), stack([s.high for s in used]),
-        stack([v.x for v in validation]) if validation else None, stack([v.y for v in validation]) if validation else None, pools,
+        [(stack([s.validation.x])[0], stack([s.validation.y])[0]) for s in used] if used[0].validation is not None else None, pools,
     )
 
 

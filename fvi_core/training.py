@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,14 +26,14 @@ class Problem:
     """Training data of D replicas' data sets: ``x [D, N, ...]``, ``y [D, N]``; D is R, or 1 when all replicas share one.
 
     ``low``, ``high`` ``[D, ...]`` bound the training inputs; ``pools`` are named inputs ``[P, ...]`` that contexts draw from.
+    ``validation`` holds one pair (x ``[V, ...]``, y ``[V]``) for each data set; their sizes may differ.
     """
 
     x: Tensor
     y: Tensor
     low: Tensor
     high: Tensor
-    x_validation: Tensor | None = None
-    y_validation: Tensor | None = None
+    validation: Sequence[tuple[Tensor, Tensor]] | None = None
     pools: Mapping[str, Tensor] = field(default_factory=dict)
 
 
@@ -107,7 +107,8 @@ class Trainer:
         self.parameters = {name: value.detach().clone().requires_grad_() for name, value in start.items()}
         self.optimiser_state = self.optimiser.start(list(self.parameters.values()))
         self.schedule_state = ScheduleState.start(self.optimiser.lr, replicas, device)
-        self.best = {"loss": torch.full((replicas,), math.inf, device=device), "age": torch.zeros(replicas, device=device, dtype=torch.long)}
+        self.best = {"loss": torch.full((replicas,), math.inf, device=device, dtype=torch.float64),
+                     "age": torch.zeros(replicas, device=device, dtype=torch.long)}
         self.best_parameters = {k: v.detach().clone() for k, v in self.parameters.items()} if self.training.early_stopping else {}
 
     def run(self, report: Callable[[float, str], None] | None = None, checkpoint: Callable[[Trainer], None] | None = None) -> list[Trained]:
@@ -153,20 +154,25 @@ class Trainer:
     @torch.no_grad()
     def _validate(self) -> None:
         rule = self.training.early_stopping
-        if not rule or self.epoch % rule.get("every", 1):
+        if not rule or (self.epoch % rule.get("every", 1) and self.epoch < self.training.epochs):
             return
-        family, noise = noise_of(self.parameters)
-        x, y = take(self.problem.x_validation, self.owner), take(self.problem.y_validation, self.owner)
-        # The same noise at every look, so that validation losses of different epochs compare.
-        fixed = self.streams["validation"].child("fixed")
-        loss = -self.model.expected_log_likelihood(family, noise, x, y, max(10, self.training.samples), fixed)
+        if self.problem.validation is None:
+            raise ValueError("training asks for early stopping, but the data set has no validation part; choose another split scheme")
+        loss = torch.cat([self._validation_loss(i, owner) for i, owner in enumerate(self.owner.tolist())])
         better = loss < self.best["loss"]
-        self.best["loss"] = torch.where(better, loss, self.best["loss"]).to(self.best["loss"].dtype)
+        self.best["loss"] = torch.where(better, loss.double(), self.best["loss"])
         self.best["age"] = torch.where(better, torch.zeros_like(self.best["age"]), self.best["age"] + rule.get("every", 1))
         for name, value in self.parameters.items():
             mask = better.view(-1, *[1] * (value.dim() - 1))
             self.best_parameters[name] = torch.where(mask, value.detach(), self.best_parameters[name])
         self.schedule_state.done |= self.best["age"] >= rule["patience"]
+
+    def _validation_loss(self, place: int, owner: int) -> Tensor:
+        """Minus the mean log-likelihood of one replica's validation part, ``[1]``, with the same noise at every look."""
+        family, noise = noise_of({name: value[place : place + 1] for name, value in self.parameters.items()})
+        x, y = (part.unsqueeze(0) for part in self.problem.validation[owner])
+        fixed = self.streams["validation"].subset([place]).child("fixed")
+        return -self.model.expected_log_likelihood(family, noise, x, y, max(10, self.training.samples), fixed)
 
     def _leave(self, loss: Tensor) -> None:
         """Take replicas that are done or no longer finite out of the stack."""
