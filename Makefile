@@ -68,7 +68,7 @@ status: $(READY) ## runs done, failed, running, stale and missing
 test: $(READY) ## every test, in parallel
 	@$(RUN) pytest -n $(or $(WORKERS),logical) --dist worksteal
 
-bench: $(READY) ## measure the cost of training steps
+bench: $(READY) ## time training steps on random data, beside their goals
 	@$(RUN) benchmarks.cost
 
 clean: ## remove .venv and caches; results/ and .state/ stay

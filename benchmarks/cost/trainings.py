@@ -74,7 +74,7 @@ def boston(split: int = 0) -> Split:
 
 
 def digits_parts(method: str) -> Parts:
-    """A method as in table ``digits``, one epoch; a prior is fitted for a few steps only, which is not timed."""
+    """A method as in table ``digits``, one epoch; a prior is fitted for few steps, which are not timed."""
     recipe = digits.recipe(Row(method, None, method), "digits", "smoke")
     return merge(merge(methods.get(method).parts(), recipe.parts), {"training": {"epochs": 1}})
 

@@ -30,9 +30,9 @@ def streams(replicas: int = 3, dtype: torch.dtype = torch.float64, name: str = "
     return Streams([seed_from(name, r) for r in range(replicas)], dtype=dtype)
 
 
-def network(spec: dict[str, Any] = TANH, outputs: int = 2) -> Network:
-    """A network for inputs of two features, or for 4x4 images of two channels."""
-    return NETWORKS.build(spec).build(SHAPES[spec["name"]], outputs)
+def network(spec: dict[str, Any] = TANH, outputs: int = 2, shape: tuple[int, ...] | None = None) -> Network:
+    """A network for inputs of two features, or for 4x4 images of two channels, unless the shape is given."""
+    return NETWORKS.build(spec).build(shape or SHAPES[spec["name"]], outputs)
 
 
 def inputs(replicas: int, points: int, shape: tuple[int, ...] = (2,), dtype: torch.dtype = torch.float64) -> Tensor:
@@ -40,13 +40,13 @@ def inputs(replicas: int, points: int, shape: tuple[int, ...] = (2,), dtype: tor
     return streams(replicas, dtype, "inputs").uniform(points, *shape) * 2 - 1
 
 
-def model(parts: dict[str, Any], outputs: int = 1) -> Model:
+def model(parts: dict[str, Any], outputs: int = 1, shape: tuple[int, ...] | None = None) -> Model:
     """A model of plain descriptions; what is not described is absent, the network tanh, the likelihood by outputs."""
     spec = {"network": TANH, "divergence": None, "prior": None, "context": None, "weight": {}} | parts
     spec.setdefault("likelihood", {"name": "gaussian" if outputs == 1 else "categorical"})
     optional = [None if spec[kind] is None else registry.build(spec[kind])
                 for kind, registry in (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS))]
-    return Model(network(spec["network"], outputs), FAMILIES.build(spec["family"]), *optional,
+    return Model(network(spec["network"], outputs, shape), FAMILIES.build(spec["family"]), *optional,
                  LIKELIHOODS.build(spec["likelihood"]), Weight(**spec["weight"]))
 
 
@@ -57,8 +57,8 @@ def problem(replicas: int = 3, points: int = 10, outputs: int = 1, shape: tuple[
     z = x.flatten(2).sum(-1) + 0.3 * streams(replicas, dtype, "targets").normal(points + validation)
     y = z.sin() if outputs == 1 else (z > 0).long() + (z > 0.8).long() * (outputs > 2)
     ends = torch.ones(replicas, *shape, dtype=dtype)
-    held = (x[:, points:], y[:, points:]) if validation else (None, None)
-    return Problem(x[:, :points], y[:, :points], -ends, ends, *held, pools={"other": x[0] * 10})
+    held = list(zip(x[:, points:], y[:, points:], strict=True)) if validation else None
+    return Problem(x[:, :points], y[:, :points], -ends, ends, held, pools={"other": x[0] * 10})
 
 
 def step(model: Model, parameters: Parameters, data: Problem, streams: Streams, samples: int = 4,
@@ -78,7 +78,7 @@ def step(model: Model, parameters: Parameters, data: Problem, streams: Streams, 
 def one(values: Any, r: int) -> Any:
     """Replica r alone of a tensor, a dict of tensors or a problem."""
     if isinstance(values, Problem):
-        tensors = (values.x, values.y, values.low, values.high, values.x_validation, values.y_validation)
+        tensors = (values.x, values.y, values.low, values.high, values.validation)
         return Problem(*(None if t is None else t[r : r + 1] for t in tensors), pools=values.pools)
     if isinstance(values, dict):
         return {name: value[r : r + 1] for name, value in values.items()}

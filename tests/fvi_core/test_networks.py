@@ -14,8 +14,7 @@ from tests.fvi_core import small
 
 def draws(network, replicas, samples, dtype=torch.float64):
     """Random parameters [R, S, *shape] that track gradients."""
-    flat = small.streams(replicas, dtype).normal(samples, network.n_parameters) * 0.7
-    return {k: v.contiguous().requires_grad_() for k, v in network.unflatten(flat).items()}
+    return network.unflatten((small.streams(replicas, dtype).normal(samples, network.n_parameters) * 0.7).requires_grad_())
 
 
 def plain(network, spec, parameters, x):

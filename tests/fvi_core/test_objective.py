@@ -1,0 +1,169 @@
+"""The objective from its terms, and what it leads to where the answer is known: linear models and a Gaussian process."""
+
+import math
+
+import pytest
+import torch
+
+from fvi_core import methods
+from fvi_core.contexts import Scene
+from fvi_core.divergences.base import Step
+from fvi_core.gaussian_process import log_marginal_likelihood, posterior
+from fvi_core.kernels import KERNELS
+from fvi_core.objective import Weight, noise_of, take
+from fvi_core.training import Problem, Trainer, Training
+from tests.fvi_core import small
+
+R, N = 2, 6
+
+
+@pytest.mark.parametrize(("scaling", "expected"), [("elbo", 1 / 400), ("batch", 1 / 50), ("context", 1 / 350), ("none", 1)])
+def test_the_weight_of_the_divergence(scaling, expected):
+    assert Weight(scaling)(400, 50, 7) == pytest.approx(expected, rel=1e-15)
+    assert Weight(scaling, 0.1)(400, 50, 7) == pytest.approx(0.1 * expected, rel=1e-15)
+
+
+def test_an_unknown_scaling_names_the_nearest():
+    with pytest.raises(ValueError, match="weight scaling 'elbow' is not known; did you mean 'elbo'"):
+        Weight("elbow")
+
+
+MEAN_FIELD = {"name": "mean_field", "log_var_init": [-3.0, -1.0]}
+PRIOR = {"name": "gaussian_weights", "variance": 0.7}
+BOX = {"name": "uniform_box", "points": 7}
+
+
+def loss_of(model, n_train=40, samples=3, outputs=1):
+    """The loss of one batch, with the parameters, the data and the streams, fresh again, that it was made from."""
+    data, streams = small.problem(R, N, outputs), small.streams(R)
+    family = model.family.init(model.network, streams.child("init"))
+    noise = model.likelihood.init(R, torch.float64)
+    parameters = {k: v.requires_grad_() for k, v in family.items()}
+    names = ("noise", "context", "divergence", "prior")
+    scene = Scene(data.x, data.low, data.high, data.pools)
+    state = model.prior.init(model.network, {k.removeprefix("mean/"): v.detach() for k, v in family.items() if "log_var" not in k},
+                             None, streams.child("fit")) if model.prior else {}
+    made = {name: streams.child(name) for name in names}
+    loss = model.loss(parameters, noise, state, data.x, data.y, n_train, samples, scene, made)
+    return loss, parameters, noise, state, data, scene, {name: streams.child(name) for name in names}
+
+
+@pytest.mark.parametrize("scaling", ["elbo", "batch", "context"])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_the_loss_is_the_mean_log_likelihood_and_the_weighted_divergence(outputs, scaling):
+    model = small.model({"family": MEAN_FIELD, "divergence": {"name": "gaussian_kl"}, "prior": PRIOR, "context": BOX,
+                         "weight": {"scaling": scaling, "factor": 0.5}}, outputs)
+    loss, parameters, noise, state, data, scene, streams = loss_of(model, outputs=outputs)
+    functions = model.family.functions(model.network, parameters, 3, streams["noise"])
+    fit = model.likelihood.log_prob(noise, functions(data.x), data.y).mean((1, 2))
+    step = Step(model.network, model.family, parameters, model.prior, state, data.x, 40, functions, None,
+                lambda: model.context(scene, streams["context"]), streams["divergence"], streams["prior"])
+    weight = 0.5 / {"elbo": 40, "batch": N, "context": N * 7}[scaling]
+    torch.testing.assert_close(loss, -fit + weight * model.divergence(step), rtol=1e-12, atol=1e-12)
+
+
+def test_without_a_divergence_the_loss_is_the_fit_alone():
+    model = small.model({"family": {"name": "point"}})
+    loss, parameters, noise, _, data, *_ = loss_of(model)
+    f = model.network({k: v.unsqueeze(1) for k, v in parameters.items()}, data.x)
+    torch.testing.assert_close(loss, -model.likelihood.log_prob(noise, f, data.y).mean((1, 2)), rtol=1e-12, atol=1e-12)
+
+
+def test_a_closed_form_expectation_is_used_where_there_is_one_and_is_the_mean_over_draws():
+    model = small.model({"family": {**MEAN_FIELD, "name": "linearised_mean_field"}})
+    loss, parameters, noise, _, data, *_ = loss_of(model)
+    mean, variance = model.family.marginals(model.network, parameters, data.x)
+    expected = model.likelihood.expected_log_prob_gaussian(noise, mean, variance, data.y).mean(-1)
+    torch.testing.assert_close(loss, -expected, rtol=1e-12, atol=1e-12)
+    with torch.no_grad():
+        f = model.family.functions(model.network, parameters, 5000, small.streams(R))(data.x)
+    drawn = model.likelihood.log_prob(noise, f, data.y).mean(2)
+    assert ((drawn.mean(1) + loss).abs() < 5 * drawn.std(1) / 5000**0.5).all()
+
+
+def test_an_exact_process_maximises_its_evidence():
+    model = small.model({"family": {"name": "exact_gp", "kernel": {"name": "rbf"}}})
+    loss, parameters, noise, _, data, *_ = loss_of(model, n_train=N)
+    variance = model.likelihood.noise_std(noise).square()
+    evidence = log_marginal_likelihood(KERNELS.build({"name": "rbf"}), parameters, variance, data.x, data.y)
+    torch.testing.assert_close(loss, -evidence / N, rtol=1e-12, atol=1e-12)
+
+
+def test_parameters_of_the_likelihood_are_told_from_those_of_the_family():
+    family, noise = noise_of({"mean/a": 1, "likelihood/raw_noise": 2})
+    assert (family, noise) == ({"mean/a": 1}, {"raw_noise": 2})
+
+
+def test_rows_of_shared_and_own_data_sets():
+    own, shared = torch.arange(12).view(3, 4), torch.arange(4).view(1, 4)
+    index = torch.tensor([[0, 1], [3, 2]])
+    owner = torch.tensor([2, 0])
+    assert take(own, owner).tolist() == own[[2, 0]].tolist() and take(own, torch.arange(3)) is own
+    assert take(own, owner, index).tolist() == [[8, 9], [3, 2]]
+    first = torch.zeros(2, dtype=torch.long)
+    assert take(shared, first).shape == (2, 4) and take(shared, first, index).tolist() == [[0, 1], [3, 2]]
+
+
+# Two orthogonal features with zero mean: the exact posterior of a linear model factorises, so that mean field can hold it.
+DESIGN = torch.tensor([[-1.0, -1], [-1, 1], [1, -1], [1, 1]], dtype=torch.float64).repeat(2, 1)
+TARGETS = DESIGN @ torch.tensor([0.5, -1.0], dtype=torch.float64) + 0.3 + 0.4 * small.streams(1).normal(8)[0]
+NOISE, VARIANCE = 0.5, 0.8
+GRID = {"name": "grid", "low": [-1.0, -1.0], "high": [1.0, 1.0], "step": 1.0}
+# A linear process with a constant: a squared exponential of huge length-scale is one.
+LINEAR = {"name": "gaussian_process", "kernel": {"name": "sum", "parts": [{"name": "linear"}, {"name": "rbf", "ard": False}]},
+          "parameters": {"0.log_variance": math.log(VARIANCE), "1.log_variance": math.log(VARIANCE), "1.log_lengthscale": 20.0}}
+
+
+@pytest.mark.parametrize(
+    ("name", "prior", "context", "samples", "tolerance"),
+    [("GFSVI", LINEAR, GRID, 1, 1e-3), ("TFSVI", {}, GRID, 100, 0.05), ("FSVI, closed form", {}, GRID, 1, 1e-3), ("MFVI", {}, None, 100, 0.05)],
+)
+def test_a_linear_model_ends_at_its_exact_posterior(name, prior, context, samples, tolerance):
+    """Means to ``tolerance`` posterior standard deviations, log-variances to 2 x ``tolerance``."""
+    row = methods.get(name.split(",")[0])
+    family = {**row.family, "log_var_init": [-4.0, -3.0]} | ({"name": "linearised_mean_field"} if "closed" in name else {})
+    model = small.model({
+        "network": {**small.TANH, "hidden": []}, "family": family, "divergence": row.divergence,
+        "prior": prior or {**row.prior, "variance": VARIANCE}, "context": context,
+        "likelihood": {"name": "gaussian", "init_std": NOISE, "learned": False},
+    })
+    ends = torch.ones(1, 2, dtype=torch.float64)
+    data = Problem(DESIGN[None], TARGETS[None], -ends, ends)
+    training = Training(300, 8, {"name": "adam", "lr": 0.1}, {"name": "cosine"}, samples, dtype="float64")
+    trained = Trainer(model, training, data, small.streams(1)).run()[0]
+    means, log_vars = model.family.gaussian_weights(noise_of(trained.parameters)[0])
+    features = torch.cat([DESIGN, torch.ones(8, 1, dtype=torch.float64)], 1)
+    precision = features.T @ features / NOISE**2 + torch.eye(3, dtype=torch.float64) / VARIANCE
+    covariance = torch.linalg.inv(precision)
+    exact = covariance @ features.T @ TARGETS / NOISE**2
+    assert torch.equal(covariance, torch.diag(covariance.diagonal()))
+    error = (torch.cat([means["head.weight"].flatten(), means["head.bias"].flatten()]) - exact) / covariance.diagonal().sqrt()
+    assert error.abs().max() < tolerance
+    log_var = torch.cat([log_vars["head.weight"].flatten(), log_vars["head.bias"].flatten()])
+    assert (log_var - covariance.diagonal().log()).abs().max() < 2 * tolerance
+
+
+def test_gfsvi_comes_nearer_to_its_process_than_mean_field_does():
+    """25 points of a sine on two intervals (cinquin2024 eq. C.1), compared between and beside the intervals too."""
+    streams = small.streams(1, name="sine")
+    x = (0.5 + 0.5 * streams.uniform(25, 1)) * (2 * streams.integers(2, 25, 1) - 1)
+    y = (2 * math.pi * x[..., 0]).sin() + 0.1 * streams.normal(25)
+    ends, grid = torch.full((1, 1), 2.0, dtype=torch.float64), torch.linspace(-1.5, 1.5, 31, dtype=torch.float64)[None, :, None]
+    kernel, hyper = {"name": "rbf", "ard": False}, {"log_lengthscale": math.log(0.5)}
+    process = {"name": "gaussian_process", "kernel": kernel, "parameters": hyper}
+    state = {"log_lengthscale": torch.full((1, 1), math.log(0.5)).double(), "log_variance": torch.zeros(1).double()}
+    mean, variance = posterior(KERNELS.build(kernel), state, torch.tensor([0.04]), x, y, grid)
+    errors = {}
+    for name, prior, context, samples in (("GFSVI", process, {"name": "uniform_box", "points": 25}, 1), ("MFVI", None, None, 5)):
+        row = methods.get(name)
+        model = small.model({
+            "network": {"name": "mlp", "hidden": [20, 20], "activation": "tanh"}, "family": row.family, "divergence": row.divergence,
+            "prior": prior or row.prior, "context": context, "likelihood": {"name": "gaussian", "init_std": 0.2, "learned": False},
+        }, shape=(1,))
+        training = Training(400, 25, {"name": "adam", "lr": 0.05}, {"name": "cosine"}, samples, dtype="float64")
+        trained = Trainer(model, training, Problem(x, y, -ends, ends), small.streams(1)).run()[0]
+        with torch.no_grad():
+            f = model.family.functions(model.network, noise_of(trained.parameters)[0], 1000, small.streams(1))(grid)[..., 0]
+        errors[name] = ((f.mean(1) - mean).square().mean().sqrt(), (f.std(1) - variance.sqrt()).square().mean().sqrt())
+    assert errors["GFSVI"][0] < 0.8 * errors["MFVI"][0], errors
+    assert errors["GFSVI"][1] < 0.6 * errors["MFVI"][1], errors
