@@ -71,7 +71,7 @@ def interleave(works: dict[str, Work], repeats: int, steps: int = 1) -> dict[str
             reasons = [result.reason for result in trained if result.reason]
             if reasons:
                 raise RuntimeError(f"{name} failed while it was timed: {reasons[0]}")
-            if True:
+            if turn:
                 times[name].append(spent)
     return {
         name: Timing(*(median(clock) / steps for clock in zip(*spent, strict=True)))

@@ -1,0 +1,243 @@
+"""Training together is training alone, stopping and going on again changes nothing, and each replica has its own end."""
+
+import io
+import math
+
+import pytest
+import torch
+
+from fvi_core.networks import Network
+from fvi_core.objective import noise_of
+from fvi_core.registry import UnknownPart
+from fvi_core.training import Problem, Trainer, Training
+from tests.fvi_core import small
+
+R, N = 3, 10
+ADAM = {"name": "adam", "lr": 0.01}
+MEAN_FIELD = {"name": "mean_field"}
+LINEARISED = {"name": "linearised_mean_field"}
+WEIGHTS = {"name": "gaussian_weights", "variance": 0.7}
+BOX = {"name": "uniform_box", "points": 4}
+NEAREST = {"name": "nearest_neighbour_kl", "samples": 12}
+HYPER = {"name": "hypernetwork", "latent": 3, "hidden": [4]}
+PROCESS = {"name": "gaussian_process", "kernel": {"name": "rbf", "ard": False}, "fit_steps": 3}
+DIRICHLET = {"divergence": {"name": "dirichlet_kl"}, "prior": {"name": "dirichlet"}, "context": {"name": "training_batch"}}
+MEMBERS = {"name": "ensemble", "base": {"name": "point"}, "size": 2}
+KINDS = {
+    "MAP": {"family": {"name": "point"}, "divergence": {"name": "weight_penalty"}, "prior": WEIGHTS},
+    "MFVI": {"family": MEAN_FIELD, "divergence": {"name": "weight_kl"}, "prior": WEIGHTS},
+    "MC Dropout": {"family": {"name": "dropout", "rate": 0.2}},
+    "Ensemble": {"family": MEMBERS, "likelihood": {"name": "residual_gaussian"}},
+    "FSVI": {"family": MEAN_FIELD, "divergence": {"name": "gaussian_kl", "sets": 2}, "prior": WEIGHTS, "context": BOX},
+    "FSVI (rudner2021)": {
+        "family": MEAN_FIELD, "divergence": {"name": "gaussian_kl", "jacobian": "full", "covariance": "diagonal", "stop_gradient": True},
+        "prior": {"name": "gaussian_functions"}, "context": BOX},
+    "FSVI Ensemble": {"family": {**MEMBERS, "base": MEAN_FIELD}, "divergence": {"name": "gaussian_kl"}, "prior": WEIGHTS, "context": BOX},
+    "GFSVI": {"family": LINEARISED, "divergence": {"name": "regularised_kl"}, "prior": PROCESS, "context": BOX},
+    "MAP fVI": {"family": {"name": "point"}, **DIRICHLET},
+    "MC Dropout fVI": {"family": {"name": "dropout", "rate": 0.2, "masks": "function"}, **DIRICHLET},
+    "Ensemble fVI": {"family": {**MEMBERS, "joint": True}, **DIRICHLET},
+    "FuNN-MFVI": {"family": MEAN_FIELD, "divergence": NEAREST, "prior": WEIGHTS, "context": BOX},
+    "NN-HyVI": {"family": HYPER, "divergence": {**NEAREST, "space": "parameter"}, "prior": WEIGHTS},
+    "FuNN-HyVI": {"family": HYPER, "divergence": NEAREST, "prior": WEIGHTS, "context": BOX, "network": small.RELU},
+    "GP": {"family": {"name": "exact_gp", "kernel": {"name": "rbf"}}},
+}
+
+
+def train(parts, replicas=range(R), *, outputs=1, data=None, dtype="float32", hook=None, **training):
+    """Train some of the replicas of one problem together."""
+    data = data or small.problem(R, N, outputs, dtype=getattr(torch, dtype), validation=4)
+    if len(replicas) < R and len(data.x) == R:
+        data = small.one(data, replicas[0])
+    options = {"epochs": 3, "batch_size": 4, "optimiser": ADAM, "samples": 10, "dtype": dtype} | training
+    streams = small.streams(R, getattr(torch, dtype)).subset(replicas)
+    return Trainer(small.model(parts, outputs), Training(**options), data, streams).run(checkpoint=hook)
+
+
+def assert_same(together, alone):
+    assert (together.epochs, together.reason, together.loss) == (alone.epochs, alone.reason, alone.loss)
+    assert (together.parameters is None) == (alone.parameters is None)
+    for name, value in (alone.parameters or {}).items():
+        assert torch.equal(together.parameters[name], value), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_replicas_trained_together_are_bitwise_those_trained_alone(kind):
+    options = {"batch_size": N} if kind == "GP" else {}
+    options |= {"outputs": 3} if "fVI" in kind else {}
+    options |= {"dtype": "float64"} if kind in ("GFSVI", "GP") else {}
+    together = train(KINDS[kind], **options)
+    assert all(t.reason is None and t.epochs == 3 and len(t.loss) == 3 for t in together)
+    for r in range(R):
+        assert_same(together[r], train(KINDS[kind], range(r, r + 1), **options)[0])
+    assert together[0].loss != together[1].loss
+
+
+def test_convolutional_networks_are_trained_together_too():
+    parts = {**KINDS["FSVI"], "network": small.CNN, "context": {"name": "random_monochrome", "points": 4}}
+    data = small.problem(R, N, 2, (2, 4, 4), torch.float32)
+    together = train(parts, outputs=2, data=data)
+    assert_same(together[1], train(parts, range(1, 2), outputs=2, data=data)[0])
+
+
+EARLY = {"epochs": 40, "early_stopping": {"patience": 3, "every": 1}, "optimiser": {"name": "adam", "lr": 0.1}}
+PLATEAU = {"epochs": 60, "optimiser": {"name": "adam", "lr": 0.1},
+           "schedule": {"name": "plateau", "factor": 0.3, "patience": 1, "min_lr": 0.01}}
+
+
+@pytest.mark.parametrize("rule", [EARLY, PLATEAU], ids=["early stopping", "plateau"])
+@pytest.mark.parametrize("kind", ["MFVI", "MC Dropout", "FSVI"])
+def test_replicas_that_end_early_leave_the_others_alone(kind, rule):
+    together = train(KINDS[kind], **rule)
+    assert len({t.epochs for t in together}) > 1, "the test needs replicas with different ends"
+    assert max(t.epochs for t in together) <= rule["epochs"]
+    for r in range(R):
+        assert_same(together[r], train(KINDS[kind], range(r, r + 1), **rule)[0])
+
+
+def exploding():
+    """A problem whose second replica overflows float32 after some epochs of gradient descent."""
+    data = small.problem(R, N, dtype=torch.float32)
+    data.y[1] *= 1e5
+    return data
+
+
+def test_a_replica_that_stops_being_finite_fails_alone():
+    options = {"data": exploding(), "optimiser": {"name": "sgd", "lr": 0.01}, "epochs": 12, "batch_size": N}
+    together = train({**KINDS["MAP"], "network": small.RELU}, **options)
+    assert together[1].parameters is None and 1 < together[1].epochs < 12
+    assert together[1].reason == f"the loss or a parameter stopped being finite in epoch {together[1].epochs} of 12"
+    for r in (0, 2):
+        assert together[r].reason is None and all(map(math.isfinite, together[r].loss))
+        assert_same(together[r], train({**KINDS["MAP"], "network": small.RELU}, range(r, r + 1), **options)[0])
+
+
+def test_a_failed_member_fails_its_ensemble_and_no_other():
+    options = {"data": exploding(), "optimiser": {"name": "sgd", "lr": 0.01}, "epochs": 12, "batch_size": N}
+    parts = {"family": MEMBERS, "network": small.RELU}
+    together = train(parts, **options)
+    assert together[1].parameters is None and together[1].reason.startswith("ensemble member 0: the loss or a parameter")
+    assert_same(together[2], train(parts, range(2, 3), **options)[0])
+
+
+def test_members_of_an_independent_ensemble_are_networks_trained_by_themselves():
+    result = train(KINDS["Ensemble"], dtype="float64")[1]
+    model = small.model({**KINDS["Ensemble"], "family": {"name": "point"}})
+    members = small.model(KINDS["Ensemble"]).family.member_streams(small.streams(R).subset([1]))
+    data = small.one(small.problem(R, N, validation=4), 1)
+    options = Training(3, 4, ADAM, samples=10, dtype="float64")
+    for m in range(2):
+        alone = Trainer(model, options, data, members.subset([m])).run()[0]
+        for name, value in alone.parameters.items():
+            assert torch.equal(result.parameters[name][:, m], value)
+
+
+def test_members_of_a_joint_ensemble_share_their_batches(monkeypatch):
+    seen, run = [], Network._run
+    monkeypatch.setattr(Network, "_run", lambda self, layers, p, a, *rest: seen.append(a) or run(self, layers, p, a, *rest))
+    train({**KINDS["Ensemble fVI"], "context": BOX}, outputs=3, epochs=1)
+    batches = seen[::2]  # the others are contexts
+    assert len(batches) == 3 and all(torch.equal(b[0::2], b[1::2]) for b in batches)
+
+
+@pytest.mark.parametrize("kind", ["MFVI", "FSVI", "MC Dropout", "FuNN-HyVI", "GFSVI", "FSVI Ensemble"])
+@pytest.mark.parametrize("rule", [EARLY, PLATEAU], ids=["early stopping", "plateau"])
+def test_training_goes_on_from_a_saved_state_bitwise(kind, rule):
+    """Saved through a file at an epoch when some replicas have left already."""
+    dtype = "float64" if kind == "GFSVI" else "float32"
+    rule = rule | {"epochs": 8} | ({"early_stopping": {"patience": 1, "every": 1}} if "early_stopping" in rule else {"batch_size": N})
+    saved = {}
+
+    def hook(trainer):
+        file = io.BytesIO()
+        torch.save(trainer.state(), file)
+        saved[trainer.epoch] = (file, len(trainer.active), len(trainer.results))
+
+    whole = train(KINDS[kind], dtype=dtype, hook=hook, **rule)
+    data = small.problem(R, N, dtype=getattr(torch, dtype), validation=4)
+    options = Training(**{"epochs": 3, "batch_size": 4, "optimiser": ADAM, "samples": 10, "dtype": dtype} | rule)
+    for file, *_ in list(saved.values())[::3]:
+        trainer = Trainer(small.model(KINDS[kind]), options, data, small.streams(R, getattr(torch, dtype)))
+        file.seek(0)
+        trainer.restore(torch.load(file, weights_only=True))
+        for together, again in zip(whole, trainer.run(), strict=True):
+            assert_same(together, again)
+
+
+def test_early_stopping_keeps_the_parameters_of_the_lowest_validation_loss():
+    data, history, losses = small.problem(R, N, validation=4), [], []
+
+    def hook(trainer):
+        history.append(dict(zip(trainer.active, ({k: v[i : i + 1].detach().clone() for k, v in trainer.parameters.items()}
+                                                 for i in range(len(trainer.active))), strict=True)))
+
+    patience = 3
+    kept = train(KINDS["MAP"], data=data, dtype="float64", hook=hook, epochs=40, optimiser={"name": "adam", "lr": 0.1},
+                 early_stopping={"patience": patience, "every": 1}, schedule={"name": "constant"})
+    unstopped = []
+    train(KINDS["MAP"], data=data, dtype="float64", epochs=40, optimiser={"name": "adam", "lr": 0.1},
+          hook=lambda t: unstopped.append({k: v.detach().clone() for k, v in t.parameters.items()}))
+    model = small.model(KINDS["MAP"])
+    for r in range(R):
+        losses = []
+        for parameters in unstopped:
+            family, noise = noise_of(small.one(parameters, r))
+            x, y = (part.unsqueeze(0) for part in data.validation[r])
+            f = model.network({k: v.unsqueeze(1) for k, v in family.items()}, x)
+            losses.append(-model.likelihood.log_prob(noise, f, y).mean().item())
+        best = 0
+        for epoch, loss in enumerate(losses):
+            best = epoch if loss < losses[best] else best
+            if epoch - best >= patience:
+                break
+        assert kept[r].epochs == epoch + 1
+        for name, value in kept[r].parameters.items():
+            assert torch.equal(value, unstopped[best][name][r : r + 1])
+
+
+def test_early_stopping_looks_at_the_last_epoch_when_it_looks_seldom():
+    first = train(KINDS["MAP"], epochs=3, early_stopping={"patience": 50, "every": 10})[0]
+    assert_same(first, train(KINDS["MAP"], epochs=3)[0])
+
+
+def test_early_stopping_needs_a_validation_part():
+    with pytest.raises(ValueError, match="early stopping, but the data set has no validation part"):
+        train(KINDS["MAP"], data=small.problem(R, N, dtype=torch.float32), early_stopping={"patience": 1})
+
+
+def test_a_shared_data_set_is_that_data_set_for_each_replica():
+    own = small.one(small.problem(R, N, dtype=torch.float32), 0)
+    copies = Problem(*(t.expand(R, *t.shape[1:]).clone() for t in (own.x, own.y, own.low, own.high)))
+    for shared, copied in zip(train(KINDS["FSVI"], data=own), train(KINDS["FSVI"], data=copies), strict=True):
+        assert_same(shared, copied)
+
+
+def test_every_point_is_seen_once_in_an_epoch(monkeypatch):
+    model, seen = small.model({"family": {"name": "point"}}), []
+    run = Network._run
+    monkeypatch.setattr(Network, "_run", lambda self, layers, p, a, *rest: seen.append(a[:, 0]) or run(self, layers, p, a, *rest))
+    data = small.problem(R, N)
+    Trainer(model, Training(1, 4, ADAM, dtype="float64"), data, small.streams(R)).run()
+    assert [batch.shape[1] for batch in seen] == [4, 4, 2]
+    for r in range(R):
+        order = torch.cat(seen, 1)[r]
+        assert not torch.equal(order, data.x[r]) and torch.equal(order.sort(0).values, data.x[r].sort(0).values)
+
+
+def test_gradients_are_clipped_by_element():
+    start = train(KINDS["MAP"], epochs=0)
+    moved = train(KINDS["MAP"], epochs=1, batch_size=N, clip=1e-3, optimiser={"name": "sgd", "lr": 1.0})
+    steps = torch.cat([(moved[r].parameters[k] - v).flatten() for r in range(R) for k, v in start[r].parameters.items()])
+    torch.testing.assert_close(steps.abs().max(), torch.tensor(1e-3), rtol=1e-3, atol=0)
+
+
+def test_progress_is_told_after_each_epoch():
+    heard, options = [], Training(4, N, ADAM)
+    data = small.problem(R, N, dtype=torch.float32)
+    Trainer(small.model(KINDS["MAP"]), options, data, small.streams(R, torch.float32)).run(lambda f, text: heard.append((f, text)))
+    assert [f for f, _ in heard] == [0.25, 0.5, 0.75, 1.0] and heard[0][1].startswith("epoch 1/4, loss ")
+
+
+def test_an_unknown_optimiser_is_named():
+    with pytest.raises(UnknownPart, match="optimiser 'adamm' is not known; did you mean 'adam'"):
+        train(KINDS["MAP"], optimiser={"name": "adamm"})
