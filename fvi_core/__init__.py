@@ -1,1 +1,7 @@
 """Mathematics and training of function-space variational inference. Knows tensors, not data sets, files or tables."""
+
+import os
+
+# Otherwise the last bits of MKL's products depend on where their operands lie in memory, and with them a replica's numbers on
+# its place in the stack. MKL reads this at its first call.
+os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")

@@ -10,6 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+if __name__ == "__main__":
+    # Read when torch is loaded. Waiting threads then sleep; where other work wants the cores, threads that
+    # spin lose whole time slices at every parallel operation, and ratios measure that.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 from benchmarks import cost, provenance
 from benchmarks.cost.measures import BENCHMARKS
 from benchmarks.cost.timing import Measurement
@@ -35,13 +40,19 @@ def table(measurements: list[Measurement]) -> list[tuple[str, ...]]:
 def machine() -> dict[str, Any]:
     """Where the numbers are from; ``load``: the system's load average over the minute before."""
     about = {k: v for k, v in provenance.collect().items() if k != "threads"}
-    return about | {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "made": provenance.now()}
+    return about | {
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "waiting_threads": os.environ.get("OMP_WAIT_POLICY", "default"),
+        "made": provenance.now(),
+    }
 
 
 def headline(about: dict[str, Any], repeats: int) -> str:
     """The machine in one line."""
     return (
         f"{about['cpu']}, {about['cores']} cores, load {about['load']} before the start, "
+        f"OMP_WAIT_POLICY {about['waiting_threads']}, "
         f"torch {about['versions']['torch']}, commit {about['commit'][:10]}"
         f"{' with changes' if about['dirty'] else ''}; medians of {repeats} turns"
     )

@@ -42,7 +42,8 @@ def _pequignot(row: Row) -> Parts | None:
         "Deep Ensemble": {"family": {"size": 10}, "training": plain | {"epochs": 3000, "optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9}},
                           "likelihood": {"name": "residual_gaussian"}},
         "MFVI": narrow | {"training": {"schedule": {"patience": 60}}},
-        "FuNN-MFVI": narrow | {"context": {"points": 50}},
+        # Zero means leave a tanh network flat: every unit starts, and stays, the same.
+        "FuNN-MFVI": {"prior": {"variance": 0.25}, "context": {"points": 50}},
         "NN-HyVI": {"prior": {"variance": 0.25}},
         "FuNN-HyVI": {"prior": {"variance": 0.25}, "context": {"points": 50}},
     }

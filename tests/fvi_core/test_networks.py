@@ -98,6 +98,16 @@ def test_initial_parameters_are_those_of_pytorch_layers(spec):
     assert all(torch.equal(alone[k], v[7:8]) for k, v in parameters.items())
 
 
+@pytest.mark.parametrize(("rows", "inner", "columns"), [(10, 21, 4), (7, 33, 5), (9, 13, 6), (13, 101, 4)])
+def test_products_do_not_depend_on_the_place_in_the_stack(rows, inner, columns):
+    """Shapes whose replicas start at addresses that are multiples of nothing."""
+    streams = small.streams(3, torch.float32)
+    a, b = streams.normal(rows, inner), streams.normal(columns, inner)
+    together = torch.bmm(a, b.mT)
+    for r in range(3):
+        assert torch.equal(torch.bmm(a[r : r + 1].clone(), b[r : r + 1].clone().mT)[0], together[r])
+
+
 def test_inputs_of_another_shape_are_named():
     network = small.network(small.TANH)
     with pytest.raises(ValueError, match=r"expects inputs \[R, N, 2\], found \[1, 5, 3\]"):

@@ -1,0 +1,174 @@
+"""One run from configuration to metrics, on toy data: the same every time, alone or in a stack."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import datasets
+from benchmarks import predictions
+from benchmarks.config import InvalidConfig, run_key
+from benchmarks.execute import build_model, build_problem, execute, predict
+from benchmarks.tables import Recipe, make_config
+from fvi_core.networks import Network
+from fvi_core.random import Streams
+from fvi_core.registry import UnknownPart
+
+CURVE, MOONS = "cinquin_1d", "two_moons_cinquin"
+TIMES = {"training_seconds", "peak_memory_bytes"}
+
+
+def config(method="MAP", replicate=(0, 0), dataset=CURVE, sets=("test",), samples=8, parts=None, **training):
+    common = {
+        "network": {"name": "mlp", "hidden": [6], "activation": "tanh"},
+        "likelihood": {"name": "gaussian" if dataset == CURVE else "categorical"},
+        "training": {"epochs": 3, "batch_size": 50, "optimiser": {"name": "adam", "lr": 0.01}, **training},
+    }
+    return make_config(method, dataset, "smoke", Recipe(common | (parts or {}), (), samples=samples, sets=sets), *replicate)
+
+
+def run(configs, tmp_path):
+    return execute(configs if isinstance(configs, list) else [configs], state=tmp_path)
+
+
+def numbers(outcome):
+    """All metrics but those of time and memory."""
+    assert outcome.status == "done", outcome.reason
+    return {(m["metric"], m["condition"]): (m["value"], m["n"]) for m in outcome.metrics if m["metric"] not in TIMES}
+
+
+FEW = {"context": {"name": "uniform_box", "points": 5}}
+CASES = [
+    config("MAP"), config("MFVI", samples=10), config("MC Dropout"), config("FSVI", parts=FEW),
+    config("GFSVI", parts=FEW | {"prior": {"fit_steps": 2}}, dtype="float64"),
+    config("Deep Ensemble", parts={"family": {"size": 2}, "likelihood": {"name": "residual_gaussian"}}),
+    config("GP", dtype="float64"), config("NN-HyVI", parts={"divergence": {"samples": 10}}),
+    config("MFVI", dataset=MOONS), config("Ensemble fVI", dataset=MOONS, parts={"family": {"size": 2}}),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c['method']}, {c['dataset']['name']}")
+def test_the_same_configuration_gives_the_same_numbers_alone_and_in_a_stack(case, tmp_path):
+    other = {**case, "seed": 1, "dataset": {**case["dataset"], "split": 1}}
+    first, second = run([other, case], tmp_path / "a")
+    assert second.config is case and first.config is other
+    alone = run(case, tmp_path / "b")[0]
+    assert numbers(alone) == numbers(second) != numbers(first)
+    assert numbers(run(case, tmp_path / "c")[0]) == numbers(alone)
+    assert alone.curves == second.curves
+    written = [(tmp_path / x / "artifacts" / f"{run_key(case)}.npz").read_bytes() for x in "abc"]
+    assert written[0] == written[1] == written[2]
+    assert alone.provenance["fingerprint"] == datasets.load(case["dataset"]["name"]).fingerprint
+    assert alone.provenance["epochs"] == 3 and alone.provenance["stack"] == 1 and second.provenance["stack"] == 2
+    assert {m["metric"] for m in alone.metrics} >= TIMES
+
+
+def test_regression_metrics_are_those_of_the_predictions(tmp_path):
+    outcome = run(config("MFVI", sets=("test", "grid"), samples=20), tmp_path)[0]
+    split, saved = datasets.load(CURVE), predictions.load(tmp_path / "artifacts" / f"{run_key(outcome.config)}.npz")
+    f = saved["test"].samples.astype(float)
+    assert f.shape == (20, len(split.test)) and np.array_equal(saved["test"].targets, split.test.y)
+    metrics = numbers(outcome)
+    rmse = np.sqrt(np.mean((f.mean(0) - split.test.y) ** 2)) * split.y_std
+    assert metrics["rmse", ""] == (pytest.approx(rmse, rel=1e-6), len(split.test))
+    std = outcome.provenance["noise_std"]
+    log = -0.5 * np.log(2 * np.pi) - np.log(std) - 0.5 * ((split.test.y - f) / std) ** 2
+    assert metrics["expected_log_likelihood", ""][0] == pytest.approx(log.mean() - np.log(split.y_std), rel=1e-5)
+    assert outcome.curves["train/points"]["x"] == split.train.x.tolist()
+
+
+def test_a_family_with_closed_form_marginals_hands_them_over(tmp_path):
+    for case in (CASES[4], CASES[6]):
+        run(case, tmp_path)
+        saved = predictions.load(tmp_path / "artifacts" / f"{run_key(case)}.npz")["test"]
+        assert saved.mean.shape == saved.variance.shape == saved.targets.shape and (saved.variance > 0).all()
+
+
+def model_and_data(case):
+    split = datasets.load(case["dataset"]["name"])
+    model = build_model(case, split)
+    parameters = model.family.init(model.network, Streams([3]))
+    return model, parameters, torch.from_numpy(split.test.x[:20])
+
+
+def test_the_same_functions_are_asked_at_every_set():
+    model, parameters, x = model_and_data(config("MFVI"))
+    both, _ = predict(model, parameters, x, 9, Streams([1]).child("functions"))
+    half, _ = predict(model, parameters, x[5:10], 9, Streams([1]).child("functions"))
+    assert both.shape == (9, 20, 1)
+    torch.testing.assert_close(half, both[:, 5:10], rtol=1e-5, atol=1e-6)
+
+
+def test_prediction_in_pieces_is_the_whole(monkeypatch):
+    model, parameters, x = model_and_data(config("MFVI"))
+    whole, _ = predict(model, parameters, x, 9, Streams([1]))
+    sizes, call = [], Network.__call__
+    monkeypatch.setattr(Network, "__call__", lambda self, p, x, *a, **k: sizes.append(x.shape[1]) or call(self, p, x, *a, **k))
+    monkeypatch.setattr("benchmarks.execute.CHUNK", 9 * 6 * 7)
+    pieces, _ = predict(model, parameters, x, 9, Streams([1]))
+    assert sizes == [7, 7, 6]
+    torch.testing.assert_close(pieces, whole, rtol=1e-5, atol=1e-6)
+
+
+def damaged(monkeypatch, part, value, number=1):
+    """Split 1 has a wrong value in its training or test targets or inputs."""
+    load = datasets.load
+
+    def changed(name, split=0, **options):
+        found = load(name, split, **options)
+        if split != number:
+            return found
+        arrays = getattr(found, part)
+        return dataclasses.replace(found, **{part: dataclasses.replace(arrays, **{k: v(getattr(arrays, k)) for k, v in value.items()})})
+
+    monkeypatch.setattr(datasets, "load", changed)
+
+
+def test_a_failed_run_of_a_stack_leaves_its_neighbours_alone(monkeypatch, tmp_path):
+    cases = [config(replicate=(i, i)) for i in range(3)]
+    expected = [numbers(run(case, tmp_path)[0]) for case in cases]
+    damaged(monkeypatch, "train", {"y": lambda y: np.where(np.arange(len(y)) == 4, np.nan, y)})
+    found = run(cases, tmp_path / "again")
+    assert [o.status for o in found] == ["done", "failed", "done"]
+    assert found[1].reason == "the loss or a parameter stopped being finite in epoch 1 of 3" and not found[1].metrics
+    assert [numbers(found[i]) for i in (0, 2)] == [expected[0], expected[2]]
+    assert not (tmp_path / "again" / "artifacts" / f"{run_key(cases[1])}.npz").exists()
+
+
+def test_predictions_that_are_not_finite_fail_the_run(monkeypatch, tmp_path):
+    damaged(monkeypatch, "test", {"x": lambda x: x * np.float32(np.inf)}, 0)
+    outcome = run(config(parts={"network": {"name": "mlp", "hidden": [6], "activation": "relu"}}), tmp_path)[0]
+    assert (outcome.status, outcome.reason) == ("failed", "predictions on 'test' are not finite")
+    assert not list(tmp_path.rglob("*.npz"))
+
+
+def test_runs_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path):
+    case = config()
+    for changes, error, message in (
+        ({"colour": "red"}, InvalidConfig, r"not expected \['colour'\]"),
+        ({"dataset": {**case["dataset"], "version": "0"}}, ValueError, "data set cinquin_1d is at version 1, the run asks for 0"),
+        ({"dataset": {**case["dataset"], "name": "cinquin_1e"}}, datasets.UnknownDataset, "cinquin_1d"),
+        ({"parts": {**case["parts"], "family": {"name": "pointe"}}}, UnknownPart, "did you mean 'point'"),
+        ({"evaluation": {"samples": 5, "sets": ["tests"]}}, KeyError, "no evaluation set 'tests'"),
+    ):
+        with pytest.raises(error, match=message):
+            run({**case, **changes}, tmp_path)
+    damaged(monkeypatch, "train", {"x": lambda x: x[:-1], "y": lambda y: y[:-1]})
+    with pytest.raises(ValueError, match=r"different sizes cannot train together: \[100, 99\]"):
+        run([config(replicate=(i, i)) for i in range(2)], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_that_replicas_share_is_held_once():
+    model = build_model(config(), datasets.load(CURVE))
+    same, other = datasets.load(CURVE, 0), datasets.load(CURVE, 1)
+    build = [build_problem(model, splits, torch.device("cpu"), torch.float64) for splits in ([same, same], [same, other])]
+    assert [p.x.shape for p in build] == [(1, 100, 1), (2, 100, 1)]
+    assert build[0].x.dtype == build[0].y.dtype == torch.float64
+
+
+def test_progress_is_reported(tmp_path):
+    heard = []
+    execute([config()], state=tmp_path, report=lambda fraction, text: heard.append(fraction))
+    assert heard == [pytest.approx(f) for f in (1 / 3, 2 / 3, 1)]

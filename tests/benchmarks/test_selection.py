@@ -1,0 +1,92 @@
+"""Hyper-parameters are chosen by validation scores alone, and only where every candidate has been tried on every fold."""
+
+import json
+
+import pytest
+
+from benchmarks import selection, tables
+from benchmarks.store import Store
+from benchmarks.tables import Cell, Column, Recipe, Row, Table
+
+METRIC = "rmse"
+VALIDATION, TEST = "part=validation", ""
+ROWS = tuple(Row(f"{method}, {v}", None, method, v) for method in ("MAP", "MFVI") for v in ("small", "large"))
+COLUMNS = tuple(Column(Cell(d, VALIDATION, METRIC), d) for d in ("cinquin_1d", "pequignot_1d"))
+
+
+def recipe(row, dataset, protocol):
+    return Recipe({"weight": {"factor": 0.1 if row.variant == "small" else 1.0}}, ((0, 0), (1, 1)), sets=("test", "validation"))
+
+
+TABLE = Table("mine-selection", "candidates", ROWS, COLUMNS, recipe)
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    get = tables.get
+    monkeypatch.setattr(tables, "get", lambda name: TABLE if name == "mine-selection" else get(name))
+    monkeypatch.setattr(selection, "FOLDER", tmp_path / "selected")
+    selection.choices.cache_clear()
+    yield tmp_path / "results", tmp_path / "selected"
+    selection.choices.cache_clear()
+
+
+def record(results, row, column, scores, test=0.0):
+    """Records of the folds that have a score; the score on the test part is another."""
+    store = Store(results)
+    for config, score in zip(TABLE.cell_runs(row, column), scores, strict=False):
+        metrics = [{"dataset": column.cell.dataset, "condition": c, "metric": METRIC, "value": v, "n": 5}
+                   for c, v in ((VALIDATION, score), (TEST, test))]
+        store.write(store.make(config, metrics, {}, {"seconds": 1.0}))
+
+
+def test_the_best_mean_validation_score_is_chosen_whatever_the_test_scores(folders):
+    record(folders[0], ROWS[0], COLUMNS[0], [-1.0, -2.0], test=9.0)
+    record(folders[0], ROWS[1], COLUMNS[0], [-0.5, -2.0], test=-9.0)
+    found = selection.select("mine", folders[0])
+    assert found["MAP"] == {"cinquin_1d": {"scores": {"small": -1.5, "large": -1.25}, "chosen": "large"}}
+
+
+def test_nothing_is_chosen_while_a_candidate_or_a_fold_is_missing(folders):
+    record(folders[0], ROWS[0], COLUMNS[0], [-1.0, -2.0])
+    assert selection.select("mine", folders[0]) == {"MAP": {}}
+    record(folders[0], ROWS[1], COLUMNS[0], [-0.5])
+    assert selection.select("mine", folders[0]) == {"MAP": {}}
+    record(folders[0], ROWS[1], COLUMNS[0], [-0.5, -9.0])
+    assert selection.select("mine", folders[0])["MAP"]["cinquin_1d"]["chosen"] == "small"
+    assert selection.select("mine", folders[0] / "none") == {}
+
+
+def test_choices_are_written_to_a_file_and_read_from_it(folders, capsys):
+    for row, score in zip(ROWS, (1.0, 2.0, 4.0, 3.0), strict=True):
+        record(folders[0], row, COLUMNS[0], [score, score])
+    assert selection.chosen("mine", "MAP", "cinquin_1d") is None
+    selection.choices.cache_clear()
+    assert selection.main(["mine", str(folders[0])]) == 0
+    assert "MAP, cinquin_1d: large (2.000)\nMFVI, cinquin_1d: small (4.000)\n" in capsys.readouterr().out
+    assert [p.name for p in folders[1].iterdir()] == ["mine.json"]
+    written = json.loads((folders[1] / "mine.json").read_text())
+    assert written["MFVI"]["cinquin_1d"] == {"scores": {"small": 4.0, "large": 3.0}, "chosen": "small"}
+    assert selection.chosen("mine", "MFVI", "cinquin_1d") == "small"
+    assert selection.chosen("mine", "MFVI", "pequignot_1d") is None and selection.chosen("mine", "FSVI", "boston") is None
+
+
+def test_a_wrong_command_says_how_it_is_used(folders, capsys):
+    assert selection.main([]) == 2 and "usage: python -m benchmarks.selection TABLE" in capsys.readouterr().err
+    assert not folders[1].exists()
+
+
+def test_the_table_of_cinquin2024_uses_the_candidates_that_were_chosen(folders):
+    table, candidates = tables.get("cinquin2024-1"), tables.get("cinquin2024-1-selection")
+    gfsvi = next(row for row in table.rows if row.method == "GFSVI")
+    boston = next(column for column in table.columns if column.cell.dataset == "boston")
+    assert table.cell_runs(gfsvi, boston, "short") == []
+    folders[1].mkdir()
+    (folders[1] / "cinquin2024-1.json").write_text(json.dumps({"GFSVI": {"boston": {"chosen": "matern52"}}}))
+    selection.choices.cache_clear()
+    runs = table.cell_runs(gfsvi, boston, "short")
+    row = next(row for row in candidates.rows if (row.method, row.variant) == ("GFSVI", "matern52"))
+    column = next(column for column in candidates.columns if column.cell.dataset == "boston")
+    assert runs and runs == candidates.cell_runs(row, column, "short")
+    assert {run["parts"]["prior"]["kernel"]["name"] for run in runs} == {"matern52"}
+    assert all(column.cell.condition == VALIDATION for column in candidates.columns)

@@ -1,0 +1,141 @@
+"""Every table is declared with what exists: methods, data sets, metrics, published cells; and its runs can be built."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import datasets
+from benchmarks import published, tables
+from benchmarks.config import run_key, validate_config
+from benchmarks.execute import build_model
+from benchmarks.metrics.registry import METRICS
+from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownProtocol, UnknownTable, make_config
+from benchmarks.tables.spec import merge
+from fvi_core import methods
+from fvi_core.optimisers import OPTIMISERS, SCHEDULES
+from fvi_core.training import Training
+
+NAMES = tables.names()
+RUNNABLE = [name for name in NAMES if any(row.method for row in tables.get(name).rows)]
+
+
+def shape_of(config):
+    """What build_model asks of a split, without its data."""
+    found = datasets.describe(config["dataset"]["name"], config["dataset"]["scheme"])
+    return SimpleNamespace(train=SimpleNamespace(x=np.zeros((1, *found.shape))), n_outputs=found.n_outputs)
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_all_runs_of_protocol_smoke_are_valid_and_can_be_built(name):
+    runs = tables.get(name).runs("smoke")
+    assert runs and len({run_key(config) for config in runs}) == len(runs)
+    built = set()
+    for config in runs:
+        validate_config(config)
+        description = datasets.describe(config["dataset"]["name"], config["dataset"]["scheme"])
+        assert 0 <= config["dataset"]["split"] < description.n_splits
+        assert config["protocol"] == "smoke" and config["evaluation"]["samples"] > 0 and config["evaluation"]["sets"]
+        key = run_key({**config, "seed": 0, "dataset": {**config["dataset"], "split": 0}})
+        if key not in built:
+            built.add(key)
+            model = build_model(config, shape_of(config))
+            training = Training(**config["parts"]["training"])
+            OPTIMISERS.build(training.optimiser), SCHEDULES.build(training.schedule)
+            assert model.weight(100, 10, 5) > 0 and training.epochs <= 10
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_every_protocol_has_runs_of_its_own_name(name):
+    table = tables.get(name)
+    for protocol in set(table.protocols) - {"smoke"}:
+        runs = table.runs(protocol)
+        assert all(config["protocol"] == protocol for config in runs)
+        assert {config["method"] for config in runs} <= {row.method for row in table.rows}
+        first = table.runs(protocol, seeds=(0,))
+        assert len(first) < len(runs) or len(runs) == len(first) == len(table.runs(protocol, seeds=(0, 1)))
+    assert table.runs() == table.runs(table.default_protocol)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_columns_and_notes_name_what_exists(name):
+    table = tables.get(name)
+    assert table.default_protocol in table.protocols and set(table.notes) | set(table.reductions) <= set(table.protocols)
+    assert len(set(table.columns)) == len(table.columns) and len({row.label for row in table.rows}) == len(table.rows)
+    for row in table.rows:
+        assert row.method is None or methods.get(row.method).name == row.method
+    if name in RUNNABLE:
+        made = {column.cell.dataset for column in table.columns} & set(datasets.names())
+        assert made and all(column.cell.metric in METRICS for column in table.columns)
+
+
+def test_every_published_table_has_a_table_with_every_cell():
+    for paper in published.papers():
+        for number in {cell.table for cell in published.load(paper)}:
+            table = tables.get(f"{paper}-{number}")
+            assert (table.paper, table.number) == (paper, number)
+            keys = {(c.published.dataset, c.published.condition, r.published, c.published.metric)
+                    for c in table.columns if c.published for r in table.rows}
+            missing = [key for key in published.table(paper, number) if key not in keys and table.name not in RUNNABLE]
+            assert not missing, f"{table.name} has no cell for {missing[:3]}"
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_published_cells_named_by_a_table_are_in_the_paper(name):
+    table = tables.get(name)
+    if table.paper is None:
+        return
+    cells = published.table(table.paper, table.number)
+    for column in filter(lambda c: c.published, table.columns):
+        found = [row.label for row in table.rows if row.published
+                 and (column.published.dataset, column.published.condition, row.published, column.published.metric) in cells]
+        assert found, f"no row of {name} has a published cell in column {column.published}"
+
+
+def test_the_short_names_are_there():
+    assert {"digits", "uci", "pequignot2020-5", "cinquin2024-1", "toys"} <= set(NAMES)
+    assert {run_key(c) for c in tables.get("uci").runs("paper")} <= {run_key(c) for c in tables.get("pequignot2020-5").runs("paper")}
+
+
+def test_unknown_tables_and_protocols_name_the_nearest():
+    with pytest.raises(UnknownTable, match="^no table 'digit'; did you mean 'digits'"):
+        tables.get("digit")
+    with pytest.raises(UnknownProtocol, match="table digits has no protocol 'papers'; did you mean 'paper'"):
+        tables.get("digits").runs("papers")
+
+
+def table(recipe):
+    rows = (Row("A", None, "MAP"), Row("B", None, "TFSVI"), Row("C"))
+    columns = tuple(Column(Cell("cinquin_1d", "", metric), metric) for metric in ("rmse", "mse"))
+    return Table("mine", "Mine", rows, columns, recipe)
+
+
+def test_runs_are_the_union_of_what_cells_need_each_once():
+    made = table(lambda row, dataset, protocol: Recipe({"weight": {"factor": 0.5}}, ((0, 3), (1, 4))))
+    runs = made.runs()
+    assert [(c["method"], c["dataset"]["split"], c["seed"]) for c in runs] == [("MAP", 0, 3), ("MAP", 1, 4), ("FSVI", 0, 3), ("FSVI", 1, 4)]
+    assert made.cell_runs(made.rows[0], made.columns[0]) == made.cell_runs(made.rows[0], made.columns[1]) == runs[:2]
+    assert made.cell_runs(made.rows[2], made.columns[0]) == []
+    assert [c["seed"] for c in made.runs(seeds=(1,))] == [4, 4]
+    assert all(c["parts"]["weight"] == {"scaling": "elbo", "factor": 0.5} for c in runs)
+    assert table(lambda row, dataset, protocol: None).runs() == []
+
+
+def test_a_configuration_is_the_row_with_the_changes_of_the_recipe():
+    recipe = Recipe({"context": {"points": 7}, "prior": {"name": "gaussian_functions"}}, (), samples=9, sets=("test", "grid"))
+    config = make_config("TFSVI", "cinquin_1d", "paper", recipe, 2, 5)
+    assert (config["method"], config["seed"], config["protocol"]) == ("FSVI", 5, "paper")
+    assert config["dataset"] == {"name": "cinquin_1d", "version": "1", "scheme": "", "split": 2}
+    assert config["evaluation"] == {"samples": 9, "sets": ["test", "grid"]}
+    assert config["parts"]["context"] == {"name": "uniform_box", "points": 7}
+    assert config["parts"]["prior"] == {"name": "gaussian_functions"}
+    assert config["parts"]["divergence"] == methods.get("FSVI").divergence
+
+
+def test_merging_changes_nothing_that_it_was_given():
+    base, changes = {"a": {"name": "x", "p": 1, "q": 2}, "b": None}, {"a": {"q": [3]}, "b": {"r": 4}}
+    assert merge(base, changes) == {"a": {"name": "x", "p": 1, "q": [3]}, "b": {"r": 4}}
+    assert merge(base, {"a": {"name": "y"}})["a"] == {"name": "y"}
+    assert merge(base, {"a": {"name": "x", "p": 5}})["a"] == {"name": "x", "p": 5, "q": 2}
+    merge(base, changes)["a"]["q"].append(9)
+    assert (base["a"]["q"], changes["a"]["q"]) == (2, [3])

@@ -1,0 +1,104 @@
+"""The catalogue: every row is made of parts that exist and fit together, and a file of one's own adds a row."""
+
+import json
+
+import pytest
+import torch
+
+from fvi_core import methods
+from fvi_core.methods import Method, UnknownMethod
+from fvi_core.registry import UnknownPart
+from fvi_core.training import Trainer, Training
+from tests.fvi_core import small
+
+PAPERS = {"all", "rudner2021", "rudner2022", "dirichlet2022", "cinquin2024", "pequignot2020"}
+NAMES = {
+    "MAP", "MFVI", "MFVI (tempered)", "MC Dropout", "Deep Ensemble", "FSVI (rudner2021)", "FSVI", "FSVI Ensemble", "GFSVI", "MAP fVI",
+    "MC Dropout fVI", "Ensemble fVI", "FuNN-MFVI", "NN-HyVI", "FuNN-HyVI", "GP",
+}
+
+
+@pytest.fixture
+def own_catalogue(monkeypatch):
+    """A copy of the catalogue, so that rows which a test adds are gone afterwards."""
+    monkeypatch.setattr(methods, "_ROWS", dict(methods.catalogue()))
+    monkeypatch.setattr(methods, "_loaded", set(methods._loaded))
+
+
+def test_the_rows_that_are_promised_are_there():
+    catalogue = methods.catalogue()
+    assert NAMES <= set(catalogue)
+    assert all(row.name == name and row.description and row.paper in PAPERS for name, row in catalogue.items())
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_a_row_is_plain_data_whose_parts_fit(name):
+    row = methods.get(name)
+    assert json.loads(json.dumps(row.parts())).keys() == {"family", "divergence", "prior", "context", "weight"}
+    parts = json.loads(json.dumps(row.parts()))
+    for kind, option, fewer in (("context", "points", 4), ("divergence", "samples", 6), ("prior", "fit_steps", 2)):
+        if parts[kind] and (option in parts[kind] or parts[kind]["name"] == "gaussian_process"):
+            parts[kind][option] = fewer
+    outputs = 3 if "fVI" in name else 1
+    data = small.problem(2, 6, outputs)
+    trained = Trainer(small.model(parts, outputs), Training(1, 6, {"name": "adam"}, dtype="float64"), data, small.streams(2)).run()
+    assert [t.reason for t in trained] == [None, None] and all(torch.isfinite(torch.tensor(t.loss)).all() for t in trained)
+
+
+def test_parts_are_fresh_copies():
+    methods.get("FSVI").parts()["prior"]["variance"] = 99
+    methods.get("FSVI").parts()["weight"]["factor"] = 99
+    assert methods.get("FSVI").parts()["prior"]["variance"] == 1 and methods.get("MAP").parts()["weight"]["factor"] == 1
+
+
+def test_other_names_of_a_row():
+    assert methods.get("TFSVI") is methods.get("FSVI (rudner2022)") is methods.get("FSVI")
+    assert methods.get("Ensemble") is methods.get("Deep Ensemble")
+    taken = [name for row in methods.catalogue().values() for name in (row.name, *row.aliases)]
+    assert len(taken) == len(set(taken))
+
+
+def test_an_unknown_method_names_the_nearest():
+    with pytest.raises(UnknownMethod, match="^no method 'FSVY'; did you mean 'FSVI'"):
+        methods.get("FSVY")
+
+
+def test_a_name_is_given_once(own_catalogue):
+    with pytest.raises(ValueError, match="two methods are named 'MAP'"):
+        methods.add(Method("MAP", "again", "all", {"name": "point"}))
+
+
+MINE = """
+from dataclasses import dataclass
+from fvi_core.families.point import Point
+from fvi_core.methods import Method, add
+from fvi_core.registry import FAMILIES
+
+@FAMILIES.register("mine")
+@dataclass(frozen=True)
+class Mine(Point):
+    strength: float = 1.0
+
+add(Method("My method", "a test", "none", family={"name": "mine", "strength": 2.0}))
+"""
+
+
+def test_a_file_of_ones_own_adds_a_method_and_its_parts(own_catalogue, tmp_path, monkeypatch):
+    from fvi_core.registry import FAMILIES
+
+    monkeypatch.setattr(FAMILIES, "classes", dict(FAMILIES.classes))
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.setenv("FVI_METHODS", str(tmp_path / "mine.py"))
+    assert methods.get("My method").family == {"name": "mine", "strength": 2.0}
+    assert list(methods.catalogue())[-1] == "My method" and methods.get("My method")
+    assert FAMILIES.build(methods.get("My method").family).strength == 2
+    with pytest.raises(UnknownPart, match="family 'mine' has no hyper-parameter 'strong'; did you mean 'strength'"):
+        FAMILIES.build({"name": "mine", "strong": 1})
+    with pytest.raises(ValueError, match="family 'mine' is registered twice"):
+        FAMILIES.register("mine")(type("Other", (), {}))
+
+
+def test_a_file_that_is_not_there_is_named(own_catalogue, tmp_path, monkeypatch):
+    monkeypatch.setenv("FVI_METHODS", str(tmp_path / "none.py"))
+    with pytest.raises(FileNotFoundError, match="FVI_METHODS names .*none.py, which is not a file"):
+        methods.get("MAP")
