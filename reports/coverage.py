@@ -13,12 +13,12 @@ from reports.aggregate import AGREES, CellResult, aggregate
 from reports.records import Records
 from reports.tables import wrapped
 
-HEADER = ["paper", "table", "published", "with records", "of them partial", "reproduced", "differ", "no error", "reduced"]
+HEADER = ["paper", "table", "published", "with records", "of them partial", "reproduced", "differ", "no error", "reduced", "reproduced"]
 EXPLANATION = (
-    "Cells of the published tables. With records: at least one run under the table's default protocol; partial: fewer runs "
+    "Cells of the published tables. With records: at least one run under protocol paper; partial: fewer runs "
     f"than that protocol asks for. Reproduced: within {AGREES:g} combined standard errors of the published mean; differ: "
-    "beyond; no error: a standard error is not known on one of the sides. Reduced: cells with records under another "
-    "protocol, counted in this column only."
+    "beyond; no error: a standard error is not known on one of the sides. Reduced: cells with records under a "
+    "reduced protocol only (smoke apart, which means nothing), counted in the last two columns and nowhere else."
 )
 
 
@@ -35,13 +35,14 @@ class Coverage:
     differing: int = 0
     undecided: int = 0
     reduced: int = 0
+    reduced_reproduced: int = 0
 
 
 def coverage(results_dir: Path | str, suite: Suite) -> list[Coverage]:
     """One row per published table.
 
     A table that the suite does not have counts with all its cells published and none recorded. A published cell counts
-    by the default protocol of its own table; other protocols are counted as reduced and nowhere else.
+    by protocol paper of its own table; a cell that only reduced protocols have is counted as reduced and nowhere else.
     """
     records, known = Records(results_dir), set(suite.table_names())
     numbers = {(cell.paper, cell.table) for paper in published.papers() for cell in published.load(paper)}
@@ -53,16 +54,17 @@ def coverage(results_dir: Path | str, suite: Suite) -> list[Coverage]:
             rows.append(Coverage(paper, number, len(cells)))
             continue
         table = suite.table(name)
-        found = _recorded(table, table.default_protocol, records)
-        reduced = {key for p in table.protocols if p != table.default_protocol for key in _recorded(table, p, records)}
+        by_protocol = {p: _recorded(table, p, records) for p in table.protocols if p != "smoke"}
+        found = by_protocol.pop("paper", {})
+        reduced = {key: cell for each in by_protocol.values() for key, cell in each.items() if key not in found}
         agreements = [cell.agreement or "" for cell in found.values()]
         reproduced = agreements.count("reproduced")
         differing = sum(agreement.startswith("differs") for agreement in agreements)
         partial = sum(cell.n < cell.expected for cell in found.values())
         undecided = len(found) - reproduced - differing
-        rows.append(
-            Coverage(paper, number, len(cells), len(found), partial, reproduced, differing, undecided, len(reduced))
-        )
+        also = sum(cell.agreement == "reproduced" for cell in reduced.values())
+        counts = (len(found), partial, reproduced, differing, undecided, len(reduced), also)
+        rows.append(Coverage(paper, number, len(cells), *counts))
     return rows
 
 

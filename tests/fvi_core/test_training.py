@@ -82,7 +82,7 @@ def test_convolutional_networks_are_trained_together_too():
 
 EARLY = {"epochs": 40, "early_stopping": {"patience": 2, "every": 1}, "optimiser": {"name": "adam", "lr": 0.03}}
 PLATEAU = {"epochs": 40, "batch_size": N, "optimiser": {"name": "adam", "lr": 0.1},
-           "schedule": {"name": "plateau", "factor": 0.3, "patience": 1, "min_lr": 0.01}}
+           "schedule": {"name": "plateau", "factor": 0.3, "patience": 0, "min_lr": 0.02}}
 
 
 @pytest.mark.parametrize("rule", [EARLY, PLATEAU], ids=["early stopping", "plateau"])
