@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fvi_core.families.base import Family, Functions
+from fvi_core.families.base import Functions
 from fvi_core.families.point import Point
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams

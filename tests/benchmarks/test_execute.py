@@ -111,7 +111,7 @@ def test_prediction_in_pieces_is_the_whole(monkeypatch):
     torch.testing.assert_close(pieces, whole, rtol=1e-5, atol=1e-6)
 
 
-def damaged(monkeypatch, part, value, number=1):
+def damaged(monkeypatch, part, changes, number=1):
     """Split 1 has a wrong value in its training or test targets or inputs."""
     load = datasets.load
 
@@ -120,7 +120,8 @@ def damaged(monkeypatch, part, value, number=1):
         if split != number:
             return found
         arrays = getattr(found, part)
-        return dataclasses.replace(found, **{part: dataclasses.replace(arrays, **{k: v(getattr(arrays, k)) for k, v in value.items()})})
+        wrong = dataclasses.replace(arrays, **{k: change(getattr(arrays, k)) for k, change in changes.items()})
+        return dataclasses.replace(found, **{part: wrong})
 
     monkeypatch.setattr(datasets, "load", changed)
 

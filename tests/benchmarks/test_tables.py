@@ -96,7 +96,8 @@ def test_published_cells_named_by_a_table_are_in_the_paper(name):
 
 def test_the_short_names_are_there():
     assert {"digits", "uci", "pequignot2020-5", "cinquin2024-1", "toys"} <= set(NAMES)
-    assert {run_key(c) for c in tables.get("uci").runs("paper")} <= {run_key(c) for c in tables.get("pequignot2020-5").runs("paper")}
+    part, whole = ({run_key(config) for config in tables.get(name).runs("paper")} for name in ("uci", "pequignot2020-5"))
+    assert part < whole
 
 
 def test_unknown_tables_and_protocols_name_the_nearest():
@@ -115,7 +116,8 @@ def table(recipe):
 def test_runs_are_the_union_of_what_cells_need_each_once():
     made = table(lambda row, dataset, protocol: Recipe({"weight": {"factor": 0.5}}, ((0, 3), (1, 4))))
     runs = made.runs()
-    assert [(c["method"], c["dataset"]["split"], c["seed"]) for c in runs] == [("MAP", 0, 3), ("MAP", 1, 4), ("FSVI", 0, 3), ("FSVI", 1, 4)]
+    found = [(c["method"], c["dataset"]["split"], c["seed"]) for c in runs]
+    assert found == [("MAP", 0, 3), ("MAP", 1, 4), ("FSVI", 0, 3), ("FSVI", 1, 4)]
     assert made.cell_runs(made.rows[0], made.columns[0]) == made.cell_runs(made.rows[0], made.columns[1]) == runs[:2]
     assert made.cell_runs(made.rows[2], made.columns[0]) == []
     assert [c["seed"] for c in made.runs(seeds=(1,))] == [4, 4]

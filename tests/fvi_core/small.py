@@ -71,8 +71,10 @@ def step(model: Model, parameters: Parameters, data: Problem, streams: Streams, 
     scene = Scene(data.x, data.low, data.high, data.pools)
     functions = model.family.functions(model.network, parameters, samples, streams.child("noise"))
     context = streams.child("context")
-    return Step(model.network, model.family, parameters, model.prior, state, data.x, data.x.shape[1], functions, functions(data.x),
-                lambda: model.context(scene, context), streams.child("divergence"), streams.child("prior"))
+    return Step(
+        model.network, model.family, parameters, model.prior, state, data.x, data.x.shape[1], functions, functions(data.x),
+        lambda: model.context(scene, context), streams.child("divergence"), streams.child("prior"),
+    )
 
 
 def one(values: Any, r: int) -> Any:

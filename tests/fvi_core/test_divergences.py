@@ -53,7 +53,8 @@ class TestWeightPenalty(DivergenceContract):
 
     def test_is_minus_the_log_prior_up_to_a_constant(self):
         model, parameters, step = made(self)
-        log_prior = sum((PRIOR.log_prob(v) - PRIOR.log_prob(torch.zeros_like(v))).flatten(1).sum(1) for v in parameters.values())
+        ratios = [PRIOR.log_prob(v) - PRIOR.log_prob(torch.zeros_like(v)) for v in parameters.values()]
+        log_prior = sum(ratio.flatten(1).sum(1) for ratio in ratios)
         torch.testing.assert_close(model.divergence(step), -log_prior, rtol=1e-10, atol=1e-10)
 
 
@@ -179,7 +180,8 @@ class NearestNeighbourContract(DivergenceContract):
             x = step.sample_context()
             step.sample_context = lambda: x
             q, p = (model.network(model.network.unflatten(w), x).flatten(2) for w in (q, p))
-        torch.testing.assert_close(model.divergence(step), nearest_neighbour_kl(q, p, self.spec.get("k", 1)), rtol=1e-9, atol=1e-9)
+        expected = nearest_neighbour_kl(q, p, self.spec.get("k", 1))
+        torch.testing.assert_close(model.divergence(step), expected, rtol=1e-9, atol=1e-9)
 
 
 class TestNearestNeighbourOfWeights(NearestNeighbourContract):

@@ -154,7 +154,7 @@ class TestExactGP(FamilyContract):
 
     def parameters(self, replicas: range = range(R)):
         family, data = self.family(), small.problem(R)
-        free = {k: v.repeat(len(replicas), *[1] * (v.dim() - 1)) for k, v in family.init(self.network(), small.streams(1)).items()}
+        free = family.init(self.network(), small.streams(len(replicas)))
         noise = torch.full((len(replicas),), 0.3, dtype=torch.float64)
         return family.condition(free, noise, data.x[list(replicas)], data.y[list(replicas)])
 

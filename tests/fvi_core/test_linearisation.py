@@ -140,7 +140,10 @@ def test_moments_are_there_without_gradients_too():
 def test_replicas_together_are_bitwise_the_same_as_alone(spec):
     network = small.network(spec)
     (mean, log_var), x = gaussian(network), small.inputs(R, N, small.SHAPES[spec["name"]])
-    for moments in (lambda m, v, z: full_network_moments(network, m, v, z), lambda m, v, z: last_layer_moments(network, m, m, v, z)):
+    for moments in (
+        lambda m, v, z: full_network_moments(network, m, v, z),
+        lambda m, v, z: last_layer_moments(network, m, m, v, z),
+    ):
         together = moments(mean, log_var, x)
         for r in range(R):
             alone = moments(small.one(mean, r), small.one(log_var, r), x[r : r + 1])

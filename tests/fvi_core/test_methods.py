@@ -13,8 +13,8 @@ from tests.fvi_core import small
 
 PAPERS = {"all", "rudner2021", "rudner2022", "dirichlet2022", "cinquin2024", "pequignot2020"}
 NAMES = {
-    "MAP", "MFVI", "MFVI (tempered)", "MC Dropout", "Deep Ensemble", "FSVI (rudner2021)", "FSVI", "FSVI Ensemble", "GFSVI", "MAP fVI",
-    "MC Dropout fVI", "Ensemble fVI", "FuNN-MFVI", "NN-HyVI", "FuNN-HyVI", "GP",
+    "MAP", "MFVI", "MFVI (tempered)", "MC Dropout", "Deep Ensemble", "FSVI (rudner2021)", "FSVI", "FSVI Ensemble", "GFSVI",
+    "MAP fVI", "MC Dropout fVI", "Ensemble fVI", "FuNN-MFVI", "NN-HyVI", "FuNN-HyVI", "GP",
 }
 
 
@@ -41,7 +41,8 @@ def test_a_row_is_plain_data_whose_parts_fit(name):
             parts[kind][option] = fewer
     outputs = 3 if "fVI" in name else 1
     data = small.problem(2, 6, outputs)
-    trained = Trainer(small.model(parts, outputs), Training(1, 6, {"name": "adam"}, dtype="float64"), data, small.streams(2)).run()
+    options = Training(1, 6, {"name": "adam"}, dtype="float64")
+    trained = Trainer(small.model(parts, outputs), options, data, small.streams(2)).run()
     assert [t.reason for t in trained] == [None, None] and all(torch.isfinite(torch.tensor(t.loss)).all() for t in trained)
 
 

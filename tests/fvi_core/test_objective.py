@@ -41,8 +41,8 @@ def loss_of(model, n_train=40, samples=3, outputs=1):
     parameters = {k: v.requires_grad_() for k, v in family.items()}
     names = ("noise", "context", "divergence", "prior")
     scene = Scene(data.x, data.low, data.high, data.pools)
-    state = model.prior.init(model.network, {k.removeprefix("mean/"): v.detach() for k, v in family.items() if "log_var" not in k},
-                             None, streams.child("fit")) if model.prior else {}
+    initial = {k.removeprefix("mean/"): v.detach() for k, v in family.items() if "log_var" not in k}
+    state = model.prior.init(model.network, initial, None, streams.child("fit")) if model.prior else {}
     made = {name: streams.child(name) for name in names}
     loss = model.loss(parameters, noise, state, data.x, data.y, n_train, samples, scene, made)
     return loss, parameters, noise, state, data, scene, {name: streams.child(name) for name in names}
@@ -116,7 +116,10 @@ LINEAR = {"name": "gaussian_process", "kernel": {"name": "sum", "parts": [{"name
 
 @pytest.mark.parametrize(
     ("name", "prior", "context", "samples", "tolerance"),
-    [("GFSVI", LINEAR, GRID, 1, 1e-3), ("TFSVI", {}, GRID, 100, 0.05), ("FSVI, closed form", {}, GRID, 1, 1e-3), ("MFVI", {}, None, 100, 0.05)],
+    [
+        ("GFSVI", LINEAR, GRID, 1, 1e-3), ("FSVI, closed form", {}, GRID, 1, 1e-3),
+        ("TFSVI", {}, GRID, 100, 0.05), ("MFVI", {}, None, 100, 0.05),
+    ],
 )
 def test_a_linear_model_ends_at_its_exact_posterior(name, prior, context, samples, tolerance):
     """Means to ``tolerance`` posterior standard deviations, log-variances to 2 x ``tolerance``."""
@@ -157,8 +160,9 @@ def test_gfsvi_comes_nearer_to_its_process_than_mean_field_does():
     for name, prior, context, samples in (("GFSVI", process, {"name": "uniform_box", "points": 25}, 1), ("MFVI", None, None, 5)):
         row = methods.get(name)
         model = small.model({
-            "network": {"name": "mlp", "hidden": [20, 20], "activation": "tanh"}, "family": row.family, "divergence": row.divergence,
-            "prior": prior or row.prior, "context": context, "likelihood": {"name": "gaussian", "init_std": 0.2, "learned": False},
+            "network": {"name": "mlp", "hidden": [20, 20], "activation": "tanh"},
+            "family": row.family, "divergence": row.divergence, "prior": prior or row.prior, "context": context,
+            "likelihood": {"name": "gaussian", "init_std": 0.2, "learned": False},
         }, shape=(1,))
         training = Training(400, 25, {"name": "adam", "lr": 0.05}, {"name": "cosine"}, samples, dtype="float64")
         trained = Trainer(model, training, Problem(x, y, -ends, ends), small.streams(1)).run()[0]

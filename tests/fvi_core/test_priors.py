@@ -123,13 +123,14 @@ def test_a_process_is_fitted_to_classes_by_centred_log_normal_targets():
     state = prior.init(NETWORK, {}, TrainingSet(data.x, data.y, 3, True), small.streams(R))
     y, noise = milios_targets(data.y, 3, 0.1)
     centred = torch.stack([values - values.mean() for values in y])
-    expected, _ = fit_kernel(KERNELS.build(KERNEL), data.x, centred, small.streams(R), steps=5, lr=0.05, batch_size=256, fixed_noise=noise)
+    options = {"steps": 5, "lr": 0.05, "batch_size": 256, "fixed_noise": noise}
+    expected, _ = fit_kernel(KERNELS.build(KERNEL), data.x, centred, small.streams(R), **options)
     for name, value in expected.items():
         torch.testing.assert_close(state[name], value, rtol=1e-9, atol=1e-9)
 
 
 def test_unknown_kernel_parameters_are_named():
-    with pytest.raises(ValueError, match=r"kernel 'matern32' has \['log_lengthscale', 'log_variance'\], found \['lengthscale'\]"):
+    with pytest.raises(ValueError, match=r"'matern32' has \['log_lengthscale', 'log_variance'\], found \['lengthscale'\]"):
         process(parameters={"lengthscale": 1.0}).init(NETWORK, {}, TRAIN, small.streams(R))
 
 
@@ -143,8 +144,12 @@ def test_concentrations_of_a_dirichlet_are_one_number_or_one_per_class():
 
 def test_views_that_a_prior_does_not_have_are_named():
     dirichlet, functions = PRIORS.build({"name": "dirichlet"}), PRIORS.build({"name": "gaussian_functions"})
-    for ask in (dirichlet.gaussian_weights, lambda: dirichlet.moments(NETWORK, {}, X, "full"),
-                lambda: dirichlet.functions(NETWORK, {}, 3, small.streams(R)), lambda: dirichlet.weights(NETWORK, 3, small.streams(R))):
+    for ask in (
+        dirichlet.gaussian_weights,
+        lambda: dirichlet.moments(NETWORK, {}, X, "full"),
+        lambda: dirichlet.functions(NETWORK, {}, 3, small.streams(R)),
+        lambda: dirichlet.weights(NETWORK, 3, small.streams(R)),
+    ):
         with pytest.raises(NotSupported, match="prior 'dirichlet'"):
             ask()
     with pytest.raises(NotSupported, match="prior 'gaussian_functions' is not a Dirichlet"):
