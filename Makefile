@@ -18,6 +18,9 @@ $(if $(unknown),$(error unknown option $(unknown); the options are $(OPTIONS)))
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+# The C library keeps the memory that tensors free: asking the system for it again at every step costs more than small steps do.
+export MALLOC_TRIM_THRESHOLD_ ?= 2000000000
+export MALLOC_MMAP_THRESHOLD_ ?= 33554432
 
 SHELL := /bin/bash
 VENV := .venv

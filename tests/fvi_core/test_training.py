@@ -81,13 +81,16 @@ def test_convolutional_networks_are_trained_together_too():
     assert_same(together[1], train(parts, range(1, 2), outputs=2, data=data)[0])
 
 
-EARLY = {"epochs": 40, "early_stopping": {"patience": 2, "every": 1}, "optimiser": {"name": "adam", "lr": 0.03}}
+EARLY = {"epochs": 40, "early_stopping": {"patience": 3, "every": 1}, "optimiser": {"name": "adam", "lr": 0.1}}
 PLATEAU = {"epochs": 40, "batch_size": N, "optimiser": {"name": "adam", "lr": 0.1},
            "schedule": {"name": "plateau", "factor": 0.3, "patience": 0, "min_lr": 0.02}}
 
 
-@pytest.mark.parametrize("rule", [EARLY, PLATEAU], ids=["early stopping", "plateau"])
-@pytest.mark.parametrize("kind", ["MFVI", "MC Dropout", "FSVI"])
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [("MFVI", EARLY), ("MC Dropout", EARLY), ("MFVI", PLATEAU), ("MC Dropout", PLATEAU), ("FSVI", PLATEAU)],
+    ids=lambda v: v if isinstance(v, str) else next(k for k in v if k in ("early_stopping", "schedule")),
+)
 def test_replicas_that_end_early_leave_the_others_alone(kind, rule):
     together = train(KINDS[kind], **rule)
     assert len({t.epochs for t in together}) > 1, "the test needs replicas with different ends"
