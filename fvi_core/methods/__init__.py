@@ -81,13 +81,13 @@ _loaded: set[str] = set()
 def _load() -> None:
     for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
         if module not in _loaded:
-            _loaded.add(module)
             importlib.import_module(f"{__name__}.{module}")
+            _loaded.add(module)
     for path in filter(None, os.environ.get("FVI_METHODS", "").split(os.pathsep)):
         if path not in _loaded:
             if not Path(path).is_file():
                 raise FileNotFoundError(f"FVI_METHODS names {path}, which is not a file; give Python files that call add(Method(...))")
-            _loaded.add(path)
             spec = importlib.util.spec_from_file_location(f"fvi_methods_{len(_loaded)}", path)
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
+            _loaded.add(path)
