@@ -192,7 +192,7 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
         )
         lines.append(
             f"published: {cell.printed if cell else 'no number'} "
-            f"({table.paper}, table {table.number}, {row.published})"
+            f"({table.paper}, table {cell.table if cell else table.number}, {row.published})"
         )
     configs = table.cell_runs(row, column, protocol, seeds)
     if not configs:
