@@ -184,7 +184,7 @@ def test_explain_a_cell(say, monkeypatch):
     monkeypatch.setattr(table, "paper", "p", raising=False)
     monkeypatch.setattr(table.rows[0], "published", "MAP")
     monkeypatch.setattr(table.columns[0], "published", table.columns[0].cell)
-    assert "published: 91.0 ± 0.5 (p, table None, MAP)" in say("explain", "fake", "MAP", "accuracy")[1]
+    assert "published: 91.0 ± 0.5 (p, table 1, MAP)" in say("explain", "fake", "MAP", "accuracy")[1]
 
 
 def lines_of(tmp_path, display, capsys) -> str:
