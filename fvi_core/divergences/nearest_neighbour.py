@@ -109,7 +109,7 @@ class NearestNeighbourKL(Divergence):
     def __call__(self, step: Step) -> Tensor:
         network = step.network
         if self.space == "parameter":
-            p = network.flatten(step.prior.weights(network, self.samples, step.prior_noise))
+            p = step.prior.flat_weights(network, self.samples, step.prior_noise)
             image = step.family.linear_image(network, step.parameters, self.samples, step.noise)
             if image is not None:
                 return image_kl(image, p, self.k)

@@ -39,9 +39,13 @@ class Prior:
         """Mean and variance of every weight."""
         raise NotSupported(f"prior {self.name!r} is not a Gaussian over network parameters")
 
+    def flat_weights(self, network: Network, samples: int, streams: Streams) -> Tensor:
+        """Random network parameters in one row each, ``[R, S, P]``."""
+        raise NotSupported(f"prior {self.name!r} does not draw network parameters")
+
     def weights(self, network: Network, samples: int, streams: Streams) -> Parameters:
         """Random network parameters ``[R, S, *shape]``."""
-        raise NotSupported(f"prior {self.name!r} does not draw network parameters")
+        return network.unflatten(self.flat_weights(network, samples, streams))
 
     def functions(self, network: Network, state: dict[str, Tensor], samples: int, streams: Streams) -> Functions:
         """Random functions."""

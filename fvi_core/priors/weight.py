@@ -46,8 +46,8 @@ class GaussianWeights(Prior):
     def gaussian_weights(self) -> tuple[float, float]:
         return 0.0, self.variance
 
-    def weights(self, network: Network, samples: int, streams: Streams) -> Parameters:
-        return network.unflatten(self.variance**0.5 * streams.normal(samples, network.n_parameters))
+    def flat_weights(self, network: Network, samples: int, streams: Streams) -> Tensor:
+        return self.variance**0.5 * streams.normal(samples, network.n_parameters)
 
     def functions(self, network: Network, state: dict[str, Tensor], samples: int, streams: Streams) -> DrawnNetworks:
         return DrawnNetworks(network, self.weights(network, samples, streams))
