@@ -113,8 +113,7 @@ def predict(model: Model, parameters: Parameters, x: Tensor, samples: int, strea
     """Function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals if it has them."""
     functions = model.family.functions(model.network, parameters, samples, streams)
     rows = max(1, CHUNK // (samples * max(model.network.width, 1)))
-    joint = model.family.name == "exact_gp"
-    pieces = [functions(part.unsqueeze(0))[0] for part in ([x] if joint else x.split(rows))]
+    pieces = [functions(part.unsqueeze(0))[0] for part in (x.split(rows) if model.family.pointwise else [x])]
     marginals = model.family.marginals(model.network, parameters, x.unsqueeze(0))
     return torch.cat(pieces, dim=1), None if marginals is None else tuple(m[0, :, 0].double() for m in marginals)
 

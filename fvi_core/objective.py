@@ -53,16 +53,14 @@ class Model:
     weight: Weight
 
     def expected_log_likelihood(self, parameters: Parameters, noise: Parameters, x: Tensor, y: Tensor, samples: int,
-                                streams: Streams, functions=None, values: Tensor | None = None) -> Tensor:
-        """Mean over points of E_q[log p(y | f(x))], ``[R]``: in closed form where there is one, else over the draw given or made."""
-        if functions is None and self.likelihood.has_closed_form:
+                                streams: Streams) -> Tensor:
+        """Mean over points of E_q[log p(y | f(x))], ``[R]``: in closed form where there is one, else over a draw of functions."""
+        if self.likelihood.has_closed_form:
             marginals = self.family.marginals(self.network, parameters, x)
             if marginals is not None:
                 return self.likelihood.expected_log_prob_gaussian(noise, *marginals, y).mean(-1)
-        if values is None:
-            functions = functions or self.family.functions(self.network, parameters, samples, streams)
-            values = functions(x)
-        return self.likelihood.data_term(noise, values, y)
+        functions = self.family.functions(self.network, parameters, samples, streams)
+        return self.likelihood.data_term(noise, functions(x), y)
 
     def loss(self, parameters: Parameters, noise: Parameters, prior_state: dict[str, Tensor], x: Tensor, y: Tensor, n_train: int,
              samples: int, scene: Scene, streams: dict[str, Streams]) -> Tensor:
@@ -71,10 +69,13 @@ class Model:
             evidence = self.family.log_evidence(self.network, parameters, self.likelihood.noise_std(noise), x, y)
             if evidence is not None:
                 return -evidence / n_train
-        closed = self.likelihood.has_closed_form and self.family.closed_form
-        functions = None if closed else self.family.functions(self.network, parameters, samples, streams["noise"])
-        values = None if closed else functions(x)
-        fit = self.expected_log_likelihood(parameters, noise, x, y, samples, streams["noise"], functions, values)
+        if self.likelihood.has_closed_form and self.family.closed_form:
+            functions = values = None
+            fit = self.expected_log_likelihood(parameters, noise, x, y, samples, streams["noise"])
+        else:
+            functions = self.family.functions(self.network, parameters, samples, streams["noise"])
+            values = functions(x)
+            fit = self.likelihood.data_term(noise, values, y)
         if self.divergence is None:
             return -fit
         context_size = 0

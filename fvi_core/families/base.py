@@ -38,6 +38,7 @@ class Family:
     """
 
     name: ClassVar[str]
+    pointwise: ClassVar[bool] = True  # a draw's values at some inputs may be computed apart from those at others
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
 
     def init(self, network: Network, streams: Streams) -> Parameters:

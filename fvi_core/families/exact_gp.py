@@ -25,6 +25,8 @@ class ExactGP(Family):
     Trained parameters are the logarithms of the kernel's hyper-parameters; the noise is the likelihood's.
     """
 
+    pointwise = False
+
     kernel: dict[str, Any] = field(default_factory=lambda: {"name": "rbf", "ard": False})
 
     def init(self, network: Network, streams: Streams) -> Parameters:
