@@ -3,11 +3,13 @@
 # Options, the same for every target (text after ## is what `make help` prints):
 PROTOCOL ?= ## paper, short or smoke; without it the table's own
 SEEDS    ?= ## of the seeds or splits: how many (5), a range (0-4) or a list (0,3); without it all
-EXECUTOR ?= ## where runs are trained: inprocess or pool; without it pool
+EXECUTOR ?= ## where runs are trained: inprocess, pool or slurm; without it pool
 WORKERS  ?= ## how many processes work at once; without it one per core
+SLURM    ?= ## for EXECUTOR=slurm, options as partition=gpu time=8:00:00; also from slurm.toml, see docs/cluster.md
+WAIT     ?= ## for EXECUTOR=slurm, 1: wait until every run is over, then print the table
 DRY_RUN  ?= ## 1: show what would be run, and run nothing
 PYTHON   ?= python3## the interpreter that makes .venv, 3.11 or later
-OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS DRY_RUN PYTHON
+OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS SLURM WAIT DRY_RUN PYTHON
 
 # A misspelt option would otherwise be ignored, and a long run started in its place.
 given := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
@@ -28,7 +30,8 @@ READY := $(VENV)/.ready
 RUN := $(VENV)/bin/python -m
 
 run_options := $(if $(PROTOCOL),--protocol '$(PROTOCOL)') $(if $(SEEDS),--seeds '$(SEEDS)')
-executor_options := $(if $(EXECUTOR),--executor '$(EXECUTOR)') $(if $(WORKERS),--workers '$(WORKERS)')
+executor_options := $(if $(EXECUTOR),--executor '$(EXECUTOR)') $(if $(WORKERS),--workers '$(WORKERS)') \
+	$(foreach option,$(SLURM),--slurm '$(option)') $(if $(filter-out 0 no,$(WAIT)),--wait)
 dry_run := $(filter-out 0 no,$(DRY_RUN))
 
 .PHONY: help tables figures coverage data status test bench clean
@@ -41,8 +44,10 @@ help: ## list targets and options
 	@awk -F ' *[?]=.*## ' '/^[A-Z_]+ *[?]=/ {printf "  %-14s%s\n", $$1 "=", $$2}' Makefile
 
 # $1: tables, $2: the report on them. Status 1: some runs failed; the report is printed all the same, then make fails.
+# Status 3: runs are on their way on a cluster; there is nothing to report yet, and nothing is wrong.
 define run_then_report
 $(RUN) benchmarks run $1 $(run_options) $(executor_options) $(if $(dry_run),--dry-run); status=$$?; \
+if [ $$status -eq 3 ]; then exit 0; fi; \
 if [ $$status -le 1 ] && [ -z '$(dry_run)' ]; then $(RUN) reports $2 $(run_options) || exit; fi; \
 exit $$status
 endef

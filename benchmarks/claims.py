@@ -15,14 +15,16 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from benchmarks.errors import BenchmarkError
 
 HEARTBEAT = 15.0  # seconds between heartbeats
 LIMIT = 300.0  # seconds without a heartbeat after which a claim of another machine is taken over
+LOCK, SPARE = ".lock", ".spare"  # files of the folder that are no claims
 
 
 class ClaimError(BenchmarkError):
@@ -31,20 +33,25 @@ class ClaimError(BenchmarkError):
 
 @dataclass(frozen=True)
 class Holder:
-    """A process: machine, where its process ids count (boot and pid namespace), id, and when it started."""
+    """A process: machine, where its process ids count (boot and pid namespace), id, and when it started.
+
+    job and restart: the SLURM job that it belongs to, if any, and how often that was requeued before.
+    """
 
     host: str
     space: str
     pid: int
     started: str
+    job: str = field(default="", compare=False)
+    restart: int = field(default=0, compare=False)
 
     @classmethod
     def me(cls) -> Holder:
         """The present process."""
-        return _process(os.getpid())
+        return replace(_process(os.getpid()), **_slurm_job())
 
     def __str__(self) -> str:
-        return f"process {self.pid} on {self.host}"
+        return f"process {self.pid} on {self.host}" + (f" (SLURM job {self.job})" if self.job else "")
 
 
 class Claims:
@@ -73,7 +80,7 @@ class Claims:
 
     def release(self, key: str) -> None:
         """Give up a claim; one that another process has taken over is left alone."""
-        with contextlib.suppress(OSError), self._locked():
+        with contextlib.suppress(OSError), locked(self.folder):
             if self._target(key) == _text():
                 (self.folder / key).unlink()
         self.held.discard(key)
@@ -90,10 +97,14 @@ class Claims:
 
     def clear_dead(self) -> None:
         """Remove the claims that nobody holds any more."""
-        for key in _listdir(self.folder):
+        names = _listdir(self.folder)
+        if SPARE in names:  # of a take-over that was killed
+            with contextlib.suppress(OSError), locked(self.folder):
+                (self.folder / SPARE).unlink(missing_ok=True)
+        for key in names:
             target = None if key.startswith(".") else self._target(key)
             if target is not None and self._stale(key, target):
-                with contextlib.suppress(OSError), self._locked():
+                with contextlib.suppress(OSError), locked(self.folder):
                     if self._target(key) == target:
                         (self.folder / key).unlink()
 
@@ -126,32 +137,33 @@ class Claims:
             return self._link(key)
         if not self._stale(key, target):
             return False
-        with self._locked():
+        with locked(self.folder):
             if self._target(key) != target:
                 return False
-            spare = self.folder / ".spare"
+            spare = self.folder / SPARE
             spare.unlink(missing_ok=True)
             os.symlink(_text(), spare)
             os.replace(spare, self.folder / key)
         return True
 
     def _stale(self, key: str, target: str) -> bool:
-        holder = _holder(target)
-        if holder and holder.space == Holder.me().space:
+        holder, me = _holder(target), Holder.me()
+        if holder and holder.job and holder.job == me.job and holder.restart < me.restart:
+            return True  # an earlier life of the present job, wherever that was
+        if holder and holder.space == me.space:
             return _process(holder.pid) != holder  # the id may have passed to another process
         try:
-            return self._now() - (self.folder / key).lstat().st_mtime > self.limit
+            # The clock may have been set back since: a holder that lives beats soon, and then is at most that far off.
+            return abs(self._now() - (self.folder / key).lstat().st_mtime) > self.limit
         except FileNotFoundError:
             return False
 
     def _now(self) -> float:
         """The time by the clock that stamps heartbeats, which on a shared folder is not this machine's."""
-        probe = self.folder / f".clock-{os.getpid()}"
         try:
-            probe.touch()
-            now = probe.stat().st_mtime
-            probe.unlink(missing_ok=True)
-            return now
+            with open(self.folder / LOCK, "a") as file:
+                os.utime(file.fileno())
+                return os.fstat(file.fileno()).st_mtime
         except OSError:
             return time.time()
 
@@ -161,15 +173,14 @@ class Claims:
         except OSError:
             return None
 
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Between processes: looking at a claim and replacing or removing it are one step."""
-        with open(self.folder / ".lock", "w") as file:
-            with contextlib.suppress(
-                OSError
-            ):  # some network file systems have no locks: the step is then merely short
-                fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Between processes: what is done in here to the files of a folder is one step."""
+    with open(folder / LOCK, "w") as file:
+        with contextlib.suppress(OSError):  # some network file systems have no locks: the step is then short
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _listdir(folder: Path) -> list[str]:
@@ -188,6 +199,14 @@ def _holder(target: str) -> Holder | None:
         return Holder(**json.loads(target))
     except (ValueError, TypeError):
         return None
+
+
+def _slurm_job() -> dict[str, Any]:
+    """What a claim says of the SLURM job that this process belongs to."""
+    array, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
+    job = f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID", "")
+    restart = os.environ.get("SLURM_RESTART_COUNT", "")
+    return {"job": job, "restart": int(restart) if restart.isdecimal() else 0}
 
 
 def _process(pid: int) -> Holder | None:

@@ -16,6 +16,8 @@ from benchmarks import inspection, progress, runner
 from benchmarks import plan as planning
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.executors import NAMES, make
+from benchmarks.slurm import ledger, sweep
+from benchmarks.slurm.options import load as load_options
 from benchmarks.store import Store
 from benchmarks.suite import Suite
 
@@ -25,7 +27,8 @@ A table needs runs: one training of a method on one split of a data set with one
 in results/ is never made twice, whichever table asked for it.
 
 First `plan TABLE`, then `run TABLE`; stop with Ctrl-C and give the same command to go on. Several `run` at
-once share the work. `make table-NAME` runs, and then prints the table.
+once share the work. `make table-NAME` runs, and then prints the table. With `--executor slurm`, `run` submits
+what is missing to the cluster and returns; `status` then reads records and queue.
 """
 
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE...", help="names of tables (see `tables`)")]
@@ -45,8 +48,17 @@ DatasetOption = Annotated[
     list[str] | None, typer.Option("--dataset", help="only this data set; may be given again")
 ]
 ExecutorOption = Annotated[
-    str, typer.Option("--executor", help=f"where runs are trained: {' or '.join(NAMES)}")
+    str, typer.Option("--executor", help=f"where runs are trained: {', '.join(NAMES)}")
 ]
+SlurmOption = Annotated[
+    list[str] | None,
+    typer.Option("--slurm", metavar="KEY=VALUE", help="for a cluster: partition=gpu, time=8:00:00; may be given again"),
+]
+SlurmFileOption = Annotated[
+    Path | None,
+    typer.Option("--slurm-file", help="TOML file of such options; without it $FVI_SLURM or slurm.toml, if there"),
+]
+WaitOption = Annotated[bool, typer.Option("--wait", help="for a cluster: do not return before every run is over")]
 WorkersOption = Annotated[
     int | None, typer.Option("--workers", help="processes at once; without it one per core")
 ]
@@ -101,7 +113,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         state: StateOption = runner.STATE,
     ) -> None:
         """Show which runs tables need, which are done, and the jobs that are left to do."""
-        found = planning.make_plan(choose(tables, protocol, seeds, method, dataset), results, state, suite)
+        configs = choose(tables, protocol, seeds, method, dataset)
+        found = planning.make_plan(configs, results, state, suite, queued=ledger.pending(state))
         print(inspection.plan_text(found, found.jobs(results, state, suite)))
 
     @app.command()
@@ -113,6 +126,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         dataset: DatasetOption = None,
         executor: ExecutorOption = "pool",
         workers: WorkersOption = None,
+        slurm: SlurmOption = None,
+        slurm_file: SlurmFileOption = None,
+        wait: WaitOption = False,
         dry_run: DryRunOption = False,
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
@@ -120,10 +136,17 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Make the runs that have no record. Failed runs are tried again."""
         where = make(executor, workers)
         configs = choose(tables, protocol, seeds, method, dataset)
+        if executor == "slurm":
+            options = load_options(slurm_file, slurm or (), folder=runner.ROOT)
+        elif slurm or slurm_file or wait:
+            raise UsageError(f"--slurm, --slurm-file and --wait are for --executor slurm, found --executor {executor}")
         if dry_run:
-            found = planning.make_plan(configs, results, state, suite)
+            queued = ledger.pending(state) if executor == "slurm" else {}
+            found = planning.make_plan(configs, results, state, suite, queued=queued)
             print(inspection.plan_text(found, found.jobs(results, state, suite)))
             return
+        if executor == "slurm":
+            raise typer.Exit(sweep.run(configs, options, results, state, suite, wait))
         summary = runner.run(
             configs, where, results=results, state=state, suite=suite, display=progress.display()
         )
@@ -148,7 +171,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
                 raise unknown(
                     "protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols}
                 )
-        print(inspection.status_text(chosen, protocol, planning.parse_seeds(seeds), results, state, suite))
+        seed_list, queued = planning.parse_seeds(seeds), ledger.pending(state)
+        print(inspection.status_text(chosen, protocol, seed_list, results, state, suite, queued))
 
     @app.command()
     def show(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import resource
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ import fvi_core.divergences  # noqa: F401  (registers its parts)
 import fvi_core.priors  # noqa: F401
 from benchmarks import config as run_config
 from benchmarks import predictions as stored
+from benchmarks.checkpoints import Checkpoints, Saver, code_digest
 from benchmarks.metrics import SetInfo, evaluate
 from datasets import Split
 from fvi_core.likelihoods import LIKELIHOODS
@@ -29,6 +30,12 @@ from fvi_core.training import DTYPES, Problem, Trained, Trainer, Training
 
 CHUNK = 2**24
 """Most function values computed at once in prediction."""
+
+CODE = code_digest([
+    *(Path(room.__file__).parent for room in (datasets, fvi_core)), Path(__file__),
+    *(path for name in os.environ.get("FVI_METHODS", "").split(os.pathsep) if (path := Path(name)).is_file()),
+])
+"""Names the code that makes numbers, as it was when this process loaded it."""
 
 
 @dataclass
@@ -50,35 +57,57 @@ def execute(
 
     Predictions go to ``state/artifacts/<key>.npz``. A run whose numbers stop being finite fails with its reason; its
     neighbours are not touched. Data that cannot be had, or a part that does not exist, raises: then the whole stack fails.
+
+    Training goes on from the checkpoint of an interrupted one if there is one. Its stack may hold more runs; they are
+    trained along, so that the numbers are those of an uninterrupted training, and only what is asked is evaluated.
     """
     for config in configs:
         run_config.validate_config(config)
-    splits = [datasets.load(c["dataset"]["name"], c["dataset"]["split"], scheme=c["dataset"]["scheme"]) for c in configs]
-    for config, split in zip(configs, splits, strict=True):
-        if split.version != config["dataset"]["version"]:
-            raise ValueError(f"data set {split.name} is at version {split.version}, the run asks for {config['dataset']['version']}")
+    asked = {run_config.run_key(config): config for config in configs}
+    splits = {key: _load(config) for key, config in asked.items()}
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    made = {"code": CODE, "torch": str(torch.__version__), "device": device.type, "threads": torch.get_num_threads()}
+    checkpoints = Checkpoints(state)
+    found = checkpoints.find({key: split.fingerprint for key, split in splits.items()}, made)
+    stack = {run_config.run_key(config): config for config in found.configs} | asked if found else asked
+    splits = {key: splits.get(key) or _load(config) for key, config in stack.items()}
     training = Training(**configs[0]["parts"]["training"])
     dtype = DTYPES[training.dtype]
-    model = build_model(configs[0], splits[0])
-    problem = build_problem(model, splits, device, dtype)
-    seeds = [seed_from(c["method"], c["dataset"]["name"], c["dataset"]["split"], c["seed"]) for c in configs]
+    model = build_model(configs[0], next(iter(splits.values())))
+    problem = build_problem(model, list(splits.values()), device, dtype)
+    seeds = [seed_from(c["method"], c["dataset"]["name"], c["dataset"]["split"], c["seed"]) for c in stack.values()]
     streams = Streams(seeds, device, dtype)
-    started = time.perf_counter()
-    trained = Trainer(model, training, problem, streams.child("train")).run(report)
-    seconds = (time.perf_counter() - started) / len(configs)
-    outcomes = []
-    for i, (config, split, result) in enumerate(zip(configs, splits, trained, strict=True)):
-        provenance = {"fingerprint": split.fingerprint, "seconds": seconds, "stack": len(configs), "epochs": result.epochs,
+    fingerprints = [split.fingerprint for split in splits.values()]
+    about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": fingerprints, **made}
+    saver = Saver(checkpoints, about, list(asked), found)
+    trainer = Trainer(model, training, problem, streams.child("train"), found.state if found else None)
+    trained = trainer.run(report, saver)
+    seconds = saver.seconds / len(stack)
+    outcomes = {}
+    for i, ((key, config), result) in enumerate(zip(stack.items(), trained, strict=True)):
+        if key not in asked:
+            continue
+        split = splits[key]
+        provenance = {"fingerprint": split.fingerprint, "seconds": seconds, "stack": len(stack), "epochs": result.epochs,
                       "peak_memory_bytes": peak_memory(device)}
+        if found:
+            provenance["resumed"] = saver.resumed
         if result.reason:
-            outcomes.append(Outcome(config, "failed", provenance=provenance, reason=result.reason))
+            outcomes[key] = Outcome(config, "failed", provenance=provenance, reason=result.reason)
             continue
         own = problem if problem.x.shape[0] == 1 else \
             Problem(*(t[i : i + 1] for t in (problem.x, problem.y, problem.low, problem.high)), pools=problem.pools)
         noise = streams.subset([i]).child("evaluate")
-        outcomes.append(_evaluate(config, split, model, own, result, noise, provenance, state))
-    return outcomes
+        outcomes[key] = _evaluate(config, split, model, own, result, noise, provenance, state)
+    return [outcomes[run_config.run_key(config)] for config in configs]
+
+
+def _load(config: dict[str, Any]) -> Split:
+    wanted = config["dataset"]
+    split = datasets.load(wanted["name"], wanted["split"], scheme=wanted["scheme"])
+    if split.version != wanted["version"]:
+        raise ValueError(f"data set {split.name} is at version {split.version}, the run asks for {wanted['version']}")
+    return split
 
 
 def build_model(config: dict[str, Any], split: Split) -> Model:
@@ -153,7 +182,10 @@ def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Probl
         curves["train/points"] = {"x": split.train.x.tolist(), "y": y.tolist()}
     for metric, value in (("training_seconds", provenance["seconds"]), ("peak_memory_bytes", provenance["peak_memory_bytes"])):
         metrics.append({"dataset": split.name, "condition": "", "metric": metric, "value": float(value), "n": 1})
-    stored.save(state / "artifacts" / f"{run_config.run_key(config)}.npz", predicted)
+    path = state / "artifacts" / f"{run_config.run_key(config)}.npz"
+    for left in path.parent.glob(f".{path.name}.*.tmp"):  # of a process that was killed
+        left.unlink(missing_ok=True)
+    stored.save(path, predicted)
     if noise_std is not None:
         provenance["noise_std"] = noise_std
     return Outcome(config, "done", metrics, curves, provenance)

@@ -6,12 +6,14 @@ import json
 import math
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks import published
+from benchmarks.checkpoints import peek
 from benchmarks.config import PARTS, run_key
 from benchmarks.errors import UsageError, unknown
 from benchmarks.executors import Job
@@ -78,14 +80,19 @@ def summary_text(summary: Summary, again: str) -> str:
 
 
 def status_text(
-    tables, protocol: str | None, seeds: list[int] | None, results: Path, state: Path, suite: Suite
+    tables,
+    protocol: str | None,
+    seeds: list[int] | None,
+    results: Path,
+    state: Path,
+    suite: Suite,
+    queued: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Counts for every table, then who is running, what failed and why, and which files are no records."""
     runs = {table.name: table.runs(check_protocol(table, protocol), seeds) for table in tables}
     keys = {name: list(dict.fromkeys(map(run_key, configs))) for name, configs in runs.items()}
-    plan = make_plan(
-        [config for configs in runs.values() for config in configs], results, state, suite, strict=False
-    )
+    everything = [config for configs in runs.values() for config in configs]
+    plan = make_plan(everything, results, state, suite, strict=False, queued=queued)
     found = {run.key: run for run in plan.runs}
     rows: list[tuple] = []
     for table in tables:
@@ -101,20 +108,27 @@ def status_text(
     lines = [columns([("table", "protocol", *STATUSES, "all"), *rows])]
     for run in plan.select("running"):
         lines.append(
-            f"running {run.key}: {run.config['method']}, {run.config['dataset']['name']}: {run.note}"
+            f"running {run.key}: {run.config['method']}, {run.config['dataset']['name']}: "
+            + "; ".join(filter(None, [run.note, peek(state, run.key)]))
         )
-    failed: dict[tuple[str, str, str], list[str]] = {}
-    for run in plan.select("failed"):
-        failed.setdefault((run.config["method"], run.config["dataset"]["name"], run.note), []).append(run.key)
-    for (method, dataset, reason), same in failed.items():
-        lines.append(
-            f"failed {len(same)}: {method}, {dataset}: {brief(reason)} (python -m benchmarks show {same[0]})"
-        )
+    lines += [f"queued {count}: {note}" for note, count in Counter(r.note for r in plan.select("queued")).items()]
+    lines += filter(None, [failures_text(plan)])
     unreadable = dict.fromkeys(plan.problems)
     unreadable.update(
         dict.fromkeys(str(record) for record in Store(results).records() if isinstance(record, RecordError))
     )
     return "\n".join([*lines, *(f"unreadable: {problem}" for problem in unreadable)])
+
+
+def failures_text(plan: Plan) -> str:
+    """A line for every reason why runs of a method on a data set failed."""
+    failed: dict[tuple[str, str, str], list[str]] = {}
+    for run in plan.select("failed"):
+        failed.setdefault((run.config["method"], run.config["dataset"]["name"], run.note), []).append(run.key)
+    return "\n".join(
+        f"failed {len(same)}: {method}, {dataset}: {brief(reason)} (python -m benchmarks show {same[0]})"
+        for (method, dataset, reason), same in failed.items()
+    )
 
 
 def record_text(record: dict[str, Any], path: Path) -> str:
@@ -170,8 +184,17 @@ def failure_text(failure: dict[str, Any]) -> str:
             f"{config['method']} on {config['dataset']['name']}, "
             f"split {config['dataset']['split']}, seed {config['seed']}"
         ]
-    lines += [f"reason: {failure['reason']}", f"log: {failure['log']}", failure["traceback"]]
-    return "\n".join(filter(None, lines))
+    lines += [f"reason: {failure['reason']}", failure["traceback"].rstrip(), f"log: {failure['log']}"]
+    return "\n".join(filter(None, [*lines, *_tail(failure["log"])]))
+
+
+def _tail(log: str, length: int = 20) -> list[str]:
+    """The last lines of a log, indented."""
+    try:
+        lines = Path(log).read_text(errors="replace").splitlines() if log else []
+    except OSError:
+        return []
+    return [f"  {line}" for line in lines[-length:]]
 
 
 def cell_text(table, row_name, column_name, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks.claims import Claims
@@ -16,12 +17,12 @@ from benchmarks.failures import Failures
 from benchmarks.store import NewerRecord, RecordError, Store
 from benchmarks.suite import Suite
 
-STATUSES = ("done", "running", "failed", "stale", "missing")
+STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run and its status; note says who makes it, why it failed, or what is wrong with its record."""
+    """A run and its status; note: who makes it, where it waits, why it failed, what is wrong with its record."""
 
     key: str
     config: dict[str, Any]
@@ -52,7 +53,7 @@ class Plan:
         return [run for run in self.runs if run.status in statuses]
 
     def jobs(self, results: Path, state: Path, suite: Suite, threads: int = 1) -> list[Job]:
-        """What is neither done nor running, as jobs: longest first if epochs are known, else in order."""
+        """What is missing, stale or failed, as jobs: longest first if epochs are known, else in order."""
         groups: dict[str, list[PlannedRun]] = {}
         for run in self.select("missing", "failed", "stale"):
             groups.setdefault(stack_key(run.config), []).append(run)
@@ -76,14 +77,25 @@ class Plan:
 
 
 def make_plan(
-    configs: Iterable[dict[str, Any]], results: Path, state: Path, suite: Suite, strict: bool = True
+    configs: Iterable[dict[str, Any]],
+    results: Path,
+    state: Path,
+    suite: Suite,
+    strict: bool = True,
+    queued: Mapping[str, str] = MappingProxyType({}),
 ) -> Plan:
-    """Look up every run. Raises :class:`NewerRecord` if strict: such a record must not be written over."""
+    """Look up every run. queued: runs that wait in a cluster's queue, and what it says of each.
+
+    Raises :class:`NewerRecord` if strict: such a record must not be written over.
+    """
     store, failures, claims = Store(results, suite.metrics), Failures(state), Claims(Path(state) / "claims")
     failed, live = set(failures.keys()), claims.live()
     unique = {run_key(config): config for config in configs}
     return Plan(
-        tuple(_look_up(key, config, store, failures, failed, live, strict) for key, config in unique.items())
+        tuple(
+            _look_up(key, config, store, failures, failed, live, queued, strict)
+            for key, config in unique.items()
+        )
     )
 
 
@@ -138,7 +150,14 @@ def parse_seeds(text: str | None) -> list[int] | None:
 
 
 def _look_up(
-    key: str, config: dict, store: Store, failures: Failures, failed: set[str], live: dict, strict: bool
+    key: str,
+    config: dict,
+    store: Store,
+    failures: Failures,
+    failed: set[str],
+    live: dict,
+    queued: Mapping[str, str],
+    strict: bool,
 ) -> PlannedRun:
     attempts = failures.attempts(key) if key in failed else 0
     note = ""
@@ -152,6 +171,8 @@ def _look_up(
         return PlannedRun(key, config, "done")
     if key in live:
         return PlannedRun(key, config, "running", str(live[key]), attempts)
+    if key in queued:
+        return PlannedRun(key, config, "queued", queued[key], attempts)
     if key in failed:
         return PlannedRun(key, config, "failed", failures.get(key)["reason"], attempts)
     return PlannedRun(key, config, recorded or "missing", note, attempts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import platform
 import subprocess
@@ -14,6 +16,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("fvi_core", "datasets", "benchmarks")
+SNAPSHOT = "snapshot.json"  # stands beside the packages in a copy of the code that jobs use
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "gpytorch")
 
 
@@ -32,8 +35,11 @@ def code(root: Path = ROOT) -> tuple[str, bool | None]:
 
     Dirty means that a tracked file of the folders that make numbers differs from the commit; results and
     untracked files do not count. Outside a checkout the commit is $FVI_COMMIT or 'unknown', and dirty is
-    None.
+    None; a snapshot says both itself.
     """
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        taken = json.loads((root / SNAPSHOT).read_text())
+        return taken["commit"], taken["dirty"]
     # A checkout of something else may lie above an exported copy: its commit would say nothing of this code.
     if git("ls-files", "--error-unmatch", "benchmarks/provenance.py", root=root) is None:
         return os.environ.get("FVI_COMMIT") or "unknown", None

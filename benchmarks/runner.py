@@ -80,21 +80,24 @@ def run(
     suite: Suite = Suite(),
     display: Display | None = None,
     plan: Plan | None = None,
+    jobs: list[Job] | None = None,
 ) -> Summary:
     """Make the runs that have no record, failed ones again, and wait for those that another sweep is making.
 
     Every record and failure is written by the process that made it, at once. Ctrl-C stops at once, gives up
-    all claims, and is told in the summary. Raises StoreError and ClaimError, before anything is computed, if
-    the folders cannot be written. The executor is closed at the end.
+    all claims, and is told in the summary. With ``jobs`` just these are done, and no other sweep is waited for.
+    Raises StoreError and ClaimError, before anything is computed, if the folders cannot be written. The
+    executor is closed at the end.
     """
     results, state, display = Path(results).resolve(), Path(state).resolve(), display or Silent()
     start = time.monotonic()
     plan = plan or make_plan(configs, results, state, suite)
     summary = Summary(plan)
-    waiting = {run.key: run for run in plan.select("running")}
-    jobs = plan.jobs(results, state, suite)
+    given = jobs is not None
+    waiting = {} if given else {run.key: run for run in plan.select("running")}
+    jobs = jobs if given else plan.jobs(results, state, suite)
     if jobs or waiting:
-        _check(results, state)
+        check_folders(results, state)
     display.begin(plan, jobs)
     try:
         while jobs or waiting:
@@ -103,6 +106,8 @@ def run(
                 _note(job, outcomes, summary, waiting)
                 _save_again(summary, results)
                 display.end(job, outcomes)
+            if given:
+                break
             jobs = _wait(waiting, summary, results, state, suite, display)
     except KeyboardInterrupt:
         summary.interrupted = True
@@ -115,7 +120,8 @@ def run(
     return summary
 
 
-def _check(results: Path, state: Path) -> None:
+def check_folders(results: Path, state: Path) -> None:
+    """Raise StoreError or ClaimError if records or claims could not be written."""
     Store(results).check_writable()
     with Claims(state / "claims") as claims:
         claims.acquire(".probe")

@@ -69,9 +69,10 @@ class Trainer:
     """Trains all replicas together and independently: each has its own data, batches, noise, learning rate and end.
 
     A replica that finishes or fails leaves the stack; the others go on with the numbers that they would have had without it.
+    With a ``state`` (see :meth:`restore`) training goes on from there, and the prior is not fitted again.
     """
 
-    def __init__(self, model: Model, training: Training, problem: Problem, streams: Streams):
+    def __init__(self, model: Model, training: Training, problem: Problem, streams: Streams, state: dict[str, Any] | None = None):
         self.model, self.training, self.problem = model, training, problem
         ensemble = model.family if isinstance(model.family, Ensemble) and not model.family.joint else None
         self.members = ensemble.size if ensemble else 1
@@ -91,15 +92,17 @@ class Trainer:
         self.results: dict[int, Trained] = {}
         self.losses: dict[int, list[float]] = {r: [] for r in self.active}
         self.epoch = 0
-        self._start(replicas, streams, device)
+        self._start(replicas, streams, device, fit=state is None)
+        if state is not None:
+            self.restore(state)
 
-    def _start(self, replicas: int, streams: Streams, device: torch.device) -> None:
+    def _start(self, replicas: int, streams: Streams, device: torch.device, fit: bool) -> None:
         model, problem = self.model, self.problem
         family = model.family.init(model.network, self.streams["init"])
         noise = model.likelihood.init(replicas, DTYPES[self.training.dtype])
         start = family | {f"likelihood/{k}": v.to(device) for k, v in noise.items()}
         self.prior_state: dict[str, Tensor] = {}
-        if model.prior is not None:
+        if model.prior is not None and fit:
             initial = {k.removeprefix("mean/"): v for k, v in family.items() if not k.startswith("log_var/")}
             train = TrainingSet(take(problem.x, self.owner), take(problem.y, self.owner), model.network.n_outputs,
                                 not problem.y.is_floating_point())
@@ -111,12 +114,17 @@ class Trainer:
                      "age": torch.zeros(replicas, device=device, dtype=torch.long)}
         self.best_parameters = {k: v.detach().clone() for k, v in self.parameters.items()} if self.training.early_stopping else {}
 
+    @property
+    def finished(self) -> bool:
+        """Whether no replica has an epoch left."""
+        return not self.active or self.epoch >= self.training.epochs
+
     def run(self, report: Callable[[float, str], None] | None = None, checkpoint: Callable[[Trainer], None] | None = None) -> list[Trained]:
         """Train to the end and return one :class:`Trained` for each replica.
 
         ``report(fraction, text)`` hears of progress after each epoch; ``checkpoint(self)`` may save :meth:`state`.
         """
-        while self.active and self.epoch < self.training.epochs:
+        while not self.finished:
             loss = self._one_epoch()
             self.epoch += 1
             for r, value in zip(self.active, loss.tolist(), strict=True):
@@ -219,7 +227,10 @@ class Trainer:
         return Trained(self.ensemble.group(stacked), max(m.epochs for m in members), losses)
 
     def state(self) -> dict[str, Any]:
-        """Everything that training needs to go on from here: tensors, numbers, lists and dicts only."""
+        """Everything that training needs to go on from here: tensors, numbers, lists and dicts only.
+
+        They are the trainer's own, not copies: save them before the next step changes them.
+        """
         return {
             "epoch": self.epoch, "active": self.active, "losses": self.losses, "owner": self.owner,
             "parameters": {k: v.detach() for k, v in self.parameters.items()}, "optimiser": self.optimiser_state,
@@ -229,13 +240,23 @@ class Trainer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from :meth:`state`, made by a trainer of the same configuration."""
+        """Continue from :meth:`state`, made by a trainer of the same configuration; what is given is copied."""
         self._keep([self.active.index(r) for r in state["active"]])
+        for name, states in state["streams"].items():
+            self.streams[name].restore(states)
+        state = _copied({k: v for k, v in state.items() if k != "streams"}, self.problem.x.device)
         self.epoch, self.losses, self.owner = state["epoch"], state["losses"], state["owner"]
-        self.parameters = {k: v.clone().requires_grad_() for k, v in state["parameters"].items()}
+        self.parameters = {k: v.requires_grad_() for k, v in state["parameters"].items()}
         self.optimiser_state, self.prior_state = state["optimiser"], state["prior"]
         self.schedule_state = ScheduleState(**state["schedule"])
         self.best, self.best_parameters = state["best"], state["best_parameters"]
-        for name, states in state["streams"].items():
-            self.streams[name].restore(states)
         self.results = {r: Trained(**fields) for r, fields in state["results"].items()}
+
+
+def _copied(value: Any, device: torch.device) -> Any:
+    """A copy, in depth, with its tensors on the device."""
+    if isinstance(value, Tensor):
+        return value.to(device, copy=True)
+    if isinstance(value, dict):
+        return {k: _copied(v, device) for k, v in value.items()}
+    return [_copied(v, device) for v in value] if isinstance(value, list) else value

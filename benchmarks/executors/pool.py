@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from benchmarks import checkpoints
 from benchmarks.executors.base import Executor, Job, Report, RunOutcome
 from benchmarks.executors.cores import available_cores
 from benchmarks.executors.work import perform, settle
 
 GRACE = 10.0  # seconds that a worker has to give up its claims when it is stopped
+SAVE = signal.SIGUSR2  # what a cluster sends before a time limit: save a checkpoint, then end
 REPORT_EVERY = 0.5  # seconds between reports of one worker
 
 
@@ -49,6 +51,7 @@ class Pool(Executor):
         self.size = workers or available_cores()
         self.queue: deque[Job] = deque()
         self.workers: list[Worker] = []
+        self.stopped: set[str] = set()
 
     def submit(self, jobs: Sequence[Job]) -> None:
         self.queue.extend(jobs)
@@ -74,6 +77,22 @@ class Pool(Executor):
                     yield job, message
                 else:
                     report(job, *message)
+
+    def stop(self, grace: float) -> None:
+        """Have the workers save what they are at and end, within ``grace`` seconds; its runs are then in ``stopped``."""
+        self.queue.clear()
+        self.stopped |= {key for worker in self.workers if worker.job for key in worker.job.keys}
+        for worker in self.workers:
+            if not worker.job:
+                worker.give(None)
+            elif worker.process.is_alive():
+                os.kill(worker.process.pid, SAVE)
+        limit = time.monotonic() + grace
+        for worker in self.workers:
+            worker.process.join(max(0.0, limit - time.monotonic()))
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
 
     def close(self) -> None:
         self.queue.clear()
@@ -115,6 +134,7 @@ def work(connection: Connection) -> None:
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C reaches every process of the terminal; the parent stops us
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(SAVE, lambda *_: checkpoints.request_stop())
     faulthandler.enable()
     try:
         while True:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import provenance
+from benchmarks.checkpoints import Checkpoints
 from benchmarks.claims import Claims
 from benchmarks.config import run_key
 from benchmarks.errors import BenchmarkError
@@ -99,6 +100,7 @@ def _is_mine(
         return False
     if _recorded(job, config):
         outcomes[key] = RunOutcome(key, "found")
+        Checkpoints(job.state).clear(key)
     elif failure["attempt"] > attempts:
         outcomes[key] = RunOutcome(key, "failed", failure["reason"])
     else:
@@ -135,6 +137,7 @@ def _train(
             _fail(job, config, key, f"{job.execute} gave no outcome for this run", "", outcomes)
         elif outcome.status != "done":
             _fail(job, config, key, outcome.reason or "no reason given", "", outcomes)
+            Checkpoints(job.state).clear(key)  # going on from it would fail in the same way
         else:
             _record(job, config, key, outcome, started, outcomes)
 
@@ -148,10 +151,12 @@ def _record(
         _store(job).write(record)
     except InvalidRecord as error:
         _fail(job, config, key, str(error), "", outcomes)
+        Checkpoints(job.state).clear(key)
     except StoreError as error:
         outcomes[key] = RunOutcome(key, "unsaved", str(error), record)
     else:
         Failures(job.state).clear(key)
+        Checkpoints(job.state).clear(key)
         outcomes[key] = RunOutcome(key, "done")
 
 

@@ -17,6 +17,8 @@ from tests.benchmarks import fakes
 class ExecutorContract:
     """Inherit, and give ``make``."""
 
+    sees_every_report = True
+
     def make(self) -> Executor:
         raise NotImplementedError
 
@@ -43,7 +45,8 @@ class ExecutorContract:
         assert all([o.key for o in outcomes] == list(job.keys) for job, outcomes in found)
         assert {o.status for _, outcomes in found for o in outcomes} == {"done"}
         assert self.records(folders) == {s: fakes.number(fakes.config(s, stack=2)) for s in range(5)}
-        assert {(job.keys, 0.5, "half way") for job in jobs} <= set(seen)
+        if self.sees_every_report:
+            assert {(job.keys, 0.5, "half way") for job in jobs} <= set(seen)
         assert Claims(folders[1] / "claims").live() == {}
 
     def test_jobs_may_be_submitted_while_outcomes_are_read(self, folders):

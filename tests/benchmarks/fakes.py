@@ -1,8 +1,8 @@
 """Tables, methods and training that cost nothing, behind the names of the real ones; and their command line.
 
 What a run does is written in its configuration: parts["training"]["do"] is "work", "raise", "nan", "die",
-"partial", "wait" (until a file called go appears in the state folder) or "once" (raise at the first attempt
-only).
+"partial", "wait" (until a file called go appears in the state folder), "save" (until it is asked to stop), "hog" (take
+memory until killed) or "once" (raise at the first attempt only).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from benchmarks.checkpoints import stop_requested
 from benchmarks.config import canonical_json
 from benchmarks.errors import unknown
 from benchmarks.store import Store
@@ -105,6 +106,15 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
     if todo["do"] == "once" and not (Path(state) / "tried").exists():
         (Path(state) / "tried").touch()
         raise MemoryError
+    while todo["do"] == "save":
+        if stop_requested():
+            (Path(state) / "saved").touch()
+            raise KeyboardInterrupt
+        time.sleep(0.02)
+    taken = []
+    while todo["do"] == "hog":
+        taken.append(b"x" * 2**24)
+        time.sleep(0.02)
     while todo["do"] == "wait" and not (Path(state) / "go").exists():
         report(0.6, "waiting")
         time.sleep(0.02)

@@ -127,8 +127,8 @@ def test_status_counts_and_names_what_is_wrong(say, tmp_path):
     status, told = say("status")
     lines = {line.split()[0]: line.split() for line in told.splitlines()}
     assert status == 0
-    assert lines["fake"] == ["fake", "smoke", "4", "0", "0", "0", "1", "5"]
-    assert lines["fake-raise"] == ["fake-raise", "smoke", "0", "0", "5", "0", "0", "5"]
+    assert lines["fake"] == ["fake", "smoke", "4", "0", "0", "0", "0", "1", "5"]
+    assert lines["fake-raise"] == ["fake-raise", "smoke", "0", "0", "0", "5", "0", "0", "5"]
     assert "failed 5: MAP, digits: RuntimeError: the loss exploded" in told
     assert told.count(f"unreadable: {path}") == 1 and told.count(f"unreadable: {foreign}") == 1
 

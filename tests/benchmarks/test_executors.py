@@ -84,6 +84,27 @@ class TestPool(ExecutorContract):
         assert Failures(folders[1]).keys() == [], "an interrupted run has not failed"
 
 
+    def test_stopping_lets_workers_save_and_ends_those_that_do_not(self, folders):
+        saves, waits, later = self.jobs([fakes.config(0, do="save"), fakes.config(1, do="wait"), fakes.config(2)], folders)
+
+        def stop(job, fraction, text, busy=set()):
+            busy.add(job.keys) if fraction else None
+            if len(busy) == 2:
+                pool.stop(grace=3.0)
+                raise KeyboardInterrupt
+
+        pool = Pool(2)
+        pool.submit([saves, waits, later])
+        with pytest.raises(KeyboardInterrupt):
+            list(pool.outcomes(stop))
+        assert (folders[1] / "saved").exists(), "it was asked, and given the time"
+        assert pool.stopped == {*saves.keys, *waits.keys}
+        codes = {worker.job.keys: worker.process.exitcode for worker in pool.workers}
+        assert codes == {saves.keys: 0, waits.keys: -signal.SIGKILL}
+        pool.close()
+        assert Failures(folders[1]).keys() == [] and Claims(folders[1] / "claims").live() == {}
+
+
 def test_the_names_make_executors():
     assert isinstance(executors.make("inprocess"), InProcess)
     assert executors.make("pool", 3).size == 3 and executors.make("pool").size == available_cores()

@@ -47,7 +47,7 @@ def test_every_status_is_counted(folders, monkeypatch):
         "missing",
         "missing",
     ]
-    assert plan.counts == {"done": 2, "running": 1, "failed": 1, "stale": 1, "missing": 3}
+    assert plan.counts == {"done": 2, "running": 1, "queued": 0, "failed": 1, "stale": 1, "missing": 3}
     assert plan.runs[2].note == "it diverged again" and plan.runs[2].attempts == 2
     assert "process" in plan.runs[3].note
     (problem,) = plan.problems

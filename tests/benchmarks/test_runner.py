@@ -102,6 +102,7 @@ def test_a_killed_worker_leaves_no_claim_and_is_tried_again(sweep, tmp_path):
     assert sweep(runs(3, do="die"), Pool(1)).plan.counts == {
         "done": 2,
         "running": 0,
+        "queued": 0,
         "failed": 1,
         "stale": 0,
         "missing": 0,

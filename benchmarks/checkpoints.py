@@ -1,0 +1,269 @@
+"""Checkpoints: what a long training needs to go on after its process has died, in a folder of the state.
+
+    <stack>.ckpt   the SHA-256 of what follows, a line of JSON about the stack, the trainer's state as torch saves it
+    <run key>      a link to the checkpoint of the stack that this run is trained in
+
+A checkpoint is used only where it gives the numbers of an uninterrupted training; in doubt it is ignored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import json
+import math
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.claims import locked
+from benchmarks.config import run_key
+from benchmarks.errors import UsageError
+
+FORMAT = 1
+SUFFIX = ".ckpt"
+VARIABLE = "FVI_CHECKPOINT_SECONDS"
+INTERVAL = 60.0  # seconds of training between checkpoints
+SHARE = 50  # a checkpoint that took t seconds defers the next by this many t: saving costs about 2 % at most
+
+_stop = False  # no threading.Event: setting one in a signal handler can wait for itself
+
+
+def request_stop(*_: object) -> None:
+    """Stop training at the end of the present epoch, with a checkpoint. May be called by a signal handler, or be one."""
+    global _stop
+    _stop = True
+
+
+def stop_requested() -> bool:
+    """Whether this process has been asked to stop."""
+    return _stop
+
+
+def interval() -> float:
+    """Seconds between checkpoints: 0 is after every epoch, inf only when stopped. Raises :class:`UsageError`."""
+    text = os.environ.get(VARIABLE) or str(INTERVAL)
+    with contextlib.suppress(ValueError):
+        if not math.isnan(seconds := float(text)) and seconds >= 0:
+            return seconds
+    raise UsageError(f"{VARIABLE} is {text!r}, expected seconds, 0 or more")
+
+
+def code_digest(paths: Iterable[Path]) -> str:
+    """16 digits of a SHA-256 over files and, of folders, the .py files in them."""
+    digest = hashlib.sha256()
+    for path in paths:
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            own = hashlib.sha256(file.read_bytes()).hexdigest()
+            digest.update(f"{file.relative_to(path.parent)} {own}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """An interrupted training: its runs in the order of the stack, and the trainer's state.
+
+    seconds: what it took so far; resumed: how often it was gone on with before.
+    """
+
+    configs: list[dict[str, Any]]
+    epoch: int
+    epochs: int
+    seconds: float
+    resumed: int
+    state: dict[str, Any]
+
+
+class Checkpoints:
+    """The checkpoints under a state folder."""
+
+    def __init__(self, state: Path | str) -> None:
+        self.folder = Path(state) / "checkpoints"
+
+    def find(self, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint | None:
+        """The checkpoint to train these runs from (key -> fingerprint of its data), whose stack may hold more runs.
+
+        ``made`` is what must be the same for the numbers to be: code, torch, device, threads. Raises nothing: why a
+        checkpoint that is there is not used is printed.
+        """
+        self.clear()
+        targets = {self._target(key) for key in fingerprints}
+        if targets == {None}:
+            return None
+        try:
+            if len(targets) > 1:
+                raise ValueError("the runs were not in one stack")
+            found = self._load(targets.pop(), fingerprints, made)
+        except Exception as error:  # whatever it is, training from the beginning is right
+            reason = " ".join(str(error).split()) or type(error).__name__
+            print(f"a checkpoint in {self.folder} is not used: {reason}; training starts from the beginning")
+            return None
+        print(f"going on from the checkpoint at epoch {found.epoch} of {found.epochs}")
+        return found
+
+    def save(self, about: Mapping[str, Any], keys: Iterable[str], state: dict[str, Any]) -> None:
+        """Write the checkpoint of a stack (``about``: see :class:`Saver`), whole or not at all, and link these of its runs
+        to it. Raises OSError."""
+        import torch
+
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        line = json.dumps({"format": FORMAT, **about}).encode() + b"\n"
+        digest = hashlib.sha256(line)
+        digest.update(buffer.getbuffer())
+        path = self.folder / (hashlib.sha256("\n".join(about["keys"]).encode()).hexdigest()[:16] + SUFFIX)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp")
+        try:
+            with _open_new(temporary) as file:
+                file.write(digest.hexdigest().encode() + b"\n" + line)
+                file.write(buffer.getbuffer())
+                file.flush()
+                os.fsync(file.fileno())
+                with locked(self.folder):  # a checkpoint that has no link yet must not be taken for a leftover
+                    os.replace(temporary, path)
+                    for key in keys:
+                        self._link(key, path.name)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+
+    def clear(self, *keys: str) -> None:
+        """Forget the checkpoints of runs, and what nobody can use any more: checkpoints without a run, runs without a
+        checkpoint, and what killed writers left. Raises nothing."""
+        if not set(_listdir(self.folder)) - {".lock"}:
+            return
+        with contextlib.suppress(OSError), locked(self.folder):
+            names, used = _listdir(self.folder), set()
+            for name in names:
+                path = self.folder / name
+                if path.is_symlink():
+                    if name in keys or name.startswith(".") or not path.exists():
+                        path.unlink(missing_ok=True)
+                    else:
+                        used.add(os.readlink(path))
+            for name in names:
+                path = self.folder / name
+                if (name.endswith(SUFFIX) and name not in used) or (name.endswith(".tmp") and _abandoned(path)):
+                    path.unlink(missing_ok=True)
+
+    def _load(self, name: str, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint:
+        import torch
+
+        with open(self.folder / name, "rb") as file:
+            digest, line, data = file.readline().strip(), file.readline(), file.read()
+        found = hashlib.sha256(line)
+        found.update(data)
+        if found.hexdigest().encode() != digest:
+            raise ValueError(f"{name} is not whole, or is no checkpoint")
+        about = json.loads(line)
+        if about["format"] != FORMAT:
+            raise ValueError(f"it has format {about['format']}, this code reads {FORMAT}")
+        for what, value in made.items():
+            if about[what] != value:
+                raise ValueError(f"it was made with {what} {about[what]}, this is {value}")
+        keys = [run_key(config) for config in about["configs"]]
+        if keys != about["keys"] or not set(fingerprints) <= set(keys):
+            raise ValueError("it is of other runs")
+        data_of = dict(zip(keys, about["fingerprints"], strict=True))
+        if any(data_of[key] != fingerprint for key, fingerprint in fingerprints.items()):
+            raise ValueError("the data set has changed since")
+        state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        return Checkpoint(
+            about["configs"], about["epoch"], about["epochs"], about["seconds"], about["resumed"], state
+        )
+
+    def _target(self, key: str) -> str | None:
+        try:
+            return os.readlink(self.folder / key)
+        except OSError:
+            return None
+
+    def _link(self, key: str, target: str) -> None:
+        if self._target(key) != target:
+            spare = self.folder / ".spare"
+            spare.unlink(missing_ok=True)
+            os.symlink(target, spare)
+            os.replace(spare, self.folder / key)
+
+
+class Saver:
+    """Saves a trainer after an epoch when it is time to; the hook of ``Trainer.run``.
+
+    ``about`` holds the keys, configs and fingerprints of the stack, and what :meth:`Checkpoints.find` compares. A
+    checkpoint that cannot be written is told and stops nothing. Raises KeyboardInterrupt when a stop was requested.
+    """
+
+    def __init__(self, checkpoints: Checkpoints, about: dict[str, Any], asked: list[str], found: Checkpoint | None) -> None:
+        self.checkpoints, self.about, self.asked, self.interval = checkpoints, about, asked, interval()
+        self.before = found.seconds if found else 0.0
+        self.resumed = found.resumed + 1 if found else 0
+        self.started = time.perf_counter()
+        self.due = self.before + self.interval
+
+    @property
+    def seconds(self) -> float:
+        """What training has taken in all its parts."""
+        return self.before + time.perf_counter() - self.started
+
+    def __call__(self, trainer: Any) -> None:
+        now, stop = self.seconds, stop_requested()
+        if stop or now >= self.due or (trainer.finished and now >= self.interval):
+            self._save(trainer, now)
+            took = self.seconds - now
+            self.due = now + took + (max(self.interval, SHARE * took) if self.interval else 0.0)
+        if stop:
+            raise KeyboardInterrupt
+
+    def _save(self, trainer: Any, seconds: float) -> None:
+        epochs = {"epoch": trainer.epoch, "epochs": trainer.training.epochs}
+        about = self.about | epochs | {"seconds": seconds, "resumed": self.resumed}
+        try:
+            self.checkpoints.save(about, self.asked, trainer.state())
+        except (OSError, MemoryError) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            print(f"no checkpoint could be written in {self.checkpoints.folder} ({reason}); training goes on without")
+
+
+def peek(state: Path | str, key: str) -> str | None:
+    """How far the checkpoint of a run has come, in words, or None where there is none."""
+    try:
+        with open(Checkpoints(state).folder / key, "rb") as file:
+            file.readline()
+            about = json.loads(file.readline())
+            return f"checkpoint at epoch {about['epoch']} of {about['epochs']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+@contextlib.contextmanager
+def _open_new(path: Path) -> Iterator[io.BufferedWriter]:
+    """A new file to write, locked while it is: so others can tell a living writer from a killed one."""
+    with locked(path.parent):
+        file = open(path, "wb")
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+    with file:
+        yield file
+
+
+def _abandoned(path: Path) -> bool:
+    try:
+        with open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _listdir(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

@@ -1,0 +1,237 @@
+"""Submissions on disk: which runs went to which task of which array, and what became of the tasks.
+
+    <state>/slurm/<submission>/submission.json    tasks with the keys of their runs
+    <state>/slurm/<submission>/task-<i>.json      the jobs of a task
+
+The ledger says only who was asked to make a run. Whether it is made is told by its record, as everywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks import store
+from benchmarks.errors import BenchmarkError
+from benchmarks.executors.base import Job
+from benchmarks.failures import Failures
+from benchmarks.slurm import queue
+from benchmarks.store import RecordError, Store
+
+FOLDER = "slurm"
+
+
+class LedgerError(BenchmarkError):
+    """The notes on submitted jobs cannot be read or written."""
+
+
+@dataclass
+class Entry:
+    """One task: the keys of its runs, its id in SLURM (None until sbatch has answered), whether it is over."""
+
+    keys: list[str]
+    id: str | None = None
+    over: bool = False
+
+
+@dataclass
+class Submission:
+    """The tasks of one array; name is their name in the queue."""
+
+    folder: Path
+    name: str
+    entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def job(self) -> str:
+        """The id of the array."""
+        return str(self.entries[0].id).partition("_")[0]
+
+    @property
+    def log_folder(self) -> Path:
+        """Where submitit keeps scripts and logs of the tasks."""
+        return self.folder / "logs"
+
+    def errors(self, id_: str) -> Path:
+        """The error file of a task."""
+        return self.log_folder / f"{id_}_0_log.err"
+
+    def task_file(self, index: int) -> Path:
+        """The jobs of a task."""
+        return self.folder / f"task-{index}.json"
+
+    def save(self) -> None:
+        """Write the list of tasks. Raises LedgerError."""
+        told = {"name": self.name, "tasks": [asdict(entry) for entry in self.entries]}
+        write(self.folder / "submission.json", told)
+
+
+def begin(state: Path, tasks: Sequence[Sequence[Job]]) -> Submission:
+    """Note what is about to be submitted, before it is: a death in between loses nothing. Raises LedgerError."""
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+    submission = Submission(Path(state) / FOLDER / stamp, f"fvi-{stamp}")
+    submission.entries = [Entry([key for job in jobs for key in job.keys]) for jobs in tasks]
+    for index, jobs in enumerate(tasks):
+        write(submission.task_file(index), [asdict(job) for job in jobs])
+    submission.save()
+    return submission
+
+
+def jobs_of(file: Path | str) -> list[Job]:
+    """The jobs of a task. Raises LedgerError."""
+    try:
+        read = json.loads(Path(file).read_text())
+        return [Job(**{**job, "configs": tuple(job["configs"]), "attempts": tuple(job["attempts"])}) for job in read]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise LedgerError(f"{file}: expected the jobs of a task, found {error}; submit again") from error
+
+
+def open_submissions(state: Path | str) -> list[Submission]:
+    """The submissions of which a task may not be over; one that cannot be read is left out."""
+    found = []
+    for path in sorted((Path(state) / FOLDER).glob("*/submission.json")):
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            read = json.loads(path.read_text())
+            entries = [Entry(**entry) for entry in read["tasks"]]
+            if not all(entry.over for entry in entries):
+                found.append(Submission(path.parent, read["name"], entries))
+    return found
+
+
+def pending(state: Path | str, held: bool = False) -> dict[str, str]:
+    """The runs that tasks in the queue are to make: key -> which task, and in what state.
+
+    Tasks that are no longer in the queue are closed: their runs that were begun and are not recorded have
+    failed, with what SLURM tells of the end as the reason. If the queue cannot be asked, all runs of tasks
+    that were not seen to end count as pending, so that nothing is submitted twice. ``held``: the caller holds
+    the lock; otherwise, while somebody else submits, nothing is closed.
+    """
+    if not (Path(state) / FOLDER).is_dir():
+        return {}
+    with contextlib.nullcontext(True) if held else _lock(state, wait=False) as mine:
+        submissions = open_submissions(state)
+        if not submissions:
+            return {}
+        try:
+            waiting = queue.tasks("fvi-")
+        except queue.QueueError as error:
+            told = f"submitted to SLURM; {error}"
+            return {key: told for s in submissions for entry in s.entries if not entry.over for key in entry.keys}
+        found: dict[str, str] = {}
+        for submission in submissions:
+            found.update(_look(submission, waiting, mine))
+        return found
+
+
+def _look(submission: Submission, waiting: dict[str, queue.Task], close: bool) -> dict[str, str]:
+    """The pending runs of one submission; with ``close``, tasks that have left the queue are closed."""
+    found = {}
+    ids = [task.id for task in waiting.values() if task.name == submission.name]
+    for index, entry in enumerate(submission.entries):
+        if entry.id is None:  # the submitting process is at it, or died before it could note the id
+            entry.id = next((id_ for id_ in ids if id_.partition("_")[2] in ("", str(index))), None)
+        if entry.id in ids:
+            found.update(dict.fromkeys(entry.keys, str(waiting[entry.id])))
+        elif entry.id is None and not close:
+            found.update(dict.fromkeys(entry.keys, "is being submitted to SLURM"))
+        elif close and not entry.over:
+            _close(submission, index)
+            entry.over = True
+    if close:
+        with contextlib.suppress(LedgerError):  # on a read-only folder the next look closes them again
+            submission.save()
+    return found
+
+
+def _close(submission: Submission, index: int) -> None:
+    """Note why runs that a task had begun are not there."""
+    entry = submission.entries[index]
+    try:
+        jobs = jobs_of(submission.task_file(index)) if entry.id else []
+    except LedgerError:
+        return
+    left = [(job, config, key, attempts) for job in jobs
+            for config, key, attempts in zip(job.configs, job.keys, job.attempts)
+            if not _recorded(job, config) and _begun(job, key, submission.task_file(index))
+            and Failures(job.state).attempts(key) <= attempts]  # fmt: skip
+    if not left:
+        return
+    how = queue.end(entry.id, submission.errors(entry.id))
+    if how.state in ("CANCELLED", "COMPLETED"):  # by the user; or its runs were made or given up elsewhere
+        return
+    for job, config, key, _ in left:
+        note_end(job, config, key, f"its task, SLURM job {entry.id}, {how.words}", submission.errors(entry.id))
+
+
+def note_end(job: Job, config: dict[str, Any], key: str, reason: str, log: Path) -> None:
+    """Note that a run ended with its task, and whether it can go on."""
+    if (Path(job.state) / "checkpoints" / key).exists():
+        reason += "; asked again, it goes on from its checkpoint"
+    with contextlib.suppress(OSError):
+        Failures(job.state).write(config, key, reason, log=str(log))
+
+
+def _recorded(job: Job, config: dict[str, Any]) -> bool:
+    try:
+        return Store(job.results, job.metrics).status(config) == "done"
+    except RecordError:
+        return False
+
+
+def _begun(job: Job, key: str, asked: Path) -> bool:
+    """Whether a run was begun since it was submitted: its log is opened first of all."""
+    try:
+        return (Path(job.state) / "logs" / f"{key}.log").stat().st_mtime >= asked.stat().st_mtime
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def locked(state: Path | str) -> Iterator[None]:
+    """One submission at a time: between looking and submitting nobody else submits. Raises LedgerError."""
+    with _lock(state, wait=True) as mine:
+        if not mine:
+            raise LedgerError(
+                f"{Path(state) / FOLDER}: cannot be written: make room or make the folder writable, "
+                "or choose another with --state"
+            )
+        yield
+
+
+@contextlib.contextmanager
+def _lock(state: Path | str, wait: bool) -> Iterator[bool]:
+    """Whether the lock is ours now; without ``wait`` it is not if somebody else has it."""
+    path = Path(state) / FOLDER / ".lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = open(path, "w")
+    except OSError:
+        yield False
+        return
+    with file:
+        mine = True
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            mine = False
+        except OSError:
+            pass  # some network file systems have no locks: claims still keep a run from being made twice
+        yield mine
+
+
+def write(path: Path, value: Any) -> None:
+    """Write JSON whole or not at all. Raises LedgerError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        store.write_atomic(path, json.dumps(value))
+    except OSError as error:
+        raise LedgerError(
+            f"{path}: cannot be written ({error.strerror or error}): make room or make the folder writable, "
+            "or choose another with --state"
+        ) from error

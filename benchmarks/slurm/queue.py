@@ -1,0 +1,124 @@
+"""What SLURM knows of jobs, through its commands alone: no accounting database is needed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.errors import BenchmarkError
+
+TIMEOUT = 60  # seconds that a command of SLURM may take
+WORDS = {
+    "TIMEOUT": "passed its time limit",
+    "OUT_OF_MEMORY": "was killed for want of memory",
+    "NODE_FAIL": "lost its node",
+    "BOOT_FAIL": "lost its node",
+    "PREEMPTED": "was preempted and not requeued",
+    "DEADLINE": "passed its deadline",
+    "CANCELLED": "was cancelled",
+}
+MARKS = {  # what slurmstepd leaves in a job's error file, for when the controller does not tell or has forgotten
+    "OUT_OF_MEMORY": r"oom[-_ ]?kill|Out Of Memory|[Ee]xceeded (?:job )?memory limit",
+    "TIMEOUT": r"DUE TO TIME LIMIT",
+    "NODE_FAIL": r"DUE TO NODE FAILURE",
+    "PREEMPTED": r"DUE TO PREEMPTION",
+    "CANCELLED": r"CANCELLED AT \S+ \*\*\*",
+}
+GONE = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT")
+
+
+class QueueError(BenchmarkError):
+    """SLURM does not answer: its commands are not there, or its controller is not reached."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of an array, waiting or running. id: as SLURM writes it, "12_3"; why: its reason for waiting."""
+
+    id: str
+    name: str
+    state: str
+    why: str
+
+    def __str__(self) -> str:
+        why = f", {self.why}" if self.why not in ("", "None") else ""
+        return f"SLURM job {self.id} ({self.state.lower()}{why})"
+
+
+@dataclass(frozen=True)
+class End:
+    """How a task ended: the state that SLURM gives it ("" if nothing tells), its exit code, its node."""
+
+    state: str
+    exit_code: str = ""
+    node: str = ""
+
+    @property
+    def words(self) -> str:
+        """The end in words."""
+        code = f" with exit code {self.exit_code}" if self.exit_code not in ("", "0:0") else ""
+        return WORDS.get(self.state, f"ended{code}") + (f" ({self.state}{f', {self.node}' if self.node else ''})" if self.state else "")
+
+
+def ask(*command: str) -> str:
+    """The output of a command of SLURM. Raises QueueError."""
+    if shutil.which(command[0]) is None:
+        raise QueueError(
+            f"{command[0]} is not on the PATH: SLURM's commands are needed; go to a login node of the cluster, "
+            "or make a small cluster on this machine with `make slurm-up`"
+        )
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired as error:
+        raise QueueError(f"{command[0]} gave no answer within {TIMEOUT} s: SLURM's controller may be down") from error
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split()) or "failed"
+        raise QueueError(f"{command[0]} was refused: {said}; is this a login node of the cluster, and is it up?")
+    return done.stdout
+
+
+def tasks(prefix: str) -> dict[str, Task]:
+    """The user's tasks that wait or run, by id, of all arrays whose name starts so. Raises QueueError."""
+    found = {}
+    for line in ask("squeue", "--me", "--noheader", "--array", "--states=all", "--format=%i|%T|%r|%j").splitlines():
+        id_, state, why, name = line.split("|", 3)
+        if name.startswith(prefix) and state not in GONE:
+            found[id_] = Task(id_, name, state, why)
+    return found
+
+
+def end(task: str, errors: Path) -> End:
+    """How a task that is no longer in the queue ended, from the controller's memory, else from its error file."""
+    try:
+        told = dict(re.findall(r"(\w+)=(\S+)", ask("scontrol", "--oneliner", "show", "job", task)))
+    except QueueError:
+        told = {}
+    state = told.get("JobState", "")
+    if state in ("", "FAILED"):  # without cgroups a kill for want of memory is only a failure to the controller
+        marks = MARKS if not state else {"OUT_OF_MEMORY": MARKS["OUT_OF_MEMORY"]}
+        try:
+            text = errors.read_text(errors="replace")
+        except OSError:
+            text = ""
+        found = [(match.start(), name) for name, mark in marks.items() for match in re.finditer(mark, text)]
+        state = max(found)[1] if found else state  # the last one: a requeued job writes on into the same file
+    return End(state, told.get("ExitCode", ""), told.get("NodeList", ""))
+
+
+def cancel(jobs: Iterable[str]) -> None:
+    """Take jobs out of the queue, running or not. Raises QueueError."""
+    if jobs := list(jobs):
+        ask("scancel", *jobs)
+
+
+def largest_array() -> int:
+    """How many tasks an array may have here."""
+    try:
+        found = re.search(r"MaxArraySize\s*=\s*(\d+)", ask("scontrol", "show", "config"))
+    except QueueError:
+        found = None
+    return max(1, int(found[1]) - 1) if found else 1000

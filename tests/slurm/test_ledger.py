@@ -1,0 +1,172 @@
+"""What is known of submitted runs, with commands of SLURM that say what the test wants."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.config import run_key
+from benchmarks.executors import work
+from benchmarks.failures import Failures
+from benchmarks.plan import make_plan
+from benchmarks.slurm import ledger, queue
+from benchmarks.slurm.executor import pack
+from tests.benchmarks import fakes
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """Write a command of SLURM: slurm(squeue="echo ...")."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+    def write(**commands: str) -> None:
+        for name, script in commands.items():
+            (folder / name).write_text(f"#!/bin/bash\n{script}\n")
+            (folder / name).chmod(0o755)
+
+    write(squeue="true", scontrol="echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
+    return write
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return tmp_path / "results", tmp_path / "state"
+
+
+def jobs(folders, n=4, do="work", stack=1):
+    configs = [fakes.config(seed, do=do, stack=stack) for seed in range(n)]
+    return make_plan(configs, *folders, fakes.SUITE).jobs(*folders, fakes.SUITE)
+
+
+def submitted(folders, tasks):
+    made = ledger.begin(folders[1], tasks)
+    for i, entry in enumerate(made.entries):
+        entry.id = f"7_{i}"
+    made.save()
+    return made
+
+
+def line(submission, task, state="PENDING", why="Priority"):
+    return f"echo '{task}|{state}|{why}|{submission.name}'"
+
+
+def test_jobs_are_packed(folders):
+    one = jobs(folders, 7)
+    assert [len(task) for task in pack(one, 3)] == [3, 3, 1]
+    assert [job for task in pack(one, 3) for job in task] == one
+    assert len(pack(one, None)) == 1, "jobs of small networks share a task"
+    heavy = [replace(job, configs=({**job.configs[0], "parts": {**job.configs[0]["parts"], "network": {"name": "cnn"}}},))
+             for job in one]  # fmt: skip
+    assert len(pack(heavy, None)) == 7, "large ones do not"
+    stacked = jobs(folders, 10, stack=4)
+    assert [len(job.configs) for job in stacked] == [4, 4, 2]
+    assert [len(task) for task in pack(stacked, 3)] == [1, 1, 1] and [len(t) for t in pack(stacked, 6)] == [1, 2]
+
+
+def test_jobs_come_back_from_disk_as_they_were(folders):
+    tasks = [jobs(folders)[:3], jobs(folders)[3:]]
+    made = ledger.begin(folders[1], tasks)
+    assert [ledger.jobs_of(made.task_file(i)) for i in range(2)] == tasks
+    made.task_file(0).write_text("[{")
+    with pytest.raises(ledger.LedgerError, match="task-0.json"):
+        ledger.jobs_of(made.task_file(0))
+
+
+def test_runs_of_tasks_in_the_queue_are_pending_and_those_of_others_are_not(folders, slurm):
+    first, second, third, _ = jobs(folders)
+    made = submitted(folders, [[first], [second], [third]])
+    slurm(squeue=line(made, "7_0", "RUNNING", "None") + "\n" + line(made, "7_1") + "\necho '7_2|PENDING|None|others'")
+    found = ledger.pending(folders[1])
+    assert found == {first.keys[0]: "SLURM job 7_0 (running)", second.keys[0]: "SLURM job 7_1 (pending, Priority)"}
+    plan = make_plan([j.configs[0] for j in (first, second, third)], *folders, fakes.SUITE, queued=found)
+    assert [run.status for run in plan.runs] == ["queued", "queued", "missing"]
+    assert [job.keys for job in plan.jobs(*folders, fakes.SUITE)] == [third.keys]
+
+
+def test_if_the_queue_cannot_be_asked_nothing_counts_as_missing(folders, slurm):
+    (first, second, *_) = jobs(folders)
+    submitted(folders, [[first], [second]])
+    slurm(squeue="echo 'Unable to contact slurm controller' >&2; exit 1")
+    found = ledger.pending(folders[1])
+    assert set(found) == {*first.keys, *second.keys}
+    assert all("Unable to contact slurm controller" in note for note in found.values())
+    assert not Failures(folders[1]).keys()
+
+
+def test_a_run_that_its_task_had_begun_when_it_died_has_failed_with_the_reason(folders, slurm):
+    first, second, *_ = jobs(folders, do="raise")
+    made = submitted(folders, [[first, second]])
+    log = work.log_path(first, first.keys[0])
+    log.parent.mkdir(parents=True)
+    log.touch()
+    slurm(scontrol="echo 'JobId=8 JobState=TIMEOUT Reason=TimeLimit ExitCode=0:15 NodeList=n3'")
+    assert ledger.pending(folders[1]) == {}
+    failure = Failures(folders[1]).get(first.keys[0])
+    assert failure["reason"] == "its task, SLURM job 7_0, passed its time limit (TIMEOUT, n3)"
+    assert failure["log"] == str(made.errors("7_0")) and failure["config"] == first.configs[0]
+    assert Failures(folders[1]).keys() == [first.keys[0]], "the second was not begun: it is missing, not failed"
+    slurm(squeue="exit 1")
+    assert ledger.pending(folders[1]) == {}, "a closed submission is not asked for again"
+    assert Failures(folders[1]).attempts(first.keys[0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("slurmstepd: error: *** JOB 7 ON n3 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***", "TIMEOUT"),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.", "OUT_OF_MEMORY"),
+        ("slurmstepd: error: *** JOB 7 ON n3 CANCELLED AT 2026-01-01T00:00:00 DUE TO NODE FAILURE ***", "NODE_FAIL"),
+        ("slurmstepd: error: *** STEP 7.0 ON n3 CANCELLED AT 2026-01-01T00:00:00 ***", "CANCELLED"),
+        ("Traceback", ""),
+    ],
+)
+def test_the_error_file_tells_the_end_when_the_controller_has_forgotten_it(text, state, tmp_path, slurm):
+    (tmp_path / "log.err").write_text(text)
+    assert queue.end("7_0", tmp_path / "log.err").state == state
+
+
+def test_runs_of_a_cancelled_task_are_missing_again(folders, slurm):
+    (first, *_) = jobs(folders)
+    submitted(folders, [[first]])
+    log = work.log_path(first, first.keys[0])
+    log.parent.mkdir(parents=True)
+    log.touch()
+    slurm(scontrol="echo 'JobState=CANCELLED ExitCode=0:15'")
+    assert ledger.pending(folders[1]) == {} and not Failures(folders[1]).keys()
+
+
+def test_a_recorded_run_of_a_dead_task_has_not_failed(folders, slurm):
+    (first, *_) = jobs(folders)
+    submitted(folders, [[first]])
+    work.perform(first, lambda *_: None)
+    slurm(scontrol="echo JobState=NODE_FAIL")
+    assert ledger.pending(folders[1]) == {} and not Failures(folders[1]).keys()
+
+
+def test_a_submission_whose_process_died_before_it_had_the_ids_is_found_by_name(folders, slurm):
+    first, second, *_ = jobs(folders)
+    made = ledger.begin(folders[1], [[first], [second]])
+    slurm(squeue=line(made, "9_0") + "\n" + line(made, "9_1"))
+    assert set(ledger.pending(folders[1])) == {*first.keys, *second.keys}
+    slurm(squeue="true")
+    assert ledger.pending(folders[1]) == {}, "and it is over when the queue knows it no longer"
+    assert ledger.open_submissions(folders[1]) == []
+
+
+def test_while_somebody_submits_nothing_is_closed(folders, slurm):
+    (first, *_) = jobs(folders)
+    with ledger.locked(folders[1]):
+        ledger.begin(folders[1], [[first]])
+        assert ledger.pending(folders[1]) == {run_key(first.configs[0]): "is being submitted to SLURM"}
+        assert ledger.pending(folders[1], held=True) == {}
+
+
+def test_without_slurm_and_without_submissions_nothing_is_asked(folders, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert ledger.pending(folders[1]) == {}
+    with pytest.raises(queue.QueueError, match="squeue is not on the PATH"):
+        queue.tasks("fvi-")

@@ -1,0 +1,88 @@
+"""Options of a cluster: from a file, from the command line, and as sbatch gets them."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.errors import UsageError
+from benchmarks.slurm.options import Options, load, minutes
+
+
+def test_the_command_line_goes_before_the_file_and_the_file_before_the_defaults(tmp_path, monkeypatch):
+    monkeypatch.delenv("FVI_SLURM", raising=False)
+    assert load(folder=tmp_path) == Options()
+    (tmp_path / "slurm.toml").write_text(
+        'partition = "gpu"\ntime = "2-12:30"\nmemory = "8G"\nsetup = ["module load x", "echo y"]\n'
+        'snapshot = false\n[sbatch]\nexclude = "n1"\n'
+    )
+    found = load(folder=tmp_path)
+    assert (found.partition, found.time, found.memory, found.snapshot) == ("gpu", 3630, "8G", False)
+    assert found.setup == ("module load x", "echo y") and found.sbatch == {"exclude": "n1"}
+    found = load(changes=["partition=cpu", "cpus=4", "runs_per_task=5", "sbatch=--nice=9"], folder=tmp_path)
+    assert (found.partition, found.cpus, found.runs_per_task, found.time) == ("cpu", 4, 5, 3630)
+    assert found.sbatch == {"nice": "9"}
+    (tmp_path / "other.toml").write_text("cpus = 2\n")
+    monkeypatch.setenv("FVI_SLURM", str(tmp_path / "other.toml"))
+    assert load(folder=tmp_path) == Options(cpus=2)
+    assert load(tmp_path / "slurm.toml", folder=tmp_path).partition == "gpu"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("30", 30), (45, 45), ("90:30", 91), ("8:00:00", 480), ("2-12", 3600), ("1-0:30", 1470), ("0:10", 1)],
+)
+def test_times_are_read_as_slurm_reads_them(text, expected):
+    assert minutes(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("partitoin=x", "did you mean partition"),
+        ("partition", "expected key=value"),
+        ("time=soon", "time is 'soon', expected minutes"),
+        ("cpus=0", "cpus is 0, expected a number of 1 or more"),
+        ("gpus=2", "one GPU"),
+        ("snapshot=perhaps", "expected true or false"),
+    ],
+)
+def test_a_wrong_word_is_told_with_what_was_expected(word, told, tmp_path):
+    with pytest.raises(UsageError, match=told):
+        load(changes=[word], folder=tmp_path)
+
+
+def test_a_wrong_file_is_told(tmp_path):
+    file = tmp_path / "mine.toml"
+    with pytest.raises(UsageError, match="no such file"):
+        load(file)
+    file.write_text("cpus = ")
+    with pytest.raises(UsageError, match="expected a TOML file"):
+        load(file)
+    for text, told in (("cpus = true", "cpus is True"), ('setup = [1]', "setup is"), ('sbatch = "x"', "sbatch is"),
+                       ("qos = 3", "qos is 3, expected a text")):  # fmt: skip
+        file.write_text(text)
+        with pytest.raises(UsageError, match=told):
+            load(file)
+
+
+def test_what_sbatch_gets(tmp_path):
+    from submitit import SlurmExecutor
+
+    options = Options(partition="gpu", account="a", qos="q", constraint="c", time=480, memory="8G", cpus=4, gpus=1,
+                      parallel=7, setup=("module load x",), sbatch={"exclude": "n1"})  # fmt: skip
+    made = options.parameters("fvi-1", ["export A=1"])
+    text = SlurmExecutor._make_submission_file_text  # the script itself, without a cluster
+    found = text(_Executor(tmp_path, made | {"map_count": 20}), "run", "id").splitlines()
+    for line in ("--partition=gpu", "--account=a", "--qos=q", "--constraint=c", "--time=480", "--mem=8G",
+                 "--cpus-per-task=4", "--gpus-per-node=1", "--array=0-19%7", "--exclude=n1", "--job-name=fvi-1",
+                 "--signal=USR2@90"):  # fmt: skip
+        assert f"#SBATCH {line}" in found, line
+    assert found.index("module load x") < found.index("export A=1")
+    least = Options(time=2).parameters("n", [])
+    assert least["signal_delay_s"] == 30, "a task of two minutes is told half a minute before its end"
+    assert not {"mem", "gpus_per_node", "partition", "account", "qos", "constraint"} & set(least)
+
+
+class _Executor:
+    def __init__(self, folder, parameters):
+        self.folder, self.parameters = folder, parameters

@@ -1,0 +1,73 @@
+"""Copies of the code for jobs that start later."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import provenance
+from benchmarks.slurm import snapshot
+
+CODE = provenance.code
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A checkout of three small packages."""
+    root = tmp_path / "checkout"
+    for package in provenance.CODE:
+        (root / package / "__pycache__").mkdir(parents=True)
+        (root / package / "__init__.py").write_text(f"NAME = '{package}'\n")
+        (root / package / "table.csv").write_text("a,b\n")
+        (root / package / "__pycache__" / "x.nbc").write_text("compiled")
+        (root / package / "__pycache__" / "x.pyc").write_text("compiled")
+    monkeypatch.setattr(provenance, "code", lambda: ("c0ffee", True))
+    monkeypatch.delenv("FVI_METHODS", raising=False)
+    return root
+
+
+def test_a_snapshot_is_the_code_as_it_was(root, tmp_path):
+    taken = snapshot.take(tmp_path / "snapshots", root)
+    (root / "benchmarks" / "__init__.py").write_text("NAME = 'edited'\n")
+    assert (taken / "benchmarks" / "__init__.py").read_text() == "NAME = 'benchmarks'\n"
+    assert (taken / "datasets" / "table.csv").exists() and (taken / "fvi_core" / "__pycache__" / "x.nbc").exists()
+    assert not list(taken.rglob("*.pyc"))
+    assert json.loads((taken / "snapshot.json").read_text()) == {"commit": "c0ffee", "dirty": True}
+    assert os.listdir(tmp_path / "snapshots") == [taken.name], "nothing half made is left"
+
+
+def test_the_same_code_is_copied_once_and_changed_code_again(root, tmp_path, monkeypatch):
+    first = snapshot.take(tmp_path / "snapshots", root)
+    assert snapshot.take(tmp_path / "snapshots", root) == first
+    (root / "datasets" / "new.py").write_text("")
+    second = snapshot.take(tmp_path / "snapshots", root)
+    assert second != first
+    monkeypatch.setattr(provenance, "code", lambda: ("beef", False))
+    assert snapshot.take(tmp_path / "snapshots", root) not in (first, second), "records name the commit"
+
+
+def test_python_uses_the_snapshot_and_the_method_files_in_it(root, tmp_path, monkeypatch):
+    mine = tmp_path / "mine method.py"
+    mine.write_text("MINE = 1\n")
+    monkeypatch.setenv("FVI_METHODS", str(mine))
+    taken = snapshot.take(tmp_path / "snap shots", root)
+    mine.write_text("MINE = 2\n")
+    code = "import os, benchmarks; print(benchmarks.__file__); print(open(os.environ['FVI_METHODS']).read())"
+    script = "\n".join([*snapshot.lines(taken), f'"{sys.executable}" -c "{code}"'])
+    told = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd="/").stdout
+    assert str(taken) in told and "MINE = 1" in told
+
+
+def test_provenance_of_a_snapshot_is_that_of_the_code_it_was_taken_from(root, tmp_path):
+    taken = snapshot.take(tmp_path / "snapshots", root)
+    assert CODE(taken) == ("c0ffee", True)
+
+
+def test_a_folder_that_cannot_be_written_is_told(root, tmp_path):
+    (tmp_path / "snapshots").write_text("a file, not a folder")
+    with pytest.raises(snapshot.SnapshotError, match="cannot be copied"):
+        snapshot.take(tmp_path / "snapshots", root)
