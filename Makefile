@@ -34,7 +34,7 @@ executor_options := $(if $(EXECUTOR),--executor '$(EXECUTOR)') $(if $(WORKERS),-
 	$(foreach option,$(SLURM),--slurm '$(option)') $(if $(filter-out 0 no,$(WAIT)),--wait)
 dry_run := $(filter-out 0 no,$(DRY_RUN))
 
-.PHONY: help tables figures coverage data status test bench clean
+.PHONY: help tables figures coverage data status test bench slurm-up slurm-down clean
 .DEFAULT_GOAL := help
 
 help: ## list targets and options
@@ -78,6 +78,12 @@ test: $(READY) ## every test, in parallel
 
 bench: $(READY) ## time training steps on random data, beside their goals
 	@$(RUN) benchmarks.cost
+
+slurm-up: $(READY) ## start a small SLURM cluster on this machine, as root, and print the line that makes it known
+	@$(RUN) benchmarks.slurm up
+
+slurm-down: $(READY) ## end it and its jobs
+	@$(RUN) benchmarks.slurm down
 
 clean: ## remove .venv and caches; results/ and .state/ stay
 	rm -rf $(VENV) *.egg-info .pytest_cache .hypothesis

@@ -85,20 +85,25 @@ class Checkpoints:
     def __init__(self, state: Path | str) -> None:
         self.folder = Path(state) / "checkpoints"
 
+    def parts(self, keys: Iterable[str]) -> list[list[str]]:
+        """The runs in groups that share a checkpoint, or have none."""
+        found: dict[str | None, list[str]] = {}
+        for key in keys:
+            found.setdefault(self._target(key), []).append(key)
+        return list(found.values())
+
     def find(self, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint | None:
-        """The checkpoint to train these runs from (key -> fingerprint of its data), whose stack may hold more runs.
+        """The checkpoint that a group of runs shares (key -> fingerprint of its data); its stack may hold more runs.
 
         ``made`` is what must be the same for the numbers to be: code, torch, device, threads. Raises nothing: why a
         checkpoint that is there is not used is printed.
         """
         self.clear()
-        targets = {self._target(key) for key in fingerprints}
-        if targets == {None}:
+        name = self._target(next(iter(fingerprints)))
+        if name is None:
             return None
         try:
-            if len(targets) > 1:
-                raise ValueError("the runs were not in one stack")
-            found = self._load(targets.pop(), fingerprints, made)
+            found = self._load(name, fingerprints, made)
         except Exception as error:  # whatever it is, training from the beginning is right
             reason = " ".join(str(error).split()) or type(error).__name__
             print(f"a checkpoint in {self.folder} is not used: {reason}; training starts from the beginning")

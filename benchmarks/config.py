@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from typing import Any
 
 SCHEMA = 1
+MOST, WEIGHTS = 10, 1_000_000  # runs, and weights of all their networks, in one stack
 REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "evaluation")
 PARTS = ("network", "family", "divergence", "prior", "context", "likelihood", "weight", "training")
 
@@ -32,12 +34,22 @@ def stack_key(config: dict[str, Any]) -> str:
     return run_key(shared)
 
 
-def stack_limit(config: dict[str, Any]) -> int:
-    """How many runs of one stack key are trained together: many for small networks, one where a step already fills a core."""
+def is_large(config: dict[str, Any]) -> bool:
+    """Whether a single run fills a core: its steps are long beside what surrounds them."""
     parts = config["parts"]
-    divergence = parts["divergence"] or {}
-    heavy = divergence.get("name") == "nearest_neighbour_kl" or parts["network"]["name"] != "mlp"
-    return 1 if heavy else 10
+    return (parts["divergence"] or {}).get("name") == "nearest_neighbour_kl" or parts["network"]["name"] != "mlp"
+
+
+def stack_limit(config: dict[str, Any]) -> int:
+    """How many runs of one stack key are trained together: one if they are large, else as many as fit the caches."""
+    import datasets  # here, since keys alone do not need it
+
+    if is_large(config):
+        return 1
+    parts, data = config["parts"], config["dataset"]
+    sizes = [math.prod(datasets.describe(data["name"], data["scheme"] or None).shape), *parts["network"]["hidden"]]
+    weights = sum(a * b for a, b in zip(sizes, sizes[1:])) * parts["family"].get("size", 1)
+    return max(1, min(MOST, WEIGHTS // max(1, weights)))
 
 
 def validate_config(config: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.claims import Claims
-from benchmarks.config import stack_limit
+from benchmarks.config import is_large
 from benchmarks.errors import BenchmarkError
 from benchmarks.executors.base import Executor, Job, Report, RunOutcome
 from benchmarks.failures import Failures
@@ -123,7 +123,7 @@ def pack(jobs: Sequence[Job], runs_per_task: int | None) -> list[list[Job]]:
     tasks: list[list[Job]] = []
     room = 0
     for job in jobs:
-        limit = runs_per_task or (SHORT if stack_limit(job.configs[0]) > 1 else 1)
+        limit = runs_per_task or (1 if is_large(job.configs[0]) else SHORT)
         if len(job.configs) > room:
             tasks.append([])
             room = limit

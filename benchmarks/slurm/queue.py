@@ -105,7 +105,9 @@ def end(task: str, errors: Path) -> End:
         except OSError:
             text = ""
         found = [(match.start(), name) for name, mark in marks.items() for match in re.finditer(mark, text)]
-        state = max(found)[1] if found else state  # the last one: a requeued job writes on into the same file
+        # The last one, since a requeued job writes on into the same file; any kill is also written as a cancelling.
+        told_most = [mark for mark in found if mark[1] != "CANCELLED"] or found
+        state = max(told_most)[1] if told_most else state
     return End(state, told.get("ExitCode", ""), told.get("NodeList", ""))
 
 

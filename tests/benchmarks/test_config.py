@@ -54,9 +54,18 @@ def test_a_number_that_is_none_has_no_spelling():
 
 
 def test_only_light_runs_are_stacked():
-    assert stack_limit(fakes.config()) > 1
-    assert stack_limit(changed(("parts", "network"), {"name": "cnn"})) == 1
-    assert stack_limit(changed(("parts", "divergence"), {"name": "nearest_neighbour_kl"})) == 1
+    small = {"dataset": {"name": "digits", "scheme": ""}, "parts": {
+        "network": {"name": "mlp", "hidden": [50, 50]}, "family": {"name": "point"}, "divergence": None}}  # fmt: skip
+    assert stack_limit(small) == 10
+
+    def limit(**parts):
+        return stack_limit(small | {"parts": small["parts"] | parts})
+
+    assert limit(network={"name": "cnn"}) == 1
+    assert limit(divergence={"name": "nearest_neighbour_kl"}) == 1
+    # 64 x 500 + 500 x 500 weights, of which three fit into a million; members of an ensemble count each
+    assert limit(network={"name": "mlp", "hidden": [500, 500]}) == 3
+    assert limit(network={"name": "mlp", "hidden": [500, 500]}, family={"name": "ensemble", "size": 5}) == 1
 
 
 def test_exactly_the_keys_of_the_schema():

@@ -121,7 +121,11 @@ def test_a_run_that_its_task_had_begun_when_it_died_has_failed_with_the_reason(f
         ("slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.", "OUT_OF_MEMORY"),
         ("slurmstepd: error: *** JOB 7 ON n3 CANCELLED AT 2026-01-01T00:00:00 DUE TO NODE FAILURE ***", "NODE_FAIL"),
         ("slurmstepd: error: *** STEP 7.0 ON n3 CANCELLED AT 2026-01-01T00:00:00 ***", "CANCELLED"),
-        ("Traceback", ""),
+        (
+            "error: StepId=7.0 exceeded memory limit (9 > 8), being killed\n*** STEP 7.0 ON n3 CANCELLED AT 2026-01-01T00:00:00 ***",
+            "OUT_OF_MEMORY",
+        ),
+        ("*** JOB 7 ON n3 CANCELLED AT 2026-01-01T00:00:00 DUE TO JOB REQUEUE ***\nTraceback", ""),
     ],
 )
 def test_the_error_file_tells_the_end_when_the_controller_has_forgotten_it(text, state, tmp_path, slurm):

@@ -1,0 +1,221 @@
+"""Sweeps on a real cluster of one node: packed runs, failures, requeues, daemons that go and come."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks import checkpoints, provenance, runner
+from benchmarks.cli import build
+from benchmarks.config import run_key
+from benchmarks.executors import InProcess
+from benchmarks.failures import Failures
+from benchmarks.plan import make_plan
+from benchmarks.slurm import ledger, queue, sweep
+from benchmarks.slurm.executor import Slurm
+from benchmarks.slurm.options import Options
+from benchmarks.store import Store
+from benchmarks.suite import Suite
+from benchmarks.tables import Recipe, make_config
+from tests.benchmarks import fakes
+from tests.benchmarks.executor_contract import ExecutorContract
+
+pytestmark = pytest.mark.usefixtures("environment")
+OPTIONS = Options(time=10, memory="700M", runs_per_task=2)
+REAL = Options(time=10, memory="3G", runs_per_task=5)  # for runs that need torch
+TIMES = {"training_seconds", "peak_memory_bytes"}
+
+
+@pytest.fixture
+def environment(cluster, monkeypatch):
+    """SLURM's commands, and jobs that find these tests."""
+    for name, value in cluster.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PYTHONPATH", str(provenance.ROOT))
+    monkeypatch.setattr("benchmarks.slurm.executor.LOOK_EVERY", 0.3)
+    monkeypatch.setattr(sweep, "LOOK_EVERY", 0.3)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return tmp_path / "results", tmp_path / "state"
+
+
+def wait(condition, seconds=240, every=0.1):
+    """Wait until something holds."""
+    limit = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < limit, "it did not happen in time"
+        time.sleep(every)
+    return found
+
+
+def submit(configs, folders, suite=fakes.SUITE, options=OPTIONS):
+    return sweep.submit(configs, options, *folders, suite)
+
+
+def follow(configs, folders, suite=fakes.SUITE):
+    return {run.key: run for run in sweep.follow(configs, *folders, suite).runs}
+
+
+def metrics(results, configs):
+    """Metric rows of runs as they stand in their records, but for time and memory."""
+    return [
+        [json.dumps(row) for row in Store(results).get(config)["metrics"] if row["metric"] not in TIMES] for config in configs
+    ]
+
+
+def trained(folders):
+    """How often each run was trained."""
+    lines = (folders[1] / "trained").read_text().splitlines()
+    return sorted(line.rpartition(" ")[0] for line in lines)
+
+
+def digits(method="MAP", seed=0, epochs=2):
+    parts = {
+        "network": {"name": "mlp", "hidden": [20], "activation": "relu"},
+        "likelihood": {"name": "categorical"},
+        "training": {"epochs": epochs, "batch_size": 64, "optimiser": {"name": "adam", "lr": 0.01}},
+    }
+    return make_config(method, "digits", "smoke", Recipe(parts, (), samples=4), 0, seed)
+
+
+class TestContract(ExecutorContract):
+    sees_every_report = False  # of what happens on the node nothing but the end comes back
+
+    def make(self):
+        return Slurm(OPTIONS)
+
+
+def test_packed_runs_give_the_metrics_of_the_in_process_executor(folders, tmp_path):
+    configs = [digits(method, seed) for method in ("MAP", "MC Dropout", "MAP fVI", "MFVI") for seed in range(10)]
+    alone = Suite(limit="tests.slurm.test_slurm:one")
+    _, jobs, (submission,) = submit(configs, folders, alone, REAL)
+    assert len(jobs) == 40 and [len(entry.keys) for entry in submission.entries] == [5] * 8
+    assert {run.status for run in follow(configs, folders, alone).values()} == {"done"}
+    runner.run(configs, InProcess(), results=tmp_path / "here", state=tmp_path / "here-state")
+    assert metrics(folders[0], configs) == metrics(tmp_path / "here", configs)
+    about = Store(folders[0]).get(configs[0])["provenance"]
+    assert about["commit"] == provenance.code()[0] and len(os.listdir(folders[1] / "snapshots")) == 1
+
+
+def one(config):
+    """How many runs are trained together."""
+    return 1
+
+
+def test_failures_stay_alone_and_are_told_and_asking_again_makes_just_those(folders):
+    kinds = {"raise": 0, "hog": 1, "wait": 2, "work": 3}
+    configs = {do: fakes.config(seed, do=do) for do, seed in kinds.items()}
+    configs |= {f"work{i}": fakes.config(10 + i) for i in range(4)}
+    options = Options(time=1, memory="400M", runs_per_task=1)
+    submit([*configs.values()], folders, options=options)
+    runs = follow([*configs.values()], folders)
+    status = {do: runs[run_key(config)].status for do, config in configs.items()}
+    assert status == {do: "failed" if do in ("raise", "hog", "wait") else "done" for do in configs}
+    told = {do: Failures(folders[1]).get(run_key(configs[do])) for do in ("raise", "hog", "wait")}
+    assert told["raise"]["reason"] == "RuntimeError: the loss exploded"
+    assert "memory" in told["hog"]["reason"]
+    assert "time limit of 1 min" in told["wait"]["reason"] and "--slurm time=" in told["wait"]["reason"]
+    assert all(Path(failure["log"]).is_file() for failure in told.values())
+
+    (folders[1] / "go").touch()  # now the one that waited ends
+    before = len(trained(folders))
+    _, jobs, _ = submit([*configs.values()], folders)
+    assert {key for job in jobs for key in job.keys} == {run_key(configs[do]) for do in told}
+    queue.cancel([_id_of(run_key(configs["hog"]), folders)])
+    runs = follow([*configs.values()], folders)
+    assert runs[run_key(configs["wait"])].status == "done" and len(trained(folders)) - before <= 3
+
+
+@pytest.mark.parametrize("how", ["requeue", "signal"])
+def test_an_interrupted_run_goes_on_from_its_checkpoint(how, folders, tmp_path, monkeypatch):
+    monkeypatch.setenv("FVI_CHECKPOINT_SECONDS", "0")
+    config = digits(epochs=400)
+    key = run_key(config)
+    submit([config], folders, Suite(), REAL)
+    wait(lambda: _epoch(folders, key) >= 3 or Failures(folders[1]).keys(), every=0.02)
+    id_ = _id_of(key, folders)
+    subprocess.run(["scontrol", "requeue", id_] if how == "requeue" else ["scancel", "--signal=USR2", id_], check=True)
+    wait(lambda: key not in _running(folders))
+    assert follow([config], folders, Suite())[key].status == "done"
+    record = Store(folders[0]).get(config)
+    assert record["provenance"]["resumed"] >= 1
+    assert "going on from the checkpoint" in (folders[1] / "logs" / f"{key}.log").read_text()
+    runner.run([config], InProcess(), results=tmp_path / "here", state=tmp_path / "here-state")
+    assert metrics(folders[0], [config]) == metrics(tmp_path / "here", [config])
+    assert not os.listdir(folders[1] / "checkpoints") or os.listdir(folders[1] / "checkpoints") == [".lock"]
+
+
+@pytest.mark.parametrize("daemon", ["slurmd", "slurmctld"])
+def test_a_daemon_may_go_and_come_back_in_mid_sweep(daemon, folders, cluster):
+    configs = [fakes.config(seed, seconds=1.0) for seed in range(8)]
+    submit(configs, folders)
+    wait(lambda: (folders[1] / "trained").exists())
+    cluster.stop(daemon)
+    try:
+        if daemon == "slurmctld":
+            with pytest.raises(queue.QueueError):
+                queue.tasks("fvi-")
+            plan = make_plan(configs, *folders, fakes.SUITE, queued=ledger.pending(folders[1]))
+            assert not plan.select("missing", "failed"), "nothing is thought lost while the queue does not answer"
+        time.sleep(2)
+    finally:
+        cluster.start(daemon)
+    assert {run.status for run in follow(configs, folders).values()} == {"done"}
+    assert trained(folders) == sorted(f"MAP {seed}" for seed in range(8)), "each run was trained once"
+    assert not list(folders[0].rglob("*.tmp"))
+
+
+def test_the_command_line_submits_and_returns_and_says_how_to_go_on(folders, capsys):
+    def say(*words):
+        with pytest.raises(SystemExit) as end:
+            build(fakes.SUITE)([*words, "--results", str(folders[0]), "--state", str(folders[1])])
+        return end.value.code or 0, capsys.readouterr().out
+
+    run = ("run", "fake-wait", "--executor", "slurm", "--slurm", "runs_per_task=3", "--slurm", "memory=500M")
+    status, told = say(*run, "--dry-run")
+    assert status == 0 and "4 runs: 4 missing" in told and not (folders[1] / "slurm").exists()
+    status, told = say(*run)
+    assert status == sweep.UNFINISHED
+    for words in ("submitted 4 runs as 2 tasks: SLURM job ", "make status", "scancel ", "logs", "collect"):
+        assert words in told
+    status, again = say(*run)
+    assert status == sweep.UNFINISHED and "nothing to submit; 4 runs are on their way" in again
+    wait(lambda: "running" in say("status", "fake-wait")[1])
+    told = say("plan", "fake-wait")[1]
+    assert "nothing to do" in told
+    (folders[1] / "go").touch()
+    status, told = say(*run, "--wait")
+    assert status == 0 and "4 runs: 4 done" in told
+    assert len(trained(folders)) == 4
+
+
+def test_a_job_that_misses_data_fails_at_once_and_says_what_to_do(folders, tmp_path, monkeypatch):
+    monkeypatch.setenv("FVI_DATA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("FVI_DATA_MIRROR", "")
+    config = digits()
+    config["dataset"] |= {"name": "yacht", "scheme": "gal2016"}
+    submit([config], folders, Suite(), REAL)
+    (run,) = follow([config], folders, Suite()).values()
+    assert run.status == "failed" and "make data" in run.note and "FVI_OFFLINE" in run.note
+
+
+def _epoch(folders, key):
+    """How far the checkpoint of a run has come."""
+    told = checkpoints.peek(folders[1], key) or "checkpoint at epoch 0 of none"
+    return int(told.split()[3])
+
+
+def _id_of(key, folders):
+    """The task that makes a run now or will."""
+    return next(e.id for s in ledger.open_submissions(folders[1]) for e in s.entries if key in e.keys and not e.over)
+
+
+def _running(folders):
+    return {key for key, note in ledger.pending(folders[1]).items() if "(running" in note}
