@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -159,7 +160,7 @@ def test_documents_name_only_targets_options_and_files_that_exist(path: str) -> 
     text = (ROOT / path).read_text()
     known = re.compile("|".join(target.replace("%", r"[a-z0-9<>-]+") for target in TARGETS))
     for command in re.findall(r"(?:^ *|`|&& )make ([^`\n#]+)", text, re.MULTILINE):
-        for word in command.split():
+        for word in shlex.split(command, comments=True):
             option = re.match(r"([A-Z_]+)=", word)
             assert option[1] in OPTIONS if option else known.fullmatch(word), f"{path}: make {command}"
     for link in re.findall(r"\]\(([^)#]+)", text):

@@ -125,7 +125,7 @@ class Cluster:
         return alive
 
     def _wait(self) -> None:
-        wait_for(self._ready, PATIENCE, f"the node of {self.configuration} to be ready")
+        wait_for(self._ready, PATIENCE, f"the node of {self.configuration} to take jobs; sinfo -R says what ails it")
 
     def _ready(self) -> bool:
         gone = set(DAEMONS) - set(self.daemons())

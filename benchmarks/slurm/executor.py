@@ -88,20 +88,19 @@ class Slurm(Executor):
     def _submit_array(self, state: Path, tasks: list[list[Job]]) -> None:
         from submitit import SlurmExecutor  # here, since it is only needed by those who have a cluster
 
-        submission = ledger.begin(state, tasks)
         lines = [f"export {name}={value}" for name, value in ENVIRONMENT.items()]
         if self.options.snapshot:
             lines += snapshot.lines(snapshot.take(state / "snapshots"))
+        submission = ledger.begin(state, tasks)
         try:
-            executor = SlurmExecutor(submission.log_folder, max_num_timeout=self.options.requeues, python=self.options.python)
-            executor.update_parameters(**self.options.parameters(submission.name, lines))
-            parameters = executor.parameters
-            calls = [
-                Task(str(submission.task_file(i)), self.options.workers, parameters["time"] * 60.0, parameters["signal_delay_s"])
-                for i in range(len(tasks))
-            ]
+            asked = self.options.parameters(submission.name, lines)
+            executor = SlurmExecutor(
+                submission.log_folder, max_num_timeout=self.options.requeues, python=self.options.python
+            )
+            executor.update_parameters(**asked)
+            limits = self.options.workers, self.options.time * 60.0, asked["signal_delay_s"]
             with executor.batch():
-                made = [executor.submit(call) for call in calls]
+                made = [executor.submit(Task(str(submission.task_file(i)), *limits)) for i in range(len(tasks))]
         except Exception as error:  # submitit raises RuntimeError, ValueError and its own, each for a refusal of sbatch
             submission.entries = [ledger.Entry(entry.keys, over=True) for entry in submission.entries]
             submission.save()

@@ -21,10 +21,11 @@ class Options:
     """Resources and habits of the tasks of an array. A key with the value None is left to the cluster.
 
     time: minutes of one task. parallel: tasks of an array that may run at once. cpus: also how many processes
-    a task trains in, without a GPU. gpus: 0 or 1; a task trains on one, more tasks use more. runs_per_task: several short runs share a task; None: one long run, or up to 20 short
-    ones. setup: shell lines before Python starts. python: another interpreter command. snapshot: jobs use a
-    copy of the code as it was at submission. notice: seconds before the time limit at which a task saves its
-    checkpoints and asks to be requeued. requeues: how often it may. sbatch: any other option of sbatch.
+    a task trains in, without a GPU. gpus: 0 or 1; a task trains on one, more tasks use more. runs_per_task:
+    runs that share a task; None: one that is large, or up to 20 that are not. setup: shell lines before Python
+    starts. python: another interpreter command. snapshot: jobs use a copy of the code as it was at submission.
+    notice: seconds before the time limit at which a task saves its checkpoints and asks to be requeued.
+    requeues: how often it may. sbatch: any other option of sbatch.
     """
 
     partition: str | None = None
@@ -146,7 +147,8 @@ def _checked(key: str, value: Any, where: str) -> Any:
             return int(value)
         return str(value) if key == "memory" else _text(value)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UsageError(f"{where}: {key} is {value!r}, expected {EXPECTED.get(key, EXPECTED.get(kind, 'a text'))}") from error
+        expected = EXPECTED.get(key, EXPECTED.get(kind, "a text"))
+        raise UsageError(f"{where}: {key} is {value!r}, expected {expected}") from error
 
 
 EXPECTED = {

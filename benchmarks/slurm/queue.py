@@ -28,7 +28,7 @@ MARKS = {  # what slurmstepd leaves in a job's error file, for when the controll
     "PREEMPTED": r"DUE TO PREEMPTION",
     "CANCELLED": r"CANCELLED AT \S+ \*\*\*",
 }
-GONE = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT")
+GONE = (*WORDS, "COMPLETED", "FAILED")
 
 
 class QueueError(BenchmarkError):
@@ -61,7 +61,8 @@ class End:
     def words(self) -> str:
         """The end in words."""
         code = f" with exit code {self.exit_code}" if self.exit_code not in ("", "0:0") else ""
-        return WORDS.get(self.state, f"ended{code}") + (f" ({self.state}{f', {self.node}' if self.node else ''})" if self.state else "")
+        where = ", ".join(filter(None, (self.state, self.node)))
+        return WORDS.get(self.state, f"ended{code}") + (f" ({where})" if where else "")
 
 
 def ask(*command: str) -> str:

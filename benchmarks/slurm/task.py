@@ -51,8 +51,10 @@ class Task:
                 jobs=[job for job in map(_untried, self.jobs) if job.configs],
             )
         except UncompletedJobError as error:  # raised by submitit after `checkpoint`, in place of a requeue
-            end = f"came to its time limit of {self.seconds / 60:.0f} min" + ("" if self.progress else " without a checkpoint")
-            self._note(f"its task {end} ({' '.join(str(error).split())}); ask again with more, as in --slurm time=8:00:00", self.pool.stopped)
+            limit = f"its task came to its time limit of {self.seconds / 60:.0f} min"
+            without = "" if self.progress else " without a checkpoint"
+            told = " ".join(str(error).split())
+            self._note(f"{limit}{without} ({told}); give it more, as in --slurm time=8:00:00", self.pool.stopped)
             raise
         if summary.interrupted:
             sys.exit(STOPPED)

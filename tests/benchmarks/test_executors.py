@@ -85,7 +85,8 @@ class TestPool(ExecutorContract):
 
 
     def test_stopping_lets_workers_save_and_ends_those_that_do_not(self, folders):
-        saves, waits, later = self.jobs([fakes.config(0, do="save"), fakes.config(1, do="wait"), fakes.config(2)], folders)
+        configs = [fakes.config(0, do="save"), fakes.config(1, do="wait"), fakes.config(2)]
+        saves, waits, later = self.jobs(configs, folders)
 
         def stop(job, fraction, text, busy=set()):
             busy.add(job.keys) if fraction else None

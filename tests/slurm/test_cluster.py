@@ -87,6 +87,7 @@ def test_jobs_outlive_a_daemon(shell, cluster, tmp_path, name, how):
     cluster.stop(name, how)
     assert name not in cluster.daemons()
     cluster.start(name)
+    assert cluster.state() == "mixed", "the node is back, with a job"
     assert (shell.states(running), shell.states(waiting)) == ({running: "RUNNING"}, {waiting: "PENDING"})
     (tmp_path / "go").touch()
     wait_for(lambda: shell.states(waiting)[waiting] == "COMPLETED", 60, "the job that waited to be done")
@@ -159,13 +160,31 @@ def test_unsuitable_folders_are_refused(folder):
     assert "another's" in refused(folder / "other")
 
 
-def test_a_daemon_that_does_not_come_up_is_named_with_its_log(folder, monkeypatch):
+@pytest.mark.parametrize("name", ["slurmctld", "slurmd"])
+def test_a_daemon_that_does_not_come_up_is_named_with_its_log(folder, monkeypatch, name):
     with socket.create_server(("127.0.0.1", 0)) as held:
-        (free,) = cluster_files._free_ports(1)
-        monkeypatch.setattr(cluster_files, "_free_ports", lambda _: (free, held.getsockname()[1]))
-        with pytest.raises(ClusterError, match="slurmd ended at once(.|\n)*slurmd.log: .*bind"):
+        ports = [*cluster_files._free_ports(1), held.getsockname()[1]]
+        monkeypatch.setattr(cluster_files, "_free_ports", lambda _: ports if name == "slurmd" else ports[::-1])
+        with pytest.raises(ClusterError, match=f"{name} ended at once(.|\n)*{name}.log: .*bind"):
             local.up(folder)
     assert not local.Cluster(folder).daemons()
+
+
+def test_up_ends_only_with_all_daemons_up(folder, monkeypatch):
+    monkeypatch.setattr(local.Cluster, "start", lambda *_: None)
+    with pytest.raises(ClusterError, match="munged and slurmctld and slurmd ended at once"):
+        local.up(folder)
+
+
+def test_a_node_that_takes_no_jobs_is_not_taken_for_one_that_is_up(cluster, shell, monkeypatch):
+    monkeypatch.setattr(local, "PATIENCE", 3.0)
+    shell("scontrol", "update", "nodename=local", "state=drain", "reason=test")
+    try:
+        with pytest.raises(ClusterError, match="sinfo -R"):
+            cluster.start("slurmd")
+    finally:
+        shell("scontrol", "update", "nodename=local", "state=resume")
+    cluster.start("slurmd")
 
 
 @pytest.mark.parametrize("path, user, words", [("/nowhere", 0, "apt-get install slurm-wlm munge"), (None, 1, "root")])

@@ -59,8 +59,8 @@ def test_jobs_are_packed(folders):
     assert [len(task) for task in pack(one, 3)] == [3, 3, 1]
     assert [job for task in pack(one, 3) for job in task] == one
     assert len(pack(one, None)) == 1, "jobs of small networks share a task"
-    heavy = [replace(job, configs=({**job.configs[0], "parts": {**job.configs[0]["parts"], "network": {"name": "cnn"}}},))
-             for job in one]  # fmt: skip
+    parts = one[0].configs[0]["parts"] | {"network": {"name": "cnn"}}
+    heavy = [replace(job, configs=({**job.configs[0], "parts": parts},)) for job in one]
     assert len(pack(heavy, None)) == 7, "large ones do not"
     stacked = jobs(folders, 10, stack=4)
     assert [len(job.configs) for job in stacked] == [4, 4, 2]
@@ -122,7 +122,8 @@ def test_a_run_that_its_task_had_begun_when_it_died_has_failed_with_the_reason(f
         ("slurmstepd: error: *** JOB 7 ON n3 CANCELLED AT 2026-01-01T00:00:00 DUE TO NODE FAILURE ***", "NODE_FAIL"),
         ("slurmstepd: error: *** STEP 7.0 ON n3 CANCELLED AT 2026-01-01T00:00:00 ***", "CANCELLED"),
         (
-            "error: StepId=7.0 exceeded memory limit (9 > 8), being killed\n*** STEP 7.0 ON n3 CANCELLED AT 2026-01-01T00:00:00 ***",
+            "error: StepId=7.0 exceeded memory limit (9 > 8), being killed\n"
+            "*** STEP 7.0 ON n3 CANCELLED AT 2026-01-01T00:00:00 ***",
             "OUT_OF_MEMORY",
         ),
         ("*** JOB 7 ON n3 CANCELLED AT 2026-01-01T00:00:00 DUE TO JOB REQUEUE ***\nTraceback", ""),

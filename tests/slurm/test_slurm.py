@@ -65,9 +65,8 @@ def follow(configs, folders, suite=fakes.SUITE):
 
 def metrics(results, configs):
     """Metric rows of runs as they stand in their records, but for time and memory."""
-    return [
-        [json.dumps(row) for row in Store(results).get(config)["metrics"] if row["metric"] not in TIMES] for config in configs
-    ]
+    found = [Store(results).get(config)["metrics"] for config in configs]
+    return [[json.dumps(row) for row in rows if row["metric"] not in TIMES] for rows in found]
 
 
 def trained(folders):
