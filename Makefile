@@ -76,7 +76,7 @@ status: $(READY) ## runs done, failed, running, stale and missing
 test: $(READY) ## every test, in parallel
 	@$(RUN) pytest -n $(or $(WORKERS),logical) --dist worksteal
 
-bench: $(READY) ## time training steps on random data, beside their goals
+bench: $(READY) ## time training steps and the runner itself, beside their goals
 	@$(RUN) benchmarks.cost
 
 slurm-up: $(READY) ## start a small SLURM cluster on this machine, as root, and print the line that makes it known

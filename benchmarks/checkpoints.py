@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.claims import locked
+from benchmarks.claims import listdir, locked
 from benchmarks.config import run_key
 from benchmarks.errors import UsageError
 
@@ -35,7 +35,10 @@ _stop = False  # no threading.Event: setting one in a signal handler can wait fo
 
 
 def request_stop(*_: object) -> None:
-    """Stop training at the end of the present epoch, with a checkpoint. May be called by a signal handler, or be one."""
+    """Stop training at the end of the present epoch, with a checkpoint. May be called by a signal handler, or be one.
+
+    The stopped training raises KeyboardInterrupt. A stop that was requested is not taken back.
+    """
     global _stop
     _stop = True
 
@@ -112,8 +115,10 @@ class Checkpoints:
         return found
 
     def save(self, about: Mapping[str, Any], keys: Iterable[str], state: dict[str, Any]) -> None:
-        """Write the checkpoint of a stack (``about``: see :class:`Saver`), whole or not at all, and link these of its runs
-        to it. Raises OSError."""
+        """Write the checkpoint of a stack, whole or not at all, and link ``keys``, some of its runs, to it.
+
+        ``about``: what :class:`Saver` knows of the stack. Raises OSError.
+        """
         import torch
 
         buffer = io.BytesIO()
@@ -140,12 +145,14 @@ class Checkpoints:
             raise
 
     def clear(self, *keys: str) -> None:
-        """Forget the checkpoints of runs, and what nobody can use any more: checkpoints without a run, runs without a
-        checkpoint, and what killed writers left. Raises nothing."""
-        if not set(_listdir(self.folder)) - {".lock"}:
+        """Forget the checkpoints of runs, and remove what nobody can use any more. Raises nothing.
+
+        That is checkpoints that no run needs, links to nothing, and what killed writers left.
+        """
+        if not set(listdir(self.folder)) - {".lock"}:
             return
         with contextlib.suppress(OSError), locked(self.folder):
-            names, used = _listdir(self.folder), set()
+            names, used = listdir(self.folder), set()
             for name in names:
                 path = self.folder / name
                 if path.is_symlink():
@@ -201,12 +208,16 @@ class Checkpoints:
 class Saver:
     """Saves a trainer after an epoch when it is time to; the hook of ``Trainer.run``.
 
-    ``about`` holds the keys, configs and fingerprints of the stack, and what :meth:`Checkpoints.find` compares. A
-    checkpoint that cannot be written is told and stops nothing. Raises KeyboardInterrupt when a stop was requested.
+    ``about`` holds the keys, configs and fingerprints of the stack, and what :meth:`Checkpoints.find` compares;
+    ``asked`` are the runs that need the checkpoint; ``found`` is what training goes on from. A checkpoint that cannot
+    be written is told and stops nothing. Raises KeyboardInterrupt when a stop was requested.
     """
 
-    def __init__(self, checkpoints: Checkpoints, about: dict[str, Any], asked: list[str], found: Checkpoint | None) -> None:
-        self.checkpoints, self.about, self.asked, self.interval = checkpoints, about, asked, interval()
+    def __init__(
+        self, checkpoints: Checkpoints, about: dict[str, Any], asked: list[str], found: Checkpoint | None
+    ) -> None:
+        self.checkpoints, self.about, self.asked = checkpoints, about, asked
+        self.interval = interval()
         self.before = found.seconds if found else 0.0
         self.resumed = found.resumed + 1 if found else 0
         self.started = time.perf_counter()
@@ -265,10 +276,3 @@ def _abandoned(path: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def _listdir(folder: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []

@@ -92,12 +92,12 @@ class Claims:
 
     def live(self) -> dict[str, Holder]:
         """Every run that a live process holds."""
-        names = [name for name in _listdir(self.folder) if not name.startswith(".")]
+        names = [name for name in listdir(self.folder) if not name.startswith(".")]
         return {key: holder for key in names if (holder := self.holder(key))}
 
     def clear_dead(self) -> None:
         """Remove the claims that nobody holds any more."""
-        names = _listdir(self.folder)
+        names = listdir(self.folder)
         if SPARE in names:  # of a take-over that was killed
             with contextlib.suppress(OSError), locked(self.folder):
                 (self.folder / SPARE).unlink(missing_ok=True)
@@ -183,7 +183,8 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _listdir(folder: Path) -> list[str]:
+def listdir(folder: Path) -> list[str]:
+    """The names in a folder; none where it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:

@@ -6,6 +6,7 @@ import os
 import resource
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from benchmarks import config as run_config
 from benchmarks import predictions as stored
 from benchmarks.checkpoints import Checkpoints, Saver, code_digest
 from benchmarks.metrics import SetInfo, evaluate
-from datasets import Split
+from datasets import EvaluationSet, Split
+from fvi_core.attacks import fgsm
+from fvi_core.images import Scale
 from fvi_core.likelihoods import LIKELIHOODS
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model, Weight, noise_of
@@ -29,7 +32,9 @@ from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, NETWORKS, PRIORS
 from fvi_core.training import DTYPES, Problem, Trained, Trainer, Training
 
 CHUNK = 2**24
-"""Most function values computed at once in prediction."""
+"""Most values of a layer computed at once in prediction."""
+KEPT = 16
+"""Layers whose values a gradient needs: so many times fewer inputs are attacked at once than predicted."""
 
 CODE = code_digest([
     *(Path(room.__file__).parent for room in (datasets, fvi_core)), Path(__file__),
@@ -58,22 +63,38 @@ def execute(
     Predictions go to ``state/artifacts/<key>.npz``. A run whose numbers stop being finite fails with its reason; its
     neighbours are not touched. Data that cannot be had, or a part that does not exist, raises: then the whole stack fails.
 
-    Training goes on from the checkpoint of an interrupted one if there is one. Its stack may hold more runs; they are
-    trained along, so that the numbers are those of an uninterrupted training, and only what is asked is evaluated.
+    Runs with a checkpoint go on from it, so those of different checkpoints are trained one group after another.
     """
     for config in configs:
         run_config.validate_config(config)
-    asked = {run_config.run_key(config): config for config in configs}
+    by_key = {run_config.run_key(config): config for config in configs}
+    outcomes: dict[str, Outcome] = {}
+    parts = Checkpoints(state).parts(by_key)
+    for i, keys in enumerate(parts):
+
+        def told(fraction: float, text: str, i: int = i) -> None:
+            report((i + fraction) / len(parts), text)
+
+        outcomes |= _train_and_evaluate({key: by_key[key] for key in keys}, state, told)
+    return [outcomes[run_config.run_key(config)] for config in configs]
+
+
+def _train_and_evaluate(asked: dict[str, dict], state: Path, report: Callable[[float, str], None]) -> dict[str, Outcome]:
+    """The outcomes of runs, by key. If their checkpoint is of a larger stack, the others are trained along, so that the
+    numbers are those of an uninterrupted training, but not evaluated."""
     splits = {key: _load(config) for key, config in asked.items()}
+    for key, config in asked.items():
+        splits[key].require(config["evaluation"]["sets"])
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     made = {"code": CODE, "torch": str(torch.__version__), "device": device.type, "threads": torch.get_num_threads()}
     checkpoints = Checkpoints(state)
     found = checkpoints.find({key: split.fingerprint for key, split in splits.items()}, made)
     stack = {run_config.run_key(config): config for config in found.configs} | asked if found else asked
     splits = {key: splits.get(key) or _load(config) for key, config in stack.items()}
-    training = Training(**configs[0]["parts"]["training"])
+    first = next(iter(stack.values()))
+    training = Training(**first["parts"]["training"])
     dtype = DTYPES[training.dtype]
-    model = build_model(configs[0], next(iter(splits.values())))
+    model = build_model(first, next(iter(splits.values())))
     problem = build_problem(model, list(splits.values()), device, dtype)
     seeds = [seed_from(c["method"], c["dataset"]["name"], c["dataset"]["split"], c["seed"]) for c in stack.values()]
     streams = Streams(seeds, device, dtype)
@@ -96,10 +117,10 @@ def execute(
             outcomes[key] = Outcome(config, "failed", provenance=provenance, reason=result.reason)
             continue
         own = problem if problem.x.shape[0] == 1 else \
-            Problem(*(t[i : i + 1] for t in (problem.x, problem.y, problem.low, problem.high)), pools=problem.pools)
+            Problem(*(t[i : i + 1] for t in (problem.x, problem.y, problem.low, problem.high)), pools=problem.pools, pixels=problem.pixels)
         noise = streams.subset([i]).child("evaluate")
         outcomes[key] = _evaluate(config, split, model, own, result, noise, provenance, state)
-    return [outcomes[run_config.run_key(config)] for config in configs]
+    return outcomes
 
 
 def _load(config: dict[str, Any]) -> Split:
@@ -120,31 +141,66 @@ def build_model(config: dict[str, Any], split: Split) -> Model:
 
 
 def build_problem(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> Problem:
-    """Training tensors of a stack; splits with the same data are held once."""
+    """Training tensors of a stack; splits with the same data are held once, images as the bytes they are."""
     shared = len({split.fingerprint for split in splits}) == 1
     used = splits[:1] if shared else splits
     if len({len(split.train) for split in used}) > 1:
         raise ValueError(f"splits of different sizes cannot train together: {[len(split.train) for split in used]}")
 
-    def stack(arrays: list[np.ndarray]) -> Tensor:
-        tensor = torch.from_numpy(np.stack(arrays)).to(device)
-        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+    def tensor(array: np.ndarray) -> Tensor:
+        held = torch.from_numpy(array).to(device)
+        return held.to(dtype) if held.is_floating_point() else held
 
-    pools = {name: stack([used[0].pool(name)])[0] for name in (model.context.pools() if model.context else ())}
+    def stack(arrays: list[np.ndarray]) -> Tensor:
+        return tensor(arrays[0])[None] if len(arrays) == 1 else tensor(np.stack(arrays))
+
+    x, pixels = stack([s.train.x for s in used]), used[0].pixels
+    pools = {}
+    for name in model.context.pools() if model.context else ():
+        pool = used[0].pool(name).x
+        if not all(np.array_equal(other.pool(name).x, pool) for other in used[1:]):
+            raise ValueError(f"splits whose pools {name!r} differ cannot train together; train them one by one")
+        pools[name] = x[0] if pool is used[0].train.x else tensor(pool)
     return Problem(
-        stack([s.train.x for s in used]), stack([s.train.y for s in used]), stack([s.low for s in used]), stack([s.high for s in used]),
-        [(stack([s.validation.x])[0], stack([s.validation.y])[0]) for s in used] if used[0].validation is not None else None, pools,
+        x, stack([s.train.y for s in used]), stack([s.low for s in used]), stack([s.high for s in used]),
+        [(tensor(s.validation.x), tensor(s.validation.y)) for s in used] if used[0].validation is not None else None, pools,
+        None if pixels is None else Scale(pixels.mean, pixels.std, dtype),
     )
 
 
+def inputs_of(problem: Problem, x: Tensor) -> Tensor:
+    """Inputs of the network, where the problem's data are, made of data that are still as they were loaded."""
+    return x.to(problem.x) if problem.pixels is None else problem.scale(x.to(problem.x.device))
+
+
 @torch.no_grad()
-def predict(model: Model, parameters: Parameters, x: Tensor, samples: int, streams: Streams) -> tuple[Tensor, tuple | None]:
-    """Function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals if it has them."""
+def predict(model: Model, parameters: Parameters, x: Tensor, samples: int, streams: Streams,
+            prepare: Callable[[Tensor], Tensor] = lambda x: x) -> tuple[Tensor, tuple | None]:
+    """Function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals where they are of use.
+
+    ``prepare`` makes inputs of the network of x, a piece at a time.
+    """
     functions = model.family.functions(model.network, parameters, samples, streams)
-    rows = max(1, CHUNK // (samples * max(model.network.width, 1)))
-    pieces = [functions(part.unsqueeze(0))[0] for part in (x.split(rows) if model.family.pointwise else [x])]
-    marginals = model.family.marginals(model.network, parameters, x.unsqueeze(0))
+    pieces = [functions(prepare(part).unsqueeze(0))[0] for part in (x.split(rows_of(model, samples)) if model.family.pointwise else [x])]
+    marginals = model.family.marginals(model.network, parameters, prepare(x).unsqueeze(0)) if model.likelihood.has_closed_form else None
     return torch.cat(pieces, dim=1), None if marginals is None else tuple(m[0, :, 0].double() for m in marginals)
+
+
+def rows_of(model: Model, samples: int) -> int:
+    """How many inputs are predicted at once."""
+    return max(1, CHUNK // (samples * max(model.network.width, 1)))
+
+
+def attack(model: Model, parameters: Parameters, problem: Problem, clean: EvaluationSet, samples: int, streams: Streams) -> Tensor:
+    """The images of an evaluation set after an attack on the functions that ``predict`` draws from the same streams.
+
+    In network units ``[N, C, H, W]``, as is ``epsilon``; kept between black and white.
+    """
+    functions = model.family.functions(model.network, parameters, samples, streams)
+    x, y = (torch.from_numpy(array).to(problem.x.device) for array in (clean.x, clean.y))
+    low, high = (problem.scale(torch.full_like(x[0, :, :1, :1], end)) for end in (0, 255))
+    chunk = max(1, rows_of(model, samples) // KEPT)
+    return fgsm(functions, problem.scale(x)[None], y[None], clean.epsilon, low, high, chunk=chunk)[0]
 
 
 def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Problem, result: Trained, streams: Streams,
@@ -160,14 +216,21 @@ def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Probl
     noise_std = float(model.likelihood.noise_std(noise)[0]) if noise else None
     if noise:
         parameters = model.family.condition(parameters, model.likelihood.noise_std(noise).detach(), problem.x, problem.y)
-    predicted, infos, inputs = {}, [], {}
+    predicted, infos, inputs, sources = {}, [], {}, {}
+    prepare = partial(inputs_of, problem)
     for name in config["evaluation"]["sets"]:
         chosen = split.evaluation(name)
-        x = torch.from_numpy(chosen.x).to(problem.x)
         # The same functions are drawn for every set, so that in- and out-of-distribution scores come from one model.
-        f, marginals = predict(model, parameters, x, samples, streams.child("functions"))
-        infos.append(SetInfo(chosen.name, chosen.kind, chosen.condition))
-        inputs[chosen.name] = chosen.x
+        if chosen.kind == "attack":
+            changed = attack(model, parameters, problem, chosen, samples, streams.child("functions"))
+            f, marginals = predict(model, parameters, changed, samples, streams.child("functions"))
+        else:
+            f, marginals = predict(model, parameters, torch.from_numpy(chosen.x), samples, streams.child("functions"), prepare)
+        infos.append(SetInfo(chosen.name, "shift" if chosen.kind == "attack" else chosen.kind, chosen.condition))
+        if chosen.kind == "grid":
+            inputs[chosen.name] = chosen.x
+        if chosen.source:
+            sources[chosen.name] = chosen.source
         if not torch.isfinite(f).all():
             return Outcome(config, "failed", provenance=provenance, reason=f"predictions on {name!r} are not finite")
         if split.task == "classification":
@@ -188,6 +251,9 @@ def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Probl
     stored.save(path, predicted)
     if noise_std is not None:
         provenance["noise_std"] = noise_std
+    sources |= {f"context {name}": split.pool(name).source for name in (model.context.pools() if model.context else ())}
+    if sources:
+        provenance["sources"] = sources
     return Outcome(config, "done", metrics, curves, provenance)
 
 

@@ -208,11 +208,9 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
     column = _pick("column", column_name, _column_names(table), table)
     protocol = check_protocol(table, protocol)
     lines = [f"{table.name} ({protocol}): {row.label}, {column.label}"]
-    target = column.published
-    if table.paper and row.published and target:
-        cell = published.table(table.paper, table.number).get(
-            (target.dataset, target.condition, row.published, target.metric)
-        )
+    target = column.published_key(row)
+    if table.paper and target:
+        cell = published.table(table.paper, table.number).get(target)
         lines.append(
             f"published: {cell.printed if cell else 'no number'} "
             f"({table.paper}, table {cell.table if cell else table.number}, {row.published})"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from benchmarks.checkpoints import Checkpoints
 from benchmarks.claims import Claims
 from benchmarks.executors import Executor, Job, RunOutcome
 from benchmarks.plan import Plan, PlannedRun, make_plan
@@ -115,6 +116,8 @@ def run(
         executor.close()
         Claims(state / "claims").clear_dead()
         _save_again(summary, results)
+        # Of a process that was killed between a record and forgetting its checkpoint.
+        Checkpoints(state).clear(*(run.key for run in plan.select("done")), *summary.made)
         display.close()
     summary.seconds = time.monotonic() - start
     return summary

@@ -78,7 +78,9 @@ class Store:
             versions = json.loads(head[2])
         else:
             versions = parse(data, path)["metric_versions"]
-        return "done" if all(version >= self.version(name) for name, version in versions.items()) else "stale"
+        known = resolve(self.metrics)
+        newest = {name: known[name].version for name in versions if name in known}
+        return "done" if all(version >= newest.get(name, 1) for name, version in versions.items()) else "stale"
 
     def read(self, path: Path) -> dict[str, Any]:
         """One record, upgraded to the present schema. Raises RecordError: the file, and what to do."""
@@ -155,6 +157,8 @@ class Store:
         """Raise :class:`StoreError` before anything is computed if records could not be written."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
+            for left in self.root.glob("..writable.*.tmp"):  # of a process that was killed
+                left.unlink(missing_ok=True)
             write_atomic(self.root / ".writable", "")
             (self.root / ".writable").unlink(missing_ok=True)
         except OSError as error:

@@ -45,15 +45,15 @@ def read_table(path: Path, rows: int, columns: int) -> np.ndarray:
             continue
         if len(words) != columns:
             found = f"expected {columns} columns, found {len(words)}"
-            raise BadData(f"{path}, line {number}: {found}; {_GET_AGAIN}")
+            raise BadData(f"{path}, line {number}: {found}; {GET_AGAIN}")
         try:
             table.append([float(word) for word in words])
         except ValueError as error:
             found = f"expected numbers, found {line[:60]!r}"
-            raise BadData(f"{path}, line {number}: {found}; {_GET_AGAIN}") from error
+            raise BadData(f"{path}, line {number}: {found}; {GET_AGAIN}") from error
     if len(table) != rows:
         fault = "the file is truncated" if len(table) < rows else "it is not the file that was registered"
-        raise BadData(f"{path}: expected {rows} rows, found {len(table)}: {fault}; {_GET_AGAIN}")
+        raise BadData(f"{path}: expected {rows} rows, found {len(table)}: {fault}; {GET_AGAIN}")
     values = np.array(table)
     check_finite(values, str(path))
     return values
@@ -65,14 +65,14 @@ def read_indices(path: Path, below: int) -> np.ndarray:
     try:
         values = np.array([float(word) for word in words])
     except ValueError as error:
-        raise BadData(f"{path}: expected row numbers, found: {error}; {_GET_AGAIN}") from error
+        raise BadData(f"{path}: expected row numbers, found: {error}; {GET_AGAIN}") from error
     wrong = values[~((values >= 0) & (values < below) & (values == np.floor(values)))]
     if len(values) == 0 or len(wrong):
         found = f"{wrong[0]:g}" if len(wrong) else "an empty file"
-        raise BadData(f"{path}: expected row numbers from 0 to {below - 1}, found {found}; {_GET_AGAIN}")
+        raise BadData(f"{path}: expected row numbers from 0 to {below - 1}, found {found}; {GET_AGAIN}")
     repeated = len(values) - len(np.unique(values))
     if repeated:
-        raise BadData(f"{path}: expected distinct row numbers, found {repeated} repeated; {_GET_AGAIN}")
+        raise BadData(f"{path}: expected distinct row numbers, found {repeated} repeated; {GET_AGAIN}")
     return values.astype(np.int64)
 
 
@@ -81,18 +81,18 @@ def check_finite(values: np.ndarray, where: str) -> None:
     if len(bad):
         first = ", ".join(str(i) for i in bad[0])
         found = f"found {values[tuple(bad[0])]} at [{first}] ({len(bad)} in all)"
-        raise BadData(f"{where}: expected finite numbers, {found}; {_GET_AGAIN}")
+        raise BadData(f"{where}: expected finite numbers, {found}; {GET_AGAIN}")
 
 
-def check_labels(y: np.ndarray, n_classes: int, where: str) -> None:
+def check_labels(y: np.ndarray, n_classes: int, where: str, all_occur: bool = True) -> None:
     """Labels must be whole, lie in [0, n_classes), and every class must occur."""
     if not np.issubdtype(y.dtype, np.integer):
         raise BadData(f"{where}: expected whole-number labels, found {y.dtype}")
     found = np.unique(y)
-    if len(found) != n_classes or found[0] != 0 or found[-1] != n_classes - 1:
+    if found[0] < 0 or found[-1] >= n_classes or (all_occur and len(found) != n_classes):
         shown = ", ".join(str(label) for label in found[:20])
-        raise BadData(f"{where}: expected every label from 0 to {n_classes - 1}, found {shown}; "
-                      "do labels and inputs belong together?")
+        raise BadData(f"{where}: expected {'every label' if all_occur else 'labels'} from 0 to {n_classes - 1}, "
+                      f"found {shown}; do labels and inputs belong together?")
 
 
 def check_split(split: Split) -> Split:
@@ -109,16 +109,22 @@ def check_split(split: Split) -> Split:
             raise BadData(f"{where}: expected as many targets as inputs, found x {x.shape} and y {y.shape}")
         if x.shape[1:] != shape:
             raise BadData(f"{where}: expected inputs of shape {shape} as in train, found {x.shape[1:]}")
-        if x.dtype != np.float32 or y.dtype != target:
-            raise BadData(f"{where}: expected x float32 and y {target}, found {x.dtype} and {y.dtype}")
-        check_finite(x, f"{where}, x")
+        expected = np.dtype(np.uint8 if split.pixels else np.float32)
+        if x.dtype != expected or y.dtype != target:
+            raise BadData(f"{where}: expected x {expected} and y {target}, found {x.dtype} and {y.dtype}")
+        if not split.pixels:
+            check_finite(x, f"{where}, x")
         check_finite(y, f"{where}, y")
         if split.task == "classification":
-            check_labels(y, split.n_outputs, where)
+            check_labels(y, split.n_outputs, where, all_occur=part != "validation")
+    if split.pixels and not len(split.pixels.mean) == len(split.pixels.std) == shape[0]:
+        found = f"{len(split.pixels.mean)} and {len(split.pixels.std)}"
+        raise BadData(f"data set {split.name}: expected a pixel mean and std for each of {shape[0]} channels, "
+                      f"found {found}")
     if split.low.shape != shape or split.high.shape != shape or (split.low > split.high).any():
         where = f"data set {split.name}, split {split.split}, box"
         raise BadData(f"{where}: expected low <= high of shape {shape}, found {split.low} and {split.high}")
     return split
 
 
-_GET_AGAIN = "delete it and get it again (`make data`), or correct the folder that it came from"
+GET_AGAIN = "delete it and get it again (`make data`), or correct the folder that it came from"

@@ -2,15 +2,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 
 @dataclass(frozen=True)
 class Arrays:
-    """One part of a split: inputs x [N, ...] float32; targets y [N], int64 labels or float64 values."""
+    """One part of a split: inputs x [N, ...] float32, or pixels; targets y [N], int64 labels or float64 values.
+
+    Pixels: images [N, C, H, W], uint8 or float32 from 0 to 255, of a split that says how they enter a network.
+    """
 
     x: np.ndarray
     y: np.ndarray
@@ -20,12 +24,27 @@ class Arrays:
 
 
 @dataclass(frozen=True)
+class Pixels:
+    """How pixels 0 to 255 enter a network: (x / 255 - mean) / std, one mean and std for each channel."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """Pixels [..., C, H, W] in network units, float32."""
+        mean, std = (np.array(values)[:, None, None] for values in (self.mean, self.std))
+        return ((x / 255 - mean) / std).astype(np.float32)
+
+
+@dataclass(frozen=True)
 class EvaluationSet:
     """Inputs on which a trained model is asked.
 
-    kind: "id" (as the training data), "shift" (changed inputs, labels still hold), "ood" (another source) or
-    "grid" (for plots). condition: the same words as in the published tables, e.g. "shift=rotation;angle=30".
-    x [N, ...] float32; y [N] as in Arrays, None for "ood" and "grid".
+    kind: "id" (as the training data), "shift" (changed inputs, labels still hold), "ood" (another source),
+    "grid" (for plots) or "attack" (clean inputs, to be changed against the model by at most `epsilon`).
+    condition: the same words as in the published tables, e.g. "shift=rotation;angle=30".
+    x [N, ...] and y [N] as in Arrays, y None for "ood" and "grid". source: whose inputs, where a reader of the
+    record could not know: "kmnist, test part".
     """
 
     name: str
@@ -33,6 +52,16 @@ class EvaluationSet:
     condition: str
     x: np.ndarray
     y: np.ndarray | None
+    source: str = ""
+    epsilon: float = 0.0
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Inputs x [P, ...] that contexts draw from, in the units of the training inputs, and whose they are."""
+
+    x: np.ndarray
+    source: str
 
 
 @dataclass(frozen=True)
@@ -41,7 +70,8 @@ class Split:
 
     Targets of regression sets are standardised: y_original = y * y_std + y_mean. low and high [...] bound the
     box of the uniform context points: the range of the training inputs, or the range that the paper names.
-    rows: for each part, the row numbers in the source (empty for generated data).
+    rows: for each part, the row numbers in the source (empty for generated data, and where the source has parts).
+    pixels: given if all inputs are pixels; low and high are in network units nevertheless.
     """
 
     name: str
@@ -59,13 +89,16 @@ class Split:
     y_std: float = 1.0
     rows: Mapping[str, np.ndarray] = field(default_factory=dict)
     evaluations: Mapping[str, Callable[[], EvaluationSet]] = field(default_factory=dict, repr=False)
-    pools: Mapping[str, Callable[[], np.ndarray]] = field(default_factory=dict, repr=False)
+    pools: Mapping[str, Callable[[], Pool]] = field(default_factory=dict, repr=False)
+    pixels: Pixels | None = None
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """sha256 of name, version, scheme, split, target scale, and of every array's dtype, shape, bytes."""
+        """sha256 of name, version, scheme, split, target scale, pixels, and of every array's dtype, shape, bytes."""
         digest = hashlib.sha256()
         scale = [float(self.y_mean).hex(), float(self.y_std).hex()]
+        if self.pixels is not None:
+            scale += [float(value).hex() for value in (*self.pixels.mean, *self.pixels.std)]
         digest.update("\0".join([self.name, self.version, self.scheme, str(self.split), *scale]).encode())
         for part in ("train", "validation", "test"):
             arrays = getattr(self, part)
@@ -85,13 +118,19 @@ class Split:
             return EvaluationSet("validation", "id", "part=validation", self.validation.x, self.validation.y)
         return self._one_of(self.evaluations, name, "evaluation set", self.evaluation_sets())()
 
+    def require(self, evaluation_sets: Iterable[str]) -> None:
+        """Raise what `evaluation` would, KeyError or DataNotFound, but make nothing yet."""
+        for name in evaluation_sets:
+            if name != "test" and not (name == "validation" and self.validation is not None):
+                self._one_of(self.evaluations, name, "evaluation set", self.evaluation_sets())
+
     def pool_names(self) -> list[str]:
         return ["train", *self.pools]
 
-    def pool(self, name: str) -> np.ndarray:
-        """Inputs [N, ...] that may serve as contexts, never test inputs; KeyError naming the pools."""
+    def pool(self, name: str) -> Pool:
+        """Inputs that may serve as contexts, never test inputs; KeyError naming the pools."""
         if name == "train":
-            return self.train.x
+            return Pool(self.train.x, f"{self.name}, training part")
         return self._one_of(self.pools, name, "pool of contexts", self.pool_names())()
 
     def _one_of(self, choices: Mapping, name: str, what: str, known: list[str]):

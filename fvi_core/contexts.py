@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
@@ -16,12 +16,13 @@ from fvi_core.registry import CONTEXTS
 @dataclass(frozen=True)
 class Scene:
     """What a context may draw from: the training batch ``x [R, B, ...]``, the box ``low, high [R, ...]`` of the training
-    inputs, and named pools of other inputs ``[P, ...]``."""
+    inputs, and named pools of other inputs ``[P, ...]``, of which ``scale`` makes inputs of the network."""
 
     x: Tensor
     low: Tensor
     high: Tensor
     pools: Mapping[str, Tensor]
+    scale: Callable[[Tensor], Tensor] = field(default=lambda x: x)
 
 
 class Context:
@@ -35,6 +36,10 @@ class Context:
     def pools(self) -> set[str]:
         """Names of the pools that it draws from."""
         return set()
+
+    def extends_batch(self) -> bool:
+        """Whether its first points are the whole training batch, and others follow."""
+        return False
 
 
 @CONTEXTS.register("uniform_box")
@@ -86,6 +91,29 @@ class TrainingBatch(Context):
             return scene.x
         index = streams.permutation(scene.x.shape[1])[:, : self.points]
         return _take(scene.x, index)
+
+
+@CONTEXTS.register("rotated_batch")
+@dataclass(frozen=True)
+class RotatedBatch(Context):
+    """The training batch turned counter-clockwise by each of A ``angles``, ``[R, B A, ...]`` (dirichlet2022 sec. 4.3).
+
+    The angles are multiples of 90 degrees, so that pixels are moved and nothing is interpolated. Raises ValueError for
+    others, and for a batch that does not hold square images ``[R, B, C, H, H]``.
+    """
+
+    angles: tuple[int, ...]
+
+    def __post_init__(self):
+        if not self.angles or any(angle % 90 for angle in self.angles):
+            found = list(self.angles)
+            raise ValueError(f"context 'rotated_batch': angles must be one or more multiples of 90, found {found}")
+
+    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+        if scene.x.dim() != 5 or scene.x.shape[-1] != scene.x.shape[-2]:
+            found = list(scene.x.shape)
+            raise ValueError(f"context 'rotated_batch': expected square images [R, B, C, H, H], found {found}")
+        return torch.cat([torch.rot90(scene.x, angle // 90, (-2, -1)) for angle in self.angles], dim=1)
 
 
 @CONTEXTS.register("random_pixel")
@@ -148,7 +176,7 @@ class Images(Context):
 
     def __call__(self, scene: Scene, streams: Streams) -> Tensor:
         pool = scene.pools[self.pool]
-        return pool[streams.integers(pool.shape[0], self.points)]
+        return scene.scale(pool[streams.integers(pool.shape[0], self.points)])
 
     def pools(self) -> set[str]:
         return {self.pool}
@@ -166,6 +194,10 @@ class Mixture(Context):
 
     def pools(self) -> set[str]:
         return set().union(*(CONTEXTS.build(part).pools() for part in self.parts))
+
+    def extends_batch(self) -> bool:
+        first = CONTEXTS.build(self.parts[0])
+        return isinstance(first, TrainingBatch) and first.points is None
 
 
 def _take(x: Tensor, index: Tensor) -> Tensor:

@@ -7,12 +7,13 @@ is ``[R]``, one per point ``[R, N]``, or one per point and output ``[R, N, Q]``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from fvi_core.gaussian import cholesky, log_determinant, solve_lower
-from fvi_core.kernels import Kernel, Params
+from fvi_core.kernels import Kernel, Params, evenly_spaced
 from fvi_core.random import Streams
 
 
@@ -40,20 +41,21 @@ def fit_kernel(
     min_noise: float = 1e-4,
     fixed_noise: Tensor | None = None,
     median_init: bool = True,
+    scale: Callable[[Tensor], Tensor] = lambda x: x,
 ) -> tuple[Params, Tensor]:
     """Hyper-parameters and noise variance by the marginal likelihood of random batches (Chen et al. 2022).
 
     Adam on the mean log marginal likelihood per point of a batch; every replica draws its own batches,
     without replacement within a pass, and is fitted as if alone. ``batch_size=None`` uses all points at every
     step. ``fixed_noise`` (the variances of Milios et al. 2018, say) is kept; otherwise the noise starts at
-    ``init_noise`` and stays above ``min_noise``, both variances. Returns constants: the params of ``kernel``
-    and the noise, ``[R]`` if fitted.
+    ``init_noise`` and stays above ``min_noise``, both variances. ``scale`` makes the kernel's inputs of x, a
+    batch at a time. Returns constants: the params of ``kernel`` and the noise, ``[R]`` if fitted.
     """
     replicas, n = x.shape[:2]
     if not init_noise > min_noise >= 0:
         raise ValueError(f"expected init_noise > min_noise >= 0, found {init_noise} and {min_noise}")
     size = n if batch_size is None else min(batch_size, n)
-    params = kernel.init(replicas, x[0, 0].numel(), x if median_init else None)
+    params = kernel.init(replicas, x[0, 0].numel(), scale(evenly_spaced(x)) if median_init else None)
     params = {name: value.to(x.device).requires_grad_() for name, value in params.items()}
     log_noise = torch.zeros(replicas, dtype=torch.float64, device=x.device) + math.log(init_noise - min_noise)
     log_noise.requires_grad_(fixed_noise is None)
@@ -65,7 +67,7 @@ def fit_kernel(
         batch = order[:, start : start + size]
         start += size
         noise = log_noise.exp() + min_noise if fixed_noise is None else _take(fixed_noise, batch)
-        objective = log_marginal_likelihood(kernel, params, noise, _take(x, batch), _take(y, batch)) / size
+        objective = log_marginal_likelihood(kernel, params, noise, scale(_take(x, batch)), _take(y, batch)) / size
         optimiser.zero_grad()
         (-objective.sum()).backward()
         optimiser.step()

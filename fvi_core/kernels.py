@@ -187,16 +187,19 @@ class Sum(Kernel):
         return sum(kernel.diagonal(_part(params, i), x) for i, kernel in enumerate(self.kernels))
 
 
-def median_distance(x: Tensor, per_feature: bool, max_points: int = 256) -> Tensor:
+def evenly_spaced(x: Tensor, most: int = 256) -> Tensor:
+    """At most so many of the points ``[R, N, ...]``, from the first to the last."""
+    return x[:, torch.linspace(0, x.shape[1] - 1, min(most, x.shape[1]), device=x.device).round().long()]
+
+
+def median_distance(x: Tensor, per_feature: bool) -> Tensor:
     """Median distance of pairs of points ``[R, N, ...]`` -> ``[R, 1]``, or ``[R, D]`` times sqrt(D).
 
     The factor sqrt(D) makes the scaled distance of typical points order 1 in any dimension. Taken over
-    ``max_points`` evenly spaced points; a zero median (a constant or mostly equal feature) becomes 1.
+    evenly spaced points; a zero median (a constant or mostly equal feature) becomes 1.
     """
-    x = _features(x)
-    chosen = torch.linspace(0, x.shape[1] - 1, min(max_points, x.shape[1]), device=x.device).round().long()
-    x = x[:, chosen]
-    i, j = torch.triu_indices(len(chosen), len(chosen), offset=1, device=x.device)
+    x = _features(evenly_spaced(x))
+    i, j = torch.triu_indices(x.shape[1], x.shape[1], offset=1, device=x.device)
     if per_feature:
         distances = [(column[:, i] - column[:, j]).abs().median(-1).values for column in x.unbind(-1)]
         median = torch.stack(distances, dim=-1) * math.sqrt(x.shape[-1])

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from fvi_core.networks import HEAD, Conv2d, Linear, Network, Parameters, Tape
+from fvi_core.networks import HEAD, BatchNorm, Conv2d, Network, Parameters, Tape, Weighted
 
 BLOCK = 2**24
 """Most elements of a layer's Jacobian held at once; larger layers are worked through in blocks and recomputed for gradients."""
@@ -29,6 +29,11 @@ def last_layer_moments(
     Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` in float64 ("full") or variance ``[R, Q, N]`` ("diagonal").
     """
     phi = network.features({k: v.unsqueeze(1) for k, v in inner.items()}, x).squeeze(1)
+    return head_moments(phi, mean, log_var, covariance)
+
+
+def head_moments(phi: Tensor, mean: Parameters, log_var: Parameters, covariance: str = "full") -> tuple[Tensor, Tensor]:
+    """The same, given the features ``phi [R, N, F]`` themselves."""
     weight, bias = f"{HEAD}.weight", f"{HEAD}.bias"
     f = torch.baddbmm(mean[bias].unsqueeze(1), phi, mean[weight]).transpose(-1, -2)
     var_weight, var_bias = log_var[weight].exp(), log_var[bias].exp()
@@ -45,7 +50,8 @@ def full_network_moments(
 ) -> tuple[Tensor, Tensor]:
     """Moments of the network linearised about its mean weights: ``f(x; m)`` and ``J(x; m) S J(x; m)^T`` per output.
 
-    rudner2022 eq. 9-10, cinquin2024 eq. 2.7. ``stop_gradient`` treats the Jacobian as constant in m.
+    rudner2022 eq. 9-10, cinquin2024 eq. 2.7. ``stop_gradient`` treats the Jacobian as constant in m. A network with batch
+    normalisation is linearised as it predicts: ``mean`` must hold its running statistics too, which are constants.
     Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` in float64 ("full") or variance ``[R, Q, N]`` ("diagonal").
     """
     if not torch.is_grad_enabled():
@@ -54,7 +60,8 @@ def full_network_moments(
             f, spread = full_network_moments(network, tracked, log_var, x, covariance, stop_gradient=True)
         return f.detach(), spread.detach()
     tape = Tape()
-    f = network({k: v.unsqueeze(1) for k, v in mean.items()}, x, tape=tape)
+    at = {k: v.unsqueeze(1) for k, v in mean.items()}
+    f = network(at, x, tape=tape)
     outputs = [z for _, _, z in tape.entries]
     std = {k: torch.exp(0.5 * v) for k, v in log_var.items()}
     spreads = []
@@ -62,26 +69,31 @@ def full_network_moments(
         deltas = torch.autograd.grad(f[..., q].sum(), outputs, create_graph=not stop_gradient, retain_graph=True)
         total = 0.0
         for (layer, a, _), delta in zip(tape.entries, deltas, strict=True):
-            a, delta = a.squeeze(1), delta.squeeze(1)
+            delta = delta.squeeze(1)
             if stop_gradient:
                 a, delta = a.detach(), delta.detach()
-            total = total + _layer_spread(layer, a, delta, std, covariance)
+            total = total + _layer_spread(layer, a, delta, at, std, covariance)
         spreads.append(total)
     return f.squeeze(1).transpose(-1, -2), torch.stack(spreads, dim=1)
 
 
-def _layer_spread(layer: Linear | Conv2d, a: Tensor, delta: Tensor, std: Parameters, covariance: str) -> Tensor:
-    """One layer's part of ``J S J^T``: ``[R, N, N]`` or its diagonal ``[R, N]``."""
-    weight, bias = std[f"{layer.name}.weight"], std[f"{layer.name}.bias"]
+def _layer_spread(layer: Weighted, a: Tensor, delta: Tensor, at: Parameters, std: Parameters, covariance: str) -> Tensor:
+    """One layer's part of ``J S J^T``: ``[R, N, N]`` or its diagonal ``[R, N]``.
+
+    The layer's inputs are ``a [R, 1, N, ...]``, the gradients to its outputs delta ``[R, N, ...]``, the parameters ``at`` ``[R, 1, ...]``.
+    """
+    if isinstance(layer, BatchNorm):
+        scale, shift = (std[name] for name in layer.shapes)
+        columns = [((layer.normalised(at, a).squeeze(1) * delta).sum((-1, -2)), scale), (delta.sum((-1, -2)), shift)]
+        return sum(_spread(jacobian * spread.unsqueeze(1), covariance) for jacobian, spread in columns)
+    a = a.squeeze(1)
+    weight, bias = std[f"{layer.name}.weight"], std.get(f"{layer.name}.bias")
     if isinstance(layer, Conv2d):
         a = F.unfold(a.flatten(0, 1), layer.kernel, padding=layer.padding, stride=layer.stride).unflatten(0, a.shape[:2])
         delta = delta.flatten(-2)
         jacobian = torch.matmul(a, delta.transpose(-1, -2))  # [R, N, in k k, out]
-        weight = weight.flatten(2).transpose(-1, -2)
-        delta_bias = delta.sum(-1)
-        if covariance == "diagonal":
-            return (jacobian * weight.unsqueeze(1)).square().sum((-1, -2)) + (delta_bias * bias.unsqueeze(1)).square().sum(-1)
-        return _gram((jacobian * weight.unsqueeze(1)).flatten(-2)) + _gram(delta_bias * bias.unsqueeze(1))
+        total = _spread((jacobian * weight.flatten(2).transpose(-1, -2).unsqueeze(1)).flatten(-2), covariance)
+        return total if bias is None else total + _spread(delta.sum(-1) * bias.unsqueeze(1), covariance)
     if covariance == "diagonal":
         squares = torch.matmul(a.square(), weight.square()) + bias.square().unsqueeze(1)
         return (squares * delta.square()).sum(-1)
@@ -93,6 +105,11 @@ def _layer_spread(layer: Linear | Conv2d, a: Tensor, delta: Tensor, std: Paramet
             return total + _outer_gram(a, delta, weight)
         total = total + checkpoint(_outer_gram, a[..., block], delta, weight[:, block], use_reentrant=False)
     return total
+
+
+def _spread(rows: Tensor, covariance: str) -> Tensor:
+    """``A A^T`` or its diagonal, for a layer's scaled Jacobian A ``[R, N, P]``."""
+    return rows.square().sum(-1) if covariance == "diagonal" else _gram(rows)
 
 
 def _outer_gram(a: Tensor, delta: Tensor, std: Tensor) -> Tensor:

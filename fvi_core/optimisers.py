@@ -177,6 +177,27 @@ class MultiStep(Schedule):
         state.lr.fill_(base_lr * self.factor**passed)
 
 
+@SCHEDULES.register("linear")
+@dataclass(frozen=True)
+class Linear(Schedule):
+    """The base rate for the share ``start`` of the epochs, then on a line to ``final`` times it at the share ``end``, then that.
+
+    Maddox et al. (2019) average iterates after a share s of the epochs with start .5 s, end .9 s and final the quotient of rates.
+    """
+
+    final: float
+    start: float = 0.4
+    end: float = 0.72
+
+    def __post_init__(self):
+        if not 0 <= self.start < self.end <= 1:
+            raise ValueError(f"schedule 'linear': expected 0 <= start < end <= 1, found {self.start} and {self.end}")
+
+    def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
+        done = min(max((epoch / epochs - self.start) / (self.end - self.start), 0.0), 1.0)
+        state.lr.fill_(base_lr * (1 + (self.final - 1) * done))
+
+
 @SCHEDULES.register("cosine")
 @dataclass(frozen=True)
 class Cosine(Schedule):

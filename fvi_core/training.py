@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from fvi_core.contexts import Scene
-from fvi_core.families.ensemble import Ensemble
-from fvi_core.networks import Parameters
+from fvi_core.images import Augmentation, Scale
+from fvi_core.networks import STATE, Parameters
 from fvi_core.objective import Model, noise_of, take
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES, ScheduleState
 from fvi_core.priors.base import TrainingSet
 from fvi_core.random import Streams
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
+VALIDATION_IMAGES = 500
+"""Validation images looked at together: a convolutional network's activations at all of them need not fit in memory."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Problem:
 
     ``low``, ``high`` ``[D, ...]`` bound the training inputs; ``pools`` are named inputs ``[P, ...]`` that contexts draw from.
     ``validation`` holds one pair (x ``[V, ...]``, y ``[V]``) for each data set; their sizes may differ.
+    Inputs, validation and pools may be pixels 0 to 255, of any type: then ``pixels`` makes inputs of the network of them.
     """
 
     x: Tensor
@@ -35,6 +38,11 @@ class Problem:
     high: Tensor
     validation: Sequence[tuple[Tensor, Tensor]] | None = None
     pools: Mapping[str, Tensor] = field(default_factory=dict)
+    pixels: Scale | None = None
+
+    def scale(self, x: Tensor) -> Tensor:
+        """Data as the network takes them."""
+        return x if self.pixels is None else self.pixels(x)
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,8 @@ class Training:
     """How the objective is optimised. ``samples``: function draws of the likelihood term in each step.
 
     ``early_stopping`` {"patience": epochs, "every": epochs} keeps the parameters of the lowest validation loss.
-    ``clip``: largest absolute value of a gradient's element.
+    ``clip``: largest absolute value of a gradient's element. ``augment`` {"crop": pixels, "flip": bool} changes training images.
+    ``precision`` "bfloat16": products and convolutions of the network in that type, for a GPU; parameters stay in ``dtype``.
     """
 
     epochs: int
@@ -53,6 +62,8 @@ class Training:
     early_stopping: dict[str, int] | None = None
     clip: float | None = None
     dtype: str = "float32"
+    augment: dict[str, Any] | None = None
+    precision: str = "float32"
 
 
 @dataclass
@@ -74,21 +85,24 @@ class Trainer:
 
     def __init__(self, model: Model, training: Training, problem: Problem, streams: Streams, state: dict[str, Any] | None = None):
         self.model, self.training, self.problem = model, training, problem
-        ensemble = model.family if isinstance(model.family, Ensemble) and not model.family.joint else None
-        self.members = ensemble.size if ensemble else 1
-        self.ensemble = ensemble
-        if ensemble:
-            self.model = Model(**{**vars(model), "family": ensemble.member})
-            streams = ensemble.member_streams(streams)
+        self.whole = model.family
+        member, self.members = model.family.apart()
+        if member is not model.family:
+            self.model = replace(model, family=member)
+            streams = model.family.member_streams(streams)
+        if training.precision != "float32":
+            self.model = replace(self.model, network=self.model.network.in_precision(training.precision))
         replicas = len(streams)
         device = problem.x.device
         shared = problem.x.shape[0] == 1
         self.owner = torch.zeros(replicas, dtype=torch.long, device=device) if shared else \
             torch.arange(replicas, device=device) // self.members
         self.active = list(range(replicas))
-        self.streams = {name: streams.child(name) for name in ("init", "batch", "noise", "context", "divergence", "prior", "validation")}
+        names = ("init", "batch", "augment", "noise", "context", "divergence", "prior", "validation")
+        self.streams = {name: streams.child(name) for name in names}
         self.optimiser = OPTIMISERS.build(training.optimiser)
         self.schedule = SCHEDULES.build(training.schedule)
+        self.augment = Augmentation(**training.augment) if training.augment else None
         self.results: dict[int, Trained] = {}
         self.losses: dict[int, list[float]] = {r: [] for r in self.active}
         self.epoch = 0
@@ -105,14 +119,18 @@ class Trainer:
         if model.prior is not None and fit:
             initial = {k.removeprefix("mean/"): v for k, v in family.items() if not k.startswith("log_var/")}
             train = TrainingSet(take(problem.x, self.owner), take(problem.y, self.owner), model.network.n_outputs,
-                                not problem.y.is_floating_point())
+                                not problem.y.is_floating_point(), problem.scale)
             self.prior_state = model.prior.init(model.network, initial, train, streams.child("prior-fit"))
         self.parameters = {name: value.detach().clone().requires_grad_() for name, value in start.items()}
-        self.optimiser_state = self.optimiser.start(list(self.parameters.values()))
+        self.optimiser_state = self.optimiser.start(self._trained())
         self.schedule_state = ScheduleState.start(self.optimiser.lr, replicas, device)
         self.best = {"loss": torch.full((replicas,), math.inf, device=device, dtype=torch.float64),
                      "age": torch.zeros(replicas, device=device, dtype=torch.long)}
         self.best_parameters = {k: v.detach().clone() for k, v in self.parameters.items()} if self.training.early_stopping else {}
+
+    def _trained(self) -> list[Tensor]:
+        """What the optimiser moves; the rest of the parameters is kept."""
+        return [value for name, value in self.parameters.items() if not name.startswith(STATE)]
 
     @property
     def finished(self) -> bool:
@@ -145,19 +163,28 @@ class Trainer:
         total = torch.zeros(len(self.active), dtype=torch.float64, device=problem.x.device)
         order = self.streams["batch"].permutation(n) if size < n else None
         low, high = take(problem.low, self.owner), take(problem.high, self.owner)
-        tensors = list(self.parameters.values())
+        tensors = self._trained()
         for start in range(0, n, size):
             index = None if order is None else order[:, start : start + size]
             x, y = take(problem.x, self.owner, index), take(problem.y, self.owner, index)
+            x = problem.scale(x if self.augment is None else self.augment(x, self.streams["augment"]))
             family, noise = noise_of(self.parameters)
-            scene = Scene(x, low, high, problem.pools)
-            loss = self.model.loss(family, noise, self.prior_state, x, y, n, self.training.samples, scene, self.streams)
-            gradients = list(torch.autograd.grad(loss.sum(), tensors, allow_unused=True, materialize_grads=True))
+            scene = Scene(x, low, high, problem.pools, problem.scale)
+            seen: Parameters = {}
+            loss = self.model.loss(family, noise, self.prior_state, x, y, n, self.training.samples, scene, self.streams, seen)
+            made = torch.autograd.grad(loss.sum(), tensors, allow_unused=True, materialize_grads=True)
+            # Some come as transposed views; laid out as their parameters they make the elementwise updates twice as fast.
+            gradients = [gradient.contiguous() for gradient in made]
             if self.training.clip is not None:
                 gradients = [g.clamp(-self.training.clip, self.training.clip) for g in gradients]
             self.optimiser.step(tensors, gradients, self.optimiser_state, self.schedule_state.lr.to(x.dtype))
+            self._hold(self.model.network.track(self.parameters, seen))
             total += loss.detach() * x.shape[1]
+        self._hold(self.model.family.after_epoch(self.model.network, noise_of(self.parameters)[0], self.epoch + 1, self.training.epochs, x))
         return total / n
+
+    def _hold(self, values: Parameters) -> None:
+        self.parameters.update({name: value.detach() for name, value in values.items()})
 
     @torch.no_grad()
     def _validate(self) -> None:
@@ -179,8 +206,14 @@ class Trainer:
         """Minus the mean log-likelihood of one replica's validation part, ``[1]``, with the same noise at every look."""
         family, noise = noise_of({name: value[place : place + 1] for name, value in self.parameters.items()})
         x, y = (part.unsqueeze(0) for part in self.problem.validation[owner])
-        fixed = self.streams["validation"].subset([place]).child("fixed")
-        return -self.model.expected_log_likelihood(family, noise, x, y, max(10, self.training.samples), fixed)
+        size = x.shape[1] if self.problem.pixels is None else VALIDATION_IMAGES
+        loss = 0
+        for part, targets in zip(x.split(size, 1), y.split(size, 1), strict=True):
+            fixed = self.streams["validation"].subset([place]).child("fixed")
+            fit = self.model.expected_log_likelihood(
+                family, noise, self.problem.scale(part), targets, max(10, self.training.samples), fixed)
+            loss = loss - fit * (part.shape[1] / x.shape[1])
+        return loss
 
     def _leave(self, loss: Tensor) -> None:
         """Take replicas that are done or no longer finite out of the stack."""
@@ -217,14 +250,14 @@ class Trainer:
 
     def _join(self, members: list[Trained]) -> Trained:
         """Members of an independent ensemble as one ensemble; one failed member fails it."""
-        if not self.ensemble:
+        if self.model.family is self.whole:
             return members[0]
         for m, member in enumerate(members):
             if member.reason:
                 return Trained(None, member.epochs, member.loss, f"ensemble member {m}: {member.reason}")
         stacked = {k: torch.cat([m.parameters[k] for m in members]) for k in members[0].parameters}
         losses = [sum(values) / len(values) for values in zip(*(m.loss for m in members), strict=False)]
-        return Trained(self.ensemble.group(stacked), max(m.epochs for m in members), losses)
+        return Trained(self.whole.group(stacked), max(m.epochs for m in members), losses)
 
     def state(self) -> dict[str, Any]:
         """Everything that training needs to go on from here: tensors, numbers, lists and dicts only.

@@ -142,8 +142,7 @@ def _cell(
             values[config["dataset"]["split"], config["seed"]] = value * column.scale
         elif value is not None:
             problems.append(value)
-    names = column.published or column.cell
-    number = numbers.get((names.dataset, names.condition, row.published, names.metric)) if row.published else None
+    number = numbers.get(column.published_key(row))
     return CellResult(row, column, len(configs), values, number, tuple(dict.fromkeys(problems)))
 
 

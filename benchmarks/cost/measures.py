@@ -1,9 +1,10 @@
-"""The four benchmarks, each a function of the number of turns."""
+"""The benchmarks, each a function of the number of turns."""
 
 from __future__ import annotations
 
 import datasets
-from benchmarks.cost import trainings
+from benchmarks.cost import images, trainings
+from benchmarks.cost.overhead import overhead
 from benchmarks.cost.timing import Measurement, interleave, ratio, threads
 from benchmarks.cost.trainings import training_of
 
@@ -53,4 +54,7 @@ def catalogue(repeats: int) -> list[Measurement]:
     return [ratio("catalogue", name, "MAP", times, count=1) for name in works if name != "MAP"]
 
 
-BENCHMARKS = {"fsvi": fsvi, "stacked": stacked, "hyvi": hyvi, "catalogue": catalogue}
+BENCHMARKS = {
+    "fsvi": fsvi, "stacked": stacked, "hyvi": hyvi, "catalogue": catalogue, "overhead": overhead,
+    "mlp": images.mlp, "cnn": images.cnn, "resnet": images.resnet,
+}

@@ -27,14 +27,17 @@ def random_split(shape: Sequence[int], n_outputs: int, n: int, seed: int = 0) ->
     return Split("random", "1", seed, "", task, n_outputs, Arrays(x, y), Arrays(x, y), x.min(0), x.max(0))
 
 
-def training_of(parts: Parts, splits: list[Split]) -> Work:
-    """Training of a method's parts, one replica for each split, all stacked."""
+CPU = torch.device("cpu")
+
+
+def training_of(parts: Parts, splits: list[Split], device: torch.device = CPU, seeds: Sequence[int] | None = None) -> Work:
+    """Training of a method's parts, all stacked: one replica for each split, or for each of the ``seeds`` on one split."""
     settings = Training(**parts["training"])
     dtype = DTYPES[settings.dtype]
     model = build_model({"parts": parts}, splits[0])
-    problem = build_problem(model, splits, torch.device("cpu"), dtype)
-    seeds = [split.split for split in splits]
-    return lambda: Trainer(model, settings, problem, Streams(seeds, dtype=dtype)).run
+    problem = build_problem(model, splits, device, dtype)
+    seeds = [split.split for split in splits] if seeds is None else seeds
+    return lambda: Trainer(model, settings, problem, Streams(seeds, device, dtype)).run
 
 
 def one_by_one(works: list[Work]) -> Work:

@@ -175,14 +175,15 @@ def log_path(job: Job, key: str) -> Path:
 
 @contextlib.contextmanager
 def _log(job: Job, keys: list[str], descriptors: bool) -> Iterator[None]:
-    """What is printed goes to the log of the first run; the logs of the others are links to it."""
+    """What is printed is added to the log of the first run; the logs of the others are links to it."""
     path = log_path(job, keys[0])
     path.parent.mkdir(parents=True, exist_ok=True)
     for key in keys:
-        log_path(job, key).unlink(missing_ok=True)
+        if key != keys[0] or path.is_symlink():
+            log_path(job, key).unlink(missing_ok=True)
     for key in keys[1:]:
         log_path(job, key).symlink_to(path.name)
-    with open(path, "w", encoding="utf-8", buffering=1) as file:
+    with open(path, "a", encoding="utf-8", buffering=1) as file:  # what an earlier attempt said stays
         print(f"{provenance.now()} {job.title}: {' '.join(keys)}", file=file)
         if descriptors:
             os.dup2(file.fileno(), 1)

@@ -24,6 +24,7 @@ class Summary:
     log_p: np.ndarray  # [N, C] its logarithm, finite where p underflows
     expected_log_p: np.ndarray  # [N, C] mean over samples of the log-probabilities
     scores: dict[str, np.ndarray]  # predictive_entropy, expected_entropy, mutual_information: [N] each, nats
+    precision: np.ndarray | None  # [N] of the Dirichlet fitted to the samples, None for one sample
     dirichlet_mutual_information: np.ndarray | None  # [N], None for one sample
 
 
@@ -40,8 +41,9 @@ def summarise(predictions: ClassificationPredictions) -> Summary:
     scores = {"predictive_entropy": predictive_entropy, "expected_entropy": expected_entropy,
               "mutual_information": information}
     mean = dirichlet.smooth(p)
-    fitted = dirichlet.mutual_information(mean, dirichlet.precision(mean, cross)) if samples > 1 else None
-    return Summary(p, log_p, expected_log_p, scores, fitted)
+    precision = dirichlet.precision(mean, cross) if samples > 1 else None
+    fitted = None if precision is None else dirichlet.mutual_information(mean, precision)
+    return Summary(p, log_p, expected_log_p, scores, precision, fitted)
 
 
 def _summarise(logits: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -10,6 +10,8 @@ from .classification import log_softmax
 
 Curve = dict[str, list]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+EXAMPLES = 5
+_ROUNDING = 1e-9  # a probability of 1 less rounding errors is 1
 
 
 def compact(array: np.ndarray) -> list:
@@ -45,6 +47,21 @@ def entropy_histogram(id: np.ndarray, ood: np.ndarray, classes: int, bins: int =
     edges = np.linspace(0, np.log(classes), bins + 1)
     counts = [np.histogram(np.clip(entropy, 0, edges[-1]), edges)[0] for entropy in (id, ood)]
     return {"edges": compact(edges), "id": compact(counts[0]), "ood": compact(counts[1])}
+
+
+def confidence(p: np.ndarray) -> Curve:
+    """Share of the points p [N, C] on which the largest probability is at least 0, 0.01, ..., 1."""
+    thresholds = np.linspace(0, 1, 101)
+    ordered = np.sort(p.max(-1))
+    share = 1 - np.searchsorted(ordered, thresholds - _ROUNDING, side="left") / len(ordered)
+    return {"threshold": compact(thresholds), "share": compact(share)}
+
+
+def examples(p: np.ndarray, precision: np.ndarray | None, labels: np.ndarray) -> Curve:
+    """The first points: label, mean probabilities, and the precision of the Dirichlet fitted to their samples."""
+    first = slice(EXAMPLES)
+    fitted = {} if precision is None else {"precision": compact(precision[first])}
+    return {"label": compact(labels[first]), "probability": compact(p[first])} | fitted
 
 
 def epistemic_entropy(entropy: np.ndarray) -> Curve:

@@ -13,6 +13,7 @@ Row = dict[str, str | float | int]
 Result = tuple[list[Row], dict[str, curves.Curve]]
 KINDS = ("id", "shift", "ood", "grid")
 LABELLED = ("id", "shift")
+TURNED = "shift=rotation"  # some points are followed through the angles
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,15 @@ def _classification(dataset: str, sets: Sequence[SetInfo],
             confidence, correct = _confidence(summary.p, predictions[s.name].labels)
             drawn[f"{s.name}/reliability"] = curves.reliability(confidence, correct)
             drawn[f"{s.name}/retention"] = curves.retention(correct, summary.scores["predictive_entropy"])
+        if s.condition.startswith(TURNED):
+            drawn[f"{s.name}/examples"] = curves.examples(summary.p, summary.precision, predictions[s.name].labels)
         if s.kind == "ood":
             reference = summaries[_reference(sets)]
             found, drawn[f"{s.name}/roc"] = _detection(dataset, s.condition, reference.scores, summary.scores)
             rows += found
             entropies = (part.scores["predictive_entropy"] for part in (reference, summary))
             drawn[f"{s.name}/entropy_histogram"] = curves.entropy_histogram(*entropies, summary.p.shape[-1])
+            drawn[f"{s.name}/confidence"] = curves.confidence(summary.p)
     return rows, drawn
 
 

@@ -20,9 +20,12 @@ class UnknownTable(KeyError):
 @cache
 def tables() -> dict[str, Table]:
     """Every table by its name, declared ones first, then published tables that no method reproduces yet."""
-    from benchmarks.tables import cinquin, digits, pequignot, published, toys
+    from benchmarks.tables import (
+        cifar, cifar_dirichlet, cinquin, cinquin_images, digits, fashion_mnist, pequignot, published, rotated_mnist, rudner2021, toys,
+    )
 
-    declared = [digits.TABLE, toys.TABLE, *pequignot.TABLES, *cinquin.TABLES]
+    modules = (pequignot, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images, cifar, cifar_dirichlet)
+    declared = [digits.TABLE, toys.TABLE, *(table for module in modules for table in module.TABLES)]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 
 

@@ -33,13 +33,15 @@ class Row:
     """One method of a table: its label, its name in the published table, and the catalogue row that reproduces it.
 
     ``published`` None: not in the paper. ``method`` None: no method yet, shown as missing. ``variant`` tells rows of one method
-    apart (a context, say) and is handed to the recipe.
+    apart (a context, say) and is handed to the recipe. ``condition`` is that of the row's published cells, where the paper
+    has several rows of one method ("context=kmnist").
     """
 
     label: str
     published: str | None = None
     method: str | None = None
     variant: str = ""
+    condition: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,13 @@ class Column:
     published: Cell | None = None
     scale: float = 1.0
     digits: int = 3
+
+    def published_key(self, row: Row) -> tuple[str, str, str, str] | None:
+        """Where this column's number for a row stands among the published; None where the paper has no such row."""
+        if row.published is None:
+            return None
+        cell = self.published or self.cell
+        return cell.dataset, ";".join(filter(None, (row.condition, cell.condition))), row.published, cell.metric
 
 
 @dataclass(frozen=True)

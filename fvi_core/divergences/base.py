@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
@@ -20,7 +20,8 @@ class Step:
 
     ``x [R, B, ...]`` are the batch inputs, ``functions`` the draw that the likelihood term used and ``values [R, S, B, Q]`` its
     values at x, so that a divergence on the training batch needs no second forward pass. ``sample_context()`` draws a context
-    set ``[R, K, ...]``; it is ``x`` itself when the context is the training batch.
+    set ``[R, K, ...]``; it is ``x`` itself when the context is the training batch. ``parameters`` are the trained ones; ``state``
+    are those that are kept (running statistics), for a divergence that needs the network as it predicts.
     """
 
     network: Network
@@ -35,6 +36,7 @@ class Step:
     sample_context: Callable[[], Tensor]
     noise: Streams
     prior_noise: Streams
+    state: Parameters = field(default_factory=dict)
 
 
 class Divergence:

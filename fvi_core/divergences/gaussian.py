@@ -10,7 +10,7 @@ from torch import Tensor
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import DrawnNetworks
 from fvi_core.gaussian import gaussian_kl_diagonal, gaussian_kl_full, regularised_gaussian_kl
-from fvi_core.linearisation import full_network_moments, last_layer_moments
+from fvi_core.linearisation import full_network_moments, head_moments
 from fvi_core.registry import DIVERGENCES
 
 
@@ -47,12 +47,11 @@ class GaussianKL(Divergence):
         """Mean ``[R, Q, K]`` and covariance or variance of the linearised family at x."""
         mean, log_var = step.family.gaussian_weights(step.parameters)
         if self.jacobian == "full":
-            return full_network_moments(step.network, mean, log_var, x, self.covariance, self.stop_gradient)
-        drawn = step.functions.parameters if isinstance(step.functions, DrawnNetworks) else None
-        if drawn is None:
-            drawn = step.family.weights(step.network, step.parameters, 1, step.noise)
-        inner = {name: value[:, 0] for name, value in drawn.items()}
-        return last_layer_moments(step.network, inner, mean, log_var, x, self.covariance)
+            return full_network_moments(step.network, mean | step.state, log_var, x, self.covariance, self.stop_gradient)
+        draw = step.functions
+        if not hasattr(draw, "features"):
+            draw = DrawnNetworks(step.network, step.family.weights(step.network, step.parameters, 1, step.noise))
+        return head_moments(draw.features(x), mean, log_var, self.covariance)
 
     def kl(self, mean_q: Tensor, spread_q: Tensor, mean_p: Tensor, spread_p: Tensor) -> Tensor:
         """KL of each output, ``[R, Q]``."""

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.registry import DIVERGENCES
 
 
 @DIVERGENCES.register("weight_kl")
 @dataclass(frozen=True)
 class WeightKL(Divergence):
-    """``KL(N(m, S) || N(prior mean, prior variance))`` summed over all weights, in closed form (Blundell et al. 2015)."""
+    """``KL(q(w) || N(prior mean, prior variance))`` summed over all weights: in closed form where the family has it (Blundell et al.
+    2015), or as the family estimates it."""
 
     def __call__(self, step: Step) -> Tensor:
-        means, log_vars = step.family.gaussian_weights(step.parameters)
-        mean, variance = step.prior.gaussian_weights()
-        return gaussian_kl_weights(means, log_vars, mean, variance)
+        return step.family.weight_kl(step.network, step.parameters, *step.prior.gaussian_weights(), step.functions)
 
 
 @DIVERGENCES.register("weight_penalty")

@@ -1,6 +1,17 @@
 """How a random function is drawn. Importing this package registers every family."""
 
-from fvi_core.families import dropout, ensemble, exact_gp, hypernetwork, linearised, mean_field, point  # noqa: F401
+from fvi_core.families import (  # noqa: F401
+    dropout,
+    ensemble,
+    exact_gp,
+    hypernetwork,
+    linearised,
+    mean_field,
+    point,
+    radial,
+    rank1,
+    swag,
+)
 from fvi_core.families.base import Family, Functions
 
 __all__ = ["Family", "Functions"]

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from fvi_core.blocks import evaluate
-from fvi_core.networks import Network, Parameters
+from fvi_core.gaussian import gaussian_kl_weights
+from fvi_core.networks import STATE, BatchNorm, Network, Parameters, Weighted
 from fvi_core.random import Streams
 
 Functions = Callable[[Tensor], Tensor]
@@ -34,7 +35,8 @@ class Family:
     """A distribution over functions with trainable parameters ``dict[str, Tensor [R, ...]]``.
 
     A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; the optional methods are what some
-    divergences ask for, and raise ``NotSupported`` by default.
+    divergences ask for, and raise ``NotSupported`` by default. Parameters whose names start with ``STATE`` are kept, not trained:
+    a training step leaves them out of what it hands to the family and the network, prediction hands them over.
     """
 
     name: ClassVar[str]
@@ -42,8 +44,16 @@ class Family:
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        """Initial variational parameters, one draw for each replica."""
+        """Initial variational parameters, one draw for each replica, with the network's own state (``network.init_state``)."""
         raise NotImplementedError
+
+    def apart(self) -> tuple[Family, int]:
+        """The family that is trained, and how many of it, each by itself, make up this one: itself, once."""
+        return self, 1
+
+    def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int, x: Tensor) -> Parameters:
+        """New values of what is kept, after ``epoch`` of ``epochs``; x ``[R, B, ...]`` are the inputs of the epoch's last batch."""
+        return {}
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         """``samples`` random functions of each replica; a family of fewer distinct functions may return fewer."""
@@ -60,6 +70,13 @@ class Family:
     def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
         """Means and log-variances ``[R, *shape]`` of an independent Gaussian over network parameters."""
         raise NotSupported(f"family {self.name!r} is not a Gaussian over network parameters")
+
+    def weight_kl(self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None) -> Tensor:
+        """KL ``[R]`` of the distribution over network parameters from independent ``N(mean, variance)``.
+
+        ``functions`` are a draw that a Monte Carlo estimate may use.
+        """
+        return gaussian_kl_weights(*self.gaussian_weights(parameters), mean, variance)
 
     def marginals(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor] | None:
         """Mean and variance ``[R, N, Q]`` of f(x) where they have a closed form, else None."""
@@ -87,3 +104,28 @@ class DrawnNetworks:
 
     def __call__(self, x: Tensor) -> Tensor:
         return evaluate(self.network, self.parameters, x)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Inputs of the last layer in the first function, ``[R, N, F]``."""
+        return self.network.features({name: value[:, :1] for name, value in self.parameters.items()}, x).squeeze(1)
+
+
+def state_of(parameters: Parameters) -> Parameters:
+    """What is kept rather than trained, for every sample alike: ``[R, 1, *shape]``."""
+    return {name: value.unsqueeze(1) for name, value in parameters.items() if name.startswith(STATE)}
+
+
+def random_layers(network: Network, which: str) -> list[Weighted]:
+    """Layers that a family draws: "all", or "hidden", the linear and convolutional ones but the last.
+
+    Raises NotSupported for a network without hidden layers, of which nothing would be random.
+    """
+    layers = [x for x in network.parametrised if which == "all" or not (x is network.head or isinstance(x, BatchNorm))]
+    if not layers:
+        raise NotSupported("layers 'hidden': the network has none; use layers 'all', or another network")
+    return layers
+
+
+def softplus(rho: Tensor) -> Tensor:
+    """``log(1 + exp(rho))``, finite below 88 in float32. Unlike torch's it rounds alike wherever in a stack a number stands."""
+    return rho.exp().log1p()

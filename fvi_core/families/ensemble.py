@@ -27,6 +27,9 @@ class Ensemble(Family):
     size: int = 5
     joint: bool = False
 
+    def apart(self) -> tuple[Family, int]:
+        return (self, 1) if self.joint else (self.member, self.size)
+
     @property
     def member(self) -> Family:
         return FAMILIES.build(self.base)
@@ -43,6 +46,10 @@ class Ensemble(Family):
     def init(self, network: Network, streams: Streams) -> Parameters:
         return self.group(self.member.init(network, self.member_streams(streams)))
 
+    def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int, x: Tensor) -> Parameters:
+        members = {name: value.flatten(0, 1) for name, value in parameters.items()}
+        return self.group(self.member.after_epoch(network, members, epoch, epochs, x.repeat_interleave(self.size, dim=0)))
+
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         members = {name: value.flatten(0, 1) for name, value in parameters.items()}
         # Fresh seeds at every call: the member streams are rebuilt from the replica's own next integers.
@@ -52,7 +59,8 @@ class Ensemble(Family):
         functions = self.member.functions(network, members, each, noise)
 
         def evaluate(x: Tensor) -> Tensor:
-            f = functions(x.repeat_interleave(self.size, dim=0))
+            # Expanded before it is flattened: for one replica the members' inputs are a view, for more a copy.
+            f = functions(x.unsqueeze(1).expand(-1, self.size, *x.shape[1:]).flatten(0, 1))
             return f.unflatten(0, (-1, self.size)).flatten(1, 2)
 
         return evaluate

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fvi_core.families.base import DrawnNetworks, Family, LinearImage
+from fvi_core.families.base import DrawnNetworks, Family, LinearImage, state_of
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
@@ -28,7 +28,7 @@ class Hypernetwork(Family):
             bound = 1 / math.sqrt(inputs)
             parameters[f"generator{i}.weight"] = (streams.uniform(inputs, outputs) * 2 - 1) * bound
             parameters[f"generator{i}.bias"] = (streams.uniform(outputs) * 2 - 1) * bound
-        return parameters
+        return parameters | network.init_state(streams)
 
     def linear_image(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> LinearImage:
         h = streams.normal(samples, self.latent)
@@ -38,7 +38,7 @@ class Hypernetwork(Family):
         return LinearImage(h, parameters[f"generator{last}.weight"], parameters[f"generator{last}.bias"])
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
-        return network.unflatten(self.linear_image(network, parameters, samples, streams).points())
+        return network.unflatten(self.linear_image(network, parameters, samples, streams).points()) | state_of(parameters)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
         return DrawnNetworks(network, self.weights(network, parameters, samples, streams))

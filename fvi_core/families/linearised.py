@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import Functions
+from fvi_core.families.base import Functions, NotSupported
 from fvi_core.families.mean_field import MeanField
 from fvi_core.linearisation import full_network_moments
 from fvi_core.networks import Network, Parameters
@@ -21,6 +21,11 @@ class LinearisedMeanField(MeanField):
     """``f_L(x; w) = f(x; m) + J(x; m)(w - m)`` with ``w ~ N(m, S)``, S diagonal: a Gaussian process with closed-form moments."""
 
     closed_form = True
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        if network.state:
+            raise NotSupported(f"family {self.name!r} needs functions of single inputs, which batch normalisation has none of in training")
+        return super().init(network, streams)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         means, _ = self.gaussian_weights(parameters)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fvi_core.families.base import DrawnNetworks, Family
+from fvi_core.families.base import DrawnNetworks, Family, state_of
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
@@ -33,7 +33,7 @@ class MeanField(Family):
             means = {name: float(self.mean_init) * streams.normal(*shape) for name, shape in network.shapes.items()}
         low, high = self.log_var_init
         log_vars = {name: low + (high - low) * streams.uniform(*shape) for name, shape in network.shapes.items()}
-        return {MEAN + k: v for k, v in means.items()} | {LOG_VAR + k: v for k, v in log_vars.items()}
+        return {MEAN + k: v for k, v in means.items()} | {LOG_VAR + k: v for k, v in log_vars.items()} | network.init_state(streams)
 
     def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
         means = {k.removeprefix(MEAN): v for k, v in parameters.items() if k.startswith(MEAN)}
@@ -44,7 +44,7 @@ class MeanField(Family):
         means, log_vars = self.gaussian_weights(parameters)
         mean, std = network.flatten(means), torch.exp(0.5 * network.flatten(log_vars))
         noise = streams.normal(samples, network.n_parameters)
-        return network.unflatten(mean.unsqueeze(1) + std.unsqueeze(1) * noise)
+        return network.unflatten(mean.unsqueeze(1) + std.unsqueeze(1) * noise) | state_of(parameters)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
         return DrawnNetworks(network, self.weights(network, parameters, samples, streams))

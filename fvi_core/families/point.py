@@ -16,7 +16,7 @@ class Point(Family):
     """``q(f) = delta(f - f_w)``."""
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        return network.init(streams)
+        return network.init(streams) | network.init_state(streams)
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         return {name: value.unsqueeze(1) for name, value in parameters.items()}

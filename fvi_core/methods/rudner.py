@@ -19,6 +19,15 @@ FSVI = add(Method(
     "FSVI", "full-covariance Gaussian KL of the last layer against the pushforward of a weight prior (eq. 14-17)", "rudner2022",
     **_FSVI, aliases=("TFSVI", "FSVI (rudner2022)"),
 ))
+MFVI_RADIAL = add(Method(
+    "MFVI (radial)", "radial weights, weight-space KL (Farquhar et al. 2020)", "rudner2022",
+    family={"name": "radial", "rho_init": -4.0},
+    divergence={"name": "weight_kl"}, prior={"name": "gaussian_weights", "variance": 1.0},
+))
+SWAG = add(Method(
+    "SWAG", "Gaussian over the iterates of stochastic gradient descent (Maddox et al. 2019)", "rudner2022",
+    family={"name": "swag", "rank": 20, "start": 0.8},
+))
 FSVI_ENSEMBLE = add(Method(
     "FSVI Ensemble", "independently trained FSVI members", "rudner2022",
     family={"name": "ensemble", "base": _FSVI["family"], "size": 5},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,12 +15,16 @@ from fvi_core.random import Streams
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What a prior may be fitted to: inputs ``[R, N, ...]``, targets ``[R, N]``, and the number of classes (1: regression)."""
+    """What a prior may be fitted to: inputs ``[R, N, ...]``, targets ``[R, N]``, and the number of classes (1: regression).
+
+    ``scale`` makes inputs of the network of any of the x, which may be pixels.
+    """
 
     x: Tensor
     y: Tensor
     n_outputs: int
     classification: bool
+    scale: Callable[[Tensor], Tensor] = lambda x: x
 
 
 class Prior:

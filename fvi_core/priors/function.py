@@ -64,7 +64,8 @@ class GaussianProcess(Prior):
             y, noise = milios_targets(train.y, train.n_outputs, self.alpha_eps)
             y = y - y.mean((1, 2), keepdim=True)
         state, _ = fit_kernel(
-            kernel, train.x, y, streams, steps=self.fit_steps, lr=self.fit_lr, batch_size=self.fit_batch, fixed_noise=noise
+            kernel, train.x, y, streams, steps=self.fit_steps, lr=self.fit_lr, batch_size=self.fit_batch, fixed_noise=noise,
+            scale=train.scale,
         )
         return state
 

@@ -15,6 +15,10 @@ from fvi_core.random import Streams
 from fvi_core.registry import PRIORS
 
 
+CALIBRATION = 500
+"""Training points whose statistics normalise the prior's features, where these are measured once."""
+
+
 @PRIORS.register("gaussian_weights")
 @dataclass(frozen=True)
 class GaussianWeights(Prior):
@@ -24,6 +28,10 @@ class GaussianWeights(Prior):
     (a random-feature prior, as the code of rudner2022 does); "draw" takes one draw from the prior, fixed during training.
     ``jacobian`` "last_layer": given these features, f has mean 0 (``centred``) or that of the initial network, and covariance
     ``variance (phi phi^T + 1)``. "full": ``variance J J^T`` over all layers, with J at the same point.
+
+    With batch normalisation phi is normalised, where training takes a context's own statistics, by these too: else the prior's and
+    the posterior's features would differ in scale from context to context. Otherwise, and for "full", by those of training points,
+    measured once.
     """
 
     variance: float = 1.0
@@ -40,8 +48,14 @@ class GaussianWeights(Prior):
 
     def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
         if self.features == "initial":
-            return {name: value.detach().clone() for name, value in initial.items()}
-        return {name: value[:, 0] for name, value in self.weights(network, 1, streams).items()}
+            state = {name: value.detach().clone() for name, value in initial.items() if name in network.shapes}
+        else:
+            state = {name: value[:, 0] for name, value in self.weights(network, 1, streams).items()}
+        if not network.state or (self.jacobian == "last_layer" and not network.joint):
+            return state
+        x = train.scale(train.x[:, :CALIBRATION])
+        seen = network.statistics({name: value.unsqueeze(1) for name, value in state.items()}, x)
+        return state | {name: value.squeeze(1) for name, value in seen.items()}
 
     def gaussian_weights(self) -> tuple[float, float]:
         return 0.0, self.variance
@@ -62,3 +76,15 @@ class GaussianWeights(Prior):
             head = {name: value for name, value in state.items() if name.startswith(HEAD + ".")}
             mean, spread = last_layer_moments(network, state, head, log_var, x, covariance)
         return (torch.zeros_like(mean) if self.centred else mean), spread
+
+
+@PRIORS.register("gaussian_factors")
+@dataclass(frozen=True)
+class GaussianFactors(Prior):
+    """``N(mean, variance)`` on every rank-1 factor; a factor of 1 leaves the weights as they are (Dusenberry et al. 2020 sec. 3.1)."""
+
+    mean: float = 1.0
+    variance: float = 0.01
+
+    def gaussian_weights(self) -> tuple[float, float]:
+        return self.mean, self.variance

@@ -6,40 +6,33 @@ import hashlib
 import importlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks import published
 from benchmarks.config import run_key
 from benchmarks.errors import unknown
+from benchmarks.published import Published
 from benchmarks.suite import Suite
+from reports.figures.catalogue import FIGURES, Figure
 from reports.records import Records
 
-
-@dataclass(frozen=True)
-class Figure:
-    """One figure: the runs of a table on one data set, and "module:function" that draws them.
-
-    paper and number say which published figure it follows.
-    """
-
-    name: str
-    title: str
-    table: str
-    dataset: str
-    draw: str
-    paper: str | None = None
-    number: str | None = None
+__all__ = ["FIGURES", "Drawn", "Figure", "NothingToShow", "Runs", "collect", "draw", "select"]
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The records that a figure shows, by row label and in the order of the table, and the labels that have none."""
+    """The records that a figure shows, by row label and in the order of the table, and the labels that have none.
+
+    published: the numbers of the figure's paper by row label, then by (condition, metric).
+    """
 
     figure: Figure
     protocol: str
     records: dict[str, list[dict[str, Any]]]
     missing: tuple[str, ...]
+    published: dict[str, dict[tuple[str, str], Published]] = field(default_factory=dict)
 
     @property
     def subtitle(self) -> str:
@@ -54,6 +47,10 @@ class Runs:
         return {label: curves for label, curves in found.items() if curves}
 
 
+class NothingToShow(Exception):
+    """The records there are lack what a figure shows; the message says what."""
+
+
 @dataclass(frozen=True)
 class Drawn:
     """What became of a figure: its files, or the reason why there are none."""
@@ -61,36 +58,6 @@ class Drawn:
     name: str
     files: tuple[Path, ...] = ()
     skipped: str = ""
-
-
-DIGITS = [
-    ("reliability", "Reliability on digits"),
-    ("roc", "Photographs against digits, by predictive entropy"),
-    ("entropy", "Predictive entropy: digits and photographs"),
-    ("retention", "Accuracy on the most certain digits"),
-    ("rotation", "Rotated digits"),
-]
-FIGURES: dict[str, Figure] = {
-    figure.name: figure
-    for figure in [
-        *(Figure(f"digits-{name}", title, "digits", "digits", f"digits:{name}") for name, title in DIGITS),
-        Figure(
-            "pequignot2020-figure-1", "y = cos(4(x + 0.2)): mean and 1, 2, 3 standard deviations",
-            "toys", "pequignot_1d", "toys:shades", "pequignot2020", "1",
-        ),
-        Figure(
-            "cinquin2024-figure-1", "y = sin(2πx): mean, samples and 2 standard deviations",
-            "toys", "cinquin_1d", "toys:samples", "cinquin2024", "1",
-        ),
-        Figure(
-            "rudner2021-figure-1", "Snelson: mean, samples and 2 standard deviations",
-            "toys", "snelson", "toys:samples", "rudner2021", "1",
-        ),
-        Figure("rudner2021-figure-4", "Two moons", "toys", "two_moons_rudner", "toys:moons", "rudner2021", "4"),
-        Figure("dirichlet2022-figure-3", "Two moons", "toys", "two_moons_dirichlet", "toys:moons", "dirichlet2022", "3"),
-        Figure("cinquin2024-figure-9", "Two moons", "toys", "two_moons_cinquin", "toys:moons", "cinquin2024", "9"),
-    ]
-}  # fmt: skip
 
 
 def select(names: Sequence[str]) -> list[Figure]:
@@ -127,10 +94,14 @@ def draw(
             continue
         stem = out / f"{figure.name}-{runs.protocol}"
         files = (stem.with_suffix(".pdf"), stem.with_suffix(".png"))
-        stamp, stamped = _stamp(figure, keys, records), out / f".{stem.name}.stamp"
+        stamp, stamped = _stamp(runs, keys, records), out / f".{stem.name}.stamp"
         if not (stamped.exists() and stamped.read_text() == stamp and all(file.exists() for file in files)):
             module, function = figure.draw.split(":")
-            drawn = getattr(importlib.import_module(f"reports.figures.{module}"), function)(runs)
+            try:
+                drawn = getattr(importlib.import_module(f"reports.figures.{module}"), function)(runs)
+            except NothingToShow as reason:
+                yield Drawn(figure.name, skipped=f"{reason} (table {table.name}, protocol {runs.protocol})")
+                continue
             importlib.import_module("reports.figures.style").save(drawn, files)
             stamped.write_text(stamp)
         yield Drawn(figure.name, files)
@@ -143,7 +114,11 @@ def collect(
     columns = [column for column in table.columns if column.cell.dataset == figure.dataset]
     found: dict[str, list[dict[str, Any]]] = {}
     missing, used = [], []
+    numbers = published.table(figure.paper, None).values() if figure.paper else ()
+    marks: dict[str, dict[tuple[str, str], Published]] = {}
     for row in table.rows:
+        own = [n for n in numbers if (n.dataset, n.method) == (figure.dataset, row.published or row.label)]
+        marks[row.label] = {(n.condition, n.metric): n for n in own}
         configs = table.cell_runs(row, columns[0], protocol, seeds) if columns and row.method else []
         usable = [config for config in configs if isinstance(records.get(config), dict)]
         used += usable
@@ -151,12 +126,12 @@ def collect(
             found[row.label] = [records.get(config) for config in usable]
         elif configs:
             missing.append(row.label)
-    return Runs(figure, protocol, found, tuple(missing)), used
+    return Runs(figure, protocol, found, tuple(missing), marks), used
 
 
-def _stamp(figure: Figure, configs: list[dict], records: Records) -> str:
-    """What a drawn figure depends on: its records and the code that draws it."""
+def _stamp(runs: Runs, configs: list[dict], records: Records) -> str:
+    """What a drawn figure depends on: its records, the published numbers, and the code that draws it."""
     code = [path.read_text() for path in sorted(Path(__file__).parent.glob("*.py"))]
     paths = [records.store.path(config) for config in configs]
     files = [(run_key(config), path.stat().st_mtime_ns, path.stat().st_size) for config, path in zip(configs, paths)]
-    return hashlib.sha256(json.dumps([repr(figure), code, files]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([repr(runs.figure), repr(runs.published), code, files]).encode()).hexdigest()

@@ -31,7 +31,7 @@ COLOURS = {
     "GP": "#7F7F7F",
     "MAP": "#000000",
 }
-LINES = {"fVI": "--", "tempered": "--", "FSVI Ensemble": "--", "FuNN": "-.", "2021": ":"}
+LINES = {"fVI": "--", "radial": ":", "tempered": "--", "FSVI Ensemble": "--", "FuNN": "-.", "2021": ":"}
 FUNCTION_SPACE = ("FSVI", "fVI", "FuNN", "GP")
 
 plt.rcParams.update(
@@ -87,11 +87,13 @@ def panels(count: int, columns: int, height: float, width: float = PAGE, **kwarg
 
 
 def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ()) -> None:
-    """Title, protocol and n over a figure, and what it does not show under it."""
+    """Title, protocol and n over a figure, what it does not show under it, or over it where a legend is below."""
     width = figure.get_size_inches()[0]
-    figure.suptitle("\n".join(line for words in (title, subtitle) for line in textwrap.wrap(words, int(15 * width))))
-    if missing:
-        figure.supxlabel(textwrap.fill(f"no records: {', '.join(missing)}", int(24 * width)), fontsize=6, color=GREY)
+    absent = f"no records: {', '.join(missing)}" if missing else ""
+    over = filter(None, (title, subtitle, absent if figure.legends else ""))
+    figure.suptitle("\n".join(line for words in over for line in textwrap.wrap(words, int(15 * width))))
+    if absent and not figure.legends:
+        figure.supxlabel(textwrap.fill(absent, int(24 * width)), fontsize=6, color=GREY)
 
 
 def save(figure: Canvas, files: Sequence[Path]) -> None:

@@ -137,6 +137,22 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
     return outcomes
 
 
+@dataclass
+class Column:
+    """A column of a table; in these, no row has a condition of its own."""
+
+    cell: Any
+    label: str
+    scale: float
+    digits: int
+    published: Any = None
+
+    def published_key(self, row: Any) -> tuple[str, str, str, str] | None:
+        """Where the published number of a row is."""
+        cell = self.published or self.cell
+        return (cell.dataset, cell.condition, row.published, cell.metric) if row.published else None
+
+
 class Table:
     """A table whose runs are five seeds of one method."""
 
@@ -150,7 +166,7 @@ class Table:
             SimpleNamespace(label="MAP", published=None, method="MAP"),
             SimpleNamespace(label="Nobody's", published=None, method=None),
         )
-        self.columns = (SimpleNamespace(cell=cell, label="accuracy", scale=100, digits=1, published=None),)
+        self.columns = (Column(cell=cell, label="accuracy", scale=100, digits=1),)
 
     def runs(self, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
         """The runs of the table."""

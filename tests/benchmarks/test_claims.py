@@ -16,7 +16,7 @@ from benchmarks.claims import ClaimError, Claims, Holder
 
 
 def put(folder, key: str, holder: Holder, age: float = 0.0) -> None:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     os.symlink(json.dumps(asdict(holder)), folder / key)
     then = time.time() - age
     os.utime(folder / key, (then, then), follow_symlinks=False)
@@ -83,6 +83,67 @@ def test_a_holder_on_another_machine_is_believed_while_it_beats(folder):
     assert claims.holder("silent") is None and claims.acquire("silent")
 
 
+def test_a_claim_from_the_future_is_believed_no_longer_than_an_old_one(folder):
+    far = replace(Holder.me(), host="far", space="another boot")
+    put(folder, "fast clock", far, age=-200)
+    put(folder, "set back", far, age=-400)
+    claims = Claims(folder, limit=300)
+    assert not claims.acquire("fast clock") and claims.holder("fast clock") == far
+    assert claims.holder("set back") is None and claims.acquire("set back")
+    assert not [name for name in os.listdir(folder) if name not in ("fast clock", "set back", ".lock")]
+
+
+def test_age_is_told_by_the_clock_of_the_folder(folder, monkeypatch):
+    put(folder, "key", replace(Holder.me(), host="far", space="another boot"), age=200)
+    monkeypatch.setattr(time, "time", lambda: 1e10)  # this machine's is wrong
+    assert Claims(folder, limit=300).holder("key")
+
+
+@pytest.fixture
+def slurm(monkeypatch):
+    """Be a process of a SLURM job."""
+    for name in ("SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT"):
+        monkeypatch.delenv(name, raising=False)
+
+    def be(**variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(f"SLURM_{name}", value)
+        return Holder.me()
+
+    return be
+
+
+def test_a_process_of_a_slurm_job_says_so(slurm):
+    me = Holder.me()
+    assert (me.job, me.restart) == ("", 0) and str(me) == f"process {os.getpid()} on {me.host}"
+    one = slurm(JOB_ID="7", RESTART_COUNT="2")
+    assert (one.job, one.restart) == ("7", 2) and str(one) == f"{me} (SLURM job 7)"
+    task = slurm(JOB_ID="9", ARRAY_JOB_ID="8", ARRAY_TASK_ID="0", RESTART_COUNT="")
+    assert (task.job, task.restart) == ("8_0", 0) and task == me, "it is the same process"
+
+
+def test_a_requeued_job_replaces_its_earlier_life_at_once(folder, slurm):
+    far = replace(Holder.me(), host="node7", space="another boot")
+    for name, (job, restart) in {"before": ("8_0", 1), "now": ("8_0", 2), "other": ("8_1", 0), "none": ("", 0)}.items():
+        put(folder, name, replace(far, job=job, restart=restart))
+    assert len(Claims(folder).live()) == 4, "outside the job all of them hold"
+    slurm(ARRAY_JOB_ID="8", ARRAY_TASK_ID="0", RESTART_COUNT="2")
+    claims = Claims(folder)
+    assert sorted(claims.live()) == ["none", "now", "other"] and claims.acquire("before")
+    assert json.loads(os.readlink(folder / "before"))["restart"] == 2
+    claims.release("before")
+    assert not (folder / "before").is_symlink()
+
+
+def test_claims_without_a_job_are_still_read(folder, other):
+    process, holder = other
+    put(folder, "old", holder)
+    old = {name: value for name, value in asdict(holder).items() if name not in ("job", "restart")}
+    (folder / "old").unlink()
+    os.symlink(json.dumps(old), folder / "old")
+    assert Claims(folder).holder("old") == holder and not Claims(folder).acquire("old")
+
+
 def test_a_claim_that_cannot_be_read_holds_until_it_is_old(folder):
     folder.mkdir()
     os.symlink("?", folder / "key")
@@ -104,8 +165,9 @@ def test_clear_dead_removes_only_the_dead(folder):
     put(folder, "dead", replace(Holder.me(), started="1"))
     claims = Claims(folder)
     claims.acquire("mine")
+    os.symlink("half a take-over", folder / ".spare")
     claims.clear_dead()
-    assert sorted(name for name in os.listdir(folder) if not name.startswith(".")) == ["mine"]
+    assert sorted(os.listdir(folder)) == [".lock", "mine"]
 
 
 def _race(folder, gate, results):

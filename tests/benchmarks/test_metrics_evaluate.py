@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from scipy.stats import entropy
+from scipy.special import softmax
+from scipy.stats import dirichlet, entropy
 
 from benchmarks.metrics import METRICS, SetInfo, UnknownMetric, evaluate, metric
 from benchmarks.metrics import calibration, classification, curves, ood, selective
@@ -120,7 +121,7 @@ def test_one_sample_has_no_dirichlet_and_no_information():
 def test_curves_of_a_classifier():
     drawn = evaluate("classification", "d", SETS, classifier(), INPUTS)[1]
     assert drawn.keys() == {"test/reliability", "test/retention", "photos/roc", "photos/entropy_histogram",
-                            "plane/grid"}
+                            "photos/confidence", "rotation-30/examples", "plane/grid"}
     assert drawn["photos/roc"].keys() == {"fpr", *SCORES}
     histogram = drawn["photos/entropy_histogram"]
     assert sum(histogram["id"]) == 40 and sum(histogram["ood"]) == 25
@@ -131,6 +132,27 @@ def test_curves_of_a_classifier():
     np.testing.assert_allclose(grid["probability"], p[..., 1].mean(0), rtol=1e-4)
     np.testing.assert_allclose(grid["std"], p[..., 1].std(0), rtol=1e-4)
     np.testing.assert_allclose(grid["predictive_entropy"], entropy(p.mean(0), axis=-1), rtol=1e-4)
+
+
+def test_the_first_points_are_followed_through_rotations():
+    predictions = classifier()
+    curve = evaluate("classification", "d", SETS, predictions, INPUTS)[1]["rotation-30/examples"]
+    turned = predictions["rotation-30"]
+    p = softmax(turned.logits.astype(float), axis=-1)[:, : curves.EXAMPLES]
+    assert curve["label"] == turned.labels[: curves.EXAMPLES].tolist()
+    np.testing.assert_allclose(curve["probability"], p.mean(0), rtol=1e-4)
+    for n, precision in enumerate(curve["precision"]):  # no precision makes the samples more likely, their mean held
+        samples, mean = p[:, n] / p[:, n].sum(-1, keepdims=True), p[:, n].mean(0)
+        at = [dirichlet.logpdf(samples.T, factor * precision * mean).sum() for factor in (0.95, 1, 1.05)]
+        assert at[1] == max(at)
+    assert "precision" not in evaluate("classification", "d", SETS, classifier(1), INPUTS)[1]["rotation-30/examples"]
+
+
+def test_confidence_is_the_share_of_points_at_least_so_sure():
+    p = np.array([[0.5, 0.5], [0.7, 0.3], [0.0, 1.0], [1 - 1e-12, 1e-12]])
+    curve = curves.confidence(p)
+    at = dict(zip(curve["threshold"], curve["share"]))
+    assert (at[0.0], at[0.5], at[0.51], at[0.7], at[0.71], at[1.0]) == (1, 1, 0.75, 0.75, 0.5, 0.5)
 
 
 def test_curves_and_ood_rows_of_a_regressor():

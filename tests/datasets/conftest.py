@@ -6,23 +6,25 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import datasets
-from datasets import fetch
+from datasets import brought, fetch
+from tests.datasets.image_files import random_images
 
 
 @pytest.fixture
-def load_or_skip() -> Callable[..., datasets.Split]:
-    """datasets.load that skips, naming the file, when the files are out of reach. It never downloads."""
+def load_or_skip(monkeypatch: pytest.MonkeyPatch) -> Callable[..., datasets.Split]:
+    """datasets.load of upstream's files that skips, naming the file, when they are out of reach. It never downloads."""
+    monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
+    monkeypatch.delenv(brought.VARIABLE, raising=False)
 
     def load(name: str, split: int = 0, scheme: str | None = None) -> datasets.Split:
-        for file in datasets.describe(name, scheme).files:
-            try:
-                fetch.locate(file, download=False)
-            except datasets.DataNotFound:
-                pytest.skip(f"{file} is neither in the cache nor in a mirror ({fetch.MIRROR_VARIABLE})")
-        return _load(name, split, scheme)
+        try:
+            return _load(name, split, scheme)
+        except datasets.DataNotFound as error:
+            pytest.skip(str(error).splitlines()[0].removesuffix(". Tried:"))
 
     return load
 
@@ -63,4 +65,21 @@ def write(folder: Path, name: str, content: bytes) -> Path:
 
 @pytest.fixture(name="write")
 def write_fixture() -> Callable[[Path, str, bytes], Path]:
+    return write
+
+
+@pytest.fixture
+def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, np.ndarray]]:
+    """bring(name, part, n) writes random arrays, and nothing else can be found."""
+    monkeypatch.setenv(fetch.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(brought.VARIABLE, str(tmp_path / "arrays"))
+    monkeypatch.setenv(fetch.MIRROR_VARIABLE, "")
+    monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
+
+    def write(name: str, part: str, n: int = 30) -> dict[str, np.ndarray]:
+        arrays = random_images(name, n, seed=len(name + part) + n)
+        (tmp_path / "arrays" / name).mkdir(parents=True, exist_ok=True)
+        np.savez(tmp_path / "arrays" / name / f"{part}.npz", **arrays)
+        return arrays
+
     return write

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import datasets
-from datasets import Arrays, BadData, checks
+from datasets import Arrays, BadData, Pixels, checks
 
 GOOD = b"1 2.5 3\n4 5 6e-1\n\n7\t8  9 \n"
 
@@ -72,6 +72,13 @@ def test_wrong_labels_are_refused(labels: list, message: str) -> None:
         checks.check_labels(np.array(labels), 3, "a file")
 
 
+def test_a_part_need_not_have_every_label_if_it_may_be_small() -> None:
+    checks.check_labels(np.array([1, 1]), 3, "a file", all_occur=False)
+    for labels in ([-1, 0], [0, 3]):
+        with pytest.raises(BadData, match="expected labels from 0 to 2, found"):
+            checks.check_labels(np.array(labels), 3, "a file", all_occur=False)
+
+
 def broken_splits() -> list[tuple[Callable[[datasets.Split], datasets.Split], str]]:
     def train(x: Callable = lambda x: x, y: Callable = lambda y: y) -> Callable:
         return lambda split: replace(split, train=Arrays(x(split.train.x), y(split.train.y)))
@@ -90,6 +97,7 @@ def broken_splits() -> list[tuple[Callable[[datasets.Split], datasets.Split], st
         (train(lambda x: x[:, :1]), r"test: expected inputs of shape \(1,\) as in train, found \(2,\)"),
         (lambda split: replace(split, low=split.high, high=split.low), "box: expected low <= high"),
         (lambda split: replace(split, low=split.low[:1]), r"box: expected low <= high of shape \(2,\)"),
+        (lambda split: replace(split, pixels=Pixels((0.0,), (1.0,))), "expected x uint8 and y int64, found float32"),
     ]
 
 

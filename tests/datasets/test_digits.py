@@ -71,7 +71,7 @@ def test_photographs_of_contexts_and_of_the_test_differ() -> None:
     assert ood.x.shape == split.test.x.shape and ood.condition == "ood=photos"
     tests = {patch.tobytes() for patch in digits.patches(digits.OOD_PHOTO)}
     assert {patch.tobytes() for patch in ood.x} <= tests
-    assert not {patch.tobytes() for patch in contexts} & tests
+    assert not {patch.tobytes() for patch in contexts.x} & tests
     assert digits.CONTEXT_PHOTO != digits.OOD_PHOTO
     assert np.array_equal(load("digits", 1).evaluation("ood-photos").x, ood.x)
 

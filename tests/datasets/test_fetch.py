@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -190,12 +191,14 @@ def test_unregistered_files_are_refused() -> None:
 
 def test_every_registered_file_has_a_checksum_a_size_and_an_address() -> None:
     files = fetch.registry()
-    assert len(files) == 9 + 2 * (8 * 20 + 5) + 3
+    assert Counter(name.split("/")[0] for name in files) == {
+        "uci": 9 + 2 * (8 * 20 + 5), "snelson": 3, "frost": 5, "mnist": 4, "fashion_mnist": 4, "kmnist": 4,
+        "notmnist": 2, "cifar10": 1, "cifar100": 1, "svhn": 2}
     for name, file in files.items():
         assert len(file.sha256) == 64 and int(file.sha256, 16) > 0 and file.size > 0
         assert file.urls
         for url in file.urls:
-            assert url.startswith("https://") and url.endswith(f"/{name.split('/')[-1]}")
+            assert url.startswith(("https://", "http://")) and url.endswith(f"/{name.split('/')[-1]}")
 
 
 def test_command_fetches_and_reports(places: Places, server: tuple[Path, str], register: Callable,

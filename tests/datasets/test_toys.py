@@ -48,7 +48,7 @@ def test_grid_covers_the_plotted_box(name: str, low: list, high: list, points: i
     assert grid.kind == "grid" and grid.x.shape == (points, len(low))
     assert split.low.tolist() == grid.x.min(0).tolist() == low
     assert split.high.tolist() == grid.x.max(0).tolist() == high
-    assert np.array_equal(split.pool("grid"), grid.x)
+    assert np.array_equal(split.pool("grid").x, grid.x)
 
 
 def test_grid_points_lie_one_step_apart_with_the_last_coordinate_fastest() -> None:

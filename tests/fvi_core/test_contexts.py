@@ -1,5 +1,6 @@
 """Where each context distribution puts its points."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -58,6 +59,20 @@ def test_training_batch_is_the_batch_itself_or_different_points_of_it():
     for r in range(R):
         rows = (part[r][:, None] == s.x[r]).all(-1).nonzero()[:, 1]
         assert len(set(rows.tolist())) == 4
+
+
+def test_rotated_batch_turns_whole_images_counter_clockwise():
+    images, s = draw({"name": "rotated_batch", "angles": [90, 180, -90]}, (2, 3, 3))
+    assert images.shape == (R, 3 * B, 2, 3, 3)
+    for turns, part in zip((1, 2, -1), images.split(B, dim=1), strict=True):
+        np.testing.assert_array_equal(part, np.rot90(s.x, turns, (3, 4)))
+    corner = s.x[0, 0, 0, 0, 2]
+    assert images[0, 0, 0, 0, 0] == corner, "a quarter turn brings the upper right corner to the upper left"
+    for angles in ([], [45]):
+        with pytest.raises(ValueError, match="one or more multiples of 90"):
+            CONTEXTS.build({"name": "rotated_batch", "angles": angles})
+    with pytest.raises(ValueError, match=r"expected square images \[R, B, C, H, H\], found \[3, 6, 2\]"):
+        draw({"name": "rotated_batch", "angles": [90]})
 
 
 def test_random_pixel_keeps_positions_and_mixes_images():

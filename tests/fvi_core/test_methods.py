@@ -15,6 +15,7 @@ PAPERS = {"all", "rudner2021", "rudner2022", "dirichlet2022", "cinquin2024", "pe
 NAMES = {
     "MAP", "MFVI", "MFVI (tempered)", "MC Dropout", "Deep Ensemble", "FSVI (rudner2021)", "FSVI", "FSVI Ensemble", "GFSVI",
     "MAP fVI", "MC Dropout fVI", "Ensemble fVI", "FuNN-MFVI", "NN-HyVI", "FuNN-HyVI", "GP",
+    "MFVI (radial)", "Radial", "Radial fVI", "Rank1", "Rank1 fVI", "SWAG",
 }
 
 

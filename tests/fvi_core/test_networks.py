@@ -12,6 +12,9 @@ from fvi_core.registry import NETWORKS
 from tests.fvi_core import small
 
 
+UNPADDED = {"name": "cnn", "channels": [2], "dense": [4], "pool": [1], "padding": 0}
+
+
 def draws(network, replicas, samples, dtype=torch.float64):
     """Random parameters [R, S, *shape] that track gradients."""
     return network.unflatten((small.streams(replicas, dtype).normal(samples, network.n_parameters) * 0.7).requires_grad_())
@@ -28,7 +31,7 @@ def plain(network, spec, parameters, x):
             a = ACTIVATIONS[spec["activation"]](linear(f"hidden{i}", a))
         return linear("head", a)
     for i, pool in enumerate(spec["pool"]):
-        x = F.relu(F.conv2d(x, parameters[f"conv{i}.weight"], parameters[f"conv{i}.bias"], padding=1))
+        x = F.relu(F.conv2d(x, parameters[f"conv{i}.weight"], parameters[f"conv{i}.bias"], padding=spec.get("padding", 1)))
         x = F.max_pool2d(x, 2) if pool else x
     a = x.flatten(1)
     for i in range(len(spec["dense"])):
@@ -36,7 +39,7 @@ def plain(network, spec, parameters, x):
     return linear("head", a)
 
 
-@pytest.mark.parametrize("spec", [small.RELU, small.TANH, small.CNN, {**small.TANH, "hidden": []}])
+@pytest.mark.parametrize("spec", [small.RELU, small.TANH, small.CNN, UNPADDED, {**small.TANH, "hidden": []}])
 @pytest.mark.parametrize(("replicas", "samples"), [(1, 1), (3, 1), (1, 4), (2, 3)])
 def test_a_network_is_that_of_torch_functional(spec, replicas, samples):
     network = small.network(spec)
@@ -108,6 +111,44 @@ def test_products_do_not_depend_on_the_place_in_the_stack(rows, inner, columns):
     together = torch.bmm(a, b.mT)
     for r in range(3):
         assert torch.equal(torch.bmm(a[r : r + 1].clone(), b[r : r + 1].clone().mT)[0], together[r])
+
+
+def test_samples_that_share_convolutions_are_one_batch(monkeypatch):
+    network, seen, conv2d = small.network(small.CNN), [], F.conv2d
+    parameters, a = draws(network, 2, 1), small.inputs(2, 3 * 5, (2, 4, 4)).unflatten(1, (3, 5))
+    monkeypatch.setattr(F, "conv2d", lambda a, *rest, **options: seen.append(len(a)) or conv2d(a, *rest, **options))
+    layer = network.parametrised[0]
+    z = layer(parameters, a)
+    assert seen == [15, 15]
+    for s in range(3):
+        torch.testing.assert_close(z[:, s : s + 1], layer(parameters, a[:, s : s + 1]), rtol=1e-12, atol=1e-12)
+
+
+def test_networks_of_the_papers_have_their_sizes():
+    sizes = {
+        # conv 32, conv 64, dense 256, head, as rudner2022's code has it
+        824_458: {"name": "cnn", "channels": [32, 64], "pool": [1, 1], "dense": [256]},
+        # the LeNet of Ovadia et al.: 9,216 features after the pooling
+        1_199_882: {"name": "lenet"},
+        # cinquin2024: 7x7x64 features
+        426_122: {"name": "cnn", "channels": [16, 32, 64], "pool": [1, 1, 0], "dense": [128]},
+        42_310: {"name": "mlp", "hidden": [50, 50]},
+    }
+    for size, spec in sizes.items():
+        assert NETWORKS.build(spec).build((1, 28, 28), 10).n_parameters == size
+    seven = {"name": "cnn", "channels": [32, 32, 64, 64, 128, 128], "pool": [0, 1, 0, 1, 0, 1], "dense": [128]}
+    assert NETWORKS.build(seven).build((3, 32, 32), 10).n_parameters == 550_570
+
+
+def test_the_width_is_that_of_the_widest_layer():
+    assert small.network(small.TANH).width == 4 and small.network({**small.TANH, "hidden": []}, 5).width == 5
+    cnn = NETWORKS.build({"name": "cnn", "channels": [8, 4], "pool": [1, 0], "dense": [6]}).build((1, 10, 8), 2)
+    assert cnn.width == 8 * 10 * 8
+
+
+def test_images_too_small_for_a_network_are_named():
+    with pytest.raises(ValueError, match=r"images of \[1, 4, 4\] are too small for 2 convolutions"):
+        NETWORKS.build({"name": "cnn", "channels": [2, 2], "pool": [1, 1], "dense": [], "padding": 0}).build((1, 4, 4), 2)
 
 
 def test_inputs_of_another_shape_are_named():

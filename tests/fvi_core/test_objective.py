@@ -10,7 +10,8 @@ from fvi_core.contexts import Scene
 from fvi_core.divergences.base import Step
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
 from fvi_core.kernels import KERNELS
-from fvi_core.objective import Weight, noise_of, take
+from fvi_core.networks import Network
+from fvi_core.objective import Model, Weight, noise_of, take
 from fvi_core.training import Problem, Trainer, Training
 from tests.fvi_core import small
 
@@ -60,6 +61,41 @@ def test_the_loss_is_the_mean_log_likelihood_and_the_weighted_divergence(outputs
                 lambda: model.context(scene, streams["context"]), streams["divergence"], streams["prior"])
     weight = 0.5 / {"elbo": 40, "batch": N, "context": N * 7}[scaling]
     torch.testing.assert_close(loss, -fit + weight * model.divergence(step), rtol=1e-12, atol=1e-12)
+
+
+DIRICHLET = {"divergence": {"name": "dirichlet_kl"}, "prior": {"name": "dirichlet"}}
+LAST_LAYER = {"divergence": {"name": "gaussian_kl"}, "prior": PRIOR}
+
+
+@pytest.mark.parametrize(("parts", "sets"), [(DIRICHLET, 1), (LAST_LAYER, 1), (LAST_LAYER, 3)])
+def test_a_context_that_extends_the_batch_shares_its_pass_and_changes_no_value(monkeypatch, parts, sets):
+    if sets > 1:
+        parts = {**parts, "divergence": {**parts["divergence"], "sets": sets}}
+    extended = {"name": "mixture", "parts": [{"name": "training_batch"}, BOX]}
+    model = small.model({"family": MEAN_FIELD, "context": extended, **parts}, 3)
+    passes, run = [], Network._run
+    monkeypatch.setattr(Network, "_run", lambda self, layers, p, a, *rest: (
+        passes.append(a.shape[2]) if torch.is_grad_enabled() else None) or run(self, layers, p, a, *rest))
+    shared, *_ = loss_of(model, outputs=3)
+    assert passes == [N + 7] * sets
+    monkeypatch.setattr(Model, "_together", lambda self, network: False)
+    passes.clear()
+    apart, *_ = loss_of(model, outputs=3)
+    assert passes == [N] + [N + 7] * sets
+    torch.testing.assert_close(shared, apart, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["point", "dropout", "ensemble", "rank1", "radial"])
+def test_dirichlet_divergence_on_the_training_batch_needs_no_second_pass(monkeypatch, kind):
+    """One forward pass in a step, with and without the divergence (dirichlet2022 App. F: the index set is the training data)."""
+    family = {"name": kind} | ({"base": {"name": "point"}, "size": 3, "joint": True} if kind == "ensemble" else {})
+    passes, run = [], Network._run
+    monkeypatch.setattr(Network, "_run", lambda self, layers, p, a, *rest: passes.append(a.shape[2]) or run(self, layers, p, a, *rest))
+    for parts in ({}, {**DIRICHLET, "context": {"name": "training_batch"}}):
+        passes.clear()
+        data = small.problem(R, 12, 3)
+        Trainer(small.model({"family": family, **parts}, 3), Training(2, 4, {"name": "adam"}, dtype="float64"), data, small.streams(R)).run()
+        assert passes == [4] * 6
 
 
 def test_without_a_divergence_the_loss_is_the_fit_alone():

@@ -1,0 +1,128 @@
+"""Image classifiers of the tables: milliseconds of a step, seconds of an epoch, ratio to MAP, share of the matmul peak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter, process_time
+
+import numpy as np
+import torch
+
+import datasets
+from benchmarks import tables
+from benchmarks.cost.timing import Measurement, Timing, interleave, ratio, threads
+from benchmarks.cost.trainings import one_by_one, training_of
+from benchmarks.tables.spec import Parts, merge
+from datasets.contract import Arrays, Pixels, Split
+from fvi_core import methods
+
+STEPS, SEEDS = 40, 10
+ROTATED = ("MAP", "MAP fVI", "MC Dropout", "MC Dropout fVI", "Ensemble", "Ensemble fVI")
+FASHION = ("MAP", "MFVI", "MFVI (radial)", "MC Dropout", "SWAG", "FSVI (monochrome)", "FSVI (KMNIST)")
+CIFAR = {"rudner2022-2": ("MAP", "FSVI (monochrome)"), "dirichlet2022-11": ("MAP", "MAP fVI", "Radial fVI", "Rank1 fVI")}
+GOALS = {"fashion_mnist": {"FSVI (monochrome)": 1.5, "FSVI (KMNIST)": 1.5}, "cifar10": {"MAP": 2.0}}
+"""Seconds of an epoch on one H200."""
+RATIOS = {"fashion_mnist": {}, "cifar10": {"FSVI (monochrome)": 2.0}}
+"""Over MAP with as many samples."""
+
+
+def random_images(dataset: str, n: int, seed: int = 0, pools: Sequence[str] = ()) -> Split:
+    """``n`` images of random pixels in the shape of a data set, and as many in each pool."""
+    described, rng = datasets.describe(dataset), np.random.default_rng(seed)
+    shape = (n, *described.shape)
+    x, y = rng.integers(256, size=shape, dtype=np.uint8), rng.integers(described.n_outputs, size=n)
+    low, high = (np.full(described.shape, end, np.float32) for end in (-1, 1))
+    pixels = Pixels((0.5,) * described.shape[0], (0.5,) * described.shape[0])
+    made = {name: lambda: datasets.Pool(x, "random pixels") for name in pools}
+    return Split(dataset, "1", seed, "", "classification", described.n_outputs, Arrays(x, y), Arrays(x, y), low, high, pools=made, pixels=pixels)
+
+
+def table_parts(table: str, label: str, dataset: str, changes: Parts | None = None) -> Parts:
+    """One row of a table as its paper's protocol trains it on the data set, but for one epoch."""
+    found = tables.get(table)
+    row = next(row for row in found.rows if row.label == label)
+    own = merge(methods.get(row.method).parts(), found.recipe(row, dataset, "paper").parts)
+    return merge(own, merge({"training": {"epochs": 1}}, changes or {}))
+
+
+def matmul_peak(device: torch.device, dtype: torch.dtype) -> Timing:
+    """Floating-point operations in a second, by either clock: the best of several products of square matrices."""
+    size = 8192 if device.type == "cuda" else 1024
+    a = torch.ones(size, size, device=device, dtype=dtype)
+    wall, process = [], []
+    for _ in range(6):
+        start = perf_counter(), process_time()
+        float((a @ a)[0, 0])  # waits for the device
+        wall.append(perf_counter() - start[0])
+        process.append(process_time() - start[1])
+    return Timing(2 * size**3 / min(wall), 2 * size**3 / min(process))
+
+
+def operations(parts: Parts, split: Split, device: torch.device) -> int:
+    """Floating-point operations of the products and convolutions of one epoch."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    train = training_of(parts, [split], device)()
+    with FlopCounterMode(display=False) as counter:
+        train()
+    return counter.get_total_flops()
+
+
+def mlp(repeats: int) -> list[Measurement]:
+    """The 784-50-50-10 network of rotated MNIST in batches of 256, on one thread; ten seeds of MAP apart and together."""
+    split = random_images("mnist", STEPS * 256)
+    parts = {label: table_parts("rotated-mnist", label, "mnist") for label in ROTATED}
+    works = {label: training_of(own, [split]) for label, own in parts.items()}
+    looped = one_by_one([training_of(parts["MAP"], [split], seeds=[seed]) for seed in range(SEEDS)])
+    stack = {"MAP, ten seeds looped": looped, "MAP, ten seeds stacked": training_of(parts["MAP"], [split], seeds=range(SEEDS))}
+    with threads(1):
+        times = interleave(works, repeats, STEPS)
+        stacked = interleave(stack, repeats, STEPS)
+    found = [_step("mlp", label, 1, times[label], 1.5 if label == "MAP" else None) for label in ROTATED]
+    goals = {"MAP fVI": "MAP", "MC Dropout fVI": "MC Dropout", "Ensemble fVI": "Ensemble"}
+    found += [ratio("mlp", label, "MAP", times, 1) for label in ROTATED if label != "MAP"]
+    found += [ratio("mlp", top, bottom, times, 1, goal=2.0) for top, bottom in goals.items() if bottom != "MAP"]
+    return [*found, ratio("mlp", *stack, stacked, count=1)]
+
+
+def cnn(repeats: int) -> list[Measurement]:
+    """rudner2022's FashionMNIST network, every row as its table has it."""
+    return _networks("cnn", "fashion_mnist", {"rudner2022-1": FASHION}, repeats, batches=2)
+
+
+def resnet(repeats: int) -> list[Measurement]:
+    """ResNet-18 on CIFAR-10 in batches of 128; on a GPU in bfloat16."""
+    return _networks("resnet", "cifar10", CIFAR, repeats, batches=1)
+
+
+def _networks(name: str, dataset: str, rows: dict[str, Sequence[str]], repeats: int, batches: int) -> list[Measurement]:
+    """Rows of tables on one data set: a step, an epoch, the ratio to the first table's MAP, the share of the peak."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    cuda = device.type == "cuda"
+    changes: Parts = {"training": {"precision": "bfloat16"}} if cuda else {}
+    count = 1 if cuda else torch.get_num_threads()
+    parts = {label if i == 0 else f"{label} ({table})": table_parts(table, label, dataset, changes)
+             for i, (table, labels) in enumerate(rows.items()) for label in labels}
+    batches = 100 if cuda else batches
+    splits = {label: random_images(dataset, batches * own["training"]["batch_size"], pools=("kmnist", "cifar100")) for label, own in parts.items()}
+    works = {label: training_of(own, [splits[label]], device) for label, own in parts.items()}
+    times = interleave(works, repeats, batches)
+    peak = matmul_peak(device, torch.bfloat16 if cuda else torch.float32)
+    found = []
+    for label, own in parts.items():
+        steps = -(-datasets.describe(dataset).n_train // own["training"]["batch_size"])
+        goal = GOALS[dataset].get(label) if cuda else None
+        found += [
+            _step(name, label, count, times[label]),
+            Measurement(name, f"{label} epoch", count, "s", times[label].wall * steps, times[label].process * steps, {}, goal),
+        ]
+        if label != "MAP":
+            found.append(ratio(name, label, "MAP", times, count, goal=RATIOS[dataset].get(label)))
+        needed = operations(own, splits[label], device) / batches
+        shares = (needed / reached / spent for reached, spent in ((peak.wall, times[label].wall), (peak.process, times[label].process)))
+        found.append(Measurement(name, f"{label}, share of matmul peak", count, "x", *shares, {}))
+    return found
+
+
+def _step(name: str, label: str, count: int, timing: Timing, goal: float | None = None) -> Measurement:
+    return Measurement(name, f"{label} step", count, "ms", 1e3 * timing.wall, 1e3 * timing.process, {}, goal)

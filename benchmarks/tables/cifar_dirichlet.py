@@ -1,0 +1,105 @@
+"""dirichlet2022, tables 11 to 22: CIFAR-10 and CIFAR-100 under corruption and attack, with a ResNet-18. Made for a GPU.
+
+One run of a method gives its row in all six tables of a data set.
+"""
+
+from __future__ import annotations
+
+from benchmarks import published
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+
+PAPER = "dirichlet2022"
+METHODS = {
+    "MAP": "MAP", "MAP fVI": "MAP fVI", "MC Dropout": "MC Dropout", "MC Dropout fVI": "MC Dropout fVI",
+    "Ensemble": "Deep Ensemble", "Ensemble fVI": "Ensemble fVI", "Radial": "Radial", "Radial fVI": "Radial fVI",
+    "Rank1": "Rank1", "Rank1 fVI": "Rank1 fVI", "Subnetwork": None,
+}
+SEVERITIES = tuple(range(6))
+EPSILONS = ("0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3")
+TITLES = {"accuracy": "Accuracy (%)", "log_likelihood": "Log-likelihood", "ece": "Expected calibration error"}
+_NAMES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+_SEEDS = {"paper": 10, "smoke": 1}
+_MEMBERS = {"paper": 5, "smoke": 2}
+
+
+def _parts(row: Row, dataset: str) -> Parts:
+    """App. F: SGD as He et al. (2016), 200 epochs (Rank1 250), weight decay for weight-space rows; see the notes."""
+    decay = {"MAP": 5e-4, "MC Dropout": 5e-4, "Deep Ensemble": 5e-4, "Rank1": 1e-4}.get(row.method, 0.0)
+    slow = row.method.startswith("Rank1")
+    common = {
+        "network": {"name": "resnet18", "norm": "batch"},
+        "likelihood": {"name": "categorical"},
+        "training": {
+            "epochs": 250 if slow else 200, "batch_size": 128, "augment": {"crop": 4, "flip": True},
+            "optimiser": {"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": decay},
+            "schedule": {"name": "multistep", "at": [0.6, 0.8] if slow else [0.5, 0.75], "factor": 0.1},
+        },
+    }
+    own: dict[str, Parts] = {
+        "MAP": {"divergence": None, "prior": None},
+        "MC Dropout": {"family": {"rate": 0.2}},
+        "MC Dropout fVI": {"family": {"rate": 0.1}},
+    }
+    parts = merge(common, own.get(row.method, {}))
+    return merge(parts, {"weight": {"factor": 0.1}}) if dataset == "cifar100" and "fVI" in row.method else parts
+
+
+def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
+    """All training images, cropped and flipped. Prediction: 10 draws, or the members."""
+    parts = _parts(row, dataset)
+    if protocol == "smoke":
+        parts = merge(parts, {"network": {"width": 2}, "training": {"epochs": 1}})
+    samples = 10
+    if "Ensemble" in row.method:
+        samples = _MEMBERS[protocol]
+        parts = merge(parts, {"family": {"size": samples}})
+    elif row.method.startswith("Rank1"):
+        samples = 8
+    corrupted = (f"{dataset}_c-{severity}" for severity in SEVERITIES)
+    sets = ("test", *corrupted, *(f"fgsm-{epsilon}" for epsilon in EPSILONS))
+    seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))
+    return Recipe(parts, seeds, PAPER, samples=min(samples, 4) if protocol == "smoke" else samples, sets=sets)
+
+
+NOTES = (
+    "Where the paper is silent. Initial learning rate: .1, as He et al. (2016), whom it follows. Weight decay of "
+    "Radial, and of every row with fVI: none. Draws of Rank1 in prediction: two of each of its 4 members. ECE: 15 "
+    "bins. Log-likelihood: of the mean over samples.",
+    "Batch normalisation: the index set is the training batch, so both terms share one forward pass and its "
+    "statistics.",
+    "KL: the mean over the index set, divided by the batch size (eq. 4, App. B.1); on CIFAR-100 a tenth of it (App. "
+    "B.2).",
+    "Corruptions: 19, all images of a severity together; from the upstream arrays where they are at hand, else made by "
+    "this project's generator. Attacks: fast gradient sign, against the mean predictive, on the test images.",
+    "Epsilon 0 and severity 0 are the clean test images; the paper's two values differ in the last digit for random "
+    "methods.",
+)
+REDUCTIONS = {"smoke": (
+    "a ResNet-18 of 2 to 16 channels, 1 epoch, 1 seed, ensembles of 2, at most 4 samples: a test of the way, not of "
+    "the methods"
+)}
+
+
+def _rows(number: str) -> tuple[Row, ...]:
+    known = {cell.method for cell in published.table(PAPER, number).values()}
+    return tuple(Row(label, label, method) for label, method in METHODS.items() if label in known)
+
+
+def _columns(dataset: str, shift: str, metric: str) -> tuple[Column, ...]:
+    scale, levels = 100.0 if metric == "accuracy" else 1.0, SEVERITIES if shift.endswith("_c") else EPSILONS
+    key, sign = ("severity", "") if shift.endswith("_c") else ("epsilon", "ε = ")
+    cells = {level: Cell(dataset, f"shift={shift};{key}={level}", metric) for level in levels}
+    return tuple(Column(cell, f"{sign}{level}", scale=scale, digits=2) for level, cell in cells.items())
+
+
+def _table(number: int, dataset: str, shift: str, metric: str) -> Table:
+    how = "corrupted" if shift.endswith("_c") else "attacked"
+    return Table(
+        f"{PAPER}-{number}", f"{TITLES[metric]} on {how} {_NAMES[dataset]}", _rows(str(number)),
+        _columns(dataset, shift, metric), recipe, protocols=("paper", "smoke"), paper=PAPER, number=str(number),
+        notes={"paper": NOTES}, reductions=REDUCTIONS,
+    )
+
+
+_ORDER = tuple((name, shift, metric) for name in _NAMES for shift in (f"{name}_c", "fgsm") for metric in TITLES)
+TABLES = tuple(_table(number, *which) for number, which in enumerate(_ORDER, start=11))

@@ -1,0 +1,134 @@
+"""CIFAR-10-C and CIFAR-100-C as their authors publish them: one array per corruption, in an archive or unpacked.
+
+`<corruption>.npy` is uint8 [5 N, 32, 32, 3]: the N test images at severity 1, then at severity 2, and so on;
+`labels.npy` repeats the N labels five times. Looked for in the file cache and the mirrors. Arrays are mapped
+from where they lie: nothing is unpacked, and only what is used is read.
+"""
+from __future__ import annotations
+
+import os
+import tarfile
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ..checks import GET_AGAIN, BadData
+from ..fetch import cache_folder, mirror_folders
+from .generator import GROWING, SEVERITIES, SHAPE
+
+ARCHIVES = {"cifar10": "CIFAR-10-C", "cifar100": "CIFAR-100-C"}
+LABELS = "labels.npy"
+COMPARED = 1000  # images for which the order of the severities is checked
+
+
+class Member(NamedTuple):
+    """Where the bytes of one .npy file lie."""
+
+    path: Path
+    start: int
+    size: int
+
+
+def find(name: str, root: str | os.PathLike | None = None) -> Path | None:
+    """The tar archive of data set `name`, or the folder of its unpacked files; None where there is neither.
+
+    `<cache or mirror>/<name>_c/` holds CIFAR-10-C.tar, or a folder CIFAR-10-C, or the arrays themselves.
+    """
+    archive = ARCHIVES[name]
+    for place in (cache_folder(root), *mirror_folders()):
+        folder = place / f"{name}_c"
+        if (folder / f"{archive}.tar").is_file():
+            return folder / f"{archive}.tar"
+        for unpacked in (folder / archive, folder):
+            if (unpacked / LABELS).is_file():
+                return unpacked
+    return None
+
+
+def read(path: Path, corruption: str, severity: int, images: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The images [N, 32, 32, 3] of one severity, mapped from `path` (what `find` gives).
+
+    images [N, 32, 32, 3] and labels [N]: the clean test set. Raises BadData for a damaged archive, a missing
+    array, another shape or type, labels in another order, or severities that are not in the order of their
+    distance from the clean images.
+    """
+    n, where = len(images), f"{path}, {corruption}.npy"
+    found = _array(path, LABELS)
+    expected = (len(SEVERITIES) * n,)
+    if found.shape != expected or not np.issubdtype(found.dtype, np.integer):
+        raise BadData(f"{path}, {LABELS}: expected whole numbers {list(expected)}, each test label five times, "
+                      f"found {found.dtype} {list(found.shape)}; {GET_AGAIN}")
+    wrong = np.argwhere(found.reshape(-1, n) != labels)
+    if len(wrong):
+        block, row = wrong[0]
+        at = block * n + row
+        raise BadData(f"{path}, {LABELS}: expected the labels of the test images, five times over; found {found[at]} "
+                      f"for {labels[row]} at row {at}: the test images at hand are in another order. Use those of the "
+                      f"binary version of the data set, or remove {path} and let the corruptions be generated")
+    array = _array(path, f"{corruption}.npy")
+    shape = (len(SEVERITIES) * n, *SHAPE)
+    if array.shape != shape or array.dtype != np.uint8:
+        raise BadData(f"{where}: expected uint8 {list(shape)}, found {array.dtype} {list(array.shape)}; {GET_AGAIN}")
+    _check_order(array, corruption, images, where)
+    return array[(severity - 1) * n : severity * n]
+
+
+def _check_order(array: np.ndarray, corruption: str, images: np.ndarray, where: str) -> None:
+    n, order = len(images), GROWING[corruption]
+    rows = np.unique(np.linspace(0, n - 1, COMPARED).astype(int))
+    clean = images[rows].astype(float)
+    distances = [((array[(severity - 1) * n + rows] - clean) ** 2).mean() for severity in order]
+    if not all(nearer < further for nearer, further in zip(distances, distances[1:], strict=False)):
+        found = ", ".join(f"{distance:.1f}" for distance in distances)
+        raise BadData(f"{where}: expected mean squared distances from the clean images that grow over severities "
+                      f"{', '.join(map(str, order))}, found {found}: severities or images are in another order; "
+                      f"{GET_AGAIN}")
+
+
+def _array(path: Path, file: str) -> np.ndarray:
+    stat = path.stat()
+    members = _unpacked(path) if path.is_dir() else _archived(path, stat.st_size, stat.st_mtime_ns)
+    if file not in members:
+        known = ", ".join(sorted(members)) or "no .npy file"
+        raise BadData(f"{path}: expected the file {file}, found {known}; {GET_AGAIN}")
+    return _mapped(members[file], f"{path}, {file}")
+
+
+def _unpacked(folder: Path) -> dict[str, Member]:
+    """The .npy files of a folder by name."""
+    return {file.name: Member(file, 0, file.stat().st_size) for file in folder.glob("*.npy")}
+
+
+@lru_cache(maxsize=8)
+def _archived(path: Path, size: int, modified: int) -> dict[str, Member]:
+    """The .npy files of a tar archive by name, read once for every state of the archive."""
+    try:
+        with tarfile.open(path, "r:") as archive:
+            entries = [entry for entry in archive if entry.isfile() and not entry.issparse()]
+    except (OSError, tarfile.TarError) as error:
+        raise BadData(f"{path}: expected a whole, uncompressed tar archive, found: {error}; {GET_AGAIN}") from error
+    return {entry.name.split("/")[-1]: Member(path, entry.offset_data, entry.size) for entry in entries
+            if entry.name.endswith(".npy")}
+
+
+def _mapped(member: Member, where: str) -> np.ndarray:
+    """The array as a read-only map of the file. An array of Python objects is refused."""
+    try:
+        with open(member.path, "rb") as stream:
+            stream.seek(member.start)
+            version = np.lib.format.read_magic(stream)
+            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, by_column, dtype = header(stream)
+            start = stream.tell()
+    except (OSError, ValueError) as error:
+        raise BadData(f"{where}: expected a .npy array, found: {error}; {GET_AGAIN}") from error
+    if dtype.hasobject:
+        raise BadData(f"{where}: expected an array of numbers, found {dtype}; {GET_AGAIN}")
+    needed = start - member.start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if needed != member.size or not shape:
+        fault = "truncated: " if needed > member.size else ""
+        raise BadData(f"{where}: {fault}expected {needed} bytes for {dtype} {list(shape)}, found {member.size}; "
+                      f"{GET_AGAIN}")
+    return np.memmap(member.path, dtype, "r", start, shape, "F" if by_column else "C")

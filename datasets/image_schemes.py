@@ -1,0 +1,91 @@
+"""What each paper makes of an image set: parts, pixel scale, partners out of distribution, contexts, shifts.
+
+dirichlet2022  all training images (App. F); MNIST with pixels in [-1, 1], turned bilinearly (the paper does not say
+               how), every 10 degrees; CIFAR in units of the training images' mean and standard deviation.
+rudner2022     all training images, in the units of the authors' code. It has none for rotated MNIST: there, the
+               rotations of Ovadia et al. (2019), as the paper says, and the training images' mean and deviation.
+rudner2021     as rudner2022, whose first code it shares.
+cinquin2024    a random tenth of the training images for validation, drawn with seed `split` (App. C.4); out of
+               distribution: as many *training* images of the partner as there are test images (App. C.5).
+ovadia2019     the last 10,000 training images for validation, pixels in [0, 1], every 15 degrees, cubic splines.
+
+Partners are scaled like the training images of the set, and their test images are scored. Contexts come from the
+training images of a partner, or from its test images where only these are at hand; a set that is a scheme's
+context is scored only where its training images are there to serve as contexts.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .contract import Pixels
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How one paper uses one set. held_out: validation images, "" none, the "last" sixth or a "random" tenth.
+
+    ood, contexts: partners; ood_part: which of their parts is scored. angles, rotation: of the turned test images.
+    corrupted, attacked: whether the tables have corrupted test images and attacks on the model.
+    """
+
+    pixels: Pixels
+    held_out: str = ""
+    ood: tuple[str, ...] = ()
+    ood_part: str = "test"
+    contexts: tuple[str, ...] = ()
+    angles: range = range(0)
+    rotation: str = "bilinear"
+    corrupted: bool = False
+    attacked: bool = False
+
+    @property
+    def n_splits(self) -> int:
+        return FOLDS if self.held_out == "random" else 1
+
+    def held(self, n: int, split: int) -> np.ndarray:
+        """Which of n training images are held out, [n] bool."""
+        held = np.zeros(n, bool)
+        if self.held_out == "last":
+            held[n - n // 6 :] = True
+        if self.held_out == "random":
+            held[np.random.RandomState(split).permutation(n)[: n // 10]] = True
+        return held
+
+
+_UNIT = Pixels((0.0,), (1.0,))
+_SYMMETRIC = Pixels((0.5,), (0.5,))
+_MNIST = Pixels((0.1307,), (0.3081,))
+_FASHION = Pixels((0.2861,), (0.3530,))
+_KMNIST = Pixels((0.1918,), (0.3483,))
+_CIFAR10 = Pixels((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
+_CIFAR10_RUDNER = Pixels((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
+_CIFAR100 = Pixels((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
+_SVHN = Pixels((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970))
+_TENS, _FIFTEENS = range(0, 181, 10), range(0, 181, 15)
+
+SCHEMES: dict[str, dict[str, Scheme]] = {
+    "mnist": {
+        "dirichlet2022": Scheme(_SYMMETRIC, angles=_TENS),
+        "rudner2022": Scheme(_MNIST, "", ("fashion_mnist", "notmnist"), "test", ("kmnist",), _FIFTEENS, "cubic"),
+        "cinquin2024": Scheme(_MNIST, "random", ("fashion_mnist",), "train", ("kmnist",), _FIFTEENS, "cubic"),
+        "ovadia2019": Scheme(_UNIT, "last", ("fashion_mnist", "notmnist"), "test", ("kmnist",), _FIFTEENS, "cubic"),
+    },
+    "fashion_mnist": {
+        "rudner2022": Scheme(_FASHION, ood=("mnist", "notmnist"), contexts=("kmnist",)),
+        "rudner2021": Scheme(_FASHION, ood=("mnist",), contexts=("kmnist",)),
+        "cinquin2024": Scheme(_FASHION, "random", ("mnist",), "train", ("kmnist",), _FIFTEENS, "cubic"),
+    },
+    "kmnist": {"": Scheme(_KMNIST)},
+    "notmnist": {"": Scheme(_SYMMETRIC)},
+    "cifar10": {
+        "rudner2022": Scheme(_CIFAR10_RUDNER, ood=("svhn",), contexts=("cifar100",), corrupted=True),
+        "rudner2021": Scheme(_CIFAR10_RUDNER, ood=("svhn",), contexts=("cifar100",)),
+        "dirichlet2022": Scheme(_CIFAR10, corrupted=True, attacked=True),
+    },
+    "cifar100": {"dirichlet2022": Scheme(_CIFAR100, corrupted=True, attacked=True)},
+    "svhn": {"": Scheme(_SVHN)},
+}

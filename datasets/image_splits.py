@@ -1,0 +1,51 @@
+"""Splits of image sets, by the schemes of the papers."""
+from __future__ import annotations
+
+import os
+from functools import lru_cache, partial
+
+import numpy as np
+
+from .contract import Arrays, Description, Pool, Split
+from .fetch import registry
+from .image_schemes import FOLDS, SCHEMES
+from .image_sets import ImageSets
+from .images import PARTS, SOURCES, Part, context_part, read_part
+
+VERSION = "1"
+
+
+def describe(name: str, scheme: str) -> Description:
+    source, chosen = SOURCES[name], SCHEMES[name][scheme]
+    n_train = source.sizes.get("train", 0)
+    files = dict.fromkeys(file for part in PARTS for file in source.files.get(part, ()))
+    if chosen.corrupted:
+        files |= dict.fromkeys(file for file in registry() if file.startswith("frost/"))
+    return Description(name, "classification", VERSION, scheme, tuple(SCHEMES[name]), chosen.n_splits, source.n_classes,
+                       source.shape, n_train - int(chosen.held(n_train, 0).sum()), source.sizes["test"], source.origin,
+                       tuple(files))
+
+
+def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
+    """A split whose arrays are shared by all who load it in this process. Raises DataNotFound, BadData."""
+    return _assemble(name, split, scheme, root, *(read_part(name, part, root) for part in PARTS))
+
+
+@lru_cache(maxsize=2 * FOLDS)
+def _assemble(name: str, split: int, scheme: str, root: str | os.PathLike | None, train: Part, test: Part) -> Split:
+    chosen = SCHEMES[name][scheme]
+    fitted, asked = Arrays(train.images, train.labels), Arrays(test.images, test.labels)
+    validation, rows = None, {}
+    if chosen.held_out:
+        held = chosen.held(len(fitted), split)
+        rows = {"train": np.flatnonzero(~held), "validation": np.flatnonzero(held)}
+        fitted, validation = (Arrays(fitted.x[index], fitted.y[index]) for index in rows.values())
+    low, high = chosen.pixels(fitted.x.min(0)), chosen.pixels(fitted.x.max(0))
+    return Split(name, VERSION, split, scheme, "classification", SOURCES[name].n_classes, fitted, asked, low, high,
+                 validation, rows=rows, evaluations=ImageSets(name, chosen, asked, root), pixels=chosen.pixels,
+                 pools={pool: partial(_pool, pool, root) for pool in chosen.contexts})
+
+
+def _pool(name: str, root: str | os.PathLike | None) -> Pool:
+    part = context_part(name, root)
+    return Pool(part.images, part.source)

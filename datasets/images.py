@@ -1,0 +1,121 @@
+"""The image sets by name and part, as uint8 arrays that a process reads once.
+
+The readers are small since the formats are: torchvision would add its import and, for CIFAR, unpickling.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from . import brought, cifar, idx, svhn
+from .checks import DataNotFound, check_labels
+from .fetch import locate
+
+PARTS = ("train", "test")
+Read = Callable[..., tuple[np.ndarray, np.ndarray]]  # paths -> images [N, C, H, W], labels [N]
+GREY, COLOUR = (1, 28, 28), (3, 32, 32)
+
+
+@dataclass(frozen=True)
+class Source:
+    """An image set: the registered files of each part and how they are read; sizes: images in each part."""
+
+    shape: tuple[int, int, int]
+    origin: str
+    sizes: dict[str, int]
+    files: dict[str, tuple[str, ...]]
+    read: dict[str, Read]
+    n_classes: int = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Images uint8 [N, C, H, W], labels int64 [N], and in words what they are: "kmnist, test part, 10000 images"."""
+
+    images: np.ndarray
+    labels: np.ndarray
+    source: str
+
+
+def _idx(folder: str, origin: str, train: bool = True) -> Source:
+    sizes = {"train": 60000, "test": 10000} if train else {"test": 10000}
+    stem = {"train": "train", "test": "t10k"}
+    files = {part: tuple(f"{folder}/{stem[part]}-{kind}-ubyte.gz" for kind in ("images-idx3", "labels-idx1"))
+             for part in sizes}
+    return Source(GREY, origin, sizes, files, {part: partial(_read_idx, n) for part, n in sizes.items()})
+
+
+def _read_idx(n: int, images: Path, labels: Path) -> tuple[np.ndarray, np.ndarray]:
+    return idx.read(images, (n, *GREY[1:]))[:, None], idx.read(labels, (n,)).astype(np.int64)
+
+
+def _cifar(archive: str, members: dict[str, tuple[str, ...]], records: dict[str, int], labels: int,
+           n_classes: int) -> Source:
+    read = {part: partial(cifar.read, members=members[part], records=records[part], labels=labels)
+            for part in PARTS}
+    return Source(COLOUR, "Krizhevsky 2009, binary version", {"train": 50000, "test": 10000},
+                  {part: (archive,) for part in PARTS}, read, n_classes)
+
+
+SOURCES: dict[str, Source] = {
+    "mnist": _idx("mnist", "LeCun, Cortes and Burges 1998"),
+    "fashion_mnist": _idx("fashion_mnist", "Xiao, Rasul and Vollgraf 2017"),
+    "kmnist": _idx("kmnist", "Clanuwat et al. 2018"),
+    "notmnist": _idx("notmnist", "Bulatov 2011, files of davidflanagan/notMNIST-to-MNIST", train=False),
+    "cifar10": _cifar(
+        "cifar10/cifar-10-binary.tar.gz",
+        {"train": tuple(f"cifar-10-batches-bin/data_batch_{i}.bin" for i in range(1, 6)),
+         "test": ("cifar-10-batches-bin/test_batch.bin",)}, {"train": 10000, "test": 10000}, 1, 10),
+    "cifar100": _cifar(
+        "cifar100/cifar-100-binary.tar.gz", {part: (f"cifar-100-binary/{part}.bin",) for part in PARTS},
+        {"train": 50000, "test": 10000}, 2, 100),
+    "svhn": Source(
+        COLOUR, "Netzer et al. 2011, cropped digits", {"train": 73257, "test": 26032},
+        {part: (f"svhn/{part}_32x32.mat",) for part in PARTS},
+        {"train": partial(svhn.read, n=73257), "test": partial(svhn.read, n=26032)}),
+}
+
+
+def read_part(name: str, part: str, root: str | os.PathLike | None = None, download: bool = True) -> Part:
+    """A part of an image set: the user's arrays if there are any, else from the registered files.
+
+    Calls share the arrays; do not write to them. Raises DataNotFound, BadData.
+    """
+    source = SOURCES[name]
+    own = brought.find(name, part)
+    try:
+        paths = [own] if own else [locate(file, root, download) for file in _files(source, name, part)]
+    except DataNotFound as error:
+        raise DataNotFound(f"{error}\nOr {brought.how(name, part, source.shape)}") from error
+    return _read(name, part, own is not None, *((path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths))
+
+
+def context_part(name: str, root: str | os.PathLike | None = None) -> Part:
+    """The part that contexts draw from: training images, or the test images where they are all that is at hand."""
+    for part in PARTS:
+        try:
+            return read_part(name, part, root, download=False)
+        except DataNotFound:
+            continue
+    return read_part(name, PARTS[0], root)
+
+
+def _files(source: Source, name: str, part: str) -> tuple[str, ...]:
+    if part not in source.files:
+        raise DataNotFound(f"data set {name}: no file of a {part} part is known")
+    return source.files[part]
+
+
+@lru_cache(maxsize=len(SOURCES) * len(PARTS))
+def _read(name: str, part: str, own: bool, *stamped: tuple[Path, int, int]) -> Part:
+    """Read once for every state of the files: path, size and time of change."""
+    source, paths = SOURCES[name], [path for path, *_ in stamped]
+    images, labels = brought.read(paths[0], source.shape) if own else source.read[part](*paths)
+    check_labels(labels, source.n_classes, " and ".join(map(str, paths)))
+    found = f"{name}, {part} part" + (", brought as arrays" if own else "")
+    return Part(images, labels, f"{found}, {len(images)} images")

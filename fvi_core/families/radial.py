@@ -1,0 +1,88 @@
+"""Radial Bayesian neural networks (Farquhar et al. 2020)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fvi_core.families.base import DrawnNetworks, Family, Functions, NotSupported, random_layers, softplus, state_of
+from fvi_core.families.mean_field import MEAN
+from fvi_core.gaussian import gaussian_kl_weights
+from fvi_core.networks import Network, Parameters, Weighted
+from fvi_core.random import Streams
+from fvi_core.registry import FAMILIES
+
+RHO = "rho/"
+
+
+@FAMILIES.register("radial")
+@dataclass(frozen=True)
+class Radial(Family):
+    """``w = m + s * eps / |eps| * |r|`` for all weights of a layer, ``eps ~ N(0, I)``, ``r ~ N(0, 1)``, ``s = softplus(rho)``
+    (Farquhar et al. 2020 eq. 4; dirichlet2022 table 1).
+
+    ``layers`` "all": every parameter is drawn; "hidden": those of linear and convolutional layers but the last (dirichlet2022
+    App. F); the others are points. ``kl``: the divergence from a Gaussian over the weights that are drawn, "monte_carlo" as
+    Farquhar et al. estimate it, or "gaussian", that of ``N(m, s^2)`` in closed form (dirichlet2022 App. F).
+    """
+
+    rho_init: float = -5.0
+    layers: str = "all"
+    kl: str = "monte_carlo"
+
+    def __post_init__(self):
+        if self.layers not in ("all", "hidden") or self.kl not in ("monte_carlo", "gaussian"):
+            raise ValueError("family 'radial': layers must be 'all' or 'hidden' and kl 'monte_carlo' or 'gaussian', "
+                             f"found {self.layers!r} and {self.kl!r}")
+
+    def drawn(self, network: Network) -> list[Weighted]:
+        """The layers whose parameters are drawn."""
+        return random_layers(network, self.layers)
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        means = network.init(streams)
+        rhos = {name: torch.full_like(means[name], self.rho_init) for layer in self.drawn(network) for name in layer.shapes}
+        return {MEAN + k: v for k, v in means.items()} | {RHO + k: v for k, v in rhos.items()} | network.init_state(streams)
+
+    def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+        drawn = {name: parameters[MEAN + name].unsqueeze(1) for name in network.shapes}
+        for layer in self.drawn(network):
+            size = sum(network.sizes[name] for name in layer.shapes)
+            noise, radius = streams.normal(samples, size), streams.normal(samples, 1)
+            steps = (noise * (radius.abs() / noise.norm(dim=-1, keepdim=True))).split([network.sizes[n] for n in layer.shapes], -1)
+            for name, step in zip(layer.shapes, steps, strict=True):
+                spread = softplus(parameters[RHO + name]).unsqueeze(1)
+                drawn[name] = drawn[name] + spread * step.unflatten(-1, network.shapes[name])
+        points = {name: value.expand(-1, samples, *value.shape[2:]) for name, value in drawn.items() if value.shape[1] < samples}
+        return drawn | points | state_of(parameters)
+
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
+        return DrawnNetworks(network, self.weights(network, parameters, samples, streams))
+
+    def weight_kl(self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None) -> Tensor:
+        """``E_q[log q] - E_q[log p]``, ``[R]``: "monte_carlo" has the first term in closed form (Farquhar et al. 2020 eq. 7, with its
+        constant) and averages the second over the functions drawn for the likelihood (eq. 8)."""
+        names = [name for layer in self.drawn(network) for name in layer.shapes]
+        log_std = {name: softplus(parameters[RHO + name]).log() for name in names}
+        if self.kl == "gaussian":
+            return gaussian_kl_weights({k: parameters[MEAN + k] for k in names}, {k: 2 * v for k, v in log_std.items()}, mean, variance)
+        if not isinstance(functions, DrawnNetworks):
+            raise NotSupported(f"divergence 'weight_kl' of family {self.name!r} needs its drawn networks; use kl 'gaussian'")
+        entropy = sum(v.flatten(1).sum(1) for v in log_std.values())
+        entropy = entropy + sum(unit_entropy(sum(network.sizes[name] for name in layer.shapes)) for layer in self.drawn(network))
+        squares = sum((functions.parameters[name] - mean).square().flatten(2).sum(2) for name in names).mean(1)
+        constant = 0.5 * math.log(2 * math.pi * variance) * sum(network.sizes[name] for name in names)
+        return squares / (2 * variance) + constant - entropy
+
+
+def unit_entropy(size: int) -> float:
+    """Entropy in nats of ``eps / |eps| * |r|`` in ``size`` dimensions: ``log A + (size - 1) E log |r| - E log p(|r|)``.
+
+    A is the area of the unit sphere; |r| is half-normal, with ``E log |r| = -(gamma + log 2) / 2``, gamma Euler's constant.
+    """
+    area = math.log(2) + size / 2 * math.log(math.pi) - math.lgamma(size / 2)
+    euler = -torch.digamma(torch.ones((), dtype=torch.float64)).item()
+    return area - (size - 1) * (euler + math.log(2)) / 2 - 0.5 * math.log(2 / math.pi) + 0.5

@@ -1,0 +1,102 @@
+"""Rank-1 Bayesian neural networks (Dusenberry et al. 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fvi_core.families.base import Family, Functions, random_layers, softplus, state_of
+from fvi_core.gaussian import gaussian_kl_weights
+from fvi_core.networks import BatchNorm, Conv2d, Network, Parameters, Weighted
+from fvi_core.random import Streams
+from fvi_core.registry import FAMILIES
+
+MEAN, RHO = "factor_mean/", "factor_rho/"
+SIDES = ("inputs", "outputs")
+
+
+@FAMILIES.register("rank1")
+@dataclass(frozen=True)
+class Rank1(Family):
+    """An ensemble of ``size`` members that share weights, ``W_m = W * (s_m r_m^T)``, with Gaussian factors of their own for every
+    input and output channel of a layer: ``s_m ~ N(mean, softplus(rho)^2)``, r_m alike (Dusenberry et al. 2020 sec. 3).
+
+    ``layers`` "all": factors for every linear and convolutional layer; "hidden": for all but the last (dirichlet2022 App. F).
+    Means start at 1; weights, biases and normalisation are points. Asked for fewer functions than it has members, as in training,
+    the family deals the points of a batch out among the members in equal runs (Wen et al. 2020), at the cost of one network; asked
+    for at least as many, as in prediction, every function is one member's, for ``samples // size`` draws of its factors.
+    """
+
+    size: int = 4
+    rho_init: float = -3.0
+    layers: str = "all"
+
+    def __post_init__(self):
+        if self.layers not in ("all", "hidden") or self.size < 1:
+            raise ValueError(f"family 'rank1': layers must be 'all' or 'hidden' and size 1 or more, found {self.layers!r} and {self.size}")
+
+    def scaled(self, network: Network) -> list[Weighted]:
+        """The layers with factors."""
+        return [layer for layer in random_layers(network, self.layers) if not isinstance(layer, BatchNorm)]
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        parameters = network.init(streams)
+        for layer in self.scaled(network):
+            for side in SIDES:
+                mean = torch.ones(len(streams), self.size, getattr(layer, side), dtype=streams.dtype, device=streams.device)
+                parameters[f"{MEAN}{layer.name}.{side}"] = mean
+                parameters[f"{RHO}{layer.name}.{side}"] = torch.full_like(mean, self.rho_init)
+        return parameters | network.init_state(streams)
+
+    def factors(self, network: Network, parameters: Parameters, draws: int, streams: Streams) -> dict[str, list[Tensor]]:
+        """Input and output factors ``[R, draws, size, channels]`` of each layer."""
+        factors = {}
+        for layer in self.scaled(network):
+            names = [f"{layer.name}.{side}" for side in SIDES]
+            means, spreads = ([parameters[prefix + name].unsqueeze(1) for name in names] for prefix in (MEAN, RHO))
+            noise = streams.normal(draws, self.size, layer.inputs + layer.outputs).split([layer.inputs, layer.outputs], -1)
+            factors[layer.name] = [m + softplus(s) * e for m, s, e in zip(means, spreads, noise, strict=True)]
+        return factors
+
+    def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+        """Parameters of every member, ``[R, max(1, samples // size) * size, *shape]``."""
+        draws = max(1, samples // self.size)
+        factors = self.factors(network, parameters, draws, streams)
+        drawn = {name: parameters[name].unsqueeze(1).expand(-1, draws * self.size, *shape) for name, shape in network.shapes.items()}
+        for layer in self.scaled(network):
+            inputs, outputs = (f.flatten(1, 2) for f in factors[layer.name])
+            outer = outputs[..., None] * inputs[..., None, :] if isinstance(layer, Conv2d) else inputs[..., None] * outputs[..., None, :]
+            drawn[f"{layer.name}.weight"] = drawn[f"{layer.name}.weight"] * (outer[..., None, None] if isinstance(layer, Conv2d) else outer)
+        return drawn | state_of(parameters)
+
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
+        whole = samples >= self.size
+        factors = self.factors(network, parameters, samples // self.size if whole else samples, streams)
+        weights = {name: parameters[name].unsqueeze(1) for name in network.shapes} | state_of(parameters)
+
+        def spread(factor: Tensor, a: Tensor) -> Tensor:
+            """Each point's factor ``[R, S, N or 1, channels]``, shaped to scale activations of as many axes as a has."""
+            points = torch.arange(a.shape[2], device=a.device)
+            factor = factor.flatten(1, 2).unsqueeze(2) if whole else factor[:, :, points * self.size // len(points)]
+            return factor[(..., *[None] * (a.dim() - factor.dim()))]
+
+        def apply(layer: Weighted, weights: Parameters, a: Tensor) -> Tensor:
+            if layer.name not in factors:
+                return layer(weights, a)
+            inputs, outputs = factors[layer.name]
+            bias = weights.get(f"{layer.name}.bias")
+            plain = weights if bias is None else weights | {f"{layer.name}.bias": torch.zeros_like(bias)}
+            z = layer(plain, a * spread(inputs, a))
+            z = z * spread(outputs, z)
+            return z if bias is None else z + bias.unsqueeze(2)[(..., *[None] * (z.dim() - 4))]
+
+        return lambda x: network(weights, x, apply=apply)
+
+    def weight_kl(self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None) -> Tensor:
+        """KL ``[R]`` of the factors from ``N(mean, variance)``, summed over factors and averaged over the members of the mixture, which
+        bounds the mixture's own from above (Dusenberry et al. 2020 sec. 3.2)."""
+        means = {k.removeprefix(MEAN): v for k, v in parameters.items() if k.startswith(MEAN)}
+        log_vars = {k: 2 * softplus(parameters[RHO + k]).log() for k in means}
+        return gaussian_kl_weights(means, log_vars, mean, variance) / self.size

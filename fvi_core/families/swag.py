@@ -1,0 +1,102 @@
+"""Stochastic weight averaging, Gaussian (Maddox et al. 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fvi_core.families.base import DrawnNetworks
+from fvi_core.families.point import Point
+from fvi_core.networks import STATE, Network, Parameters
+from fvi_core.random import Streams
+from fvi_core.registry import FAMILIES
+
+MEAN, SQUARE, DEVIATION = f"{STATE}swag_mean/", f"{STATE}swag_square/", f"{STATE}swag_deviation/"
+COUNT, POINTS = f"{STATE}swag_count", f"{STATE}swag_points"
+
+
+@FAMILIES.register("swag")
+@dataclass(frozen=True)
+class SWAG(Point):
+    """A Gaussian fitted to the iterates of stochastic gradient descent at the ends of epochs (Maddox et al. 2019 alg. 1):
+
+    ``w = mean + scale (diag^(1/2) z1 / sqrt(2) + D z2 / sqrt(2 (K - 1)))``, z1, z2 standard normal, with the iterates' mean and
+    variances (diag) and the last K <= ``rank`` deviations of an iterate from the mean at its time (D).
+
+    Iterates are taken after the share ``start`` of the epochs, at every ``every``-th epoch; training itself is that of a point.
+    ``scale`` 0 predicts with the mean alone (stochastic weight averaging). With batch normalisation each drawn network gets its own
+    statistics (sec. 3.3), here those of ``points`` training inputs kept from each of the last ``rank`` iterates' batches.
+    """
+
+    rank: int = 20
+    start: float = 0.8
+    every: int = 1
+    scale: float = 1.0
+    points: int = 64
+
+    def __post_init__(self):
+        if self.rank < 2 or not 0 <= self.start < 1 or self.every < 1:
+            raise ValueError("family 'swag': rank must be 2 or more, start in [0, 1) and every 1 or more, "
+                             f"found {self.rank}, {self.start} and {self.every}")
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        parameters = super().init(network, streams)
+        kept = {COUNT: torch.zeros(len(streams), dtype=streams.dtype, device=streams.device)}
+        for name in network.shapes:
+            value = parameters[name]
+            kept |= {MEAN + name: torch.zeros_like(value), SQUARE + name: torch.zeros_like(value),
+                     DEVIATION + name: value.new_zeros(len(value), self.rank, *value.shape[1:])}
+        if network.state:
+            kept[POINTS] = kept[COUNT].new_zeros(len(streams), self.rank * self.points, *network.input_shape)
+        return parameters | kept
+
+    @torch.no_grad()
+    def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int, x: Tensor) -> Parameters:
+        past = epoch - int(self.start * epochs)
+        if past < 1 or (past - 1) % self.every:
+            return {}
+        count = parameters[COUNT] + 1
+        moved = {COUNT: count}
+        for name in network.shapes:
+            value, mean = parameters[name], parameters[MEAN + name]
+            before = value - mean
+            mean = mean + before / _against(count, value)
+            # Welford's sum of squares: the difference of two averages would lose a small variance to rounding.
+            moved |= {MEAN + name: mean, SQUARE + name: parameters[SQUARE + name] + before * (value - mean),
+                      DEVIATION + name: _pushed(parameters[DEVIATION + name], (value - mean).unsqueeze(1))}
+        if network.state:
+            index = torch.arange(self.points, device=x.device) % x.shape[1]
+            moved[POINTS] = _pushed(parameters[POINTS], x[:, index])
+        return moved
+
+    def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+        """Draws ``[R, S, *shape]``; before anything was collected, as in training, the point ``[R, 1, *shape]``."""
+        if COUNT not in parameters or not parameters[COUNT].any():
+            names = [*network.shapes, *(name for name in network.state if name in parameters)]
+            return {name: parameters[name].unsqueeze(1) for name in names}
+        count = parameters[COUNT]
+        columns = count.clamp(max=self.rank)
+        mean, square = (network.flatten({k: parameters[prefix + k] for k in network.shapes}) for prefix in (MEAN, SQUARE))
+        diagonal = (square / count.unsqueeze(1)).clamp_min(0).sqrt().unsqueeze(1) * streams.normal(samples, network.n_parameters)
+        low_rank = streams.normal(samples, self.rank) @ network.flatten({k: parameters[DEVIATION + k] for k in network.shapes})
+        low_rank = low_rank / (columns - 1).clamp_min(1).sqrt().view(-1, 1, 1)
+        drawn = network.unflatten(mean.unsqueeze(1) + self.scale * (diagonal + low_rank) / 2**0.5)
+        if not network.state:
+            return drawn
+        x = parameters[POINTS][:, -int(columns.max()) * self.points :]
+        seen = [network.statistics({k: v[:, s : s + 1] for k, v in drawn.items()}, x) for s in range(samples)]
+        return drawn | {name: torch.cat([one[name] for one in seen], dim=1) for name in network.state}
+
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
+        return DrawnNetworks(network, self.weights(network, parameters, samples, streams))
+
+
+def _against(count: Tensor, value: Tensor) -> Tensor:
+    return count.view(-1, *[1] * (value.dim() - 1))
+
+
+def _pushed(rows: Tensor, newest: Tensor) -> Tensor:
+    """Rows ``[R, K, ...]`` without the oldest and with the newest ``[R, k, ...]`` at the end."""
+    return torch.cat([rows[:, newest.shape[1] :], newest.to(rows.dtype)], dim=1)

@@ -1,0 +1,63 @@
+"""Convolutional networks without normalisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fvi_core.networks.layers import Activation, Conv2d, DropoutSite, Flatten, Linear, MaxPool
+from fvi_core.networks.network import HEAD, Network
+from fvi_core.registry import NETWORKS
+
+
+@NETWORKS.register("cnn")
+@dataclass(frozen=True)
+class CNN:
+    """3x3 convolutions, each followed by a ReLU and (where ``pool`` says so) 2x2 max-pooling, then dense layers.
+
+    rudner2022's four-layer network: channels [32, 64], pool [1, 1], dense [256]; cinquin2024's: channels [16, 32, 64],
+    pool [1, 1, 0], dense [128]; rudner2021's of three and of seven layers, as the baselines' code beside it counts (all but the
+    head): channels [32, 64], pool [1, 1] and [32, 32, 64, 64, 128, 128], pool [0, 1, 0, 1, 0, 1], both with dense [128].
+    ``padding`` 0 keeps only pixels whose whole neighbourhood is in the image. Dropout sites: after each convolution's ReLU, before
+    each dense layer and before the head.
+    """
+
+    channels: list[int]
+    dense: list[int]
+    pool: list[int]
+    padding: int = 1
+
+    def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
+        planes, height, width = images("cnn", input_shape)
+        layers: list = []
+        for i, (channels, pool) in enumerate(zip(self.channels, self.pool, strict=True)):
+            layers += [Conv2d(f"conv{i}", planes, channels, padding=self.padding), Activation("relu"), DropoutSite(f"conv{i}")]
+            height, width = height - 2 + 2 * self.padding, width - 2 + 2 * self.padding
+            if pool:
+                layers.append(MaxPool())
+                height, width = height // 2, width // 2
+            planes = channels
+        if height < 1 or width < 1:
+            raise ValueError(f"network 'cnn': images of {list(input_shape)} are too small for {len(self.channels)} convolutions, pool {self.pool}")
+        layers.append(Flatten(3))
+        units = planes * height * width
+        for i, out in enumerate(self.dense):
+            layers += [DropoutSite(f"dense{i}"), Linear(f"dense{i}", units, out), Activation("relu")]
+            units = out
+        return Network([*layers, DropoutSite(HEAD), Linear(HEAD, units, n_outputs)], tuple(input_shape))
+
+
+@NETWORKS.register("lenet")
+@dataclass(frozen=True)
+class LeNet:
+    """The LeNet of Ovadia et al. (2019): two 3x3 convolutions of 32 and 64 channels without padding, one pooling, 128 units."""
+
+    def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
+        return CNN([32, 64], [128], [0, 1], padding=0).build(input_shape, n_outputs)
+
+
+def images(name: str, input_shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Channels, height and width of a network's inputs. Raises ValueError where they are no images."""
+    if len(input_shape) != 3:
+        raise ValueError(f"network {name!r} expects images [channels, height, width], found {list(input_shape)}")
+    planes, height, width = input_shape
+    return planes, height, width

@@ -1,0 +1,224 @@
+"""Layers as pure functions of their parameters, over a replica axis R and a sample axis S.
+
+Parameters are ``[R, S, *shape]`` and activations ``[R, S, N, ...]``, where S may be 1 on either side; nothing mixes replicas or
+samples. A layer with parameters names them in ``shapes`` and draws the initial ones in ``init``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fvi_core.random import Streams
+
+Parameters = dict[str, Tensor]
+ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "gelu": F.gelu, "softplus": F.softplus}
+STATE = "state/"
+"""Prefix of tensors that stand among the parameters but are kept rather than trained: running statistics, collected moments."""
+
+
+class Weighted:
+    """A layer with parameters, uniform on +-1/sqrt(fan_in) at the start (PyTorch's default)."""
+
+    name: str
+    inputs: int
+    outputs: int
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the parameters."""
+        raise NotImplementedError
+
+    @property
+    def fan_in(self) -> int:
+        return self.inputs
+
+    def init(self, streams: Streams) -> Parameters:
+        """Initial parameters ``[R, *shape]``."""
+        bound = 1 / math.sqrt(self.fan_in)
+        return {name: (streams.uniform(*shape) * 2 - 1) * bound for name, shape in self.shapes.items()}
+
+
+@dataclass(frozen=True)
+class Linear(Weighted):
+    """``z = a W + b`` with ``W [in, out]``."""
+
+    name: str
+    inputs: int
+    outputs: int
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {f"{self.name}.weight": (self.inputs, self.outputs), f"{self.name}.bias": (self.outputs,)}
+
+    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
+        # Computed transposed, units before points: with few units and many points every product then runs along the longer
+        # axis, and the layers of many samples that share their inputs are one product. Returned as a transposed view.
+        weight, bias = parameters[f"{self.name}.weight"], parameters[f"{self.name}.bias"]
+        samples = max(a.shape[1], weight.shape[1])
+        if samples > 1 and a.shape[1] == 1:
+            return self._shared_inputs(weight, bias, a).transpose(-1, -2)
+        a = a.transpose(-1, -2).expand(-1, samples, -1, -1).flatten(0, 1)
+        weight = weight.transpose(-1, -2).expand(-1, samples, -1, -1).flatten(0, 1)
+        bias = bias.unsqueeze(-1).expand(-1, samples, -1, -1).flatten(0, 1)
+        return torch.baddbmm(bias, weight, a).unflatten(0, (-1, samples)).transpose(-1, -2)
+
+    def _shared_inputs(self, weight: Tensor, bias: Tensor, a: Tensor) -> Tensor:
+        """``[R, S, out, N]`` for weights ``[R, S, in, out]`` and inputs ``[R, 1, N, in]`` that all S samples share."""
+        a = torch.cat([a.squeeze(1).transpose(-1, -2), a.new_ones(a.shape[0], 1, a.shape[2])], dim=1)
+        stacked = torch.cat([weight, bias.unsqueeze(-2)], dim=-2).transpose(1, 2).flatten(2)
+        z = [torch.mm(w.t(), x) for w, x in zip(stacked, a, strict=True)]
+        return (torch.stack(z) if len(z) > 1 else z[0].unsqueeze(0)).unflatten(1, (weight.shape[1], self.outputs))
+
+
+@dataclass(frozen=True)
+class Conv2d(Weighted):
+    """A convolution with ``W [out, in, k, k]`` and zero padding; one call per replica and set of weights."""
+
+    name: str
+    inputs: int
+    outputs: int
+    kernel: int = 3
+    padding: int = 1
+    stride: int = 1
+    bias: bool = True
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        shapes = {f"{self.name}.weight": (self.outputs, self.inputs, self.kernel, self.kernel)}
+        return shapes | ({f"{self.name}.bias": (self.outputs,)} if self.bias else {})
+
+    @property
+    def fan_in(self) -> int:
+        return self.inputs * self.kernel**2
+
+    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
+        weight, bias = parameters[f"{self.name}.weight"], parameters.get(f"{self.name}.bias")
+        if weight.shape[1] == 1 and a.shape[1] > 1:  # samples that share their weights are one batch
+            return self(parameters, a.flatten(1, 2).unsqueeze(1)).unflatten(2, a.shape[1:3]).squeeze(1)
+        lead = torch.broadcast_shapes(a.shape[:2], weight.shape[:2])
+        a, weight = a.expand(*lead, *a.shape[2:]), weight.expand(*lead, *weight.shape[2:])
+        if bias is not None:
+            bias = bias.expand(*lead, -1)
+        z = [F.conv2d(a[r, s], weight[r, s], None if bias is None else bias[r, s], stride=self.stride, padding=self.padding)
+             for r in range(lead[0]) for s in range(lead[1])]
+        return join(z, lead)
+
+
+@dataclass(frozen=True)
+class BatchNorm(Weighted):
+    """``z = scale (a - mean) / sqrt(var + eps) + shift`` for each channel (Ioffe and Szegedy 2015).
+
+    Mean and variance are the running ones where the parameters hold them (``state``), as in prediction; else those of the batch,
+    over inputs and pixels, for each replica and sample apart, as in training. ``seen``, where given, is then told them: the mean
+    and the unbiased variance ``[R, S, channels]`` of the first pass.
+    """
+
+    name: str
+    outputs: int
+    eps: float = 1e-5
+
+    @property
+    def inputs(self) -> int:
+        return self.outputs
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {f"{self.name}.scale": (self.outputs,), f"{self.name}.shift": (self.outputs,)}
+
+    @property
+    def state(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the running mean and variance."""
+        return {f"{STATE}{self.name}.mean": (self.outputs,), f"{STATE}{self.name}.var": (self.outputs,)}
+
+    def init(self, streams: Streams) -> Parameters:
+        kind = {"dtype": streams.dtype, "device": streams.device}
+        scale, shift = self.shapes
+        return {scale: torch.ones(len(streams), self.outputs, **kind), shift: torch.zeros(len(streams), self.outputs, **kind)}
+
+    def __call__(self, parameters: Parameters, a: Tensor, seen: Parameters | None = None) -> Tensor:
+        scale, shift = (parameters[name] for name in self.shapes)
+        mean, var = (parameters.get(name) for name in self.state)
+        if mean is not None:
+            factor = scale * torch.rsqrt(var + self.eps)
+            return torch.addcmul(_on_planes(shift - mean * factor), a, _on_planes(factor))
+        lead = torch.broadcast_shapes(a.shape[:2], scale.shape[:2])
+        a, scale, shift = a.expand(*lead, *a.shape[2:]), scale.expand(*lead, -1), shift.expand(*lead, -1)
+        # With momentum 1 the call leaves the batch's own statistics in the buffers.
+        mean, var = (scale.new_zeros(*lead, self.outputs) for _ in range(2))
+        z = [F.batch_norm(a[r, s], mean[r, s], var[r, s], scale[r, s], shift[r, s], training=True, momentum=1.0, eps=self.eps)
+             for r in range(lead[0]) for s in range(lead[1])]
+        if seen is not None:
+            for name, value in zip(self.state, (mean, var), strict=True):
+                seen.setdefault(name, value)
+        return join(z, lead)
+
+    def normalised(self, parameters: Parameters, a: Tensor) -> Tensor:
+        """``(a - mean) / sqrt(var + eps)`` with the running statistics: what the scale multiplies."""
+        mean, var = (parameters[name] for name in self.state)
+        return (a - _on_planes(mean)) * _on_planes(torch.rsqrt(var + self.eps))
+
+
+def _on_planes(values: Tensor) -> Tensor:
+    """``[R, S, channels]`` against images ``[R, S, N, channels, H, W]``."""
+    return values[:, :, None, :, None, None]
+
+
+def join(z: list[Tensor], lead: tuple[int, ...]) -> Tensor:
+    """Results of each replica and sample in one tensor ``[R, S, ...]``; a single one is not copied."""
+    return z[0][None, None] if len(z) == 1 else torch.stack(z).unflatten(0, lead)
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An elementwise nonlinearity."""
+
+    function: str
+
+    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
+        return ACTIVATIONS[self.function](a)
+
+
+@dataclass(frozen=True)
+class MaxPool:
+    """2x2 max-pooling with stride 2."""
+
+    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
+        return F.max_pool2d(a.flatten(0, -4), 2).unflatten(0, a.shape[:-3])
+
+
+@dataclass(frozen=True)
+class AveragePool:
+    """The mean over all pixels, ``[R, S, N, channels]``."""
+
+    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
+        return a.mean((-2, -1))
+
+
+@dataclass(frozen=True)
+class Flatten:
+    """Joins the axes of one input into one."""
+
+    event: int
+
+    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
+        return a.flatten(-self.event) if self.event > 1 else a
+
+
+@dataclass(frozen=True)
+class DropoutSite:
+    """A place where the dropout family may mask activations; every other family passes."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Residual:
+    """``body(a) + shortcut(a)`` (He et al. 2016); without layers the shortcut is the identity."""
+
+    body: tuple
+    shortcut: tuple = ()

@@ -1,0 +1,186 @@
+"""A network: layers in sequence, the last of them the linear head."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from fvi_core.networks.layers import Activation, BatchNorm, Conv2d, DropoutSite, Linear, Parameters, Residual, Weighted
+from fvi_core.random import Streams
+from fvi_core.registry import nearest
+
+Dropout = Callable[[str, Tensor], Tensor]
+Apply = Callable[[Weighted, Parameters, Tensor], Tensor]
+HEAD = "head"
+PRECISIONS = ("float32", "bfloat16")
+MOMENTUM = 0.1
+"""Share of the newest batch in running statistics (PyTorch's default; 1 minus the decay .9 of rudner2022's code)."""
+
+
+@dataclass
+class Tape:
+    """What linearisation needs of a forward pass: each layer with parameters, its input and its output."""
+
+    entries: list[tuple[Weighted, Tensor, Tensor]] = field(default_factory=list)
+
+
+@dataclass
+class Pass:
+    """What may take part in a forward pass: ``dropout(site, a)`` masks activations, ``apply(layer, parameters, a)`` stands in for a
+    layer with parameters, ``tape`` remembers."""
+
+    dropout: Dropout | None = None
+    apply: Apply | None = None
+    tape: Tape | None = None
+
+
+class Network:
+    """A sequence of layers whose last is the linear head; ``head(features(x))`` is the network by construction.
+
+    Parameters are a dict of tensors ``[R, S, *shape]``; inputs are ``[R, N, ...]``; outputs are ``[R, S, N, Q]``. Nothing mixes
+    replicas or samples, so a stack of replicas computes exactly what each computes alone. ``joint``: in training, batch
+    normalisation takes the statistics of the training batch and the context together, not of each apart.
+    """
+
+    def __init__(self, layers: Sequence, input_shape: tuple[int, ...], joint: bool = False):
+        self.layers = list(layers)
+        self.input_shape = input_shape
+        self.joint = joint
+        self.parametrised = list(_weighted(self.layers))
+        self.head: Linear = self.layers[-1]
+        self.shapes = {name: shape for layer in self.parametrised for name, shape in layer.shapes.items()}
+        self.state = {k: v for layer in self.parametrised if isinstance(layer, BatchNorm) for k, v in layer.state.items()}
+        self.sizes = {name: math.prod(shape) for name, shape in self.shapes.items()}
+        self.n_parameters = sum(self.sizes.values())
+        self.n_outputs = self.head.outputs
+        hidden = [layer for layer in self.layers if not isinstance(layer, DropoutSite)]
+        self.shallow = len(hidden) == 3 and hidden[1] == Activation("relu") and self.n_outputs == 1
+        self.convolutional = any(isinstance(layer, Conv2d) for layer in self.parametrised)
+        self.seen: Parameters | None = None
+        self.reduced = False
+
+    @cached_property
+    def width(self) -> int:
+        """Most numbers that a layer with parameters takes or gives for one input."""
+        if not self.convolutional:
+            return max(max(layer.inputs, layer.outputs) for layer in self.parametrised)
+        tape = Tape()
+        with torch.no_grad():
+            zeros = {name: torch.zeros(1, 1, *shape) for name, shape in (self.shapes | self.state).items()}
+            self(zeros, torch.zeros(1, 1, *self.input_shape), tape=tape)
+        return max(max(a.numel(), z.numel()) for _, a, z in tape.entries)
+
+    def init(self, streams: Streams) -> Parameters:
+        """Initial parameters of all layers, ``[R, *shape]``."""
+        return {name: value for layer in self.parametrised for name, value in layer.init(streams).items()}
+
+    def init_state(self, streams: Streams) -> Parameters:
+        """Running means 0 and variances 1, ``[R, *shape]``; nothing for a network without batch normalisation."""
+        kind = {"dtype": streams.dtype, "device": streams.device}
+        return {name: torch.full((len(streams), *shape), float(name.endswith(".var")), **kind) for name, shape in self.state.items()}
+
+    def watched(self, seen: Parameters) -> Network:
+        """This network, but that the first pass through it on a batch's own statistics leaves them in ``seen``."""
+        if not self.state:
+            return self
+        network = copy.copy(self)
+        network.seen = seen
+        return network
+
+    def in_precision(self, precision: str) -> Network:
+        """This network, computing in "float32" as its inputs are, or products and convolutions in "bfloat16", with images laid out
+        channels last. Parameters, statistics and values keep the type of the inputs. Raises ValueError for another."""
+        if precision not in PRECISIONS:
+            raise ValueError(f"training: precision {precision!r} is not known; {nearest(precision, PRECISIONS)}")
+        network = copy.copy(self)
+        network.reduced = precision == "bfloat16"
+        return network
+
+    def track(self, parameters: Parameters, seen: Parameters) -> Parameters:
+        """Running statistics moved towards those of a batch: ``(1 - .1) running + .1 seen``.
+
+        Seen are ``[R, S, channels]`` (members of an ensemble in R or S); a replica, or a member, of which several samples were seen
+        has one running value, which moves towards the mean over the samples.
+        """
+        moved = {}
+        for name, value in seen.items():
+            running = parameters[name]
+            batch = value.reshape(*running.shape[:-1], -1, running.shape[-1]).mean(-2)
+            moved[name] = torch.lerp(running, batch.to(running.dtype), MOMENTUM)
+        return moved
+
+    @torch.no_grad()
+    def statistics(self, parameters: Parameters, x: Tensor) -> Parameters:
+        """Mean and variance at x ``[R, N, ...]`` of what each normalised layer is given, under these parameters ``[R, S, *shape]``."""
+        seen: Parameters = {}
+        if self.state:
+            self.watched(seen).features({name: parameters[name] for name in self.shapes}, x)
+        return seen
+
+    def features(self, parameters: Parameters, x: Tensor) -> Tensor:
+        """Inputs of the last layer, ``[R, S, N, F]``."""
+        return self._start(self.layers[:-1], parameters, x, Pass())
+
+    def __call__(self, parameters: Parameters, x: Tensor, dropout: Dropout | None = None, tape: Tape | None = None,
+                 apply: Apply | None = None) -> Tensor:
+        """Function values ``[R, S, N, Q]`` at inputs ``x [R, N, ...]``."""
+        if x.shape[2:] != self.input_shape:
+            raise ValueError(f"network expects inputs [R, N, {', '.join(map(str, self.input_shape))}], found {list(x.shape)}")
+        return self._start(self.layers, parameters, x, Pass(dropout, apply, tape))
+
+    def _start(self, layers: Sequence, parameters: Parameters, x: Tensor, ride: Pass) -> Tensor:
+        a = x.unsqueeze(1)
+        if not self.reduced:
+            return self._run(layers, parameters, a, ride)
+        if self.convolutional:
+            a = a.movedim(-3, -1).contiguous().movedim(-1, -3)
+        with torch.autocast(x.device.type, torch.bfloat16):
+            return self._run(layers, parameters, a, ride).to(x.dtype)
+
+    def _run(self, layers: Sequence, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
+        for layer in layers:
+            if isinstance(layer, Weighted):
+                a = self._apply(layer, parameters, a, ride)
+            elif isinstance(layer, DropoutSite):
+                a = a if ride.dropout is None else ride.dropout(layer.name, a)
+            elif isinstance(layer, Residual):
+                a = self._run(layer.body, parameters, a, ride) + self._run(layer.shortcut, parameters, a, ride)
+            else:
+                a = layer(parameters, a)
+        return a
+
+    def _apply(self, layer: Weighted, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
+        if isinstance(layer, BatchNorm):
+            z = layer(parameters, a, self.seen)
+        elif ride.apply is not None:
+            z = ride.apply(layer, parameters, a)
+        else:
+            z = layer(parameters, a)
+        if ride.tape is not None:
+            ride.tape.entries.append((layer, a, z))
+        return z
+
+    def unflatten(self, flat: Tensor) -> Parameters:
+        """Split ``[..., P]`` into named parameters ``[..., *shape]``, in the order of ``shapes``."""
+        pieces = flat.split(list(self.sizes.values()), dim=-1)
+        return {name: piece.unflatten(-1, shape) for (name, shape), piece in zip(self.shapes.items(), pieces, strict=True)}
+
+    def flatten(self, parameters: Parameters) -> Tensor:
+        """The inverse of :meth:`unflatten`, ``[..., P]``."""
+        return torch.cat([parameters[name].flatten(-len(shape)) for name, shape in self.shapes.items()], dim=-1)
+
+
+def _weighted(layers: Sequence) -> Iterator[Weighted]:
+    """The layers with parameters, in the order in which a forward pass meets them."""
+    for layer in layers:
+        if isinstance(layer, Weighted):
+            yield layer
+        elif isinstance(layer, Residual):
+            yield from _weighted(layer.body)
+            yield from _weighted(layer.shortcut)

@@ -1,0 +1,72 @@
+"""Which figures there are: their names, the runs that each shows, and what draws it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: the runs of a table on one data set, and "module:function" that draws them.
+
+    paper and number say which published figure it follows.
+    """
+
+    name: str
+    title: str
+    table: str
+    dataset: str
+    draw: str
+    paper: str | None = None
+    number: str | None = None
+
+
+DIGITS = [
+    ("reliability", "Reliability on digits"),
+    ("roc", "Photographs against digits, by predictive entropy"),
+    ("entropy", "Predictive entropy: digits and photographs"),
+    ("retention", "Accuracy on the most certain digits"),
+    ("rotation", "Rotated digits"),
+]
+# Paper and number, title, table, data set, what draws it; the name follows.
+_CURVE = "mean, samples and 2 standard deviations"
+PUBLISHED = [
+    ("pequignot2020", "1", "y = cos(4(x + 0.2)): mean and 1, 2, 3 standard deviations", "toys", "pequignot_1d",
+     "toys:shades"),
+    ("cinquin2024", "1", f"y = sin(2πx): {_CURVE}", "toys", "cinquin_1d", "toys:samples"),
+    ("rudner2021", "1", f"Snelson: {_CURVE}", "toys", "snelson", "toys:samples"),
+    ("rudner2021", "4", "Two moons", "toys", "two_moons_rudner", "toys:moons"),
+    ("dirichlet2022", "3", "Two moons", "toys", "two_moons_dirichlet", "toys:moons"),
+    ("cinquin2024", "9", "Two moons", "toys", "two_moons_cinquin", "toys:moons"),
+    ("rudner2022", "2", "Rotated MNIST", "rudner2022-figure-2", "mnist", "shifts:brier_and_entropy"),
+    ("dirichlet2022", "1", "Digits as they turn", "rotated-mnist", "mnist", "shifts:examples"),
+    ("dirichlet2022", "4", "Rotated MNIST by index set", "rotated-mnist-index-sets", "mnist", "shifts:index_sets"),
+    ("dirichlet2022", "8", "Rotated MNIST", "rotated-mnist", "mnist", "shifts:rotation"),
+]
+# The same for several data sets, whose names end the figures' names.
+_RUDNER, _CINQUIN = ("fashion_mnist", "cifar10"), ("mnist", "fashion_mnist")
+BY_SET = [
+    ("rudner2021", "2", "Calibration and out-of-distribution inputs", "rudner2021-1", "ood:summary", _RUDNER),
+    ("rudner2021", "5", "Reliability", "rudner2021-1", "ood:reliability", _RUDNER),
+    ("rudner2021", "6", "ROC by predictive entropy", "rudner2021-1", "ood:roc", _RUDNER),
+    ("rudner2021", "7", "Confidence out of distribution", "rudner2021-1", "ood:confidence", _RUDNER),
+    ("cinquin2024", "12", "Predictive entropy", "cinquin2024-2", "ood:histograms", _CINQUIN),
+    ("cinquin2024", "13", "Rotated images", "cinquin2024-2", "shifts:entropy", _CINQUIN),
+    ("dirichlet2022", "5", "Corrupted images", "dirichlet2022-11", "shifts:corruption", ("cifar10",)),
+    ("dirichlet2022", "6", "Attacked images", "dirichlet2022-14", "shifts:attack", ("cifar10",)),
+    ("dirichlet2022", "7", "What function-space priors gain", "dirichlet2022-11", "shifts:gains", ("cifar10",)),
+    ("dirichlet2022", "5", "Corrupted images", "dirichlet2022-17", "shifts:corruption", ("cifar100",)),
+    ("dirichlet2022", "6", "Attacked images", "dirichlet2022-20", "shifts:attack", ("cifar100",)),
+    ("dirichlet2022", "7", "What function-space priors gain", "dirichlet2022-17", "shifts:gains", ("cifar100",)),
+]
+NAMES = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+_EVERY = [
+    *(Figure(f"digits-{name}", title, "digits", "digits", f"digits:{name}") for name, title in DIGITS),
+    *(Figure(f"{paper}-figure-{number}", *rest, paper, number) for paper, number, *rest in PUBLISHED),
+    *(
+        Figure(f"{paper}-figure-{number}-{dataset}", f"{title}, {NAMES[dataset]}", table, dataset, draw, paper, number)
+        for paper, number, title, table, draw, sets in BY_SET
+        for dataset in sets
+    ),
+]
+FIGURES: dict[str, Figure] = {figure.name: figure for figure in _EVERY}

@@ -1,0 +1,105 @@
+"""What figures of several tables share: values by level of a shift, means over runs, lines, published marks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from reports.figures import Runs
+from reports.figures.style import colour, line
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Inputs changed more and more: the words of its conditions, and what the levels are called on an axis."""
+
+    words: str
+    axis: str
+
+    def level(self, condition: str) -> float | None:
+        """The level that a condition names, 0 for the unchanged test set, None for another condition."""
+        found = re.fullmatch(rf"{re.escape(self.words)}=([\d.]+)", condition)
+        return float(found[1]) if found else (None if condition else 0.0)
+
+
+ROTATION = Shift("shift=rotation;angle", "rotation (degrees)")
+Line = tuple[np.ndarray, np.ndarray]  # levels [L], values [runs, L]
+
+
+def by_level(records: Sequence[Mapping[str, Any]], metric: str, shift: Shift, scale: float = 1.0) -> Line:
+    """A metric at the levels of a shift that every run has, in order."""
+    runs = []
+    for record in records:
+        rows = [row for row in record["metrics"] if row["metric"] == metric]
+        named = {shift.level(row["condition"]): scale * row["value"] for row in rows if row["condition"]}
+        runs.append({shift.level(row["condition"]): scale * row["value"] for row in rows} | named)
+    levels = sorted(level for level in set.intersection(*map(set, runs)) if level is not None)
+    return np.array(levels), np.array([[run[level] for level in levels] for run in runs])
+
+
+def published_by_level(runs: Runs, label: str, metric: str, shift: Shift) -> tuple[list[float], list[float]]:
+    """Levels and published values of a row, as printed; empty lists where the paper has none."""
+    cells = {shift.level(c): cell.mean for (c, m), cell in runs.published.get(label, {}).items() if c and m == metric}
+    found = sorted((level, mean) for level, mean in cells.items() if level is not None)
+    return [level for level, _ in found], [mean for _, mean in found]
+
+
+def stack(curves: Sequence[Mapping[str, Any]], name: str) -> np.ndarray:
+    """One list of every run as [runs, points]; None becomes nan."""
+    return np.array([curve[name] for curve in curves], dtype=float)
+
+
+def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard error over runs of [runs, points], without the runs that are nan at a point."""
+    n = np.isfinite(values).sum(0)
+    mean = np.divide(np.nansum(values, 0), n, out=np.full(len(n), np.nan), where=n > 0)
+    squares = np.nansum((values - mean) ** 2, 0)
+    error = np.sqrt(np.divide(squares, n * (n - 1), out=np.zeros(len(n)), where=n > 1))
+    return mean, error
+
+
+def metric_mean(runs: Runs, label: str, metric: str, condition: str = "") -> float:
+    """A metric's mean over the runs of a row; nan without any."""
+    values = [
+        row["value"]
+        for record in runs.records[label]
+        for row in record["metrics"]
+        if (row["metric"], row["condition"]) == (metric, condition)
+    ]
+    return float(np.mean(values)) if values else float("nan")
+
+
+def band(axis: Axes, label: str, places: np.ndarray, values: np.ndarray, name: str = "", errors: float = 1.0) -> None:
+    """A row's mean over runs with a band of so many standard errors, in the row's colour and line."""
+    mean, error = mean_and_error(values)
+    axis.plot(places, mean, label=name or label, **line(label))
+    low, high = mean - errors * error, mean + errors * error
+    axis.fill_between(places, low, high, color=colour(label), alpha=0.18, linewidth=0)
+
+
+def marks(axis: Axes, label: str, places: Sequence[float], values: Sequence[float]) -> None:
+    """Published values of a row, hollow where its line is broken."""
+    look = line(label)
+    face = look["color"] if look["linestyle"] == "-" else "none"
+    axis.plot(places, values, "o", markersize=2.6, markeredgewidth=0.6, color=look["color"], markerfacecolor=face)
+
+
+def legend_below(figure: Canvas, axis: Axes, columns: int = 4) -> None:
+    """One legend for all panels, under them."""
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+def label_edges(axes: Sequence[Axes], x: str, y: str) -> None:
+    """Axis labels at the left and lower edge of a grid of panels only."""
+    for axis in axes:
+        if axis.get_subplotspec().is_first_col():
+            axis.set_ylabel(y)
+        if axis.xaxis.get_tick_params()["labelbottom"]:
+            axis.set_xlabel(x)

@@ -1,0 +1,161 @@
+"""Figures of shifted images: metrics against the angle, the severity of corruptions, or the size of an attack."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from scipy.stats import beta
+
+from reports.figures import NothingToShow, Runs
+from reports.figures.parts import ROTATION, Shift, band, by_level, legend_below, marks, mean_and_error
+from reports.figures.parts import published_by_level
+from reports.figures.style import GREY, PAGE, RED, colour, head, plt
+
+METRICS = {"accuracy": ("accuracy (%)", 100.0), "log_likelihood": ("log-likelihood", 1.0), "ece": ("ECE", 1.0)}
+ATTACK = Shift("shift=fgsm;epsilon", "ε")
+INDEX_SETS = {"": "training images", " +90°": "and turned by 90°", " +90°, +180°": "and turned by 90°, 180°"}
+ENSEMBLES, EXAMPLES, BLUE = ("Ensemble", "Ensemble fVI"), (0, 1, 2), "#0072B2"
+PERCENTILES = (1, 3, 25)
+
+
+def brier_and_entropy(runs: Runs) -> Canvas:
+    """Brier score and mean predictive entropy against the angle (rudner2022 fig. 2)."""
+    panels = {"brier": ("Brier score", 1.0), "predictive_entropy": ("predictive entropy (nats)", 1.0)}
+    return _metrics(runs, ROTATION, panels)
+
+
+def entropy(runs: Runs) -> Canvas:
+    """Mean predictive entropy against the angle (cinquin2024 fig. 13)."""
+    return _metrics(runs, ROTATION, {"predictive_entropy": ("predictive entropy (nats)", 1.0)})
+
+
+def rotation(runs: Runs) -> Canvas:
+    """Accuracy, log-likelihood and ECE against the angle (dirichlet2022 fig. 8)."""
+    return _metrics(runs, ROTATION, METRICS)
+
+
+def corruption(runs: Runs) -> Canvas:
+    """Accuracy, log-likelihood and ECE against the severity of corruptions (dirichlet2022 fig. 5)."""
+    return _metrics(runs, _corruption(runs), METRICS)
+
+
+def attack(runs: Runs) -> Canvas:
+    """Accuracy, log-likelihood and ECE against the size of an attack (dirichlet2022 fig. 6)."""
+    return _metrics(runs, ATTACK, METRICS)
+
+
+def gains(runs: Runs) -> Canvas:
+    """Log-likelihood with fVI less that without, under corruption and attack (dirichlet2022 fig. 7)."""
+    pairs = [label for label in runs.records if f"{label} fVI" in runs.records]
+    if not pairs:
+        raise NothingToShow("no method has records both with and without fVI")
+    figure, axes = plt.subplots(1, 2, figsize=(PAGE, 2.9), sharey=True)
+    for axis, shift in zip(axes, (_corruption(runs), ATTACK)):
+        for label in pairs:
+            both = (label, f"{label} fVI")
+            lines = [by_level(runs.records[each], "log_likelihood", shift) for each in both]
+            if not np.array_equal(lines[0][0], lines[1][0]):
+                raise NothingToShow(f"the records of {' and '.join(both)} hold different levels")
+            (plain, error), (prior, prior_error) = (mean_and_error(values) for _, values in lines)
+            gain, spread = prior - plain, np.hypot(error, prior_error)
+            axis.errorbar(lines[0][0], gain, spread, label=label, elinewidth=0.7, color=colour(label))
+            known = [dict(zip(*published_by_level(runs, each, "log_likelihood", shift))) for each in both]
+            shared = sorted(known[0].keys() & known[1].keys())
+            marks(axis, label, shared, [known[1][level] - known[0][level] for level in shared])
+        axis.axhline(0, color=GREY, linewidth=0.7, linestyle=":")
+        axis.set(xlabel=shift.axis)
+    axes[0].set_ylabel("gain in log-likelihood")
+    legend_below(figure, axes[0], 5)
+    head(figure, runs.figure.title, f"{runs.subtitle}; error bars: SE{_mark_note(runs)}", runs.missing)
+    return figure
+
+
+def index_sets(runs: Runs) -> Canvas:
+    """Log-likelihood by angle, a panel for each index set; horizontal: the uniform prior's (dirichlet2022 fig. 4)."""
+    figure, axes = plt.subplots(1, 3, figsize=(PAGE, 3.0), sharex=True, sharey=True)
+    for axis, (added, title) in zip(axes, INDEX_SETS.items()):
+        for label, records in runs.records.items():
+            own = label.partition(" +")[0]
+            if label == own + (added if "fVI" in own else ""):
+                band(axis, own, *by_level(records, "log_likelihood", ROTATION), errors=2.0)
+                marks(axis, own, *published_by_level(runs, label, "log_likelihood", ROTATION))
+        axis.axhline(-np.log(10), color=GREY, linewidth=0.8)
+        axis.set(title=title, xlabel=ROTATION.axis, xticks=range(0, 181, 60))
+    axes[0].set_ylabel("log-likelihood")
+    legend_below(figure, axes[0], 6)
+    about = f"{runs.subtitle}; bands: 2 SE; horizontal: the uniform prior{_mark_note(runs)}"
+    head(figure, runs.figure.title, about, runs.missing)
+    return figure
+
+
+def examples(runs: Runs) -> Canvas:
+    """Probability of the true class of single digits as they turn, in an ensemble's first run (dirichlet2022 fig. 1).
+
+    Percentiles of the Dirichlet with mean m and precision z fitted to the members, whose marginals are
+    Beta(z m, z (1 - m)), and of the uniform prior, whose marginals are Beta(1, K - 1).
+    """
+    labels = [label for label in ENSEMBLES if label in runs.records]
+    if not labels:
+        raise NothingToShow(f"no records of {' or '.join(ENSEMBLES)}")
+    size = (PAGE, 1.7 * len(labels) + 0.6)
+    figure, axes = plt.subplots(len(labels), len(EXAMPLES), figsize=size, sharex=True, sharey=True, squeeze=False)
+    for row, label in zip(axes, labels):
+        angles, curves = _turned(runs.records[label][0]["curves"])
+        for axis, which in zip(row, EXAMPLES):
+            truth, prior = curves[0]["label"][which], np.ones(len(angles))
+            mean = np.array([curve["probability"][which][truth] for curve in curves])
+            precision = np.array([curve["precision"][which] for curve in curves])
+            _percentiles(axis, angles, prior, (len(curves[0]["probability"][which]) - 1) * prior, RED)
+            _percentiles(axis, angles, precision * mean, precision * (1 - mean), BLUE)
+            axis.plot(angles, mean, color=BLUE)
+            axis.set(ylim=(0, 1), xticks=range(0, 181, 60), title=f"{label}: a {truth}")
+        row[0].set_ylabel("p(true class)")
+    for axis in axes[-1]:
+        axis.set_xlabel(ROTATION.axis)
+    about = f"protocol {runs.protocol}, n = 1 (first run); bands: percentiles " + ", ".join(
+        f"{low} to {100 - low}" for low in PERCENTILES
+    )
+    head(figure, runs.figure.title, f"{about}; red: the prior", runs.missing)
+    return figure
+
+
+def _turned(curves: dict) -> tuple[np.ndarray, list[dict]]:
+    """Angles, and the examples at each, of one run. Raises NothingToShow for a record without them."""
+    found = {
+        int(name.removeprefix("rotation-").removesuffix("/examples")): curve
+        for name, curve in curves.items()
+        if name.endswith("/examples") and "precision" in curve
+    }
+    if not found:
+        raise NothingToShow("the records hold no examples of several members")
+    return np.array(sorted(found)), [found[angle] for angle in sorted(found)]
+
+
+def _percentiles(axis: Axes, places: np.ndarray, a: np.ndarray, b: np.ndarray, shade: str) -> None:
+    for percentile in PERCENTILES:
+        low, high = (beta.ppf(q / 100, a, b) for q in (percentile, 100 - percentile))
+        axis.fill_between(places, low, high, color=shade, alpha=0.13, linewidth=0)
+
+
+def _metrics(runs: Runs, shift: Shift, panels: dict[str, tuple[str, float]]) -> Canvas:
+    """A panel for every metric: means over runs with bands of one SE, published values as marks."""
+    figure, axes = plt.subplots(1, len(panels), figsize=(PAGE, 3.0), squeeze=False)
+    for axis, (metric, (name, scale)) in zip(axes[0], panels.items()):
+        for label, records in runs.records.items():
+            band(axis, label, *by_level(records, metric, shift, scale))
+            marks(axis, label, *published_by_level(runs, label, metric, shift))
+        axis.set(xlabel=shift.axis, title=name)
+        if shift is ROTATION:
+            axis.set_xticks(range(0, 181, 60))
+    legend_below(figure, axes[0, 0], 4 if len(runs.records) > 6 else 6)
+    head(figure, runs.figure.title, f"{runs.subtitle}; bands: SE{_mark_note(runs)}", runs.missing)
+    return figure
+
+
+def _corruption(runs: Runs) -> Shift:
+    return Shift(f"shift={runs.figure.dataset}_c;severity", "severity")
+
+
+def _mark_note(runs: Runs) -> str:
+    return "; circles: published" if any(runs.published.values()) else ""

@@ -1,0 +1,188 @@
+"""Runs on images, from arrays that the tests write: as bytes to the network, shifted, attacked, with named sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import datasets
+from benchmarks import predictions
+from benchmarks.config import run_key
+from benchmarks.execute import attack, build_model, build_problem, execute, inputs_of, predict
+from benchmarks.tables import Recipe, make_config
+from datasets.images import SOURCES
+from fvi_core.random import Streams
+
+CPU = torch.device("cpu")
+TIMES = {"training_seconds", "peak_memory_bytes"}
+MLP = {"name": "mlp", "hidden": [6], "activation": "relu"}
+CNN = {"name": "cnn", "channels": [3], "dense": [12], "pool": [1]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small arrays of every image set."""
+    folder = tmp_path_factory.mktemp("arrays")
+    for name, source in SOURCES.items():
+        for part, n in (("train", 40), ("test", 20)):
+            random = np.random.RandomState(len(name) + n)
+            n *= source.n_classes // 10
+            labels = random.permutation(np.arange(n) % source.n_classes)
+            images = random.randint(0, 128, (n, *source.shape)) + 12 * (labels % 10)[:, None, None, None]
+            (folder / name).mkdir(exist_ok=True)
+            np.savez(folder / name / f"{part}.npz", images=images.astype(np.uint8), labels=labels)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def only_these(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = {"FVI_ARRAYS": folder, "FVI_DATA_CACHE": tmp_path / "cache", "FVI_DATA_MIRROR": "", "FVI_OFFLINE": 1}
+    for variable, value in places.items():
+        monkeypatch.setenv(variable, str(value))
+
+
+def config(method="MAP", dataset="mnist", scheme="rudner2022", sets=("test",), parts=None, seed=0, split=0, **training):
+    common = {
+        "network": MLP, "likelihood": {"name": "categorical"},
+        "training": {"epochs": 2, "batch_size": 16, "optimiser": {"name": "adam", "lr": 0.01}, **training},
+    }
+    recipe = Recipe(common | (parts or {}), (), scheme, 6, sets)
+    return make_config(method, dataset, "smoke", recipe, split, seed)
+
+
+def run(configs, tmp_path):
+    outcomes = execute(configs if isinstance(configs, list) else [configs], state=tmp_path)
+    assert all(outcome.status == "done" for outcome in outcomes), outcomes[0].reason
+    return outcomes if isinstance(configs, list) else outcomes[0]
+
+
+def numbers(outcome):
+    return {(m["metric"], m["condition"]): (m["value"], m["n"]) for m in outcome.metrics if m["metric"] not in TIMES}
+
+
+def logits(outcome, tmp_path):
+    saved = predictions.load(tmp_path / "artifacts" / f"{run_key(outcome.config)}.npz")
+    return {name: found.logits for name, found in saved.items()}
+
+
+SETS = ("test", "rotation-0", "rotation-30", "ood-notmnist")
+
+
+def test_shifted_and_foreign_images_are_predicted_and_their_sources_named(tmp_path):
+    case = config("FSVI", sets=SETS, parts={"context": {"name": "images", "pool": "kmnist", "points": 5}})
+    outcome = run(case, tmp_path)
+    f, found = logits(outcome, tmp_path), numbers(outcome)
+    assert np.array_equal(f["test"], f["rotation-0"]) and not np.array_equal(f["test"], f["rotation-30"])
+    assert found["accuracy", ""] == found["accuracy", "shift=rotation;angle=0"]
+    assert ("accuracy", "shift=rotation;angle=30") in found and ("ood_auroc", "ood=not_mnist") in found
+    assert outcome.provenance["sources"] == {
+        "ood-notmnist": "notmnist, test part, brought as arrays, 20 images",
+        "context kmnist": "kmnist, train part, brought as arrays, 40 images"}
+    assert outcome.provenance["fingerprint"] == datasets.load("mnist", scheme="rudner2022").fingerprint
+
+
+@pytest.mark.parametrize(("method", "parts"), [
+    ("MAP", {}), ("MC Dropout fVI", {}), ("Deep Ensemble", {"family": {"size": 2}}),
+    ("MAP", {"network": CNN}),
+])
+def test_runs_on_images_are_the_same_alone_and_in_a_stack(method, parts, tmp_path):
+    augment = {"crop": 2, "flip": True}
+    first, second = (config(method, sets=SETS, parts=parts, seed=seed, augment=augment) for seed in range(2))
+    together = run([first, second], tmp_path / "a")
+    assert numbers(together[0]) != numbers(together[1]) == numbers(run(second, tmp_path / "b"))
+
+
+def test_validation_images_stop_training_early_in_splits_of_their_own(tmp_path):
+    early = {"epochs": 30, "early_stopping": {"patience": 1, "every": 1}, "optimiser": {"name": "adam", "lr": 0.3}}
+    configs = [config(scheme="cinquin2024", split=split, sets=("test", "validation"), **early) for split in range(2)]
+    outcomes = run(configs, tmp_path)
+    assert all(outcome.provenance["epochs"] < 30 for outcome in outcomes)
+    assert outcomes[0].provenance["fingerprint"] != outcomes[1].provenance["fingerprint"]
+    assert numbers(run(configs[1], tmp_path)) == numbers(outcomes[1])
+
+
+def test_images_stay_bytes_and_splits_share_them():
+    split = datasets.load("mnist", scheme="rudner2022")
+    model = build_model(config("FSVI", parts={"context": {"name": "images", "pool": "train", "points": 5}}), split)
+    problem = build_problem(model, [split, datasets.load("mnist", scheme="rudner2022")], CPU, torch.float32)
+    assert problem.x.dtype == torch.uint8 and problem.x.shape == (1, 40, 1, 28, 28)
+    assert np.shares_memory(problem.x.numpy(), split.train.x), "no copy of the data set"
+    assert problem.pools["train"].data_ptr() == problem.x.data_ptr()
+    assert problem.low.dtype == torch.float32 and torch.equal(problem.low[0], torch.from_numpy(split.low))
+
+
+def test_inputs_of_the_network_are_the_scaled_pixels():
+    split = datasets.load("cifar10", scheme="rudner2022")
+    problem = build_problem(build_model(config(dataset="cifar10"), split), [split], CPU, torch.float32)
+    for x in (split.test.x, split.test.x + np.float32(0.7)):  # turned images are not whole numbers
+        expected = torch.from_numpy(split.pixels(x))
+        torch.testing.assert_close(inputs_of(problem, torch.from_numpy(x)), expected, rtol=1e-6, atol=1e-6)
+    assert torch.allclose(inputs_of(problem, torch.from_numpy(split.train.x)).amin(0), problem.low[0], atol=1e-6)
+
+
+def test_splits_whose_pools_differ_cannot_train_together():
+    splits = [datasets.load("mnist", i, scheme="cinquin2024") for i in range(2)]
+    model = build_model(config("FSVI", parts={"context": {"name": "images", "pool": "train", "points": 5}}), splits[0])
+    with pytest.raises(ValueError, match="splits whose pools 'train' differ cannot train together"):
+        build_problem(model, splits, CPU, torch.float32)
+
+
+def trained(dataset="cifar10", scheme="dirichlet2022", parts=None):
+    case = config("MFVI", dataset, scheme, parts=parts)
+    split = datasets.load(dataset, scheme=scheme)
+    model = build_model(case, split)
+    problem = build_problem(model, [split], CPU, torch.float32)
+    return model, model.family.init(model.network, Streams([3])), problem, split
+
+
+def test_an_attack_moves_every_pixel_by_epsilon_within_black_and_white():
+    model, parameters, problem, split = trained(parts={"network": CNN})
+    clean = inputs_of(problem, torch.from_numpy(split.test.x))
+    mean, std = torch.tensor(split.pixels.mean), torch.tensor(split.pixels.std)
+    black, white = (0 - mean) / std, (1 - mean) / std
+    for epsilon in ("0", "0.1"):
+        moved = attack(model, parameters, problem, split.evaluation(f"fgsm-{epsilon}"), 5, Streams([1]))
+        assert moved.shape == clean.shape and (moved - clean).abs().max() <= float(epsilon) + 1e-6
+        assert (moved.amin((0, 2, 3)) >= black - 1e-5).all() and (moved.amax((0, 2, 3)) <= white + 1e-5).all()
+        assert torch.equal(moved, clean) == (epsilon == "0")
+
+
+def test_an_attack_hurts_the_functions_that_predict():
+    model, parameters, problem, split = trained()
+    clean, attacked = inputs_of(problem, torch.from_numpy(split.test.x)), split.evaluation("fgsm-0.05")
+    moved = attack(model, parameters, problem, attacked, 5, Streams([1]))
+    y = torch.from_numpy(split.test.y)
+
+    def log_likelihood(x):
+        p = predict(model, parameters, x, 5, Streams([1]))[0].softmax(-1).mean(0)
+        return p.gather(-1, y[:, None]).log()[:, 0]
+
+    noise = 0.05 * torch.randn(clean.shape, generator=torch.Generator().manual_seed(0)).sign()
+    assert (log_likelihood(moved) < log_likelihood(clean)).all()
+    assert log_likelihood(moved).mean() < log_likelihood(clean + noise).mean() - 0.1
+
+
+def test_attacks_and_corruptions_are_rows_of_the_record(tmp_path):
+    sets = ("test", "fgsm-0", "fgsm-0.1", "cifar10_c-0", "cifar10_c-contrast-5", "ood-svhn")
+    augment = {"crop": 4, "flip": True}
+    outcome = run(config(dataset="cifar10", sets=sets, parts={"network": CNN}, augment=augment), tmp_path)
+    f, found = logits(outcome, tmp_path), numbers(outcome)
+    for same in ("fgsm-0", "cifar10_c-0"):
+        assert np.array_equal(f[same], f["test"])
+    assert found["nll", "shift=fgsm;epsilon=0"] == found["nll", ""] < found["nll", "shift=fgsm;epsilon=0.1"]
+    assert ("ece", "shift=cifar10_c;corruption=contrast;severity=5") in found and ("ood_auroc", "ood=svhn") in found
+    assert outcome.provenance["sources"]["cifar10_c-contrast-5"].startswith("CIFAR-10-C, generated")
+
+
+def test_a_partner_out_of_reach_is_told_before_training(folder, tmp_path, monkeypatch):
+    (tmp_path / "arrays").mkdir()
+    (tmp_path / "arrays" / "mnist").symlink_to(folder / "mnist")
+    monkeypatch.setenv("FVI_ARRAYS", str(tmp_path / "arrays"))
+    heard = []
+    monkeypatch.setattr("benchmarks.execute.Trainer", lambda *a: heard.append(a))
+    with pytest.raises(datasets.DataNotFound, match="notmnist/t10k-images-idx3-ubyte.gz' was not found"):
+        execute([config(sets=("test", "ood-notmnist"))], state=tmp_path)
+    assert not heard

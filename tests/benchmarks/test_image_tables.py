@@ -1,0 +1,139 @@
+"""Tables of image classification: which runs they share, and one row of each from training to its columns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks import published, tables
+from benchmarks.config import run_key
+from benchmarks.execute import execute
+from datasets.images import SOURCES
+from datasets.rotation import rotate
+from fvi_core.contexts import Scene
+from fvi_core.random import Streams
+from fvi_core.registry import CONTEXTS
+
+# Runs that have records: a changed key would make them all again. Renew on purpose only.
+DIGESTS = {
+    ("digits", "paper"): (60, "ab329ef4da"),
+    ("toys", "short"): (34, "dccd31cd6c"),
+    ("uci", "paper"): (300, "7016a35ca0"),
+    ("cinquin2024-1", "short"): (60, "4d8786ec2e"),
+    ("rotated-mnist", "paper"): (60, "85a1b71a1c"),
+    ("rotated-mnist-index-sets", "paper"): (120, "7801d39ff3"),
+}
+NINE = [f"dirichlet2022-{number}" for number in range(2, 11)]
+CIFAR = {"cifar10": range(11, 17), "cifar100": range(17, 23)}
+
+
+def keys(name: str, protocol: str = "paper") -> set[str]:
+    return {run_key(config) for config in tables.get(name).runs(protocol)}
+
+
+@pytest.mark.parametrize(("name", "protocol"), DIGESTS)
+def test_keys_of_recorded_runs_stay(name: str, protocol: str) -> None:
+    found = sorted(keys(name, protocol))
+    text = "[" + ", ".join(f'"{key}"' for key in found) + "]"
+    assert (len(found), hashlib.sha256(text.encode()).hexdigest()[:10]) == DIGESTS[name, protocol]
+
+
+def test_one_run_serves_all_tables_of_rotated_mnist() -> None:
+    assert all(keys(name) == keys("rotated-mnist") for name in NINE)
+    assert keys("rotated-mnist") < keys("rotated-mnist-index-sets")
+    wide, cells = tables.get("rotated-mnist"), 0
+    for name in NINE:
+        narrow = tables.get(name)
+        assert set(narrow.columns) < set(wide.columns) and narrow.rows == wide.rows
+        cells += len(narrow.columns) * len(narrow.rows)
+    assert cells == len(wide.columns) * len(wide.rows) == 342
+    numbers = published.table("dirichlet2022", None)
+    assert all(column.published_key(row) in numbers for column in wide.columns for row in wide.rows)
+
+
+@pytest.mark.parametrize("dataset", CIFAR)
+def test_one_run_serves_all_tables_of_a_cifar_set(dataset: str) -> None:
+    every = [keys(f"dirichlet2022-{number}") for number in CIFAR[dataset]]
+    assert len(every[0]) == 100 and all(found == every[0] for found in every)
+
+
+def test_short_names_and_numbers_of_runs() -> None:
+    for short, name in (("fashion-mnist", "rudner2022-1"), ("cifar10", "rudner2022-2")):
+        assert tables.get(short) is tables.get(name)
+    counts = {
+        "fashion-mnist": (100, 30), "rudner2021-1": (80, 12), "cinquin2024-2": (50, 30), "cinquin2024-8": (60, 36),
+    }  # fmt: skip
+    assert {name: (len(keys(name)), len(keys(name, "short"))) for name in counts} == counts
+    shared = keys("cinquin2024-2") & keys("cinquin2024-8")
+    assert len(shared) == 40, "tables 2 and 8 share what random and KMNIST points made"
+
+
+def test_notes_say_what_the_weight_decay_is() -> None:
+    for config in tables.get("rotated-mnist").runs():
+        decay = config["parts"]["training"]["optimiser"]["weight_decay"]
+        assert decay == (0 if "fVI" in config["method"] else 5e-4)
+        assert config["parts"]["training"]["epochs"] == 30 and config["parts"]["training"]["batch_size"] == 256
+        assert config["parts"]["family"].get("rate", 0.2) == 0.2 and config["parts"]["family"].get("size", 10) == 10
+        assert config["parts"]["divergence"] is None or config["parts"]["divergence"]["name"] == "dirichlet_kl"
+    assert "the weight-space rows get 5e-4" in tables.get("rotated-mnist").notes["paper"][0]
+
+
+def test_index_sets_are_turned_as_the_test_images_are() -> None:
+    images = np.random.RandomState(0).randint(0, 256, (3, 1, 28, 28)).astype(np.float32)
+    x = torch.from_numpy(images)[None]
+    scene = Scene(x, x[:, 0], x[:, 0], {})
+    for row, angles in (("MAP fVI +90°", (0, 90)), ("Ensemble fVI +90°, +180°", (0, 90, 180))):
+        table = tables.get("rotated-mnist-index-sets")
+        found = next(each for each in table.rows if each.label == row)
+        context = table.cell_runs(found, table.columns[0])[0]["parts"]["context"]
+        points = CONTEXTS.build(context)(scene, Streams([0]))[0]
+        np.testing.assert_array_equal(points, np.concatenate([rotate(images, angle, "bilinear") for angle in angles]))
+
+
+@pytest.fixture
+def tiny_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A few images of every set in place of the real ones."""
+    for name, source in SOURCES.items():
+        for part, n in (("train", 40), ("test", 20)):
+            random, folder = np.random.RandomState(n), tmp_path / "arrays" / name
+            folder.mkdir(parents=True, exist_ok=True)
+            labels = np.arange(n * source.n_classes // 10) % source.n_classes
+            images = random.randint(0, 256, (len(labels), *source.shape)).astype(np.uint8)
+            np.savez(folder / f"{part}.npz", images=images, labels=labels)
+    places = {"FVI_ARRAYS": tmp_path / "arrays", "FVI_DATA_CACHE": tmp_path / "cache", "FVI_OFFLINE": 1}
+    for variable, value in places.items():
+        monkeypatch.setenv(variable, str(value))
+    yield
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "dataset"),
+    [
+        ("rotated-mnist-index-sets", "Ensemble fVI +90°, +180°", "mnist"),
+        ("rotated-mnist", "MC Dropout", "mnist"),
+        ("fashion-mnist", "FSVI Ensemble (monochrome)", "fashion_mnist"),
+        ("rudner2022-figure-2", "FSVI", "mnist"),
+        ("rudner2021-1", "FSVI (rudner2021)", "fashion_mnist"),
+        ("cinquin2024-8", "GFSVI (KMNIST)", "fashion_mnist"),
+        ("cifar10", "FSVI (CIFAR-100)", "cifar10"),
+        ("dirichlet2022-14", "Rank1 fVI", "cifar10"),
+    ],
+)
+def test_a_smoke_run_fills_its_columns(tiny_images: None, tmp_path: Path, name: str, label: str, dataset: str) -> None:
+    table = tables.get(name)
+    row = next(each for each in table.rows if each.label == label)
+    columns = [column for column in table.columns if column.cell.dataset == dataset]
+    config = table.cell_runs(row, columns[0], "smoke")[0]
+    # Corruptions need photographs of frost or upstream's arrays; tests of the data sets have them.
+    sets = config["evaluation"]["sets"]
+    config["evaluation"]["sets"] = [each for each in sets if "_c-" not in each or each.endswith("-0")]
+    (outcome,) = execute([config], state=tmp_path / "state")
+    assert outcome.status == "done", outcome.reason
+    found = {(m["dataset"], m["condition"], m["metric"]) for m in outcome.metrics}
+    left = {(c.cell.dataset, c.cell.condition, c.cell.metric) for c in columns} - found
+    assert all("_c;severity=" in condition for _, condition, _ in left), left

@@ -1,0 +1,69 @@
+"""Images and random numbers that the tests of corruptions share."""
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from datasets import DataNotFound, digits, fetch
+from datasets.corruptions import generator
+from datasets.corruptions.draws import Draws
+
+
+@cache
+def photos() -> np.ndarray:
+    """Natural images, uint8 [45, 32, 32, 3]: windows, 16 pixels apart, of a photograph at a quarter of its size."""
+    from sklearn.datasets import load_sample_image
+
+    photo = load_sample_image(digits.CONTEXT_PHOTO)[:424].reshape(106, 4, 160, 4, 3).mean((1, 3))
+    corners = [(y, x) for y in range(0, 75, 16) for x in range(0, 129, 16)]
+    return np.stack([photo[y : y + 32, x : x + 32] for y, x in corners]).astype(np.uint8)
+
+
+def frost_or_skip() -> None:
+    for file in generator.weather.FROST_FILES:
+        try:
+            fetch.locate(file, download=False)
+        except DataNotFound:
+            pytest.skip(f"{file} is neither in the cache nor in a mirror ({fetch.MIRROR_VARIABLE})")
+
+
+class Given:
+    """Draws that were written down: one list of arrays for each kind."""
+
+    def __init__(self, **values: list) -> None:
+        self.values = {kind: list(arrays) for kind, arrays in values.items()}
+
+    def normal(self, *shape: int) -> np.ndarray:
+        return self._next("normal", shape)
+
+    def uniform(self, low: float, high: float, *shape: int) -> np.ndarray:
+        return low + (high - low) * self._next("uniform", shape)
+
+    def integers(self, low: int, high: int, *shape: int) -> np.ndarray:
+        return self._next("integers", shape)
+
+    def _next(self, kind: str, shape: tuple[int, ...]) -> np.ndarray:
+        array = np.asarray(self.values[kind].pop(0))
+        assert array.shape[1:] == shape
+        return array
+
+
+def parameters(name: str, severity: int) -> tuple:
+    return generator._CORRUPTIONS[name].parameters[severity - 1]
+
+
+def flat(value: float, count: int = 1) -> np.ndarray:
+    return np.full((count, 32, 32, 3), value)
+
+
+def dot(row: int = 16, column: int = 16) -> np.ndarray:
+    """A white pixel on black."""
+    x = flat(0.0)
+    x[0, row, column] = 1
+    return x
+
+
+def draws(count: int = 1) -> Draws:
+    return Draws(("test",), 0, count)

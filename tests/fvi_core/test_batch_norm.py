@@ -1,0 +1,214 @@
+"""Batch normalisation in training: running statistics, what context points are normalised with, stacks, ensembles, checkpoints."""
+
+import io
+
+import pytest
+import torch
+from torch import nn
+
+from fvi_core.families.base import NotSupported
+from fvi_core.contexts import Scene
+from fvi_core.gaussian import gaussian_kl_full
+from fvi_core.likelihoods import LIKELIHOODS
+from fvi_core.linearisation import head_moments
+from fvi_core.networks import STATE, Network
+from fvi_core.objective import Model, Weight
+from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, PRIORS
+from fvi_core.training import Trainer, Training
+from tests.fvi_core import small
+from tests.fvi_core.test_residual import SHAPE, Modules, tiny
+
+R, N = 2, 10
+MEAN_FIELD = {"name": "mean_field", "log_var_init": [-4.0, -3.0]}
+WEIGHTS = {"name": "gaussian_weights", "variance": 0.7}
+LAST, BOX = {"name": "gaussian_kl"}, {"name": "random_monochrome", "points": 3}
+DIRICHLET = {"divergence": {"name": "dirichlet_kl"}, "prior": {"name": "dirichlet"}}
+MEMBERS = {"name": "ensemble", "base": {"name": "point"}, "size": 2}
+KINDS = {
+    "MAP": {"family": {"name": "point"}, "divergence": {"name": "weight_penalty"}, "prior": WEIGHTS},
+    "MC Dropout fVI": {"family": {"name": "dropout", "rate": 0.2}, **DIRICHLET, "context": {"name": "training_batch"}},
+    "MC Dropout fVI, other context": {"family": {"name": "dropout", "rate": 0.2}, **DIRICHLET, "context": BOX},
+    "Ensemble": {"family": MEMBERS},
+    "Ensemble fVI": {"family": {**MEMBERS, "joint": True}, **DIRICHLET, "context": {"name": "training_batch"}},
+    "MFVI": {"family": MEAN_FIELD, "divergence": {"name": "weight_kl"}, "prior": WEIGHTS},
+    "FSVI": {"family": MEAN_FIELD, "divergence": LAST, "prior": WEIGHTS, "context": BOX},
+    "FSVI, full Jacobian": {"family": MEAN_FIELD, "divergence": {**LAST, "jacobian": "full", "covariance": "diagonal"},
+                            "prior": {**WEIGHTS, "jacobian": "full"}, "context": BOX},
+    "Radial": {"family": {"name": "radial", "layers": "hidden"}, "divergence": {"name": "weight_kl"}, "prior": WEIGHTS},
+    "Rank1": {"family": {"name": "rank1", "size": 2}, "divergence": {"name": "weight_kl"}, "prior": {"name": "gaussian_factors"}},
+    "SWAG": {"family": {"name": "swag", "rank": 2, "start": 0.4}},
+}
+
+
+def model(kind, joint=False):
+    parts = {"divergence": None, "prior": None, "context": None} | KINDS[kind]
+    optional = [None if parts[k] is None else registry.build(parts[k])
+                for k, registry in (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS))]
+    return Model(tiny(joint=joint), FAMILIES.build(parts["family"]), *optional, LIKELIHOODS.build({"name": "categorical"}), Weight())
+
+
+def trainer(kind, replicas=range(R), joint=False, dtype=torch.float32, state=None, **options):
+    data = small.problem(R, N, 3, SHAPE, dtype)
+    data = small.one(data, replicas[0]) if len(replicas) < R else data
+    options = {"epochs": 3, "batch_size": 4, "optimiser": {"name": "sgd", "lr": 0.01}, "samples": 2} | options
+    return Trainer(model(kind, joint), Training(**options, dtype=str(dtype).removeprefix("torch.")), data,
+                   small.streams(R, dtype).subset(replicas), state)
+
+
+def assert_same(one, other):
+    assert (one.loss, one.reason) == (other.loss, other.reason) and one.parameters.keys() == other.parameters.keys()
+    assert all(torch.equal(other.parameters[name], value) for name, value in one.parameters.items())
+
+
+def test_training_is_that_of_modules_with_their_running_statistics():
+    made = trainer("MAP", range(1), dtype=torch.float64)
+    start = {k: v.detach().clone()[0] for k, v in made.parameters.items()}
+    module = Modules(made.model.network, {k: v for k, v in start.items() if not k.startswith(STATE)})
+    batches = small.streams(R).subset([0]).child("batch")
+    for _ in range(3):
+        order = batches.permutation(N)[0]
+        for index in order.split(4):
+            penalty = sum(p.square().sum() for p in module.parameters()) / (2 * 0.7 * N)
+            loss = nn.functional.cross_entropy(module(made.problem.x[0, index]), made.problem.y[0, index]) + penalty
+            module.zero_grad()
+            loss.backward()
+            with torch.no_grad():
+                for p in module.parameters():
+                    p -= 0.01 * p.grad
+    trained = made.run()[0].parameters
+    expected = Modules(made.model.network, {k: v[0] for k, v in trained.items() if not k.startswith(STATE)}).state_dict()
+    for name, value in module.state_dict().items():
+        if "running_" in name:
+            layer, kind = name.removeprefix("layers.").rsplit(".running_", 1)
+            (own,) = [v for k, v in trained.items() if k.replace(".", "_") == f"state/{layer}.{kind}".replace(".", "_")]
+            torch.testing.assert_close(own[0], value, rtol=1e-9, atol=1e-12)
+        elif "num_batches" not in name:
+            torch.testing.assert_close(expected[name], value, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "joint"), [*((kind, False) for kind in KINDS), ("FSVI", True), ("MC Dropout fVI, other context", True)])
+def test_replicas_together_are_bitwise_those_alone_and_their_statistics_move(kind, joint):
+    together = trainer(kind, joint=joint).run()
+    for r in range(R):
+        assert together[r].reason is None
+        assert_same(together[r], trainer(kind, range(r, r + 1), joint).run()[0])
+    state = {k: v for k, v in together[0].parameters.items() if k.startswith(STATE) and "norm" in k and "swag" not in k}
+    assert state.keys() == tiny().state.keys()
+    members = (1, 2) if kind.startswith("Ensemble") else (1,)
+    for name, value in state.items():
+        assert value.shape[:-1] == members and not (value == float(name.endswith("var"))).any()
+    if len(members) > 1:
+        assert all(not torch.equal(v[:, 0], v[:, 1]) for v in state.values())
+
+
+@pytest.mark.parametrize("kind", ["MAP", "FSVI", "SWAG", "Ensemble"])
+def test_training_goes_on_from_a_saved_state_bitwise(kind):
+    saved = {}
+
+    def hook(trainer):
+        saved[trainer.epoch] = file = io.BytesIO()
+        torch.save(trainer.state(), file)
+
+    whole = trainer(kind).run(checkpoint=hook)
+    for epoch in (1, 2):
+        saved[epoch].seek(0)
+        again = trainer(kind, state=torch.load(saved[epoch], weights_only=True)).run()
+        for one, other in zip(whole, again, strict=True):
+            assert_same(one, other)
+
+
+def test_prediction_uses_the_running_statistics():
+    made = trainer("MFVI", dtype=torch.float64)
+    trained, x = made.run()[0], small.inputs(1, 6, SHAPE)
+    functions = made.model.family.functions(made.model.network, trained.parameters, 3, small.streams(1))
+    values = functions(x)
+    torch.testing.assert_close(functions(x[:, 2:4]), values[:, :, 2:4], rtol=1e-10, atol=1e-10)
+    state = {k: v.unsqueeze(1) for k, v in trained.parameters.items() if k.startswith(STATE)}
+    drawn = {k: v for k, v in functions.parameters.items() if not k.startswith(STATE)}
+    assert torch.equal(values, made.model.network(drawn | state, x))
+
+
+def loss_and_passes(monkeypatch, kind, joint):
+    """The first step of training, with the points of every pass with gradient that takes a batch's statistics."""
+    made, passes, run = trainer(kind, joint=joint, dtype=torch.float64, batch_size=N), [], Network._run
+    top = made.model.network.layers[0]
+
+    def spy(self, layers, parameters, a, *rest):
+        if torch.is_grad_enabled() and layers and layers[0] is top and not any(name.startswith(STATE) for name in parameters):
+            passes.append(a.shape[2])
+        return run(self, layers, parameters, a, *rest)
+
+    monkeypatch.setattr(Network, "_run", spy)
+    passes.clear()
+    made.training = Training(1, N, {"name": "sgd", "lr": 0.0}, samples=2, dtype="float64")
+    start = {k: v.detach().clone() for k, v in made.parameters.items()}
+    return made, start, torch.tensor([t.loss[0] for t in made.run()], dtype=torch.float64), passes
+
+
+@pytest.mark.parametrize("kind", ["FSVI", "MC Dropout fVI, other context"])
+def test_jointly_there_is_one_pass_over_batch_and_context_and_apart_one_over_each(monkeypatch, kind):
+    assert loss_and_passes(monkeypatch, kind, joint=True)[3] == [N + 3]
+    assert loss_and_passes(monkeypatch, kind, joint=False)[3] == [N, 3]
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_joint_and_apart_are_what_they_say(monkeypatch, joint):
+    """Values and features of the step against a network whose statistics are computed and held by hand."""
+    made, start, loss, _ = loss_and_passes(monkeypatch, "FSVI", joint)
+    model, x = made.model, made.problem.x
+    streams = {name: small.streams(R).child(name) for name in ("noise", "context", "divergence", "prior")}
+    trained = {k: v for k, v in start.items() if not k.startswith(STATE)}
+    drawn = model.family.weights(model.network, trained, 2, streams["noise"])
+    context = made.model.context(Scene(made.problem.x, made.problem.low, made.problem.high, made.problem.pools), streams["context"])
+
+    def held(points, count):
+        seen = model.network.statistics(drawn, points)
+        for name in list(seen):
+            if name.endswith("var"):
+                sites = seen_sites(model.network, name)
+                seen[name] = seen[name] * (count * sites - 1) / (count * sites)
+        return drawn | seen
+
+    both = torch.cat([x, context], 1)
+    at_x, at_context = (held(both, N + 3),) * 2 if joint else (held(x, N), held(context, 3))
+    values = model.network(at_x, x)
+    phi = model.network.features({k: v[:, :1] for k, v in at_context.items()}, context).squeeze(1)
+    fit = model.likelihood.data_term({}, values, made.problem.y)
+    mean, log_var = model.family.gaussian_weights(trained)
+    mean_p, spread_p = model.prior.moments(model.network, made.prior_state, context, "full")
+    kl = gaussian_kl_full(*head_moments(phi, mean, log_var), mean_p, spread_p, 1e-6).sum(-1)
+    torch.testing.assert_close(loss, -fit + kl / N, rtol=1e-8, atol=1e-8)
+    seen = model.network.statistics(drawn, both if joint else x)
+    for name, value in model.network.track(start, seen).items():
+        assert torch.equal(made.parameters[name], value) or made.results
+        torch.testing.assert_close(torch.cat([made.results[r].parameters[name] for r in range(R)]), value, rtol=1e-10, atol=1e-12)
+
+
+def seen_sites(network, name):
+    """Pixels at a normalised layer of the tiny network: 6x5, then 3x3 after the stride."""
+    return 9 if "group1" in name else 30
+
+
+def test_the_prior_is_normalised_by_training_points_once_where_statistics_are_joint():
+    assert trainer("FSVI").prior_state.keys() == tiny().shapes.keys()  # apart: by each context's own statistics
+    made = trainer("FSVI", joint=True, dtype=torch.float64)
+    weights = {k: v for k, v in made.prior_state.items() if not k.startswith(STATE)}
+    expected = made.model.network.statistics({k: v.unsqueeze(1) for k, v in weights.items()}, made.problem.x)
+    assert made.prior_state.keys() - weights.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(made.prior_state[name], value.squeeze(1), rtol=1e-12, atol=1e-12)
+    before = {k: v.clone() for k, v in made.prior_state.items()}
+    made.run()
+    assert all(torch.equal(made.prior_state[k], v) for k, v in before.items())
+
+
+def test_two_context_sets_cannot_be_joint(monkeypatch):
+    monkeypatch.setitem(KINDS, "two", {**KINDS["FSVI"], "divergence": {**LAST, "sets": 2}})
+    assert trainer("two").run()[0].reason is None
+    with pytest.raises(NotSupported, match="those of one context set in a step, found more; use 'apart'"):
+        trainer("two", joint=True).run()
+
+
+def test_functions_that_need_single_inputs_are_refused():
+    with pytest.raises(NotSupported, match="'linearised_mean_field' needs functions of single inputs"):
+        FAMILIES.build({"name": "linearised_mean_field"}).init(tiny(), small.streams(1))

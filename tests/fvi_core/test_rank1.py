@@ -1,0 +1,104 @@
+"""Rank-1 factors: the contract, explicit weight matrices, and how a batch is dealt out among the members."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.distributions import Normal, kl_divergence
+
+from fvi_core.registry import FAMILIES
+from tests.fvi_core import small
+from tests.fvi_core.contracts import R, FamilyContract
+from tests.fvi_core.test_residual import SHAPE, tiny
+
+M = 2
+
+
+class TestRank1(FamilyContract):
+    spec = {"name": "rank1", "size": M, "rho_init": -1.0}
+
+    def test_parameters_of_members_are_explicit_products(self):
+        family, network, parameters = self.family(), self.network(), self.parameters()
+        drawn = family.weights(network, parameters, 2 * M, small.streams(R))
+        factors = family.factors(network, parameters, 2, small.streams(R))
+        for layer in network.parametrised:
+            inputs, outputs = factors[layer.name]
+            assert inputs.shape == (R, 2, M, layer.inputs) and outputs.shape == (R, 2, M, layer.outputs)
+            for r in range(R):
+                for s in range(2 * M):
+                    matrix = torch.outer(inputs[r, s // M, s % M], outputs[r, s // M, s % M])
+                    torch.testing.assert_close(drawn[f"{layer.name}.weight"][r, s], parameters[f"{layer.name}.weight"][r] * matrix)
+                    assert torch.equal(drawn[f"{layer.name}.bias"][r, s], parameters[f"{layer.name}.bias"][r])
+
+    def test_factors_have_the_moments_of_the_parameters(self):
+        family, network, parameters = self.family(), self.network(), self.parameters()
+        parameters = {k: v + 0.2 * small.streams(R, name=k).normal(*v.shape[1:]) for k, v in parameters.items()}
+        for layer, sides in family.factors(network, parameters, 4000, small.streams(R)).items():
+            for side, values in zip(("inputs", "outputs"), sides, strict=True):
+                std = F.softplus(parameters[f"factor_rho/{layer}.{side}"])
+                assert ((values.mean(1) - parameters[f"factor_mean/{layer}.{side}"]).abs() < 5 * std / 4000**0.5).all()
+                torch.testing.assert_close(values.std(1), std, rtol=0.06, atol=0)
+
+
+class TestRank1Hidden(TestRank1):
+    spec = {"name": "rank1", "size": M, "rho_init": -1.0, "layers": "hidden"}
+
+    def test_parameters_of_members_are_explicit_products(self):
+        drawn = self.family().weights(self.network(), self.parameters(), M, small.streams(R))
+        assert torch.equal(drawn["head.weight"][:, 0], drawn["head.weight"][:, 1])
+        assert not torch.equal(drawn["hidden0.weight"][:, 0], drawn["hidden0.weight"][:, 1])
+
+
+def network_and_parameters(kind, layers, size=3):
+    network, shape = {"mlp": (small.network(), (2,)), "cnn": (small.network(small.CNN), (2, 4, 4)), "resnet": (tiny(), SHAPE)}[kind]
+    family = FAMILIES.build({"name": "rank1", "size": size, "rho_init": -0.5, "layers": layers})
+    parameters = family.init(network, small.streams(R))
+    return network, shape, family, {k: v + 0.1 * small.streams(R, name=k).uniform(*v.shape[1:]) for k, v in parameters.items()}
+
+
+@pytest.mark.parametrize("layers", ["all", "hidden"])
+@pytest.mark.parametrize("kind", ["mlp", "cnn", "resnet"])
+def test_functions_are_networks_of_explicit_weights_of_every_kind_of_layer(kind, layers):
+    network, shape, family, parameters = network_and_parameters(kind, layers)
+    x = small.inputs(R, 5, shape)
+    f = family.functions(network, parameters, 6, small.streams(R))(x)
+    explicit = network(family.weights(network, parameters, 6, small.streams(R)), x)
+    assert f.shape[1] == 6
+    torch.testing.assert_close(f, explicit, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "cnn"])
+@pytest.mark.parametrize("samples", [1, 2])
+def test_in_training_each_point_goes_through_one_member(kind, samples):
+    network, shape, family, parameters = network_and_parameters(kind, "all")
+    x = small.inputs(R, 8, shape)
+    f = family.functions(network, parameters, samples, small.streams(R))(x)
+    members = family.weights(network, parameters, 3 * samples, small.streams(R))
+    explicit = network(members, x).unflatten(1, (samples, 3))
+    assert f.shape[1] == samples
+    for n, member in enumerate([0, 0, 0, 1, 1, 1, 2, 2]):
+        torch.testing.assert_close(f[:, :, n], explicit[:, :, member, n], rtol=1e-10, atol=1e-10)
+
+
+def test_in_training_the_cost_is_that_of_one_network(monkeypatch):
+    network, shape, family, parameters = network_and_parameters("cnn", "all")
+    conv2d, seen = F.conv2d, []
+    monkeypatch.setattr(F, "conv2d", lambda a, *rest, **options: seen.append(len(a)) or conv2d(a, *rest, **options))
+    family.functions(network, parameters, 1, small.streams(R))(small.inputs(R, 8, shape))
+    assert seen == [8] * R * 2
+
+
+def test_the_divergence_is_that_of_the_factors_averaged_over_members():
+    network, _, family, parameters = network_and_parameters("mlp", "hidden")
+    value = family.weight_kl(network, parameters, 1.0, 0.01, None)
+    prior, total = Normal(torch.ones((), dtype=torch.float64), 0.1), 0.0
+    for key in (k for k in parameters if k.startswith("factor_mean/")):
+        q = Normal(parameters[key], F.softplus(parameters[key.replace("factor_mean", "factor_rho")]))
+        total = total + kl_divergence(q, prior).flatten(1).sum(1)
+    torch.testing.assert_close(value, total / 3, rtol=1e-10, atol=0)
+    model = small.model({"family": {"name": "rank1"}, "divergence": {"name": "weight_kl"}, "prior": {"name": "gaussian_factors"}})
+    assert model.prior.gaussian_weights() == (1.0, 0.01)
+
+
+def test_options_are_checked():
+    with pytest.raises(ValueError, match="size 1 or more, found 'all' and 0"):
+        FAMILIES.build({"name": "rank1", "size": 0})

@@ -1,0 +1,119 @@
+"""SWAG against moments that NumPy takes of the recorded iterates."""
+
+import numpy as np
+import pytest
+import torch
+
+from fvi_core.families.swag import COUNT, POINTS
+from fvi_core.registry import FAMILIES
+from fvi_core.training import Trainer, Training
+from tests.fvi_core import small
+from tests.fvi_core.contracts import R, FamilyContract
+from tests.fvi_core.test_residual import SHAPE, tiny
+
+SGD = {"name": "sgd", "lr": 0.05, "momentum": 0.9}
+EPOCHS = 12
+
+
+class TestSWAGBeforeAnythingIsCollected(FamilyContract):
+    spec = {"name": "swag", "rank": 3}
+
+    def test_is_the_point(self):
+        x, parameters = small.inputs(R, 5), self.parameters()
+        point = FAMILIES.build({"name": "point"}).functions(self.network(), parameters, 1, small.streams(R))(x)
+        assert torch.equal(self.draw(parameters)(x), point)
+
+
+def train(spec, hook=None, network=None, epochs=EPOCHS, shape=(2,)):
+    parts = {"family": {"name": "swag", **spec}}
+    model = small.model({**parts, "network": network or small.TANH}, 3, shape)
+    data = small.problem(R, 11, 3, shape)
+    return model, Trainer(model, Training(epochs, 4, SGD, dtype="float64"), data, small.streams(R)).run(checkpoint=hook)
+
+
+@pytest.fixture(scope="module", params=[{"rank": 3, "start": 0.5, "every": 1}, {"rank": 20, "start": 0.25, "every": 2}],
+                ids=["more iterates than columns", "every second epoch"])
+def collected(request):
+    """A family, its trained parameters, and the iterates that it should have seen, [K, R, P]."""
+    iterates = {}
+
+    def hook(trainer):
+        iterates[trainer.epoch] = {k: v.detach().clone() for k, v in trainer.parameters.items() if k in trainer.model.network.shapes}
+
+    model, trained = train(request.param, hook)
+    first = int(request.param["start"] * EPOCHS) + 1
+    rows = [model.network.flatten(iterates[e]).numpy() for e in range(first, EPOCHS + 1, request.param["every"])]
+    parameters = {k: torch.cat([t.parameters[k] for t in trained]) for k in trained[0].parameters}
+    return model, parameters, np.stack(rows)
+
+
+def test_moments_are_those_of_the_iterates(collected):
+    model, parameters, rows = collected
+    network, rank = model.network, model.family.rank
+    kept = {p: network.flatten({k: parameters[f"state/swag_{p}/{k}"] for k in network.shapes}).numpy() for p in ("mean", "square", "deviation")}
+    assert (parameters[COUNT] == len(rows)).all()
+    np.testing.assert_allclose(kept["mean"], rows.mean(0), rtol=1e-10)
+    np.testing.assert_allclose(kept["square"] / len(rows), rows.var(0), rtol=1e-8)
+    deviations = [row - rows[: i + 1].mean(0) for i, row in enumerate(rows)][-rank:]
+    np.testing.assert_allclose(kept["deviation"][:, rank - len(deviations):], np.stack(deviations, axis=1), rtol=1e-8, atol=1e-14)
+    assert not kept["deviation"][:, : rank - len(deviations)].any()
+
+
+def test_draws_have_the_moments_of_the_paper(collected):
+    """Covariance ``(diag + D D^T / (K - 1)) / 2`` (Maddox et al. 2019 eq. 1)."""
+    model, parameters, rows = collected
+    network, family, samples = model.network, model.family, 20000
+    drawn = network.flatten(family.weights(network, parameters, samples, small.streams(R)))
+    deviations = np.stack([row - rows[: i + 1].mean(0) for i, row in enumerate(rows)][-family.rank :])
+    columns = len(deviations)
+    for r in range(R):
+        expected = (np.diag(rows[:, r].var(0)) + deviations[:, r].T @ deviations[:, r] / (columns - 1)) / 2
+        scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+        actual = np.cov(drawn[r].numpy().T)
+        assert np.abs((actual - expected) / scale).max() < 0.05
+        assert (np.abs(drawn[r].mean(0).numpy() - rows[:, r].mean(0)) < 5 * np.sqrt(np.diag(expected) / samples)).all()
+
+
+def test_without_scale_it_is_the_average(collected):
+    model, parameters, rows = collected
+    family = FAMILIES.build({"name": "swag", "rank": model.family.rank, "scale": 0.0})
+    drawn = model.network.flatten(family.weights(model.network, parameters, 2, small.streams(R)))
+    np.testing.assert_allclose(drawn.numpy(), np.repeat(rows.mean(0)[:, None], 2, axis=1), rtol=1e-10)
+
+
+def test_collecting_does_not_change_training():
+    losses = [[t.loss for t in train(spec)[1]] for spec in ({"rank": 3, "start": 0.2}, {"rank": 5, "start": 0.9})]
+    point = small.model({"family": {"name": "point"}}, 3)
+    plain = Trainer(point, Training(EPOCHS, 4, SGD, dtype="float64"), small.problem(R, 11, 3), small.streams(R)).run()
+    assert losses[0] == losses[1] == [t.loss for t in plain]
+
+
+def test_drawn_networks_are_normalised_by_kept_training_points():
+    network, family = tiny(), FAMILIES.build({"name": "swag", "rank": 3, "start": 0.0, "points": 4})
+    parameters = family.init(network, small.streams(R))
+    batches = [small.inputs(R, 5, SHAPE) + i for i in range(5)]
+    for epoch, x in enumerate(batches, 1):
+        moved = {k: v + 0.1 * small.streams(R, name=f"{k}{epoch}").normal(*v.shape[1:]) for k, v in parameters.items() if k in network.shapes}
+        parameters = parameters | moved
+        parameters = parameters | family.after_epoch(network, parameters, epoch, 5, x)
+    expected = torch.cat([x[:, :4] for x in batches[2:]], dim=1)
+    assert torch.equal(parameters[POINTS], expected)
+    drawn = family.weights(network, parameters, 2, small.streams(R))
+    held = network.statistics(drawn, expected)
+    for name in network.state:
+        torch.testing.assert_close(drawn[name], held[name], rtol=1e-10, atol=1e-12)
+    f = family.functions(network, parameters, 2, small.streams(R))(batches[0])
+    assert torch.equal(f, network(drawn, batches[0]))
+
+
+def test_fewer_points_than_asked_for_are_repeated():
+    network, family = tiny(), FAMILIES.build({"name": "swag", "rank": 2, "start": 0.0, "points": 5})
+    parameters = family.init(network, small.streams(R))
+    x = small.inputs(R, 3, SHAPE)
+    kept = family.after_epoch(network, parameters, 1, 4, x)[POINTS][:, -5:]
+    assert torch.equal(kept, x[:, [0, 1, 2, 0, 1]])
+
+
+def test_options_are_checked():
+    with pytest.raises(ValueError, match=r"rank must be 2 or more, start in \[0, 1\) and every 1 or more, found 1, 0.8 and 1"):
+        FAMILIES.build({"name": "swag", "rank": 1})
