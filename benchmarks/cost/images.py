@@ -1,4 +1,5 @@
-"""Image classifiers of the tables: milliseconds of a step, seconds of an epoch, ratio to MAP, share of the matmul peak."""
+"""Image classifiers of the tables: milliseconds of a step, seconds of an epoch, ratio to MAP, share of the matmul
+peak."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def operations(parts: Parts, split: Split, device: torch.device) -> int:
 
 
 def mlp(repeats: int) -> list[Measurement]:
-    """The 784-50-50-10 network of rotated MNIST in batches of 256, on one thread; ten seeds of MAP apart and together."""
+    """The 784-50-50-10 network of rotated MNIST in batches of 256, on one thread; ten seeds of MAP apart and
+    together."""
     split = random_images("mnist", STEPS * 256)
     parts = {label: table_parts("rotated-mnist", label, "mnist") for label in ROTATED}
     works = {label: training_of(own, [split]) for label, own in parts.items()}

@@ -21,12 +21,13 @@ RHO = "rho/"
 @FAMILIES.register("radial")
 @dataclass(frozen=True)
 class Radial(Family):
-    """``w = m + s * eps / |eps| * |r|`` for all weights of a layer, ``eps ~ N(0, I)``, ``r ~ N(0, 1)``, ``s = softplus(rho)``
-    (Farquhar et al. 2020 eq. 4; dirichlet2022 table 1).
+    """``w = m + s * eps / |eps| * |r|`` for all weights of a layer, ``eps ~ N(0, I)``, ``r ~ N(0, 1)``, ``s =
+    softplus(rho)`` (Farquhar et al. 2020 eq. 4; dirichlet2022 table 1).
 
-    ``layers`` "all": every parameter is drawn; "hidden": those of linear and convolutional layers but the last (dirichlet2022
-    App. F); the others are points. ``kl``: the divergence from a Gaussian over the weights that are drawn, "monte_carlo" as
-    Farquhar et al. estimate it, or "gaussian", that of ``N(m, s^2)`` in closed form (dirichlet2022 App. F).
+    ``layers`` "all": every parameter is drawn; "hidden": those of linear and convolutional layers but the last
+    (dirichlet2022 App. F); the others are points. ``kl``: the divergence from a Gaussian over the weights that are
+    drawn, "monte_carlo" as Farquhar et al. estimate it, or "gaussian", that of ``N(m, s^2)`` in closed form
+    (dirichlet2022 App. F).
     """
 
     rho_init: float = -5.0
@@ -63,8 +64,8 @@ class Radial(Family):
         return DrawnNetworks(network, self.weights(network, parameters, samples, streams))
 
     def weight_kl(self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None) -> Tensor:
-        """``E_q[log q] - E_q[log p]``, ``[R]``: "monte_carlo" has the first term in closed form (Farquhar et al. 2020 eq. 7, with its
-        constant) and averages the second over the functions drawn for the likelihood (eq. 8)."""
+        """``E_q[log q] - E_q[log p]``, ``[R]``: "monte_carlo" has the first term in closed form (Farquhar et al. 2020
+        eq. 7, with its constant) and averages the second over the functions drawn for the likelihood (eq. 8)."""
         names = [name for layer in self.drawn(network) for name in layer.shapes]
         log_std = {name: softplus(parameters[RHO + name]).log() for name in names}
         if self.kl == "gaussian":
@@ -81,7 +82,8 @@ class Radial(Family):
 def unit_entropy(size: int) -> float:
     """Entropy in nats of ``eps / |eps| * |r|`` in ``size`` dimensions: ``log A + (size - 1) E log |r| - E log p(|r|)``.
 
-    A is the area of the unit sphere; |r| is half-normal, with ``E log |r| = -(gamma + log 2) / 2``, gamma Euler's constant.
+    A is the area of the unit sphere; |r| is half-normal, with ``E log |r| = -(gamma + log 2) / 2``, gamma Euler's
+    constant.
     """
     area = math.log(2) + size / 2 * math.log(math.pi) - math.lgamma(size / 2)
     euler = -torch.digamma(torch.ones((), dtype=torch.float64)).item()

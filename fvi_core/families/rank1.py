@@ -20,13 +20,15 @@ SIDES = ("inputs", "outputs")
 @FAMILIES.register("rank1")
 @dataclass(frozen=True)
 class Rank1(Family):
-    """An ensemble of ``size`` members that share weights, ``W_m = W * (s_m r_m^T)``, with Gaussian factors of their own for every
-    input and output channel of a layer: ``s_m ~ N(mean, softplus(rho)^2)``, r_m alike (Dusenberry et al. 2020 sec. 3).
+    """An ensemble of ``size`` members that share weights, ``W_m = W * (s_m r_m^T)``, with Gaussian factors of their own
+    for every input and output channel of a layer: ``s_m ~ N(mean, softplus(rho)^2)``, r_m alike (Dusenberry et al. 2020
+    sec. 3).
 
-    ``layers`` "all": factors for every linear and convolutional layer; "hidden": for all but the last (dirichlet2022 App. F).
-    Means start at 1; weights, biases and normalisation are points. Asked for fewer functions than it has members, as in training,
-    the family deals the points of a batch out among the members in equal runs (Wen et al. 2020), at the cost of one network; asked
-    for at least as many, as in prediction, every function is one member's, for ``samples // size`` draws of its factors.
+    ``layers`` "all": factors for every linear and convolutional layer; "hidden": for all but the last (dirichlet2022
+    App. F). Means start at 1; weights, biases and normalisation are points. Asked for fewer functions than it has
+    members, as in training, the family deals the points of a batch out among the members in equal runs (Wen et al.
+    2020), at the cost of one network; asked for at least as many, as in prediction, every function is one member's, for
+    ``samples // size`` draws of its factors.
     """
 
     size: int = 4
@@ -77,7 +79,8 @@ class Rank1(Family):
         weights = {name: parameters[name].unsqueeze(1) for name in network.shapes} | state_of(parameters)
 
         def spread(factor: Tensor, a: Tensor) -> Tensor:
-            """Each point's factor ``[R, S, N or 1, channels]``, shaped to scale activations of as many axes as a has."""
+            """Each point's factor ``[R, S, N or 1, channels]``, shaped to scale activations of as many axes as a
+            has."""
             points = torch.arange(a.shape[2], device=a.device)
             factor = factor.flatten(1, 2).unsqueeze(2) if whole else factor[:, :, points * self.size // len(points)]
             return factor[(..., *[None] * (a.dim() - factor.dim()))]
@@ -95,8 +98,8 @@ class Rank1(Family):
         return lambda x: network(weights, x, apply=apply)
 
     def weight_kl(self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None) -> Tensor:
-        """KL ``[R]`` of the factors from ``N(mean, variance)``, summed over factors and averaged over the members of the mixture, which
-        bounds the mixture's own from above (Dusenberry et al. 2020 sec. 3.2)."""
+        """KL ``[R]`` of the factors from ``N(mean, variance)``, summed over factors and averaged over the members of
+        the mixture, which bounds the mixture's own from above (Dusenberry et al. 2020 sec. 3.2)."""
         means = {k.removeprefix(MEAN): v for k, v in parameters.items() if k.startswith(MEAN)}
         log_vars = {k: 2 * softplus(parameters[RHO + k]).log() for k in means}
         return gaussian_kl_weights(means, log_vars, mean, variance) / self.size

@@ -20,14 +20,16 @@ COUNT, POINTS = f"{STATE}swag_count", f"{STATE}swag_points"
 @FAMILIES.register("swag")
 @dataclass(frozen=True)
 class SWAG(Point):
-    """A Gaussian fitted to the iterates of stochastic gradient descent at the ends of epochs (Maddox et al. 2019 alg. 1):
+    """A Gaussian fitted to the iterates of stochastic gradient descent at the ends of epochs (Maddox et al. 2019 alg.
+    1):
 
-    ``w = mean + scale (diag^(1/2) z1 / sqrt(2) + D z2 / sqrt(2 (K - 1)))``, z1, z2 standard normal, with the iterates' mean and
-    variances (diag) and the last K <= ``rank`` deviations of an iterate from the mean at its time (D).
+    ``w = mean + scale (diag^(1/2) z1 / sqrt(2) + D z2 / sqrt(2 (K - 1)))``, z1, z2 standard normal, with the iterates'
+    mean and variances (diag) and the last K <= ``rank`` deviations of an iterate from the mean at its time (D).
 
-    Iterates are taken after the share ``start`` of the epochs, at every ``every``-th epoch; training itself is that of a point.
-    ``scale`` 0 predicts with the mean alone (stochastic weight averaging). With batch normalisation each drawn network gets its own
-    statistics (sec. 3.3), here those of ``points`` training inputs kept from each of the last ``rank`` iterates' batches.
+    Iterates are taken after the share ``start`` of the epochs, at every ``every``-th epoch; training itself is that of
+    a point. ``scale`` 0 predicts with the mean alone (stochastic weight averaging). With batch normalisation each drawn
+    network gets its own statistics (sec. 3.3), here those of ``points`` training inputs kept from each of the last
+    ``rank`` iterates' batches.
     """
 
     rank: int = 20

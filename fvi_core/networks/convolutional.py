@@ -15,10 +15,10 @@ class CNN:
     """3x3 convolutions, each followed by a ReLU and (where ``pool`` says so) 2x2 max-pooling, then dense layers.
 
     rudner2022's four-layer network: channels [32, 64], pool [1, 1], dense [256]; cinquin2024's: channels [16, 32, 64],
-    pool [1, 1, 0], dense [128]; rudner2021's of three and of seven layers, as the baselines' code beside it counts (all but the
-    head): channels [32, 64], pool [1, 1] and [32, 32, 64, 64, 128, 128], pool [0, 1, 0, 1, 0, 1], both with dense [128].
-    ``padding`` 0 keeps only pixels whose whole neighbourhood is in the image. Dropout sites: after each convolution's ReLU, before
-    each dense layer and before the head.
+    pool [1, 1, 0], dense [128]; rudner2021's of three and of seven layers, as the baselines' code beside it counts (all
+    but the head): channels [32, 64], pool [1, 1] and [32, 32, 64, 64, 128, 128], pool [0, 1, 0, 1, 0, 1], both with
+    dense [128]. ``padding`` 0 keeps only pixels whose whole neighbourhood is in the image. Dropout sites: after each
+    convolution's ReLU, before each dense layer and before the head.
     """
 
     channels: list[int]
@@ -49,7 +49,8 @@ class CNN:
 @NETWORKS.register("lenet")
 @dataclass(frozen=True)
 class LeNet:
-    """The LeNet of Ovadia et al. (2019): two 3x3 convolutions of 32 and 64 channels without padding, one pooling, 128 units."""
+    """The LeNet of Ovadia et al. (2019): two 3x3 convolutions of 32 and 64 channels without padding, one pooling, 128
+    units."""
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         return CNN([32, 64], [128], [0, 1], padding=0).build(input_shape, n_outputs)

@@ -1,7 +1,7 @@
 """Layers as pure functions of their parameters, over a replica axis R and a sample axis S.
 
-Parameters are ``[R, S, *shape]`` and activations ``[R, S, N, ...]``, where S may be 1 on either side; nothing mixes replicas or
-samples. A layer with parameters names them in ``shapes`` and draws the initial ones in ``init``.
+Parameters are ``[R, S, *shape]`` and activations ``[R, S, N, ...]``, where S may be 1 on either side; nothing mixes
+replicas or samples. A layer with parameters names them in ``shapes`` and draws the initial ones in ``init``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from fvi_core.random import Streams
 Parameters = dict[str, Tensor]
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "gelu": F.gelu, "softplus": F.softplus}
 STATE = "state/"
-"""Prefix of tensors that stand among the parameters but are kept rather than trained: running statistics, collected moments."""
+"""Prefix of tensors that stand among the parameters but are kept rather than trained: running statistics, collected
+moments."""
 
 
 class Weighted:
@@ -113,9 +114,9 @@ class Conv2d(Weighted):
 class BatchNorm(Weighted):
     """``z = scale (a - mean) / sqrt(var + eps) + shift`` for each channel (Ioffe and Szegedy 2015).
 
-    Mean and variance are the running ones where the parameters hold them (``state``), as in prediction; else those of the batch,
-    over inputs and pixels, for each replica and sample apart, as in training. ``seen``, where given, is then told them: the mean
-    and the unbiased variance ``[R, S, channels]`` of the first pass.
+    Mean and variance are the running ones where the parameters hold them (``state``), as in prediction; else those of
+    the batch, over inputs and pixels, for each replica and sample apart, as in training. ``seen``, where given, is then
+    told them: the mean and the unbiased variance ``[R, S, channels]`` of the first pass.
     """
 
     name: str

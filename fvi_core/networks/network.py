@@ -32,8 +32,8 @@ class Tape:
 
 @dataclass
 class Pass:
-    """What may take part in a forward pass: ``dropout(site, a)`` masks activations, ``apply(layer, parameters, a)`` stands in for a
-    layer with parameters, ``tape`` remembers."""
+    """What may take part in a forward pass: ``dropout(site, a)`` masks activations, ``apply(layer, parameters, a)``
+    stands in for a layer with parameters, ``tape`` remembers."""
 
     dropout: Dropout | None = None
     apply: Apply | None = None
@@ -43,9 +43,10 @@ class Pass:
 class Network:
     """A sequence of layers whose last is the linear head; ``head(features(x))`` is the network by construction.
 
-    Parameters are a dict of tensors ``[R, S, *shape]``; inputs are ``[R, N, ...]``; outputs are ``[R, S, N, Q]``. Nothing mixes
-    replicas or samples, so a stack of replicas computes exactly what each computes alone. ``joint``: in training, batch
-    normalisation takes the statistics of the training batch and the context together, not of each apart.
+    Parameters are a dict of tensors ``[R, S, *shape]``; inputs are ``[R, N, ...]``; outputs are ``[R, S, N, Q]``.
+    Nothing mixes replicas or samples, so a stack of replicas computes exactly what each computes alone. ``joint``: in
+    training, batch normalisation takes the statistics of the training batch and the context together, not of each
+    apart.
     """
 
     def __init__(self, layers: Sequence, input_shape: tuple[int, ...], joint: bool = False):
@@ -94,8 +95,9 @@ class Network:
         return network
 
     def in_precision(self, precision: str) -> Network:
-        """This network, computing in "float32" as its inputs are, or products and convolutions in "bfloat16", with images laid out
-        channels last. Parameters, statistics and values keep the type of the inputs. Raises ValueError for another."""
+        """This network, computing in "float32" as its inputs are, or products and convolutions in "bfloat16", with
+        images laid out channels last. Parameters, statistics and values keep the type of the inputs. Raises ValueError
+        for another."""
         if precision not in PRECISIONS:
             raise ValueError(f"training: precision {precision!r} is not known; {nearest(precision, PRECISIONS)}")
         network = copy.copy(self)
@@ -105,8 +107,8 @@ class Network:
     def track(self, parameters: Parameters, seen: Parameters) -> Parameters:
         """Running statistics moved towards those of a batch: ``(1 - .1) running + .1 seen``.
 
-        Seen are ``[R, S, channels]`` (members of an ensemble in R or S); a replica, or a member, of which several samples were seen
-        has one running value, which moves towards the mean over the samples.
+        Seen are ``[R, S, channels]`` (members of an ensemble in R or S); a replica, or a member, of which several
+        samples were seen has one running value, which moves towards the mean over the samples.
         """
         moved = {}
         for name, value in seen.items():
@@ -117,7 +119,8 @@ class Network:
 
     @torch.no_grad()
     def statistics(self, parameters: Parameters, x: Tensor) -> Parameters:
-        """Mean and variance at x ``[R, N, ...]`` of what each normalised layer is given, under these parameters ``[R, S, *shape]``."""
+        """Mean and variance at x ``[R, N, ...]`` of what each normalised layer is given, under these parameters ``[R,
+        S, *shape]``."""
         seen: Parameters = {}
         if self.state:
             self.watched(seen).features({name: parameters[name] for name in self.shapes}, x)

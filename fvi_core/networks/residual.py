@@ -16,14 +16,16 @@ CONTEXT_STATISTICS = ("apart", "joint")
 @NETWORKS.register("resnet18")
 @dataclass(frozen=True)
 class ResNet18:
-    """ResNet-18 for 32x32 images: a 3x3 stem without pooling, four groups of two basic blocks of ``width`` times 1, 2, 4, 8
-    channels, the last three of stride 2 with a 1x1 convolution as the first block's shortcut, global average pooling, the head.
+    """ResNet-18 for 32x32 images: a 3x3 stem without pooling, four groups of two basic blocks of ``width`` times 1, 2,
+    4, 8 channels, the last three of stride 2 with a 1x1 convolution as the first block's shortcut, global average
+    pooling, the head.
 
-    ``norm`` "batch": batch normalisation after every convolution, which then has no bias (He et al. 2016; dirichlet2022);
-    "none": none, and convolutions with bias (rudner2022's code, whose normalisation is an option that is off). Its statistics in
-    training, ``context_statistics``: "apart" takes those of the training batch for its values and those of the context for the
-    context's; "joint" those of both together (the code of 2023). Prediction takes running ones, in either case those of what the
-    values at the training batch were normalised with. Dropout sites: after every ReLU.
+    ``norm`` "batch": batch normalisation after every convolution, which then has no bias (He et al. 2016;
+    dirichlet2022); "none": none, and convolutions with bias (rudner2022's code, whose normalisation is an option that
+    is off). Its statistics in training, ``context_statistics``: "apart" takes those of the training batch for its
+    values and those of the context for the context's; "joint" those of both together (the code of 2023). Prediction
+    takes running ones, in either case those of what the values at the training batch were normalised with. Dropout
+    sites: after every ReLU.
     """
 
     width: int = 64

@@ -1,4 +1,5 @@
-"""Batch normalisation in training: running statistics, what context points are normalised with, stacks, ensembles, checkpoints."""
+"""Batch normalisation in training: running statistics, what context points are normalised with, stacks, ensembles,
+checkpoints."""
 
 import io
 
