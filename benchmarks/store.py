@@ -25,6 +25,7 @@ from benchmarks.suite import Suite, resolve
 
 SCHEMA = 1
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # schema -> function to the next schema
+OLD = 3600.0  # seconds after which nobody is still at writing an empty file
 SECTIONS = {"config": dict, "metrics": list, "curves": dict, "provenance": dict}
 DEPTH = {"config": 2, "metrics": 1, "curves": 1, "provenance": 1}  # how far a section is broken into lines
 ROW = ("dataset", "condition", "metric", "value", "n")
@@ -157,10 +158,13 @@ class Store:
         """Raise :class:`StoreError` before anything is computed if records could not be written."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            for left in self.root.glob("..writable.*.tmp"):  # of a process that was killed
-                left.unlink(missing_ok=True)
             write_atomic(self.root / ".writable", "")
-            (self.root / ".writable").unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # others look at the same time
+                now = (self.root / ".writable").stat().st_mtime
+                (self.root / ".writable").unlink()
+                for left in self.root.glob("..writable.*.tmp"):
+                    if now - left.stat().st_mtime > OLD:  # of a process that was killed
+                        left.unlink()
         except OSError as error:
             raise StoreError(
                 f"{self.root}: the results folder cannot be written ({error.strerror or error}): "

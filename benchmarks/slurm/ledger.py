@@ -156,17 +156,32 @@ def _close(submission: Submission, index: int) -> None:
         jobs = jobs_of(submission.task_file(index)) if entry.id else []
     except LedgerError:
         return
-    left = [(job, config, key, attempts) for job in jobs
+    asked = submission.task_file(index)
+    left = [(job, config, key) for job in jobs
             for config, key, attempts in zip(job.configs, job.keys, job.attempts)
-            if not _recorded(job, config) and _begun(job, key, submission.task_file(index))
-            and Failures(job.state).attempts(key) <= attempts]  # fmt: skip
+            if not _recorded(job, config) and Failures(job.state).attempts(key) <= attempts]  # fmt: skip
     if not left:
         return
-    how = queue.end(entry.id, submission.errors(entry.id))
+    errors = submission.errors(entry.id)
+    how = queue.end(entry.id, errors)
     if how.state in ("CANCELLED", "COMPLETED"):  # by the user; or its runs were made or given up elsewhere
         return
-    for job, config, key, _ in left:
-        note_end(job, config, key, f"its task, SLURM job {entry.id}, {how.words}", submission.errors(entry.id))
+    begun = [run for run in left if _begun(run[0], run[2], asked)]
+    reason = f"its task, SLURM job {entry.id}, {how.words}"
+    if not begun and how.state == "FAILED" and not any(_begun(job, key, asked) for job in jobs for key in job.keys):
+        begun = left  # it could not even begin: asked again as it is, it would not either
+        reason += f" before its first run: {last_line(errors)}"
+    for job, config, key in begun:
+        note_end(job, config, key, reason, errors)
+
+
+def last_line(file: Path) -> str:
+    """The last line of a log that says something."""
+    try:
+        said = [line.strip() for line in file.read_text(errors="replace").splitlines()]
+    except OSError:
+        said = []
+    return next((line for line in reversed(said) if line and not line.startswith("srun:")), "its log is empty")
 
 
 def note_end(job: Job, config: dict[str, Any], key: str, reason: str, log: Path) -> None:

@@ -139,9 +139,11 @@ def test_the_records_do_not_depend_on_the_executor(sweep, tmp_path):
 def command(tmp_path: Path, *arguments: str) -> subprocess.Popen:
     folders = ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")]
     words = [sys.executable, "-m", "tests.benchmarks.fakes", *arguments, *folders]
+    # Tests that are started in the background have Ctrl-C switched off, and would pass that on.
     return subprocess.Popen(
-        words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
+        words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
 
 
 def until(condition) -> None:

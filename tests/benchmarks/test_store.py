@@ -164,6 +164,17 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     assert files(tmp_path) == ["file"]
 
 
+def test_looking_whether_a_folder_can_be_written_leaves_other_lookers_alone(store):
+    store.root.mkdir(parents=True)
+    other = store.root / "..writable.123.tmp"
+    other.touch()
+    store.check_writable()
+    assert other.exists(), "its process may be about to rename it"
+    os.utime(other, (0, 0))
+    store.check_writable()
+    assert os.listdir(store.root) == [], "that of a killed process is not kept for ever"
+
+
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_full_disk_leaves_the_old_record_and_no_other_file(store, monkeypatch, call):
     store.write(record(value=0.25))

@@ -114,6 +114,20 @@ def test_a_run_that_its_task_had_begun_when_it_died_has_failed_with_the_reason(f
     assert Failures(folders[1]).attempts(first.keys[0]) == 1
 
 
+def test_a_task_that_could_not_begin_is_told_with_what_it_said(folders, slurm):
+    first, second, *_ = jobs(folders)
+    made = submitted(folders, [[first, second]])
+    made.log_folder.mkdir()
+    made.errors("7_0").write_text("module: not found\nModuleNotFoundError: no torch\nsrun: error: task 0: Exited\n")
+    slurm(scontrol="echo 'JobState=FAILED ExitCode=1:0'")
+    assert ledger.pending(folders[1]) == {}
+    for job in (first, second):
+        assert Failures(folders[1]).get(job.keys[0])["reason"] == (
+            "its task, SLURM job 7_0, ended with exit code 1:0 (FAILED) before its first run: "
+            "ModuleNotFoundError: no torch"
+        )
+
+
 @pytest.mark.parametrize(
     ("text", "state"),
     [
