@@ -80,7 +80,8 @@ def full_network_moments(
 def _layer_spread(layer: Weighted, a: Tensor, delta: Tensor, at: Parameters, std: Parameters, covariance: str) -> Tensor:
     """One layer's part of ``J S J^T``: ``[R, N, N]`` or its diagonal ``[R, N]``.
 
-    The layer's inputs are ``a [R, 1, N, ...]``, the gradients to its outputs delta ``[R, N, ...]``, the parameters ``at`` ``[R, 1, ...]``.
+    The layer's inputs are ``a [R, 1, N, ...]``, the gradients to its outputs delta ``[R, N, ...]``, the parameters
+    ``at`` are ``[R, 1, ...]``.
     """
     if isinstance(layer, BatchNorm):
         scale, shift = (std[name] for name in layer.shapes)

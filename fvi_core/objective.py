@@ -109,10 +109,12 @@ class Model:
 
 
 class Together:
-    """A draw of functions at the training batch and a context in one pass: normalised by common statistics, where the network is
-    ``joint``, and without a second look at a batch that is the context's beginning (``extended``)."""
+    """A draw of functions at the training batch and a context in one pass: normalised by common statistics, where the
+    network is ``joint``, and without a second look at a batch that is the context's beginning (``extended``)."""
 
-    def __init__(self, functions: Functions, x: Tensor, draw_context: Callable[[], Tensor], extended: bool, joint: bool):
+    def __init__(
+        self, functions: Functions, x: Tensor, draw_context: Callable[[], Tensor], extended: bool, joint: bool
+    ):
         self.functions, self.x, self.draw_context, self.joint = functions, x, draw_context, joint
         self.context, self.taken = draw_context(), False
         extended = extended or self.context is x
@@ -131,7 +133,7 @@ class Together:
             self.taken = True
             return self.context
         if self.joint:
-            raise NotSupported("network: joint batch statistics are those of one context set in a step, found more; use 'apart'")
+            raise NotSupported("network: joint statistics are those of one context set in a step, found more")
         return self.draw_context()
 
     def __call__(self, points: Tensor) -> Tensor:
@@ -141,7 +143,7 @@ class Together:
     def features(self, points: Tensor) -> Tensor:
         """Inputs of the last layer in the first function, ``[R, N, F]``."""
         if self.phi is None:
-            raise NotSupported("a last layer is linearised in networks of drawn parameters, which these functions are not")
+            raise NotSupported("a last layer is linearised in networks of drawn parameters, which these are not")
         known = self._known(points)
         return self.functions.features(points) if known is None else self.phi[:, 0, known]
 

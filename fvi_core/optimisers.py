@@ -180,9 +180,10 @@ class MultiStep(Schedule):
 @SCHEDULES.register("linear")
 @dataclass(frozen=True)
 class Linear(Schedule):
-    """The base rate for the share ``start`` of the epochs, then on a line to ``final`` times it at the share ``end``, then that.
+    """The base rate for the share ``start`` of the epochs, then on a line to ``final`` times it at ``end``, then that.
 
-    Maddox et al. (2019) average iterates after a share s of the epochs with start .5 s, end .9 s and final the quotient of rates.
+    Maddox et al. (2019), who average iterates after a share s of the epochs: start .5 s, end .9 s, final the quotient
+    of their two rates.
     """
 
     final: float

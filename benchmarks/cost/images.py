@@ -1,5 +1,4 @@
-"""Image classifiers of the tables: milliseconds of a step, seconds of an epoch, ratio to MAP, share of the matmul
-peak."""
+"""Image classifiers of the tables: time of a step and an epoch, ratio to MAP, share of the matmul peak."""
 
 from __future__ import annotations
 
@@ -20,7 +19,10 @@ from fvi_core import methods
 STEPS, SEEDS = 40, 10
 ROTATED = ("MAP", "MAP fVI", "MC Dropout", "MC Dropout fVI", "Ensemble", "Ensemble fVI")
 FASHION = ("MAP", "MFVI", "MFVI (radial)", "MC Dropout", "SWAG", "FSVI (monochrome)", "FSVI (KMNIST)")
-CIFAR = {"rudner2022-2": ("MAP", "FSVI (monochrome)"), "dirichlet2022-11": ("MAP", "MAP fVI", "Radial fVI", "Rank1 fVI")}
+CIFAR = {
+    "rudner2022-2": ("MAP", "FSVI (monochrome)"),
+    "dirichlet2022-11": ("MAP", "MAP fVI", "Radial fVI", "Rank1 fVI"),
+}
 GOALS = {"fashion_mnist": {"FSVI (monochrome)": 1.5, "FSVI (KMNIST)": 1.5}, "cifar10": {"MAP": 2.0}}
 """Seconds of an epoch on one H200."""
 RATIOS = {"fashion_mnist": {}, "cifar10": {"FSVI (monochrome)": 2.0}}
@@ -35,7 +37,9 @@ def random_images(dataset: str, n: int, seed: int = 0, pools: Sequence[str] = ()
     low, high = (np.full(described.shape, end, np.float32) for end in (-1, 1))
     pixels = Pixels((0.5,) * described.shape[0], (0.5,) * described.shape[0])
     made = {name: lambda: datasets.Pool(x, "random pixels") for name in pools}
-    return Split(dataset, "1", seed, "", "classification", described.n_outputs, Arrays(x, y), Arrays(x, y), low, high, pools=made, pixels=pixels)
+    part = Arrays(x, y)
+    about = (dataset, "1", seed, "", "classification", described.n_outputs)
+    return Split(*about, part, part, low, high, pools=made, pixels=pixels)
 
 
 def table_parts(table: str, label: str, dataset: str, changes: Parts | None = None) -> Parts:
@@ -70,21 +74,21 @@ def operations(parts: Parts, split: Split, device: torch.device) -> int:
 
 
 def mlp(repeats: int) -> list[Measurement]:
-    """The 784-50-50-10 network of rotated MNIST in batches of 256, on one thread; ten seeds of MAP apart and
-    together."""
+    """Rotated MNIST's 784-50-50-10 network in batches of 256, on one thread; ten seeds of MAP apart and together."""
     split = random_images("mnist", STEPS * 256)
     parts = {label: table_parts("rotated-mnist", label, "mnist") for label in ROTATED}
     works = {label: training_of(own, [split]) for label, own in parts.items()}
     looped = one_by_one([training_of(parts["MAP"], [split], seeds=[seed]) for seed in range(SEEDS)])
-    stack = {"MAP, ten seeds looped": looped, "MAP, ten seeds stacked": training_of(parts["MAP"], [split], seeds=range(SEEDS))}
+    stacked = training_of(parts["MAP"], [split], seeds=range(SEEDS))
+    stack = {"MAP, ten seeds looped": looped, "MAP, ten seeds stacked": stacked}
     with threads(1):
         times = interleave(works, repeats, STEPS)
-        stacked = interleave(stack, repeats, STEPS)
+        seeds = interleave(stack, repeats, STEPS)
     found = [_step("mlp", label, 1, times[label], 1.5 if label == "MAP" else None) for label in ROTATED]
     goals = {"MAP fVI": "MAP", "MC Dropout fVI": "MC Dropout", "Ensemble fVI": "Ensemble"}
     found += [ratio("mlp", label, "MAP", times, 1) for label in ROTATED if label != "MAP"]
     found += [ratio("mlp", top, bottom, times, 1, goal=2.0) for top, bottom in goals.items() if bottom != "MAP"]
-    return [*found, ratio("mlp", *stack, stacked, count=1)]
+    return [*found, ratio("mlp", *stack, seeds, count=1)]
 
 
 def cnn(repeats: int) -> list[Measurement]:
@@ -106,22 +110,25 @@ def _networks(name: str, dataset: str, rows: dict[str, Sequence[str]], repeats: 
     parts = {label if i == 0 else f"{label} ({table})": table_parts(table, label, dataset, changes)
              for i, (table, labels) in enumerate(rows.items()) for label in labels}
     batches = 100 if cuda else batches
-    splits = {label: random_images(dataset, batches * own["training"]["batch_size"], pools=("kmnist", "cifar100")) for label, own in parts.items()}
+    splits = {
+        label: random_images(dataset, batches * own["training"]["batch_size"], pools=("kmnist", "cifar100"))
+        for label, own in parts.items()
+    }
     works = {label: training_of(own, [splits[label]], device) for label, own in parts.items()}
     times = interleave(works, repeats, batches)
     peak = matmul_peak(device, torch.bfloat16 if cuda else torch.float32)
     found = []
     for label, own in parts.items():
-        steps = -(-datasets.describe(dataset).n_train // own["training"]["batch_size"])
+        steps, timing = -(-datasets.describe(dataset).n_train // own["training"]["batch_size"]), times[label]
         goal = GOALS[dataset].get(label) if cuda else None
         found += [
-            _step(name, label, count, times[label]),
-            Measurement(name, f"{label} epoch", count, "s", times[label].wall * steps, times[label].process * steps, {}, goal),
+            _step(name, label, count, timing),
+            Measurement(name, f"{label} epoch", count, "s", timing.wall * steps, timing.process * steps, {}, goal),
         ]
         if label != "MAP":
             found.append(ratio(name, label, "MAP", times, count, goal=RATIOS[dataset].get(label)))
         needed = operations(own, splits[label], device) / batches
-        shares = (needed / reached / spent for reached, spent in ((peak.wall, times[label].wall), (peak.process, times[label].process)))
+        shares = needed / peak.wall / timing.wall, needed / peak.process / timing.process
         found.append(Measurement(name, f"{label}, share of matmul peak", count, "x", *shares, {}))
     return found
 

@@ -30,8 +30,10 @@ def random_split(shape: Sequence[int], n_outputs: int, n: int, seed: int = 0) ->
 CPU = torch.device("cpu")
 
 
-def training_of(parts: Parts, splits: list[Split], device: torch.device = CPU, seeds: Sequence[int] | None = None) -> Work:
-    """Training of a method's parts, all stacked: one replica for each split, or for each of the ``seeds`` on one split."""
+def training_of(
+    parts: Parts, splits: list[Split], device: torch.device = CPU, seeds: Sequence[int] | None = None
+) -> Work:
+    """Training of a method's parts, all stacked: one replica for each split, or for each of ``seeds`` on one split."""
     settings = Training(**parts["training"])
     dtype = DTYPES[settings.dtype]
     model = build_model({"parts": parts}, splits[0])

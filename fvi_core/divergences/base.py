@@ -20,8 +20,8 @@ class Step:
 
     ``x [R, B, ...]`` are the batch inputs, ``functions`` the draw that the likelihood term used and ``values [R, S, B, Q]`` its
     values at x, so that a divergence on the training batch needs no second forward pass. ``sample_context()`` draws a context
-    set ``[R, K, ...]``; it is ``x`` itself when the context is the training batch. ``parameters`` are the trained ones; ``state``
-    are those that are kept (running statistics), for a divergence that needs the network as it predicts.
+    set ``[R, K, ...]``; it is ``x`` itself when the context is the training batch. ``parameters`` are the trained ones;
+    ``state`` are those that are kept (running statistics), for a divergence that needs the network as it predicts.
     """
 
     network: Network

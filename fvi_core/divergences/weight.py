@@ -13,8 +13,8 @@ from fvi_core.registry import DIVERGENCES
 @DIVERGENCES.register("weight_kl")
 @dataclass(frozen=True)
 class WeightKL(Divergence):
-    """``KL(q(w) || N(prior mean, prior variance))`` summed over all weights: in closed form where the family has it (Blundell et al.
-    2015), or as the family estimates it."""
+    """``KL(q(w) || N(prior mean, prior variance))`` summed over all weights: in closed form where the family has it
+    (Blundell et al. 2015), or as the family estimates it."""
 
     def __call__(self, step: Step) -> Tensor:
         return step.family.weight_kl(step.network, step.parameters, *step.prior.gaussian_weights(), step.functions)

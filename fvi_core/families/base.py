@@ -35,8 +35,8 @@ class Family:
     """A distribution over functions with trainable parameters ``dict[str, Tensor [R, ...]]``.
 
     A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; the optional methods are what some
-    divergences ask for, and raise ``NotSupported`` by default. Parameters whose names start with ``STATE`` are kept, not trained:
-    a training step leaves them out of what it hands to the family and the network, prediction hands them over.
+    divergences ask for, and raise ``NotSupported`` by default. Parameters whose names start with ``STATE`` are kept and
+    not trained: a training step leaves them out of what it hands to the family and the network, prediction hands them over.
     """
 
     name: ClassVar[str]
@@ -44,7 +44,7 @@ class Family:
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        """Initial variational parameters, one draw for each replica, with the network's own state (``network.init_state``)."""
+        """Initial variational parameters, one draw for each replica, and the network's state (``init_state``)."""
         raise NotImplementedError
 
     def apart(self) -> tuple[Family, int]:
@@ -52,7 +52,7 @@ class Family:
         return self, 1
 
     def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int, x: Tensor) -> Parameters:
-        """New values of what is kept, after ``epoch`` of ``epochs``; x ``[R, B, ...]`` are the inputs of the epoch's last batch."""
+        """New values of what is kept, after ``epoch`` of ``epochs``; x ``[R, B, ...]``: inputs of the last batch."""
         return {}
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
@@ -71,7 +71,9 @@ class Family:
         """Means and log-variances ``[R, *shape]`` of an independent Gaussian over network parameters."""
         raise NotSupported(f"family {self.name!r} is not a Gaussian over network parameters")
 
-    def weight_kl(self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None) -> Tensor:
+    def weight_kl(
+        self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None
+    ) -> Tensor:
         """KL ``[R]`` of the distribution over network parameters from independent ``N(mean, variance)``.
 
         ``functions`` are a draw that a Monte Carlo estimate may use.
@@ -127,5 +129,5 @@ def random_layers(network: Network, which: str) -> list[Weighted]:
 
 
 def softplus(rho: Tensor) -> Tensor:
-    """``log(1 + exp(rho))``, finite below 88 in float32. Unlike torch's it rounds alike wherever in a stack a number stands."""
+    """``log(1 + exp(rho))``, finite below 88 in float32. Unlike torch's it rounds alike at every place of a stack."""
     return rho.exp().log1p()

@@ -24,7 +24,7 @@ class LinearisedMeanField(MeanField):
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         if network.state:
-            raise NotSupported(f"family {self.name!r} needs functions of single inputs, which batch normalisation has none of in training")
+            raise NotSupported(f"family {self.name!r} needs functions of single inputs: no batch normalisation")
         return super().init(network, streams)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:

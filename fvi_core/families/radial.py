@@ -21,8 +21,8 @@ RHO = "rho/"
 @FAMILIES.register("radial")
 @dataclass(frozen=True)
 class Radial(Family):
-    """``w = m + s * eps / |eps| * |r|`` for all weights of a layer, ``eps ~ N(0, I)``, ``r ~ N(0, 1)``, ``s =
-    softplus(rho)`` (Farquhar et al. 2020 eq. 4; dirichlet2022 table 1).
+    """``w = m + s * eps / |eps| * |r|`` for all weights of a layer, ``eps ~ N(0, I)``, ``r ~ N(0, 1)``,
+    ``s = softplus(rho)`` (Farquhar et al. 2020; dirichlet2022 table 1).
 
     ``layers`` "all": every parameter is drawn; "hidden": those of linear and convolutional layers but the last
     (dirichlet2022 App. F); the others are points. ``kl``: the divergence from a Gaussian over the weights that are
@@ -45,37 +45,42 @@ class Radial(Family):
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         means = network.init(streams)
-        rhos = {name: torch.full_like(means[name], self.rho_init) for layer in self.drawn(network) for name in layer.shapes}
-        return {MEAN + k: v for k, v in means.items()} | {RHO + k: v for k, v in rhos.items()} | network.init_state(streams)
+        names = [name for layer in self.drawn(network) for name in layer.shapes]
+        rhos = {RHO + name: torch.full_like(means[name], self.rho_init) for name in names}
+        return {MEAN + name: value for name, value in means.items()} | rhos | network.init_state(streams)
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         drawn = {name: parameters[MEAN + name].unsqueeze(1) for name in network.shapes}
         for layer in self.drawn(network):
-            size = sum(network.sizes[name] for name in layer.shapes)
-            noise, radius = streams.normal(samples, size), streams.normal(samples, 1)
-            steps = (noise * (radius.abs() / noise.norm(dim=-1, keepdim=True))).split([network.sizes[n] for n in layer.shapes], -1)
-            for name, step in zip(layer.shapes, steps, strict=True):
+            sizes = [network.sizes[name] for name in layer.shapes]
+            noise, radius = streams.normal(samples, sum(sizes)), streams.normal(samples, 1)
+            steps = noise * (radius.abs() / noise.norm(dim=-1, keepdim=True))
+            for name, step in zip(layer.shapes, steps.split(sizes, -1), strict=True):
                 spread = softplus(parameters[RHO + name]).unsqueeze(1)
                 drawn[name] = drawn[name] + spread * step.unflatten(-1, network.shapes[name])
-        points = {name: value.expand(-1, samples, *value.shape[2:]) for name, value in drawn.items() if value.shape[1] < samples}
-        return drawn | points | state_of(parameters)
+        drawn = {name: value.expand(-1, samples, *value.shape[2:]) for name, value in drawn.items()}
+        return drawn | state_of(parameters)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
         return DrawnNetworks(network, self.weights(network, parameters, samples, streams))
 
-    def weight_kl(self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None) -> Tensor:
-        """``E_q[log q] - E_q[log p]``, ``[R]``: "monte_carlo" has the first term in closed form (Farquhar et al. 2020
-        eq. 7, with its constant) and averages the second over the functions drawn for the likelihood (eq. 8)."""
-        names = [name for layer in self.drawn(network) for name in layer.shapes]
+    def weight_kl(
+        self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None
+    ) -> Tensor:
+        """``E_q[log q] - E_q[log p]``, ``[R]``. "monte_carlo": the first in closed form, ``-sum log s`` and a constant,
+        the second averaged over the functions drawn for the likelihood (Farquhar et al. 2020)."""
+        layers = [{name: network.sizes[name] for name in layer.shapes} for layer in self.drawn(network)]
+        names = [name for layer in layers for name in layer]
         log_std = {name: softplus(parameters[RHO + name]).log() for name in names}
         if self.kl == "gaussian":
-            return gaussian_kl_weights({k: parameters[MEAN + k] for k in names}, {k: 2 * v for k, v in log_std.items()}, mean, variance)
+            means, log_vars = {k: parameters[MEAN + k] for k in names}, {k: 2 * v for k, v in log_std.items()}
+            return gaussian_kl_weights(means, log_vars, mean, variance)
         if not isinstance(functions, DrawnNetworks):
-            raise NotSupported(f"divergence 'weight_kl' of family {self.name!r} needs its drawn networks; use kl 'gaussian'")
+            raise NotSupported(f"family {self.name!r}: its weight_kl needs its drawn networks; use kl 'gaussian'")
         entropy = sum(v.flatten(1).sum(1) for v in log_std.values())
-        entropy = entropy + sum(unit_entropy(sum(network.sizes[name] for name in layer.shapes)) for layer in self.drawn(network))
+        entropy = entropy + sum(unit_entropy(sum(layer.values())) for layer in layers)
         squares = sum((functions.parameters[name] - mean).square().flatten(2).sum(2) for name in names).mean(1)
-        constant = 0.5 * math.log(2 * math.pi * variance) * sum(network.sizes[name] for name in names)
+        constant = 0.5 * math.log(2 * math.pi * variance) * sum(sum(layer.values()) for layer in layers)
         return squares / (2 * variance) + constant - entropy
 
 

@@ -21,8 +21,7 @@ SIDES = ("inputs", "outputs")
 @dataclass(frozen=True)
 class Rank1(Family):
     """An ensemble of ``size`` members that share weights, ``W_m = W * (s_m r_m^T)``, with Gaussian factors of their own
-    for every input and output channel of a layer: ``s_m ~ N(mean, softplus(rho)^2)``, r_m alike (Dusenberry et al. 2020
-    sec. 3).
+    for each input and output channel of a layer: ``s_m ~ N(mean, softplus(rho)^2)``, r_m alike (Dusenberry et al. 2020).
 
     ``layers`` "all": factors for every linear and convolutional layer; "hidden": for all but the last (dirichlet2022
     App. F). Means start at 1; weights, biases and normalisation are points. Asked for fewer functions than it has
@@ -37,7 +36,8 @@ class Rank1(Family):
 
     def __post_init__(self):
         if self.layers not in ("all", "hidden") or self.size < 1:
-            raise ValueError(f"family 'rank1': layers must be 'all' or 'hidden' and size 1 or more, found {self.layers!r} and {self.size}")
+            found = f"found {self.layers!r} and {self.size}"
+            raise ValueError(f"family 'rank1': layers must be 'all' or 'hidden' and size 1 or more, {found}")
 
     def scaled(self, network: Network) -> list[Weighted]:
         """The layers with factors."""
@@ -47,18 +47,22 @@ class Rank1(Family):
         parameters = network.init(streams)
         for layer in self.scaled(network):
             for side in SIDES:
-                mean = torch.ones(len(streams), self.size, getattr(layer, side), dtype=streams.dtype, device=streams.device)
+                shape = (len(streams), self.size, getattr(layer, side))
+                mean = torch.ones(shape, dtype=streams.dtype, device=streams.device)
                 parameters[f"{MEAN}{layer.name}.{side}"] = mean
                 parameters[f"{RHO}{layer.name}.{side}"] = torch.full_like(mean, self.rho_init)
         return parameters | network.init_state(streams)
 
-    def factors(self, network: Network, parameters: Parameters, draws: int, streams: Streams) -> dict[str, list[Tensor]]:
+    def factors(
+        self, network: Network, parameters: Parameters, draws: int, streams: Streams
+    ) -> dict[str, list[Tensor]]:
         """Input and output factors ``[R, draws, size, channels]`` of each layer."""
         factors = {}
         for layer in self.scaled(network):
             names = [f"{layer.name}.{side}" for side in SIDES]
             means, spreads = ([parameters[prefix + name].unsqueeze(1) for name in names] for prefix in (MEAN, RHO))
-            noise = streams.normal(draws, self.size, layer.inputs + layer.outputs).split([layer.inputs, layer.outputs], -1)
+            sizes = [layer.inputs, layer.outputs]
+            noise = streams.normal(draws, self.size, sum(sizes)).split(sizes, -1)
             factors[layer.name] = [m + softplus(s) * e for m, s, e in zip(means, spreads, noise, strict=True)]
         return factors
 
@@ -66,11 +70,15 @@ class Rank1(Family):
         """Parameters of every member, ``[R, max(1, samples // size) * size, *shape]``."""
         draws = max(1, samples // self.size)
         factors = self.factors(network, parameters, draws, streams)
-        drawn = {name: parameters[name].unsqueeze(1).expand(-1, draws * self.size, *shape) for name, shape in network.shapes.items()}
+        shared = {name: parameters[name].unsqueeze(1) for name in network.shapes}
+        drawn = {name: value.expand(-1, draws * self.size, *value.shape[2:]) for name, value in shared.items()}
         for layer in self.scaled(network):
             inputs, outputs = (f.flatten(1, 2) for f in factors[layer.name])
-            outer = outputs[..., None] * inputs[..., None, :] if isinstance(layer, Conv2d) else inputs[..., None] * outputs[..., None, :]
-            drawn[f"{layer.name}.weight"] = drawn[f"{layer.name}.weight"] * (outer[..., None, None] if isinstance(layer, Conv2d) else outer)
+            if isinstance(layer, Conv2d):  # weights [out, in, k, k]
+                outer = (outputs[..., None] * inputs[..., None, :])[..., None, None]
+            else:  # weights [in, out]
+                outer = inputs[..., None] * outputs[..., None, :]
+            drawn[f"{layer.name}.weight"] = drawn[f"{layer.name}.weight"] * outer
         return drawn | state_of(parameters)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
@@ -79,8 +87,7 @@ class Rank1(Family):
         weights = {name: parameters[name].unsqueeze(1) for name in network.shapes} | state_of(parameters)
 
         def spread(factor: Tensor, a: Tensor) -> Tensor:
-            """Each point's factor ``[R, S, N or 1, channels]``, shaped to scale activations of as many axes as a
-            has."""
+            """Each point's factor, ``[R, S, N or 1, channels]`` with as many axes after it as a has."""
             points = torch.arange(a.shape[2], device=a.device)
             factor = factor.flatten(1, 2).unsqueeze(2) if whole else factor[:, :, points * self.size // len(points)]
             return factor[(..., *[None] * (a.dim() - factor.dim()))]
@@ -97,9 +104,11 @@ class Rank1(Family):
 
         return lambda x: network(weights, x, apply=apply)
 
-    def weight_kl(self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None) -> Tensor:
+    def weight_kl(
+        self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None
+    ) -> Tensor:
         """KL ``[R]`` of the factors from ``N(mean, variance)``, summed over factors and averaged over the members of
-        the mixture, which bounds the mixture's own from above (Dusenberry et al. 2020 sec. 3.2)."""
+        the mixture, which bounds the mixture's own from above (Dusenberry et al. 2020)."""
         means = {k.removeprefix(MEAN): v for k, v in parameters.items() if k.startswith(MEAN)}
         log_vars = {k: 2 * softplus(parameters[RHO + k]).log() for k in means}
         return gaussian_kl_weights(means, log_vars, mean, variance) / self.size

@@ -20,15 +20,14 @@ COUNT, POINTS = f"{STATE}swag_count", f"{STATE}swag_points"
 @FAMILIES.register("swag")
 @dataclass(frozen=True)
 class SWAG(Point):
-    """A Gaussian fitted to the iterates of stochastic gradient descent at the ends of epochs (Maddox et al. 2019 alg.
-    1):
+    """A Gaussian fitted to the iterates of stochastic gradient descent at ends of epochs (Maddox et al. 2019 alg. 1):
 
     ``w = mean + scale (diag^(1/2) z1 / sqrt(2) + D z2 / sqrt(2 (K - 1)))``, z1, z2 standard normal, with the iterates'
     mean and variances (diag) and the last K <= ``rank`` deviations of an iterate from the mean at its time (D).
 
     Iterates are taken after the share ``start`` of the epochs, at every ``every``-th epoch; training itself is that of
     a point. ``scale`` 0 predicts with the mean alone (stochastic weight averaging). With batch normalisation each drawn
-    network gets its own statistics (sec. 3.3), here those of ``points`` training inputs kept from each of the last
+    network gets its own statistics (alg. 1), here those of ``points`` training inputs kept from each of the last
     ``rank`` iterates' batches.
     """
 
@@ -80,9 +79,12 @@ class SWAG(Point):
             return {name: parameters[name].unsqueeze(1) for name in names}
         count = parameters[COUNT]
         columns = count.clamp(max=self.rank)
-        mean, square = (network.flatten({k: parameters[prefix + k] for k in network.shapes}) for prefix in (MEAN, SQUARE))
-        diagonal = (square / count.unsqueeze(1)).clamp_min(0).sqrt().unsqueeze(1) * streams.normal(samples, network.n_parameters)
-        low_rank = streams.normal(samples, self.rank) @ network.flatten({k: parameters[DEVIATION + k] for k in network.shapes})
+        mean, square, deviations = (
+            network.flatten({k: parameters[prefix + k] for k in network.shapes}) for prefix in (MEAN, SQUARE, DEVIATION)
+        )
+        std = (square / count.unsqueeze(1)).clamp_min(0).sqrt()
+        diagonal = std.unsqueeze(1) * streams.normal(samples, network.n_parameters)
+        low_rank = streams.normal(samples, self.rank) @ deviations
         low_rank = low_rank / (columns - 1).clamp_min(1).sqrt().view(-1, 1, 1)
         drawn = network.unflatten(mean.unsqueeze(1) + self.scale * (diagonal + low_rank) / 2**0.5)
         if not network.state:

@@ -22,13 +22,18 @@ ENSEMBLE_FVI = add(Method(
 _RADIAL = {"name": "radial", "rho_init": -5.0, "layers": "hidden"}
 RADIAL = add(Method(
     "Radial", "radial hidden weights, Gaussian weight-space KL in closed form (Farquhar et al. 2020; App. F)", "dirichlet2022",
-    family={**_RADIAL, "kl": "gaussian"}, divergence={"name": "weight_kl"}, prior={"name": "gaussian_weights", "variance": 0.01},
+    family={**_RADIAL, "kl": "gaussian"},
+    divergence={"name": "weight_kl"}, prior={"name": "gaussian_weights", "variance": 0.01},
 ))
-RADIAL_FVI = add(Method("Radial fVI", "radial hidden weights, Dirichlet KL with precision N", "dirichlet2022", family=_RADIAL, **_FVI))
+RADIAL_FVI = add(Method(
+    "Radial fVI", "radial hidden weights, Dirichlet KL with precision N", "dirichlet2022", family=_RADIAL, **_FVI,
+))
 _RANK1 = {"name": "rank1", "size": 4, "rho_init": -3.0, "layers": "hidden"}
 RANK1 = add(Method(
-    "Rank1", "members that share weights up to Gaussian rank-1 factors, KL of the factors (Dusenberry et al. 2020)", "dirichlet2022",
-    family=_RANK1, divergence={"name": "weight_kl"}, prior={"name": "gaussian_factors", "mean": 1.0, "variance": 0.01},
+    "Rank1", "members that share weights up to Gaussian rank-1 factors, KL of the factors (Dusenberry et al. 2020)",
+    "dirichlet2022",
+    family=_RANK1,
+    divergence={"name": "weight_kl"}, prior={"name": "gaussian_factors", "mean": 1.0, "variance": 0.01},
 ))
 RANK1_FVI = add(Method(
     "Rank1 fVI", "members that share weights up to Gaussian rank-1 factors, Dirichlet KL with precision N", "dirichlet2022",

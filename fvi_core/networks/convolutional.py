@@ -30,14 +30,16 @@ class CNN:
         planes, height, width = images("cnn", input_shape)
         layers: list = []
         for i, (channels, pool) in enumerate(zip(self.channels, self.pool, strict=True)):
-            layers += [Conv2d(f"conv{i}", planes, channels, padding=self.padding), Activation("relu"), DropoutSite(f"conv{i}")]
+            convolution = Conv2d(f"conv{i}", planes, channels, padding=self.padding)
+            layers += [convolution, Activation("relu"), DropoutSite(f"conv{i}")]
             height, width = height - 2 + 2 * self.padding, width - 2 + 2 * self.padding
             if pool:
                 layers.append(MaxPool())
                 height, width = height // 2, width // 2
             planes = channels
         if height < 1 or width < 1:
-            raise ValueError(f"network 'cnn': images of {list(input_shape)} are too small for {len(self.channels)} convolutions, pool {self.pool}")
+            asked = f"{len(self.channels)} convolutions, pool {self.pool}"
+            raise ValueError(f"network 'cnn': images of {list(input_shape)} are too small for {asked}")
         layers.append(Flatten(3))
         units = planes * height * width
         for i, out in enumerate(self.dense):
@@ -49,8 +51,7 @@ class CNN:
 @NETWORKS.register("lenet")
 @dataclass(frozen=True)
 class LeNet:
-    """The LeNet of Ovadia et al. (2019): two 3x3 convolutions of 32 and 64 channels without padding, one pooling, 128
-    units."""
+    """The LeNet of Ovadia et al. (2019): 3x3 convolutions of 32 and 64 channels, no padding, one pooling, 128 units."""
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         return CNN([32, 64], [128], [0, 1], padding=0).build(input_shape, n_outputs)

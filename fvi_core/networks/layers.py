@@ -57,8 +57,9 @@ class Linear(Weighted):
         return {f"{self.name}.weight": (self.inputs, self.outputs), f"{self.name}.bias": (self.outputs,)}
 
     def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
-        # Computed transposed, units before points: with few units and many points every product then runs along the longer
-        # axis, and the layers of many samples that share their inputs are one product. Returned as a transposed view.
+        # Computed transposed, units before points: with few units and many points every product then runs along the
+        # longer axis, and the layers of many samples that share their inputs are one product. Returned as a transposed
+        # view.
         weight, bias = parameters[f"{self.name}.weight"], parameters[f"{self.name}.bias"]
         samples = max(a.shape[1], weight.shape[1])
         if samples > 1 and a.shape[1] == 1:
@@ -103,10 +104,9 @@ class Conv2d(Weighted):
             return self(parameters, a.flatten(1, 2).unsqueeze(1)).unflatten(2, a.shape[1:3]).squeeze(1)
         lead = torch.broadcast_shapes(a.shape[:2], weight.shape[:2])
         a, weight = a.expand(*lead, *a.shape[2:]), weight.expand(*lead, *weight.shape[2:])
-        if bias is not None:
-            bias = bias.expand(*lead, -1)
-        z = [F.conv2d(a[r, s], weight[r, s], None if bias is None else bias[r, s], stride=self.stride, padding=self.padding)
-             for r in range(lead[0]) for s in range(lead[1])]
+        places = [(r, s) for r in range(lead[0]) for s in range(lead[1])]
+        biases = [None] * len(places) if bias is None else bias.expand(*lead, -1).flatten(0, 1)
+        z = [F.conv2d(a[at], weight[at], b, self.stride, self.padding) for at, b in zip(places, biases, strict=True)]
         return join(z, lead)
 
 
@@ -137,9 +137,8 @@ class BatchNorm(Weighted):
         return {f"{STATE}{self.name}.mean": (self.outputs,), f"{STATE}{self.name}.var": (self.outputs,)}
 
     def init(self, streams: Streams) -> Parameters:
-        kind = {"dtype": streams.dtype, "device": streams.device}
-        scale, shift = self.shapes
-        return {scale: torch.ones(len(streams), self.outputs, **kind), shift: torch.zeros(len(streams), self.outputs, **kind)}
+        ones = torch.ones(len(streams), self.outputs, dtype=streams.dtype, device=streams.device)
+        return dict(zip(self.shapes, (ones, torch.zeros_like(ones)), strict=True))
 
     def __call__(self, parameters: Parameters, a: Tensor, seen: Parameters | None = None) -> Tensor:
         scale, shift = (parameters[name] for name in self.shapes)
@@ -151,8 +150,8 @@ class BatchNorm(Weighted):
         a, scale, shift = a.expand(*lead, *a.shape[2:]), scale.expand(*lead, -1), shift.expand(*lead, -1)
         # With momentum 1 the call leaves the batch's own statistics in the buffers.
         mean, var = (scale.new_zeros(*lead, self.outputs) for _ in range(2))
-        z = [F.batch_norm(a[r, s], mean[r, s], var[r, s], scale[r, s], shift[r, s], training=True, momentum=1.0, eps=self.eps)
-             for r in range(lead[0]) for s in range(lead[1])]
+        places = [(r, s) for r in range(lead[0]) for s in range(lead[1])]
+        z = [F.batch_norm(a[at], mean[at], var[at], scale[at], shift[at], True, 1.0, self.eps) for at in places]
         if seen is not None:
             for name, value in zip(self.state, (mean, var), strict=True):
                 seen.setdefault(name, value)

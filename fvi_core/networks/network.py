@@ -56,7 +56,8 @@ class Network:
         self.parametrised = list(_weighted(self.layers))
         self.head: Linear = self.layers[-1]
         self.shapes = {name: shape for layer in self.parametrised for name, shape in layer.shapes.items()}
-        self.state = {k: v for layer in self.parametrised if isinstance(layer, BatchNorm) for k, v in layer.state.items()}
+        normalising = [layer for layer in self.parametrised if isinstance(layer, BatchNorm)]
+        self.state = {name: shape for layer in normalising for name, shape in layer.state.items()}
         self.sizes = {name: math.prod(shape) for name, shape in self.shapes.items()}
         self.n_parameters = sum(self.sizes.values())
         self.n_outputs = self.head.outputs
@@ -83,8 +84,10 @@ class Network:
 
     def init_state(self, streams: Streams) -> Parameters:
         """Running means 0 and variances 1, ``[R, *shape]``; nothing for a network without batch normalisation."""
-        kind = {"dtype": streams.dtype, "device": streams.device}
-        return {name: torch.full((len(streams), *shape), float(name.endswith(".var")), **kind) for name, shape in self.state.items()}
+        def constant(shape: tuple[int, ...], value: float) -> Tensor:
+            return torch.full((len(streams), *shape), value, dtype=streams.dtype, device=streams.device)
+
+        return {name: constant(shape, float(name.endswith(".var"))) for name, shape in self.state.items()}
 
     def watched(self, seen: Parameters) -> Network:
         """This network, but that the first pass through it on a batch's own statistics leaves them in ``seen``."""
@@ -134,7 +137,8 @@ class Network:
                  apply: Apply | None = None) -> Tensor:
         """Function values ``[R, S, N, Q]`` at inputs ``x [R, N, ...]``."""
         if x.shape[2:] != self.input_shape:
-            raise ValueError(f"network expects inputs [R, N, {', '.join(map(str, self.input_shape))}], found {list(x.shape)}")
+            expected = ", ".join(map(str, self.input_shape))
+            raise ValueError(f"network expects inputs [R, N, {expected}], found {list(x.shape)}")
         return self._start(self.layers, parameters, x, Pass(dropout, apply, tape))
 
     def _start(self, layers: Sequence, parameters: Parameters, x: Tensor, ride: Pass) -> Tensor:
@@ -172,7 +176,8 @@ class Network:
     def unflatten(self, flat: Tensor) -> Parameters:
         """Split ``[..., P]`` into named parameters ``[..., *shape]``, in the order of ``shapes``."""
         pieces = flat.split(list(self.sizes.values()), dim=-1)
-        return {name: piece.unflatten(-1, shape) for (name, shape), piece in zip(self.shapes.items(), pieces, strict=True)}
+        named = zip(self.shapes.items(), pieces, strict=True)
+        return {name: piece.unflatten(-1, shape) for (name, shape), piece in named}
 
     def flatten(self, parameters: Parameters) -> Tensor:
         """The inverse of :meth:`unflatten`, ``[..., P]``."""

@@ -10,8 +10,6 @@ from fvi_core.networks.layers import Activation, AveragePool, BatchNorm, Conv2d,
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.registry import NETWORKS, nearest
 
-CONTEXT_STATISTICS = ("apart", "joint")
-
 
 @NETWORKS.register("resnet18")
 @dataclass(frozen=True)
@@ -21,11 +19,10 @@ class ResNet18:
     pooling, the head.
 
     ``norm`` "batch": batch normalisation after every convolution, which then has no bias (He et al. 2016;
-    dirichlet2022); "none": none, and convolutions with bias (rudner2022's code, whose normalisation is an option that
-    is off). Its statistics in training, ``context_statistics``: "apart" takes those of the training batch for its
-    values and those of the context for the context's; "joint" those of both together (the code of 2023). Prediction
-    takes running ones, in either case those of what the values at the training batch were normalised with. Dropout
-    sites: after every ReLU.
+    dirichlet2022); "none": none, and convolutions with bias. ``context_statistics``, of function values in training:
+    "apart": values at the training batch are normalised by the batch's statistics, values at a context by the
+    context's; "joint": both by those of all these points together. Running statistics, which prediction takes, follow
+    those that the batch's values had. Dropout sites: after every ReLU.
     """
 
     width: int = 64
@@ -33,15 +30,19 @@ class ResNet18:
     context_statistics: str = "apart"
 
     def __post_init__(self):
-        for option, known in (("norm", ("batch", "none")), ("context_statistics", CONTEXT_STATISTICS)):
-            if getattr(self, option) not in known:
-                raise ValueError(f"network 'resnet18': {option} {getattr(self, option)!r} is not known; {nearest(getattr(self, option), known)}")
+        for option, known in (("norm", ("batch", "none")), ("context_statistics", ("apart", "joint"))):
+            value = getattr(self, option)
+            if value not in known:
+                raise ValueError(f"network 'resnet18': {option} {value!r} is not known; {nearest(value, known)}")
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
-        return residual_network(input_shape, n_outputs, self.width, (2, 2, 2, 2), self.norm == "batch", self.context_statistics == "joint")
+        norm, joint = self.norm == "batch", self.context_statistics == "joint"
+        return residual_network(input_shape, n_outputs, self.width, (2, 2, 2, 2), norm, joint)
 
 
-def residual_network(input_shape: tuple[int, ...], n_outputs: int, width: int, blocks: Sequence[int], norm: bool, joint: bool) -> Network:
+def residual_network(
+    input_shape: tuple[int, ...], n_outputs: int, width: int, blocks: Sequence[int], norm: bool, joint: bool
+) -> Network:
     """Groups of ``blocks`` basic blocks; each group but the first halves the image and doubles the channels."""
     planes = images("resnet18", input_shape)[0]
     layers = [*_conv("stem", planes, width, 3, 1, norm), Activation("relu"), DropoutSite("stem")]

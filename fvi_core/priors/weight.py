@@ -29,9 +29,9 @@ class GaussianWeights(Prior):
     ``jacobian`` "last_layer": given these features, f has mean 0 (``centred``) or that of the initial network, and covariance
     ``variance (phi phi^T + 1)``. "full": ``variance J J^T`` over all layers, with J at the same point.
 
-    With batch normalisation phi is normalised, where training takes a context's own statistics, by these too: else the prior's and
-    the posterior's features would differ in scale from context to context. Otherwise, and for "full", by those of training points,
-    measured once.
+    With batch normalisation phi is normalised, where training takes a context's own statistics, by these too: else the
+    prior's and the posterior's features would differ in scale from context to context. Otherwise, and for "full", by
+    those of training points, measured once.
     """
 
     variance: float = 1.0
@@ -81,7 +81,7 @@ class GaussianWeights(Prior):
 @PRIORS.register("gaussian_factors")
 @dataclass(frozen=True)
 class GaussianFactors(Prior):
-    """``N(mean, variance)`` on every rank-1 factor; a factor of 1 leaves the weights as they are (Dusenberry et al. 2020 sec. 3.1)."""
+    """``N(mean, variance)`` on every rank-1 factor; one of 1 leaves the weights as they are (Dusenberry et al. 2020)."""
 
     mean: float = 1.0
     variance: float = 0.01

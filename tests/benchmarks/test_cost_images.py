@@ -29,12 +29,14 @@ def test_rows_are_those_of_their_tables():
     assert parts["family"]["size"] == 10 and parts["network"]["hidden"] == [50, 50]
     assert (parts["training"]["batch_size"], parts["training"]["epochs"]) == (256, 1)
     fsvi = images.table_parts("rudner2022-2", "FSVI (monochrome)", "cifar10", {"training": {"precision": "bfloat16"}})
-    assert fsvi["network"]["name"] == "resnet18" and fsvi["training"]["precision"] == "bfloat16" and fsvi["training"]["batch_size"] == 128
+    assert fsvi["network"]["name"] == "resnet18"
+    assert fsvi["training"]["precision"] == "bfloat16" and fsvi["training"]["batch_size"] == 128
 
 
 @pytest.mark.parametrize("label", images.ROTATED)
 def test_every_row_of_rotated_mnist_takes_a_step(label):
-    (trained,) = trainings.training_of(images.table_parts("rotated-mnist", label, "mnist"), [images.random_images("mnist", 4)])()()
+    parts = images.table_parts("rotated-mnist", label, "mnist")
+    (trained,) = trainings.training_of(parts, [images.random_images("mnist", 4)])()()
     assert trained.reason is None and trained.epochs == 1
 
 
@@ -64,11 +66,15 @@ def test_operations_of_a_step_are_those_of_its_products():
 
 
 def test_a_row_says_step_epoch_ratio_and_share_of_the_peak(monkeypatch):
-    monkeypatch.setattr(images, "interleave", lambda works, repeats, steps: {k: Timing(0.5 + i, 1.0 + i) for i, k in enumerate(works)})
+    def interleave(works, repeats, steps):
+        return {name: Timing(0.5 + i, 1.0 + i) for i, name in enumerate(works)}
+
+    monkeypatch.setattr(images, "interleave", interleave)
     monkeypatch.setattr(images, "matmul_peak", lambda device, dtype: Timing(1e9, 2e9))
     monkeypatch.setattr(images, "operations", lambda parts, split, device: 4e8)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    found = {m.name: m for m in images._networks("resnet", "cifar10", {"rudner2022-2": ("MAP", "FSVI (monochrome)")}, 1, batches=2)}
+    rows = {"rudner2022-2": ("MAP", "FSVI (monochrome)")}
+    found = {m.name: m for m in images._networks("resnet", "cifar10", rows, 1, batches=2)}
     assert found["MAP step"].wall == 500 and found["MAP epoch"].wall == 0.5 * 391 and found["MAP epoch"].goal is None
     assert found["FSVI (monochrome) / MAP"].wall == 3 and found["FSVI (monochrome) / MAP"].goal == 2
     share = found["MAP, share of matmul peak"]

@@ -36,7 +36,8 @@ KINDS = {
     "FSVI, full Jacobian": {"family": MEAN_FIELD, "divergence": {**LAST, "jacobian": "full", "covariance": "diagonal"},
                             "prior": {**WEIGHTS, "jacobian": "full"}, "context": BOX},
     "Radial": {"family": {"name": "radial", "layers": "hidden"}, "divergence": {"name": "weight_kl"}, "prior": WEIGHTS},
-    "Rank1": {"family": {"name": "rank1", "size": 2}, "divergence": {"name": "weight_kl"}, "prior": {"name": "gaussian_factors"}},
+    "Rank1": {"family": {"name": "rank1", "size": 2}, "divergence": {"name": "weight_kl"},
+              "prior": {"name": "gaussian_factors"}},
     "SWAG": {"family": {"name": "swag", "rank": 2, "start": 0.4}},
 }
 
@@ -45,7 +46,8 @@ def model(kind, joint=False):
     parts = {"divergence": None, "prior": None, "context": None} | KINDS[kind]
     optional = [None if parts[k] is None else registry.build(parts[k])
                 for k, registry in (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS))]
-    return Model(tiny(joint=joint), FAMILIES.build(parts["family"]), *optional, LIKELIHOODS.build({"name": "categorical"}), Weight())
+    family, likelihood = FAMILIES.build(parts["family"]), LIKELIHOODS.build({"name": "categorical"})
+    return Model(tiny(joint=joint), family, *optional, likelihood, Weight())
 
 
 def trainer(kind, replicas=range(R), joint=False, dtype=torch.float32, state=None, **options):
@@ -77,7 +79,8 @@ def test_training_is_that_of_modules_with_their_running_statistics():
                 for p in module.parameters():
                     p -= 0.01 * p.grad
     trained = made.run()[0].parameters
-    expected = Modules(made.model.network, {k: v[0] for k, v in trained.items() if not k.startswith(STATE)}).state_dict()
+    weights = {k: v[0] for k, v in trained.items() if not k.startswith(STATE)}
+    expected = Modules(made.model.network, weights).state_dict()
     for name, value in module.state_dict().items():
         if "running_" in name:
             layer, kind = name.removeprefix("layers.").rsplit(".running_", 1)
@@ -87,7 +90,9 @@ def test_training_is_that_of_modules_with_their_running_statistics():
             torch.testing.assert_close(expected[name], value, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(("kind", "joint"), [*((kind, False) for kind in KINDS), ("FSVI", True), ("MC Dropout fVI, other context", True)])
+@pytest.mark.parametrize(
+    ("kind", "joint"), [*((kind, False) for kind in KINDS), ("FSVI", True), ("MC Dropout fVI, other context", True)]
+)
 def test_replicas_together_are_bitwise_those_alone_and_their_statistics_move(kind, joint):
     together = trainer(kind, joint=joint).run()
     for r in range(R):
@@ -135,7 +140,8 @@ def loss_and_passes(monkeypatch, kind, joint):
     top = made.model.network.layers[0]
 
     def spy(self, layers, parameters, a, *rest):
-        if torch.is_grad_enabled() and layers and layers[0] is top and not any(name.startswith(STATE) for name in parameters):
+        held = any(name.startswith(STATE) for name in parameters)
+        if torch.is_grad_enabled() and layers and layers[0] is top and not held:
             passes.append(a.shape[2])
         return run(self, layers, parameters, a, *rest)
 
@@ -160,7 +166,8 @@ def test_joint_and_apart_are_what_they_say(monkeypatch, joint):
     streams = {name: small.streams(R).child(name) for name in ("noise", "context", "divergence", "prior")}
     trained = {k: v for k, v in start.items() if not k.startswith(STATE)}
     drawn = model.family.weights(model.network, trained, 2, streams["noise"])
-    context = made.model.context(Scene(made.problem.x, made.problem.low, made.problem.high, made.problem.pools), streams["context"])
+    scene = Scene(x, made.problem.low, made.problem.high, made.problem.pools)
+    context = model.context(scene, streams["context"])
 
     def held(points, count):
         seen = model.network.statistics(drawn, points)
@@ -181,8 +188,8 @@ def test_joint_and_apart_are_what_they_say(monkeypatch, joint):
     torch.testing.assert_close(loss, -fit + kl / N, rtol=1e-8, atol=1e-8)
     seen = model.network.statistics(drawn, both if joint else x)
     for name, value in model.network.track(start, seen).items():
-        assert torch.equal(made.parameters[name], value) or made.results
-        torch.testing.assert_close(torch.cat([made.results[r].parameters[name] for r in range(R)]), value, rtol=1e-10, atol=1e-12)
+        running = torch.cat([made.results[r].parameters[name] for r in range(R)])
+        torch.testing.assert_close(running, value, rtol=1e-10, atol=1e-12)
 
 
 def seen_sites(network, name):
@@ -206,7 +213,7 @@ def test_the_prior_is_normalised_by_training_points_once_where_statistics_are_jo
 def test_two_context_sets_cannot_be_joint(monkeypatch):
     monkeypatch.setitem(KINDS, "two", {**KINDS["FSVI"], "divergence": {**LAST, "sets": 2}})
     assert trainer("two").run()[0].reason is None
-    with pytest.raises(NotSupported, match="those of one context set in a step, found more; use 'apart'"):
+    with pytest.raises(NotSupported, match="those of one context set in a step, found more"):
         trainer("two", joint=True).run()
 
 

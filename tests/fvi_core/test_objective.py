@@ -74,8 +74,13 @@ def test_a_context_that_extends_the_batch_shares_its_pass_and_changes_no_value(m
     extended = {"name": "mixture", "parts": [{"name": "training_batch"}, BOX]}
     model = small.model({"family": MEAN_FIELD, "context": extended, **parts}, 3)
     passes, run = [], Network._run
-    monkeypatch.setattr(Network, "_run", lambda self, layers, p, a, *rest: (
-        passes.append(a.shape[2]) if torch.is_grad_enabled() else None) or run(self, layers, p, a, *rest))
+
+    def spy(self, layers, parameters, a, *rest):
+        if torch.is_grad_enabled():
+            passes.append(a.shape[2])
+        return run(self, layers, parameters, a, *rest)
+
+    monkeypatch.setattr(Network, "_run", spy)
     shared, *_ = loss_of(model, outputs=3)
     assert passes == [N + 7] * sets
     monkeypatch.setattr(Model, "_together", lambda self, network: False)
@@ -90,11 +95,16 @@ def test_dirichlet_divergence_on_the_training_batch_needs_no_second_pass(monkeyp
     """One forward pass in a step, with and without the divergence (dirichlet2022 App. F: the index set is the training data)."""
     family = {"name": kind} | ({"base": {"name": "point"}, "size": 3, "joint": True} if kind == "ensemble" else {})
     passes, run = [], Network._run
-    monkeypatch.setattr(Network, "_run", lambda self, layers, p, a, *rest: passes.append(a.shape[2]) or run(self, layers, p, a, *rest))
+
+    def spy(self, layers, parameters, a, *rest):
+        passes.append(a.shape[2])
+        return run(self, layers, parameters, a, *rest)
+
+    monkeypatch.setattr(Network, "_run", spy)
     for parts in ({}, {**DIRICHLET, "context": {"name": "training_batch"}}):
         passes.clear()
-        data = small.problem(R, 12, 3)
-        Trainer(small.model({"family": family, **parts}, 3), Training(2, 4, {"name": "adam"}, dtype="float64"), data, small.streams(R)).run()
+        model, data = small.model({"family": family, **parts}, 3), small.problem(R, 12, 3)
+        Trainer(model, Training(2, 4, {"name": "adam"}, dtype="float64"), data, small.streams(R)).run()
         assert passes == [4] * 6
 
 

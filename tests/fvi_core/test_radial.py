@@ -34,16 +34,17 @@ class TestRadial(FamilyContract):
                 # E[(eps_i / |eps|)^2 r^2] = 1 / size
                 torch.testing.assert_close(drawn[name].var(1), std.squeeze(1).square() / size, rtol=0.12, atol=0)
             radius = torch.cat(unit, -1).norm(dim=-1)
-            torch.testing.assert_close(radius.mean(1), torch.full((R,), math.sqrt(2 / math.pi)).double(), rtol=0.03, atol=0)
-            torch.testing.assert_close(radius.square().mean(1), torch.ones(R).double(), rtol=0.05, atol=0)
+            assert radius.mean(1).tolist() == pytest.approx([math.sqrt(2 / math.pi)] * R, rel=0.03)
+            assert radius.square().mean(1).tolist() == pytest.approx([1.0] * R, rel=0.05)
             assert (radius > 1.64485).double().mean().item() == pytest.approx(0.1, abs=0.01)
 
     def test_each_layer_has_a_radius_of_its_own(self):
         family, network, parameters = self.family(), self.network(), self.parameters()
         drawn = family.weights(network, parameters, 5000, small.streams(R))
-        squares = [((drawn[f"{n}.weight"] - parameters[f"mean/{n}.weight"].unsqueeze(1)).flatten(2).norm(dim=-1)) for n in ("hidden0", "head")]
+        names = ("hidden0.weight", "head.weight")
+        steps = [(drawn[name] - parameters[f"mean/{name}"].unsqueeze(1)).flatten(2).norm(dim=-1) for name in names]
         for r in range(R):
-            assert torch.corrcoef(torch.stack([s[r] for s in squares]))[0, 1].abs() < 0.06
+            assert torch.corrcoef(torch.stack([step[r] for step in steps]))[0, 1].abs() < 0.06
 
 
 class TestRadialHidden(FamilyContract):
@@ -56,7 +57,7 @@ class TestRadialHidden(FamilyContract):
             varies = {name for name in network.shapes if not torch.equal(drawn[name][:, 0], drawn[name][:, 1])}
             expected = {name for layer in network.parametrised if layer is not network.head for name in layer.shapes
                         if not name.endswith((".scale", ".shift"))}
-            assert varies == expected and {k.removeprefix("rho/") for k in parameters if k.startswith("rho/")} == expected
+            assert varies == expected == {k.removeprefix("rho/") for k in parameters if k.startswith("rho/")}
 
     def test_a_network_without_hidden_layers_is_refused(self):
         with pytest.raises(NotSupported, match="layers 'hidden': the network has none"):
@@ -87,13 +88,15 @@ def test_the_unit_entropy_is_that_of_the_density(size):
 
 def test_the_divergence_is_the_mean_of_log_q_over_p():
     network = small.network({"name": "mlp", "hidden": []}, 1)  # one layer of three parameters
-    parameters = {k: v + 0.3 for k, v in FAMILIES.build({"name": "radial", "rho_init": -0.5}).init(network, small.streams(1)).items()}
+    family = FAMILIES.build({"name": "radial", "rho_init": -0.5})
+    parameters = {k: v + 0.3 for k, v in family.init(network, small.streams(1)).items()}
     value, draw = kl(parameters, network)
     w = network.flatten(draw.parameters)
     mean, std = (network.flatten({k: parameters[p + k] for k in network.shapes}) for p in ("mean/", "rho/"))
     std = F.softplus(std)
     radius = ((w - mean.unsqueeze(1)) / std.unsqueeze(1)).norm(dim=-1)
-    log_q = (2 * Normal(0.0, 1.0).log_prob(radius).exp() / (4 * math.pi * radius.square())).log() - std.log().sum(1, keepdim=True)
+    log_unit = (2 * Normal(0.0, 1.0).log_prob(radius).exp() / (4 * math.pi * radius.square())).log()
+    log_q = log_unit - std.log().sum(1, keepdim=True)
     log_p = Normal(0.0, 0.7**0.5).log_prob(w).sum(-1)
     torch.testing.assert_close(value, (log_q - log_p).mean(1), rtol=0.02, atol=0.02)
 
@@ -105,12 +108,14 @@ def test_the_gaussian_divergence_is_that_of_torch_distributions_over_the_drawn_l
     value, _ = kl(parameters, network, samples=1, **options)
     names = [k for k in network.shapes if not k.startswith("head")]
     prior = Normal(torch.zeros((), dtype=torch.float64), 0.7**0.5)
-    parts = [kl_divergence(Normal(parameters[f"mean/{k}"], F.softplus(parameters[f"rho/{k}"])), prior).sum() for k in names]
-    torch.testing.assert_close(value, sum(parts).view(1), rtol=1e-10, atol=0)
+    drawn = [Normal(parameters[f"mean/{name}"], F.softplus(parameters[f"rho/{name}"])) for name in names]
+    expected = sum(kl_divergence(q, prior).sum() for q in drawn)
+    torch.testing.assert_close(value, expected.view(1), rtol=1e-10, atol=0)
 
 
 def test_the_divergence_uses_the_likelihoods_draw():
-    model = small.model({"family": {"name": "radial", "rho_init": -1.0}, "divergence": {"name": "weight_kl"}, "prior": WEIGHTS})
+    family = {"name": "radial", "rho_init": -1.0}
+    model = small.model({"family": family, "divergence": {"name": "weight_kl"}, "prior": WEIGHTS})
     parameters = {k: v.requires_grad_() for k, v in model.family.init(model.network, small.streams(R)).items()}
     step = small.step(model, parameters, small.problem(R), small.streams(R), 4)
     value = model.divergence(step)
@@ -124,5 +129,5 @@ def test_the_divergence_uses_the_likelihoods_draw():
 
 
 def test_options_are_checked():
-    with pytest.raises(ValueError, match="layers must be 'all' or 'hidden' and kl 'monte_carlo' or 'gaussian', found 'convs' and 'monte_carlo'"):
+    with pytest.raises(ValueError, match="layers must be 'all' or 'hidden' and .* found 'convs' and 'monte_carlo'"):
         FAMILIES.build({"name": "radial", "layers": "convs"})

@@ -5,10 +5,10 @@ import torch
 import torch.nn.functional as F
 from torch.distributions import Normal, kl_divergence
 
-from fvi_core.registry import FAMILIES
+from fvi_core.registry import FAMILIES, PRIORS
 from tests.fvi_core import small
 from tests.fvi_core.contracts import R, FamilyContract
-from tests.fvi_core.test_residual import SHAPE, tiny
+from tests.fvi_core.test_residual import tiny
 
 M = 2
 
@@ -26,7 +26,8 @@ class TestRank1(FamilyContract):
             for r in range(R):
                 for s in range(2 * M):
                     matrix = torch.outer(inputs[r, s // M, s % M], outputs[r, s // M, s % M])
-                    torch.testing.assert_close(drawn[f"{layer.name}.weight"][r, s], parameters[f"{layer.name}.weight"][r] * matrix)
+                    expected = parameters[f"{layer.name}.weight"][r] * matrix
+                    torch.testing.assert_close(drawn[f"{layer.name}.weight"][r, s], expected)
                     assert torch.equal(drawn[f"{layer.name}.bias"][r, s], parameters[f"{layer.name}.bias"][r])
 
     def test_factors_have_the_moments_of_the_parameters(self):
@@ -49,10 +50,12 @@ class TestRank1Hidden(TestRank1):
 
 
 def network_and_parameters(kind, layers, size=3):
-    network, shape = {"mlp": (small.network(), (2,)), "cnn": (small.network(small.CNN), (2, 4, 4)), "resnet": (tiny(), SHAPE)}[kind]
+    network = {"mlp": small.network(), "cnn": small.network(small.CNN), "resnet": tiny()}[kind]
+    shape = network.input_shape
     family = FAMILIES.build({"name": "rank1", "size": size, "rho_init": -0.5, "layers": layers})
     parameters = family.init(network, small.streams(R))
-    return network, shape, family, {k: v + 0.1 * small.streams(R, name=k).uniform(*v.shape[1:]) for k, v in parameters.items()}
+    moved = {k: v + 0.1 * small.streams(R, name=k).uniform(*v.shape[1:]) for k, v in parameters.items()}
+    return network, shape, family, moved
 
 
 @pytest.mark.parametrize("layers", ["all", "hidden"])
@@ -95,8 +98,7 @@ def test_the_divergence_is_that_of_the_factors_averaged_over_members():
         q = Normal(parameters[key], F.softplus(parameters[key.replace("factor_mean", "factor_rho")]))
         total = total + kl_divergence(q, prior).flatten(1).sum(1)
     torch.testing.assert_close(value, total / 3, rtol=1e-10, atol=0)
-    model = small.model({"family": {"name": "rank1"}, "divergence": {"name": "weight_kl"}, "prior": {"name": "gaussian_factors"}})
-    assert model.prior.gaussian_weights() == (1.0, 0.01)
+    assert PRIORS.build({"name": "gaussian_factors"}).gaussian_weights() == (1.0, 0.01)
 
 
 def test_options_are_checked():
