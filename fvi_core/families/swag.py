@@ -73,11 +73,11 @@ class SWAG(Point):
         return moved
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
-        """Draws ``[R, S, *shape]``; before anything was collected, as in training, the point ``[R, 1, *shape]``."""
+        """Draws ``[R, S, *shape]``; one of the mean without ``scale``, and of the point before anything was collected."""
         if COUNT not in parameters or not parameters[COUNT].any():
             names = [*network.shapes, *(name for name in network.state if name in parameters)]
             return {name: parameters[name].unsqueeze(1) for name in names}
-        count = parameters[COUNT]
+        samples, count = samples if self.scale else 1, parameters[COUNT]
         columns = count.clamp(max=self.rank)
         mean, square, deviations = (
             network.flatten({k: parameters[prefix + k] for k in network.shapes}) for prefix in (MEAN, SQUARE, DEVIATION)

@@ -64,10 +64,10 @@ class Linear(Weighted):
         samples = max(a.shape[1], weight.shape[1])
         if samples > 1 and a.shape[1] == 1:
             return self._shared_inputs(weight, bias, a).transpose(-1, -2)
-        a = a.transpose(-1, -2).expand(-1, samples, -1, -1).flatten(0, 1)
-        weight = weight.transpose(-1, -2).expand(-1, samples, -1, -1).flatten(0, 1)
-        bias = bias.unsqueeze(-1).expand(-1, samples, -1, -1).flatten(0, 1)
-        return torch.baddbmm(bias, weight, a).unflatten(0, (-1, samples)).transpose(-1, -2)
+        operands = (bias.unsqueeze(-1), weight.transpose(-1, -2), a.transpose(-1, -2))
+        operands = [x if x.shape[1] == samples else x.expand(-1, samples, -1, -1) for x in operands]
+        z = torch.baddbmm(*(x.flatten(0, 1) for x in operands))
+        return z.unflatten(0, (-1, samples)).transpose(-1, -2)
 
     def _shared_inputs(self, weight: Tensor, bias: Tensor, a: Tensor) -> Tensor:
         """``[R, S, out, N]`` for weights ``[R, S, in, out]`` and inputs ``[R, 1, N, in]`` that all S samples share."""
