@@ -135,7 +135,7 @@ def test_failures_stay_alone_and_are_told_and_asking_again_makes_just_those(fold
 @pytest.mark.parametrize("how", ["requeue", "signal"])
 def test_an_interrupted_run_goes_on_from_its_checkpoint(how, folders, tmp_path, monkeypatch):
     monkeypatch.setenv("FVI_CHECKPOINT_SECONDS", "0")
-    config = digits(epochs=400)
+    config = digits(epochs=200)
     key = run_key(config)
     submit([config], folders, Suite(), REAL)
     wait(lambda: _epoch(folders, key) >= 3 or Failures(folders[1]).keys(), every=0.02)
@@ -146,6 +146,7 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(how, folders, tmp_path, 
     record = Store(folders[0]).get(config)
     assert record["provenance"]["resumed"] >= 1
     assert "going on from the checkpoint" in (folders[1] / "logs" / f"{key}.log").read_text()
+    monkeypatch.delenv("FVI_CHECKPOINT_SECONDS")
     runner.run([config], InProcess(), results=tmp_path / "here", state=tmp_path / "here-state")
     assert metrics(folders[0], [config]) == metrics(tmp_path / "here", [config])
     assert not os.listdir(folders[1] / "checkpoints") or os.listdir(folders[1] / "checkpoints") == [".lock"]
