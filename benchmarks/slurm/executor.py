@@ -33,6 +33,8 @@ ENVIRONMENT = {  # one thread a process, freed memory kept between steps, and no
 class SubmissionError(BenchmarkError):
     """SLURM did not take the jobs."""
 
+    exit_code = 2  # nothing was begun
+
 
 class Slurm(Executor):
     """Does jobs on the cluster. submissions: what was submitted. ``keep``: jobs outlive this process."""

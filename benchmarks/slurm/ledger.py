@@ -30,6 +30,8 @@ FOLDER = "slurm"
 class LedgerError(BenchmarkError):
     """The notes on submitted jobs cannot be read or written."""
 
+    exit_code = 2  # nothing was begun
+
 
 @dataclass
 class Entry:

@@ -34,6 +34,8 @@ GONE = (*WORDS, "COMPLETED", "FAILED")
 class QueueError(BenchmarkError):
     """SLURM does not answer: its commands are not there, or its controller is not reached."""
 
+    exit_code = 2  # nothing was begun
+
 
 @dataclass(frozen=True)
 class Task:

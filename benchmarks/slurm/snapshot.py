@@ -19,6 +19,8 @@ LEFT_OUT = {".pyc"}
 class SnapshotError(BenchmarkError):
     """The code cannot be copied."""
 
+    exit_code = 2  # nothing was begun
+
 
 def take(folder: Path, root: Path = provenance.ROOT) -> Path:
     """Copy the packages that make numbers, and the files of $FVI_METHODS, to ``folder/<digest>``.
