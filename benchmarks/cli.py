@@ -16,6 +16,7 @@ from benchmarks import inspection, progress, runner
 from benchmarks import plan as planning
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.executors import NAMES, make
+from benchmarks.executors.work import interrupt
 from benchmarks.slurm import ledger, sweep
 from benchmarks.slurm.options import load as load_options
 from benchmarks.store import Store
@@ -134,19 +135,18 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         state: StateOption = runner.STATE,
     ) -> None:
         """Make the runs that have no record. Failed runs are tried again."""
-        where = make(executor, workers)
+        cluster = executor == "slurm"
+        where = make(executor, workers, load_options(slurm_file, slurm or (), folder=runner.ROOT) if cluster else None)
         configs = choose(tables, protocol, seeds, method, dataset)
-        if executor == "slurm":
-            options = load_options(slurm_file, slurm or (), folder=runner.ROOT)
-        elif slurm or slurm_file or wait:
+        if not cluster and (slurm or slurm_file or wait):
             raise UsageError(f"--slurm, --slurm-file and --wait are for --executor slurm, found --executor {executor}")
         if dry_run:
-            queued = ledger.pending(state) if executor == "slurm" else {}
+            queued = ledger.pending(state) if cluster else {}
             found = planning.make_plan(configs, results, state, suite, queued=queued)
             print(inspection.plan_text(found, found.jobs(results, state, suite)))
             return
-        if executor == "slurm":
-            raise typer.Exit(sweep.run(configs, options, results, state, suite, wait))
+        if cluster:
+            raise typer.Exit(sweep.run(configs, where, results, state, suite, wait))
         summary = runner.run(
             configs, where, results=results, state=state, suite=suite, display=progress.display()
         )
@@ -213,7 +213,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
     def main(arguments: list[str] | None = None) -> None:
         before = signal.signal(
-            signal.SIGTERM, _interrupt
+            signal.SIGTERM, interrupt
         )  # a job scheduler's or a container's way of saying Ctrl-C
         try:
             app(arguments)
@@ -228,7 +228,3 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             signal.signal(signal.SIGTERM, before)
 
     return main
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt

@@ -245,10 +245,7 @@ def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Probl
         curves["train/points"] = {"x": split.train.x.tolist(), "y": y.tolist()}
     for metric, value in (("training_seconds", provenance["seconds"]), ("peak_memory_bytes", provenance["peak_memory_bytes"])):
         metrics.append({"dataset": split.name, "condition": "", "metric": metric, "value": float(value), "n": 1})
-    path = state / "artifacts" / f"{run_config.run_key(config)}.npz"
-    for left in path.parent.glob(f".{path.name}.*.tmp"):  # of a process that was killed
-        left.unlink(missing_ok=True)
-    stored.save(path, predicted)
+    stored.save(state / "artifacts" / f"{run_config.run_key(config)}.npz", predicted)
     if noise_std is not None:
         provenance["noise_std"] = noise_std
     sources |= {f"context {name}": split.pool(name).source for name in (model.context.pools() if model.context else ())}

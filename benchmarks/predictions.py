@@ -99,6 +99,8 @@ def save(path: Path | str, predictions: dict[str, Predictions]) -> None:
             if value is not None:
                 arrays[f"{name}/{field.name}"] = np.asarray(value)
     path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".{path.name}.*.tmp"):  # of a process that was killed
+        left.unlink(missing_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         with open(temporary, "wb") as file:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from fvi_core.networks import HEAD, BatchNorm, Conv2d, Network, Parameters, Tape, Weighted
+from fvi_core.networks import HEAD, BatchNorm, Conv2d, Linear, Network, Parameters, Tape, Weighted
 
 BLOCK = 2**24
 """Most elements of a layer's Jacobian held at once; larger layers are worked through in blocks and recomputed for gradients."""
@@ -64,17 +64,39 @@ def full_network_moments(
     f = network(at, x, tape=tape)
     outputs = [z for _, _, z in tape.entries]
     std = {k: torch.exp(0.5 * v) for k, v in log_var.items()}
+    shared = [_shared_gram(layer, a, std, covariance, stop_gradient) for layer, a, _ in tape.entries]
     spreads = []
     for q in range(network.n_outputs):
         deltas = torch.autograd.grad(f[..., q].sum(), outputs, create_graph=not stop_gradient, retain_graph=True)
         total = 0.0
-        for (layer, a, _), delta in zip(tape.entries, deltas, strict=True):
+        for (layer, a, _), delta, gram in zip(tape.entries, deltas, shared, strict=True):
             delta = delta.squeeze(1)
             if stop_gradient:
                 a, delta = a.detach(), delta.detach()
-            total = total + _layer_spread(layer, a, delta, at, std, covariance)
+            if gram is None:
+                total = total + _layer_spread(layer, a, delta, at, std, covariance)
+            else:
+                total = total + torch.einsum("rnmo,rno,rmo->rnm", gram, delta.double(), delta.double())
         spreads.append(total)
     return f.squeeze(1).transpose(-1, -2), torch.stack(spreads, dim=1)
+
+
+def _shared_gram(layer: Weighted, a: Tensor, std: Parameters, covariance: str, stop_gradient: bool) -> Tensor | None:
+    """``sum_i (a_i std_ij)_n (a_i std_ij)_m`` for each unit j of a dense layer, ``[R, N, N, out]`` in float64.
+
+    It serves every output of the network. None where the layer has no such thing, or so few inputs that its Jacobian is
+    the smaller.
+    """
+    if not isinstance(layer, Linear) or covariance == "diagonal" or a.shape[2] > min(layer.inputs, layer.outputs):
+        return None
+    a = a.detach() if stop_gradient else a
+    a = a.squeeze(1).double()
+    n, m = torch.tril_indices(a.shape[1], a.shape[1], device=a.device)
+    pairs = torch.matmul(a[:, n] * a[:, m], std[f"{layer.name}.weight"].double().square())
+    pairs = pairs + std[f"{layer.name}.bias"].double().square().unsqueeze(1)
+    place = torch.empty(a.shape[1], a.shape[1], dtype=torch.long, device=a.device)
+    place[n, m] = place[m, n] = torch.arange(len(n), device=a.device)
+    return pairs[:, place]
 
 
 def _layer_spread(layer: Weighted, a: Tensor, delta: Tensor, at: Parameters, std: Parameters, covariance: str) -> Tensor:

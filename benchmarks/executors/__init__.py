@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from benchmarks.errors import UsageError, unknown
 from benchmarks.executors.base import Executor, Job, RunOutcome
 from benchmarks.executors.in_process import InProcess
@@ -10,8 +12,11 @@ from benchmarks.executors.pool import Pool
 NAMES = ("inprocess", "pool", "slurm")
 
 
-def make(name: str, workers: int | None = None) -> Executor:
-    """The executor of a name; that of SLURM is made from its options instead. Raises UnknownName, and UsageError for a number of workers that cannot be."""
+def make(name: str, workers: int | None = None, options: Any = None) -> Executor:
+    """The executor of a name; options: those of SLURM, whose jobs outlive this process.
+
+    Raises UnknownName, and UsageError for a number of workers that cannot be.
+    """
     if workers is not None and workers < 1:
         raise UsageError(f"--workers is {workers}, expected 1 or more")
     if name not in NAMES:
@@ -19,7 +24,7 @@ def make(name: str, workers: int | None = None) -> Executor:
     if name == "slurm":
         from benchmarks.slurm.executor import Slurm  # here, since it needs plans, which need this module
 
-        return Slurm()
+        return Slurm(options, keep=True)
     return InProcess() if name == "inprocess" else Pool(workers)
 
 

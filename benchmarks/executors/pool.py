@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from benchmarks import checkpoints
+from benchmarks.checkpoints import request_stop
 from benchmarks.executors.base import Executor, Job, Report, RunOutcome
 from benchmarks.executors.cores import available_cores
-from benchmarks.executors.work import perform, settle
+from benchmarks.executors.work import interrupt, perform, settle
 
 GRACE = 10.0  # seconds that a worker has to give up its claims when it is stopped
 SAVE = signal.SIGUSR2  # what a cluster sends before a time limit: save a checkpoint, then end
@@ -133,8 +133,8 @@ def work(connection: Connection) -> None:
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C reaches every process of the terminal; the parent stops us
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(SAVE, lambda *_: checkpoints.request_stop())
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(SAVE, request_stop)
     faulthandler.enable()
     try:
         while True:
@@ -144,10 +144,6 @@ def work(connection: Connection) -> None:
             connection.send(perform(job, _Reporter(connection), descriptors=True))
     except (KeyboardInterrupt, EOFError, OSError):
         os._exit(0)  # at once: what has begun is given up, and what was made is on disk
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 class _Reporter:

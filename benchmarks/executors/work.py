@@ -51,13 +51,18 @@ def settle(job: Job, reason: str) -> list[RunOutcome]:
     """The outcomes of a job whose process has died: what it had not recorded has failed, for this reason."""
     claims, outcomes = Claims(Path(job.state) / "claims"), {}
     for config, key in zip(job.configs, job.keys):
-        if _recorded(job, config):
+        if recorded(job, config):
             outcomes[key] = RunOutcome(key, "done")
         elif claims.holder(key):
             outcomes[key] = RunOutcome(key, "elsewhere")
         else:
             _fail(job, config, key, reason, "", outcomes)
     return [outcomes[key] for key in job.keys]
+
+
+def interrupt(*_: object) -> None:
+    """A signal handler: what Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 def reason_of(error: BaseException) -> str:
@@ -98,7 +103,7 @@ def _is_mine(
     if not claims.acquire(key):
         outcomes[key] = RunOutcome(key, "elsewhere")
         return False
-    if _recorded(job, config):
+    if recorded(job, config):
         outcomes[key] = RunOutcome(key, "found")
         Checkpoints(job.state).clear(key)
     elif failure["attempt"] > attempts:
@@ -113,7 +118,8 @@ def _store(job: Job) -> Store:
     return Store(job.results, job.metrics)
 
 
-def _recorded(job: Job, config: dict) -> bool:
+def recorded(job: Job, config: dict) -> bool:
+    """Whether a run of a job has its record."""
     try:
         return _store(job).status(config) == "done"
     except RecordError:

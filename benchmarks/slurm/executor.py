@@ -13,11 +13,11 @@ from benchmarks.claims import Claims
 from benchmarks.config import is_large
 from benchmarks.errors import BenchmarkError
 from benchmarks.executors.base import Executor, Job, Report, RunOutcome
+from benchmarks.executors.work import recorded
 from benchmarks.failures import Failures
 from benchmarks.slurm import ledger, queue, snapshot
 from benchmarks.slurm.options import Options
 from benchmarks.slurm.task import Task
-from benchmarks.store import RecordError, Store
 
 LOOK_EVERY = 2.0  # seconds between looks at queue and records
 SHORT = 20  # runs that share a task if nothing is said
@@ -39,8 +39,8 @@ class SubmissionError(BenchmarkError):
 class Slurm(Executor):
     """Does jobs on the cluster. submissions: what was submitted. ``keep``: jobs outlive this process."""
 
-    def __init__(self, options: Options = Options(), keep: bool = False) -> None:
-        self.options, self.keep = options, keep
+    def __init__(self, options: Options | None = None, keep: bool = False) -> None:
+        self.options, self.keep = options or Options(), keep
         self.submissions: list[ledger.Submission] = []
         self.jobs: list[Job] = []
         self.known: dict[str, RunOutcome] = {}  # what was known of runs before they were submitted
@@ -50,7 +50,7 @@ class Slurm(Executor):
         self.jobs += jobs
         for job in jobs:
             for config, key, tried in zip(job.configs, job.keys, job.attempts):
-                outcome = _recorded(job, config, key, tried)
+                outcome = _told(job, config, key, tried)
                 if outcome:
                     self.known[key] = replace(outcome, status="found") if outcome.status == "done" else outcome
         left = [job for job in jobs if not self.known.keys() >= set(job.keys)]
@@ -135,7 +135,7 @@ def pack(jobs: Sequence[Job], runs_per_task: int | None) -> list[list[Job]]:
 
 def _outcome(job: Job, config: dict[str, Any], key: str, tried: int, pending: dict[str, str]) -> RunOutcome | None:
     """What became of a run, or None while it may still be made."""
-    found = _recorded(job, config, key, tried)
+    found = _told(job, config, key, tried)
     if found or key in pending:
         return found
     if Claims(Path(job.state) / "claims").holder(key):
@@ -143,10 +143,9 @@ def _outcome(job: Job, config: dict[str, Any], key: str, tried: int, pending: di
     return RunOutcome(key, "failed", "its task left the queue before it was begun")
 
 
-def _recorded(job: Job, config: dict[str, Any], key: str, tried: int) -> RunOutcome | None:
+def _told(job: Job, config: dict[str, Any], key: str, tried: int) -> RunOutcome | None:
     """What is on disk of a run since its job was planned."""
-    with contextlib.suppress(RecordError):
-        if Store(job.results, job.metrics).status(config) == "done":
-            return RunOutcome(key, "done")
+    if recorded(job, config):
+        return RunOutcome(key, "done")
     failure = Failures(job.state).get(key)
     return RunOutcome(key, "failed", failure["reason"]) if failure and failure["attempt"] > tried else None

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import store
+from benchmarks.checkpoints import peek
 from benchmarks.errors import BenchmarkError
 from benchmarks.executors.base import Job
+from benchmarks.executors.work import log_path, recorded
 from benchmarks.failures import Failures
 from benchmarks.slurm import queue
-from benchmarks.store import RecordError, Store
 
 FOLDER = "slurm"
 
@@ -161,7 +162,7 @@ def _close(submission: Submission, index: int) -> None:
     asked = submission.task_file(index)
     left = [(job, config, key) for job in jobs
             for config, key, attempts in zip(job.configs, job.keys, job.attempts)
-            if not _recorded(job, config) and Failures(job.state).attempts(key) <= attempts]  # fmt: skip
+            if not recorded(job, config) and Failures(job.state).attempts(key) <= attempts]  # fmt: skip
     if not left:
         return
     errors = submission.errors(entry.id)
@@ -188,23 +189,16 @@ def last_line(file: Path) -> str:
 
 def note_end(job: Job, config: dict[str, Any], key: str, reason: str, log: Path) -> None:
     """Note that a run ended with its task, and whether it can go on."""
-    if (Path(job.state) / "checkpoints" / key).exists():
+    if peek(job.state, key):
         reason += "; asked again, it goes on from its checkpoint"
     with contextlib.suppress(OSError):
         Failures(job.state).write(config, key, reason, log=str(log))
 
 
-def _recorded(job: Job, config: dict[str, Any]) -> bool:
-    try:
-        return Store(job.results, job.metrics).status(config) == "done"
-    except RecordError:
-        return False
-
-
 def _begun(job: Job, key: str, asked: Path) -> bool:
     """Whether a run was begun since it was submitted: its log is opened first of all."""
     try:
-        return (Path(job.state) / "logs" / f"{key}.log").stat().st_mtime >= asked.stat().st_mtime
+        return log_path(job, key).stat().st_mtime >= asked.stat().st_mtime
     except OSError:
         return False
 

@@ -12,7 +12,6 @@ from benchmarks.plan import Plan, make_plan
 from benchmarks.runner import check_folders
 from benchmarks.slurm import ledger
 from benchmarks.slurm.executor import Slurm
-from benchmarks.slurm.options import Options
 from benchmarks.suite import Suite
 
 UNFINISHED = 3  # exit status: runs are still to come
@@ -20,10 +19,10 @@ LOOK_EVERY = 5.0  # seconds between looks while waiting
 LINE_EVERY = 60.0  # seconds between lines if nothing changes
 
 
-def run(configs: list[dict[str, Any]], options: Options, results: Path, state: Path, suite: Suite, wait: bool) -> int:
+def run(configs: list[dict[str, Any]], executor: Slurm, results: Path, state: Path, suite: Suite, wait: bool) -> int:
     """Submit and tell; with ``wait``, follow until every run is over. The exit status of the command."""
     results, state = Path(results).resolve(), Path(state).resolve()
-    plan, jobs, submissions = submit(configs, options, results, state, suite)
+    plan, jobs, submissions = submit(configs, executor, results, state, suite)
     print(submitted_text(plan, jobs, submissions, state))
     if wait:
         plan = follow(configs, results, state, suite)
@@ -34,14 +33,13 @@ def run(configs: list[dict[str, Any]], options: Options, results: Path, state: P
 
 
 def submit(
-    configs: list[dict[str, Any]], options: Options, results: Path, state: Path, suite: Suite
+    configs: list[dict[str, Any]], executor: Slurm, results: Path, state: Path, suite: Suite
 ) -> tuple[Plan, list[Job], list[ledger.Submission]]:
     """Submit the runs that are neither done nor queued nor running; the plan as it was before.
 
     Raises StoreError, ClaimError, LedgerError, QueueError, SubmissionError, SnapshotError.
     """
     check_folders(results, state)
-    executor = Slurm(options, keep=True)
     with ledger.locked(state):
         plan = make_plan(configs, results, state, suite, queued=ledger.pending(state, held=True))
         jobs = plan.jobs(results, state, suite)

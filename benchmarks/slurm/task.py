@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import progress, runner
+from benchmarks.checkpoints import Checkpoints
 from benchmarks.executors import Job, Pool
+from benchmarks.executors.work import interrupt, log_path
 from benchmarks.failures import Failures
 from benchmarks.slurm import ledger
 from benchmarks.store import Store
@@ -27,6 +29,8 @@ class Task:
     Only these are pickled, as plain text and numbers, with the name of this class.
     """
 
+    pool: Pool | None = None  # until the task has begun
+
     def __init__(self, file: str, workers: int, seconds: float, notice: float) -> None:
         self.file, self.workers, self.seconds, self.notice = file, workers, seconds, notice
 
@@ -34,11 +38,12 @@ class Task:
         """Make the runs that nobody has made meanwhile; what became of them."""
         from submitit.core.utils import UncompletedJobError
 
-        self.started, self.pool = time.monotonic(), Pool(self.workers)
+        self.started = time.monotonic()
         self.begun = Path(f"{self.file}.begun")  # its time is by the clock that stamps records and checkpoints
         self.begun.touch()
-        signal.signal(signal.SIGTERM, _interrupt)  # submitit would ignore it; it comes before a requeue and a cancel
+        signal.signal(signal.SIGTERM, interrupt)  # submitit would ignore it; it comes before a requeue and a cancel
         self.jobs = ledger.jobs_of(self.file)
+        self.pool = Pool(self.workers)
         where = self.jobs[0]
         try:
             summary = runner.run(
@@ -69,6 +74,8 @@ class Task:
         """
         from submitit.helpers import DelayedSubmission
 
+        if self.pool is None:
+            return DelayedSubmission(self)
         spent = time.monotonic() - self.started
         self.pool.stop(grace=max(1.0, min(self.notice, self.seconds - spent) * 0.7))
         self.progress = self._progress()
@@ -78,9 +85,9 @@ class Task:
         """Whether a record or a checkpoint of one of the runs was written in this life of the task."""
         begun = self.begun.stat().st_mtime
         for job in self.jobs:
-            store = Store(job.results, job.metrics)
+            store, checkpoints = Store(job.results, job.metrics), Checkpoints(job.state)
             for config, key in zip(job.configs, job.keys):
-                for path in (store.path(config), Path(job.state) / "checkpoints" / key):
+                for path in (store.path(config), checkpoints.folder / key):
                     with contextlib.suppress(OSError):
                         if path.stat().st_mtime >= begun:
                             return True
@@ -90,7 +97,7 @@ class Task:
         for job in self.jobs:
             for config, key in zip(job.configs, job.keys):
                 if key in keys:
-                    ledger.note_end(job, config, key, reason, Path(job.state) / "logs" / f"{key}.log")
+                    ledger.note_end(job, config, key, reason, log_path(job, key))
 
     def __getstate__(self) -> dict:
         return {name: self.__dict__[name] for name in ("file", "workers", "seconds", "notice")}
@@ -102,7 +109,3 @@ def _untried(job: Job) -> Job:
     runs = zip(job.configs, job.keys, job.attempts)
     left = [(config, tried) for config, key, tried in runs if failures.attempts(key) <= tried]
     return replace(job, configs=tuple(config for config, _ in left), attempts=tuple(tried for _, tried in left))
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt

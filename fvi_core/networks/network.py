@@ -98,9 +98,10 @@ class Network:
         return network
 
     def in_precision(self, precision: str) -> Network:
-        """This network, computing in "float32" as its inputs are, or products and convolutions in "bfloat16", with
-        images laid out channels last. Parameters, statistics and values keep the type of the inputs. Raises ValueError
-        for another."""
+        """This network, computing in "float32" as its inputs are, or products and convolutions in "bfloat16".
+
+        Parameters, statistics and values keep the type of the inputs. Raises ValueError for another.
+        """
         if precision not in PRECISIONS:
             raise ValueError(f"training: precision {precision!r} is not known; {nearest(precision, PRECISIONS)}")
         network = copy.copy(self)
@@ -145,8 +146,6 @@ class Network:
         a = x.unsqueeze(1)
         if not self.reduced:
             return self._run(layers, parameters, a, ride)
-        if self.convolutional:
-            a = a.movedim(-3, -1).contiguous().movedim(-1, -3)
         with torch.autocast(x.device.type, torch.bfloat16):
             return self._run(layers, parameters, a, ride).to(x.dtype)
 

@@ -97,6 +97,23 @@ def test_moments_in_float32_are_good_to_five_digits(spec):
     assert_close([a.double() for a in actual], expected, 1e-5)
 
 
+@pytest.mark.parametrize("stop_gradient", [False, True])
+@pytest.mark.parametrize("spec", [{**small.TANH, "hidden": [4, 6]}, {**POOLED, "dense": [4]}])
+def test_few_inputs_share_their_products_between_outputs(monkeypatch, spec, stop_gradient):
+    network = small.network(spec, 3)
+    (mean, log_var), x = gaussian(network), small.inputs(R, 3, small.SHAPES[spec["name"]])
+    actual = full_network_moments(network, mean, log_var, x, stop_gradient=stop_gradient)
+    made = gradients(actual, mean, log_var)
+    calls = []
+    monkeypatch.setattr(linearisation, "_shared_gram", lambda *_: calls.append(1))
+    expected = full_network_moments(network, mean, log_var, x, stop_gradient=stop_gradient)
+    assert_close(actual, expected, 1e-12)
+    assert_close(made, gradients(expected, mean, log_var), 1e-12)
+    assert len(calls) == len(network.parametrised) and not torch.equal(actual[1], expected[1])  # other sums, rounded
+    if not stop_gradient:
+        assert_close(actual, expected_moments(network, mean, mean, log_var, x, list(network.shapes), "full"))
+
+
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 @pytest.mark.parametrize("spec", [small.TANH, POOLED])
 def test_layers_in_blocks_are_the_layers(monkeypatch, spec, covariance):

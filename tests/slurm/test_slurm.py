@@ -56,7 +56,7 @@ def wait(condition, seconds=240, every=0.1):
 
 
 def submit(configs, folders, suite=fakes.SUITE, options=OPTIONS):
-    return sweep.submit(configs, options, *folders, suite)
+    return sweep.submit(configs, Slurm(options, keep=True), *folders, suite)
 
 
 def follow(configs, folders, suite=fakes.SUITE):
