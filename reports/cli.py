@@ -67,7 +67,10 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         results: ResultsOption = RESULTS,
         out: OutOption = OUT,
     ) -> None:
-        """Draw figures as PDF and PNG; those without records are skipped and say which."""
+        """Draw figures as PDF and PNG; those without records are skipped and say which.
+
+        Without --protocol, a figure whose table has no records of its own protocol shows those of protocol short.
+        """
         from reports.figures import select
 
         _draw(suite, select(names or []), protocol, parse_seeds(seeds), results, out)

@@ -21,6 +21,10 @@ from reports.records import Records
 __all__ = ["FIGURES", "Drawn", "Figure", "NothingToShow", "Runs", "collect", "draw", "select"]
 
 
+FALLBACK = {"short"}
+"""Protocols whose records are shown, under their name, where the table's own has none."""
+
+
 @dataclass(frozen=True)
 class Runs:
     """The records that a figure shows, by row label and in the order of the table, and the labels that have none.
@@ -78,7 +82,7 @@ def draw(
 ) -> Iterator[Drawn]:
     """Draw figures as PDF and PNG into <out>/figures, one after the other; those whose records are unchanged stay.
 
-    protocol is the table's default unless given. A figure without records is skipped.
+    Without a protocol it is the table's own, or "short" where only that has records. A figure without records is skipped.
     """
     records, out = Records(results_dir), Path(out_dir) / "figures"
     out.mkdir(parents=True, exist_ok=True)
@@ -87,7 +91,9 @@ def draw(
             yield Drawn(figure.name, skipped=f"there is no table {figure.table}")
             continue
         table = suite.table(figure.table)
-        runs, keys = collect(figure, table, protocol or table.default_protocol, records, seeds)
+        tried = [protocol] if protocol else dict.fromkeys((table.default_protocol, *FALLBACK.intersection(table.protocols)))
+        found = [collect(figure, table, name, records, seeds) for name in tried]
+        runs, keys = next((one for one in found if one[0].records), found[0])
         if not runs.records:
             what = f"no records of {', '.join(runs.missing)}" if runs.missing else f"no run of {figure.dataset} is planned"
             yield Drawn(figure.name, skipped=f"{what} (table {table.name}, protocol {runs.protocol})")

@@ -106,6 +106,6 @@ def _two_sides(
                 continue
             band(axis, label, places, values, (names or {}).get(label, label))
         axis.set(title=title, xlabel=x)
-        if names:
+        if names and axis.get_legend_handles_labels()[0]:
             axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
     axes[0].set_ylabel(y)

@@ -92,6 +92,21 @@ def test_figures_without_records_are_skipped_and_the_others_go_on(results: Path,
     assert short.skipped.endswith("(table toys, protocol short)")
 
 
+def test_short_records_are_drawn_under_their_name_where_the_table_has_none_of_its_protocol(
+    write: Callable[..., Path], tmp_path: Path
+) -> None:
+    values, curves = digits_curves(np.random.default_rng(1))
+    one = {key: [value] for key, value in values.items()}
+    results = write("MAP", "digits", one, "short", curves)
+    (drawn,) = draw(select(["digits-roc"]), SUITE, results, tmp_path)
+    assert [file.name for file in drawn.files] == ["digits-roc-short.pdf", "digits-roc-short.png"]
+    (asked,) = draw(select(["digits-roc"]), SUITE, results, tmp_path, "paper")
+    assert asked.skipped.endswith("(table digits, protocol paper)")
+    write("FSVI", "digits", one, "paper", curves)
+    (drawn,) = draw(select(["digits-roc"]), SUITE, results, tmp_path)
+    assert drawn.files[0].name == "digits-roc-paper.pdf"
+
+
 def test_title_and_foot_say_protocol_n_and_what_is_missing(results: Path) -> None:
     from reports.figures import digits
 
