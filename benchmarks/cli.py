@@ -156,6 +156,24 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         raise typer.Exit(130 if summary.interrupted else 0 if summary.complete else 1)
 
     @app.command()
+    def measure(
+        tables: Tables,
+        protocol: ProtocolOption = None,
+        seeds: SeedsOption = None,
+        method: MethodOption = None,
+        dataset: DatasetOption = None,
+        results: ResultsOption = runner.RESULTS,
+        state: StateOption = runner.STATE,
+    ) -> None:
+        """Compute the metrics of recorded runs again, from the predictions kept in .state. Nothing is trained."""
+        from benchmarks.measure import measure as measure_runs  # here, since it needs torch
+
+        configs = choose(tables, protocol, seeds, method, dataset)
+        ticker = progress.Ticker(len(configs), "runs")
+        counts = measure_runs(configs, Store(results, suite.metrics), state, ticker)
+        print(f"{len(configs)} runs: " + ", ".join(f"{n} {what}" for what, n in counts.items() if n))
+
+    @app.command()
     def status(
         tables: AnyTables = None,
         protocol: ProtocolOption = None,

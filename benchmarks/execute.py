@@ -33,6 +33,10 @@ from fvi_core.training import DTYPES, Problem, Trained, Trainer, Training
 
 CHUNK = 2**24
 """Most values of a layer computed at once in prediction."""
+COSTS = ("training_seconds", "peak_memory_bytes")
+"""Metrics of the training itself; all others are computed from the predictions."""
+TRAINING_POINTS = "train/points"
+"""The curve that holds a toy's training data."""
 KEPT = 16
 """Layers whose values a gradient needs: so many times fewer inputs are attacked at once than predicted."""
 
@@ -82,7 +86,7 @@ def execute(
 def _train_and_evaluate(asked: dict[str, dict], state: Path, report: Callable[[float, str], None]) -> dict[str, Outcome]:
     """The outcomes of runs, by key. If their checkpoint is of a larger stack, the others are trained along, so that the
     numbers are those of an uninterrupted training, but not evaluated."""
-    splits = {key: _load(config) for key, config in asked.items()}
+    splits = {key: load_split(config) for key, config in asked.items()}
     for key, config in asked.items():
         splits[key].require(config["evaluation"]["sets"])
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -90,7 +94,7 @@ def _train_and_evaluate(asked: dict[str, dict], state: Path, report: Callable[[f
     checkpoints = Checkpoints(state)
     found = checkpoints.find({key: split.fingerprint for key, split in splits.items()}, made)
     stack = {run_config.run_key(config): config for config in found.configs} | asked if found else asked
-    splits = {key: splits.get(key) or _load(config) for key, config in stack.items()}
+    splits = {key: splits.get(key) or load_split(config) for key, config in stack.items()}
     first = next(iter(stack.values()))
     training = Training(**first["parts"]["training"])
     dtype = DTYPES[training.dtype]
@@ -123,7 +127,8 @@ def _train_and_evaluate(asked: dict[str, dict], state: Path, report: Callable[[f
     return outcomes
 
 
-def _load(config: dict[str, Any]) -> Split:
+def load_split(config: dict[str, Any]) -> Split:
+    """The data that a run asks for. Raises ValueError for another version of them, and what loading raises."""
     wanted = config["dataset"]
     split = datasets.load(wanted["name"], wanted["split"], scheme=wanted["scheme"])
     if split.version != wanted["version"]:
@@ -226,7 +231,7 @@ def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Probl
             f, marginals = predict(model, parameters, changed, samples, streams.child("functions"))
         else:
             f, marginals = predict(model, parameters, torch.from_numpy(chosen.x), samples, streams.child("functions"), prepare)
-        infos.append(SetInfo(chosen.name, "shift" if chosen.kind == "attack" else chosen.kind, chosen.condition))
+        infos.append(set_info(chosen))
         if chosen.kind == "grid":
             inputs[chosen.name] = chosen.x
         if chosen.source:
@@ -242,16 +247,21 @@ def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Probl
     metrics, curves = evaluate(split.task, split.name, infos, predicted, inputs)
     if any(info.kind == "grid" for info in infos):  # a toy: its figure shows the training points
         y = split.train.y * split.y_std + split.y_mean if split.task == "regression" else split.train.y
-        curves["train/points"] = {"x": split.train.x.tolist(), "y": y.tolist()}
-    for metric, value in (("training_seconds", provenance["seconds"]), ("peak_memory_bytes", provenance["peak_memory_bytes"])):
+        curves[TRAINING_POINTS] = {"x": split.train.x.tolist(), "y": y.tolist()}
+    for metric, value in zip(COSTS, (provenance["seconds"], provenance["peak_memory_bytes"])):
         metrics.append({"dataset": split.name, "condition": "", "metric": metric, "value": float(value), "n": 1})
-    stored.save(state / "artifacts" / f"{run_config.run_key(config)}.npz", predicted)
+    stored.save(stored.path_of(state, run_config.run_key(config)), predicted)
     if noise_std is not None:
         provenance["noise_std"] = noise_std
     sources |= {f"context {name}": split.pool(name).source for name in (model.context.pools() if model.context else ())}
     if sources:
         provenance["sources"] = sources
     return Outcome(config, "done", metrics, curves, provenance)
+
+
+def set_info(chosen: EvaluationSet) -> SetInfo:
+    """What the metrics of an evaluation set need to know of it: an attack is a shift."""
+    return SetInfo(chosen.name, "shift" if chosen.kind == "attack" else chosen.kind, chosen.condition)
 
 
 def peak_memory(device: torch.device) -> int:

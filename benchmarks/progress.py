@@ -25,6 +25,22 @@ def brief(reason: str, length: int = 240) -> str:
     return reason if len(reason) <= length else reason[: length - 3].rstrip() + "..."
 
 
+class Ticker:
+    """A line every ten seconds or so: how many of a number of things are done, and the time left."""
+
+    def __init__(self, total: int, what: str, file: TextIO | None = None, every: float = LINE_EVERY) -> None:
+        self.total, self.what, self.file, self.every = total, what, file or sys.stdout, every
+        self.start = self.last = time.monotonic()
+
+    def __call__(self, done: int, *_: object) -> None:
+        """So many are done."""
+        now = time.monotonic()
+        if now - self.last >= self.every and done < self.total:
+            self.last = now
+            left = duration((now - self.start) / done * (self.total - done))
+            print(f"{done}/{self.total} {self.what}, about {left} left", file=self.file, flush=True)
+
+
 class Plain:
     """One line at the start, for every failure, every ten seconds or so, and at the end."""
 

@@ -11,6 +11,7 @@ TITLES = {
     "ece_10": "ECE (10 bins)",
     "ace_15": "adaptive ECE (15 bins)",
     "log_likelihood": "log-likelihood",
+    "smoothed_log_likelihood": "log-likelihood, smoothed",
     "expected_log_likelihood": "expected log-likelihood",
     "expected_log_likelihood_standardised": "expected log-likelihood, standardised",
     "log_posterior_predictive_standardised": "log posterior predictive, standardised",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..predictions import ClassificationPredictions, Predictions, RegressionPredictions
-from . import calibration, classification, curves, ood, regression, selective
+from . import calibration, classification, curves, dirichlet, ood, regression, selective
 
 Row = dict[str, str | float | int]
 Result = tuple[list[Row], dict[str, curves.Curve]]
@@ -122,6 +122,7 @@ def _labelled(summary: classification.Summary, labels: np.ndarray) -> dict[str, 
         "nll": -log_likelihood,
         "log_likelihood": log_likelihood,
         "expected_log_likelihood": classification.log_likelihood(summary.expected_log_p, labels),
+        "smoothed_log_likelihood": classification.log_likelihood(np.log(dirichlet.smooth(summary.p)), labels),
         "brier": classification.brier(summary.p, labels),
         "ece": calibration.ece(confidence, correct),
         "ece_10": calibration.ece(confidence, correct, bins=10),

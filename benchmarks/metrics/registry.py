@@ -34,6 +34,8 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in [
     Metric("accuracy", "higher", "fraction", f"mean 1[argmax p = y], {_P}"),
     Metric("nll", "lower", "nats", f"-mean log p(y), {_P}"),
     Metric("log_likelihood", "higher", "nats", f"mean log p(y), {_P}"),
+    Metric("smoothed_log_likelihood", "higher", "nats",
+           f"mean log((1 - 1e-4) p(y) + 1e-4 / K) for K classes (dirichlet2022 app. F), {_P}"),
     Metric("brier", "lower", "", f"mean over points of sum over classes of (p_c - 1[y = c])^2, {_P}"),
     Metric("ece", "lower", "fraction", f"sum over bins of n_b / n |accuracy_b - confidence_b|, {_P}",
            "15 bins of equal width (lo, hi] of max p; 0 in the first, 1 in the last"),

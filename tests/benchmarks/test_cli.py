@@ -81,6 +81,13 @@ def test_run_and_run_again(say):
     assert status == 0 and "nothing to do" in told and "5 were there" in told
 
 
+def test_measure_trains_nothing_and_says_what_it_found(say, tmp_path):
+    status, told = say("measure", "fake")
+    assert status == 0 and told == "5 runs: 5 without a record\n" and not (tmp_path / "state").exists()
+    say("run", "fake", "--executor", "inprocess", "--seeds", "2")
+    assert say("measure", "fake")[1] == "5 runs: 2 without predictions, 3 without a record\n"
+
+
 def test_seeds_methods_and_data_sets_choose(say):
     assert (
         "2 runs: 2 missing"
@@ -208,6 +215,15 @@ def test_plain_progress(tmp_path, capsys):
     assert "failed: MAP, digits, split 2 seed 2: for the same reason" in told
     assert told.splitlines()[-1].startswith("3/3 runs, 2 failed in ")
     assert len(lines_of(tmp_path, progress.Plain(every=1000), capsys).splitlines()) == 4
+
+
+def test_a_ticker_tells_how_many_are_done_and_the_time_left(capsys, monkeypatch):
+    clock = iter([0.0, 4.0, 12.0, 30.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    ticker = progress.Ticker(3, "runs")
+    for done in (1, 2, 3):
+        ticker(done, "changed")
+    assert capsys.readouterr().out == "2/3 runs, about 6 s left\n"
 
 
 def test_live_progress(tmp_path, capsys, monkeypatch):

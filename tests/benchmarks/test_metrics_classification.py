@@ -6,7 +6,7 @@ from scipy.special import softmax
 from scipy.stats import entropy
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
-from benchmarks.metrics import classification, dirichlet
+from benchmarks.metrics import SetInfo, classification, dirichlet, evaluate
 from benchmarks.predictions import ClassificationPredictions
 
 
@@ -57,6 +57,16 @@ def test_accuracy_and_log_likelihood_against_sklearn():
     summary, y = classification.summarise(stored), stored.labels
     assert classification.accuracy(summary.p, y) == accuracy_score(y, summary.p.argmax(-1))
     assert classification.log_likelihood(summary.log_p, y) == pytest.approx(-log_loss(y, summary.p))
+
+
+def test_smoothed_log_likelihood_by_hand():
+    p = np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]])
+    stored = ClassificationPredictions(np.log(np.maximum(p, 1e-20))[None], np.array([1, 2]))
+    rows, _ = evaluate("classification", "d", [SetInfo("test", "id")], {"test": stored})
+    found = {row["metric"]: row["value"] for row in rows}
+    by_hand = (np.log(0.9999 * 0.3 + 1e-4 / 3) + np.log(1e-4 / 3)) / 2
+    assert found["smoothed_log_likelihood"] == pytest.approx(by_hand, rel=1e-4)
+    assert found["log_likelihood"] < -20 < found["smoothed_log_likelihood"]
 
 
 def test_expected_log_likelihood_by_hand_and_below_that_of_the_predictive():

@@ -111,7 +111,7 @@ def test_gains_are_differences_of_means_beside_those_of_the_paper(results: Path)
         bars = {container.get_label(): container for container in axis.containers}
         assert set(bars) == {"MAP", "Ensemble"}
         line = bars["MAP"].lines[0]
-        plain, prior = (mean_of(found, label, "log_likelihood", condition) for label in ("MAP", "MAP fVI"))
+        plain, prior = (mean_of(found, label, "smoothed_log_likelihood", condition) for label in ("MAP", "MAP fVI"))
         gain = prior - plain
         assert line.get_xdata()[1] == x and line.get_ydata()[1] == pytest.approx(gain)
     marks = [line for line in corrupted.lines if line.get_marker() == "o" and line.get_color() == "#000000"]
@@ -141,7 +141,7 @@ def test_examples_show_percentiles_of_the_fitted_dirichlet(results: Path) -> Non
 
 def test_records_that_lack_what_a_figure_shows_are_said_to(write: Callable[..., Path], tmp_path: Path) -> None:
     results = write("MAP", "mnist", {("shift=rotation;angle=90", "brier"): [0.5, 0.6]})
-    results = write("MAP", "cifar10", {("shift=fgsm;epsilon=0", "log_likelihood"): [0.5, 0.6]})
+    results = write("MAP", "cifar10", {("shift=fgsm;epsilon=0", "smoothed_log_likelihood"): [0.5, 0.6]})
     names = ["dirichlet2022-figure-1", "dirichlet2022-figure-7-cifar10", "cinquin2024-figure-12-mnist"]
     reasons = {each.name: each.skipped for each in draw(select(names), SUITE, results, tmp_path / "out")}
     assert reasons == {
