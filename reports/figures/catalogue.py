@@ -59,7 +59,10 @@ BY_SET = [
     ("dirichlet2022", "6", "Attacked images", "dirichlet2022-20", "shifts:attack", ("cifar100",)),
     ("dirichlet2022", "7", "What function-space priors gain", "dirichlet2022-17", "shifts:gains", ("cifar100",)),
 ]
-NAMES = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+NAMES = {
+    "mnist": "MNIST", "fashion_mnist": "FashionMNIST", "notmnist": "NotMNIST", "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100", "svhn": "SVHN",
+}  # fmt: skip
 _EVERY = [
     *(Figure(f"digits-{name}", title, "digits", "digits", f"digits:{name}") for name, title in DIGITS),
     *(Figure(f"{paper}-figure-{number}", *rest, paper, number) for paper, number, *rest in PUBLISHED),

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from reports.figures import NothingToShow, Runs
+from reports.figures.catalogue import NAMES
 from reports.figures.parts import band, label_edges, legend_below, mean_and_error, metric_mean, stack
 from reports.figures.style import COLUMN, GREY, PAGE, colour, head, line, panels, plt
 
@@ -43,7 +44,8 @@ def histograms(runs: Runs) -> Canvas:
     figure, axes = panels(len(curves), 4, 1.5, sharex=True, sharey=True)
     for axis, (label, found) in zip(axes, curves.items()):
         edges = stack(found, "edges")[0]
-        other = ood_set(runs).removeprefix("ood-")
+        name = ood_set(runs).removeprefix("ood-")
+        other = NAMES.get(name, name)
         for part, shade, name in (("id", "#0072B2", "test set"), ("ood", "#D55E00", other)):
             share = 100 * stack(found, part).sum(0) / stack(found, part).sum()
             axis.stairs(share, edges, color=shade, fill=True, alpha=0.35)

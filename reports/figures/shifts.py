@@ -141,6 +141,9 @@ def _percentiles(axis: Axes, places: np.ndarray, a: np.ndarray, b: np.ndarray, s
 
 def _metrics(runs: Runs, shift: Shift, panels: dict[str, tuple[str, float]]) -> Canvas:
     """A panel for every metric: means over runs with bands of one SE, published values as marks."""
+    first = next(iter(runs.records.values()))
+    if not any(len(by_level(first, metric, shift)[0]) > 1 for metric in panels):
+        raise NothingToShow(f"the records hold nothing by {shift.axis.split()[0]}")
     figure, axes = plt.subplots(1, len(panels), figsize=(PAGE, 3.0), squeeze=False)
     for axis, (metric, (name, scale)) in zip(axes[0], panels.items()):
         for label, records in runs.records.items():

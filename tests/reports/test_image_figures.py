@@ -139,6 +139,12 @@ def test_examples_show_percentiles_of_the_fitted_dirichlet(results: Path) -> Non
     np.testing.assert_allclose(sorted({y for x, y in outer if x == 90}), expected, rtol=1e-6)
 
 
+def test_records_without_shifted_images_make_no_figure_of_them(write: Callable[..., Path], tmp_path: Path) -> None:
+    results = write("MAP", "mnist", {("", "predictive_entropy"): [0.5, 0.6]})
+    (drawn,) = draw(select(["cinquin2024-figure-13-mnist"]), SUITE, results, tmp_path / "out")
+    assert drawn.skipped == "the records hold nothing by rotation (table cinquin2024-2, protocol paper)"
+
+
 def test_records_that_lack_what_a_figure_shows_are_said_to(write: Callable[..., Path], tmp_path: Path) -> None:
     results = write("MAP", "mnist", {("shift=rotation;angle=90", "brier"): [0.5, 0.6]})
     results = write("MAP", "cifar10", {("shift=fgsm;epsilon=0", "smoothed_log_likelihood"): [0.5, 0.6]})
