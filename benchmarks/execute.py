@@ -35,12 +35,12 @@ CHUNK = 2**24
 """Most values of a layer computed at once in prediction."""
 ON_GPU = 8
 """Times as many on a GPU, which small pieces leave idle."""
+KEPT = 16
+"""Layers whose values a gradient needs: so many times fewer inputs are attacked at once than predicted."""
 COSTS = ("training_seconds", "peak_memory_bytes")
 """Metrics of the training itself; all others are computed from the predictions."""
 TRAINING_POINTS = "train/points"
 """The curve that holds a toy's training data."""
-KEPT = 16
-"""Layers whose values a gradient needs: so many times fewer inputs are attacked at once than predicted."""
 
 CODE = code_digest([
     *(Path(room.__file__).parent for room in (datasets, fvi_core)), Path(__file__),

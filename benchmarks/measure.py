@@ -14,6 +14,7 @@ from benchmarks.metrics import evaluate
 from benchmarks.store import Store
 
 OUTCOMES = ("changed", "unchanged", "without predictions", "without a record")
+CHANGED, UNCHANGED, UNPREDICTED, UNRECORDED = OUTCOMES
 
 
 def measure(
@@ -37,11 +38,11 @@ def measure(
 def _measure(config: dict[str, Any], store: Store, state: Path, sets: dict[str, tuple]) -> str:
     record = store.get(config)
     if record is None:
-        return OUTCOMES[3]
+        return UNRECORDED
     try:
         predicted = predictions.load(predictions.path_of(state, record["key"]))
     except FileNotFoundError:
-        return OUTCOMES[2]
+        return UNPREDICTED
     asked = json.dumps([config["dataset"], config["evaluation"]["sets"]], sort_keys=True)
     if asked not in sets:
         split = load_split(config)
@@ -56,6 +57,6 @@ def _measure(config: dict[str, Any], store: Store, state: Path, sets: dict[str, 
     about = {"commit": commit, "dirty": dirty, "time": provenance.now()}
     again = store.make(config, metrics, curves, record["provenance"] | {"measured": about})
     if all(again[part] == record[part] for part in ("metrics", "curves", "metric_versions")):
-        return OUTCOMES[1]
+        return UNCHANGED
     store.write(again)
-    return OUTCOMES[0]
+    return CHANGED

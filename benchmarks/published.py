@@ -12,6 +12,8 @@ from pathlib import Path
 from benchmarks.errors import BenchmarkError, unknown
 
 FOLDER = Path(__file__).parent / "published"
+RECORDED = {("dirichlet2022", "log_likelihood"): "smoothed_log_likelihood"}
+"""(paper, metric) -> what records call it, where that is another name; the tables' notes say why."""
 COLUMNS = ("table", "dataset", "condition", "method", "metric", "mean", "stderr", "n_runs", "note")
 
 
@@ -39,6 +41,11 @@ class Published:
     def key(self) -> tuple[str, str, str, str]:
         """What tells cells of one table apart: (data set, condition, method, metric)."""
         return self.dataset, self.condition, self.method, self.metric
+
+
+def recorded(paper: str, metric: str) -> str:
+    """What records call a metric of a paper."""
+    return RECORDED.get((paper, metric), metric)
 
 
 def papers(folder: Path = FOLDER) -> list[str]:

@@ -64,15 +64,14 @@ def full_network_moments(
     f = network(at, x, tape=tape)
     outputs = [z for _, _, z in tape.entries]
     std = {k: torch.exp(0.5 * v) for k, v in log_var.items()}
-    shared = [_shared_gram(layer, a, std, covariance, stop_gradient) for layer, a, _ in tape.entries]
+    layers = [(layer, a.detach() if stop_gradient else a) for layer, a, _ in tape.entries]
+    shared = [_shared_gram(layer, a, std, covariance) for layer, a in layers]
     spreads = []
     for q in range(network.n_outputs):
         deltas = torch.autograd.grad(f[..., q].sum(), outputs, create_graph=not stop_gradient, retain_graph=True)
         total = 0.0
-        for (layer, a, _), delta, gram in zip(tape.entries, deltas, shared, strict=True):
-            delta = delta.squeeze(1)
-            if stop_gradient:
-                a, delta = a.detach(), delta.detach()
+        for (layer, a), delta, gram in zip(layers, deltas, shared, strict=True):
+            delta = (delta.detach() if stop_gradient else delta).squeeze(1)
             if gram is None:
                 total = total + _layer_spread(layer, a, delta, at, std, covariance)
             else:
@@ -81,15 +80,14 @@ def full_network_moments(
     return f.squeeze(1).transpose(-1, -2), torch.stack(spreads, dim=1)
 
 
-def _shared_gram(layer: Weighted, a: Tensor, std: Parameters, covariance: str, stop_gradient: bool) -> Tensor | None:
-    """``sum_i (a_i std_ij)_n (a_i std_ij)_m`` for each unit j of a dense layer, ``[R, N, N, out]`` in float64.
+def _shared_gram(layer: Weighted, a: Tensor, std: Parameters, covariance: str) -> Tensor | None:
+    """``sum_i (a_i std_ij)_n (a_i std_ij)_m`` and the bias's variance, for each unit j, ``[R, N, N, out]`` in float64.
 
     It serves every output of the network. None where the layer has no such thing, or so few inputs that its Jacobian is
     the smaller.
     """
     if not isinstance(layer, Linear) or covariance == "diagonal" or a.shape[2] > min(layer.inputs, layer.outputs):
         return None
-    a = a.detach() if stop_gradient else a
     a = a.squeeze(1).double()
     n, m = torch.tril_indices(a.shape[1], a.shape[1], device=a.device)
     pairs = torch.matmul(a[:, n] * a[:, m], std[f"{layer.name}.weight"].double().square())

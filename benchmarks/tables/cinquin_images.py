@@ -77,8 +77,8 @@ NOTES = (
 )
 REDUCTIONS = {
     "short": (
-        "3 seeds, 1 epoch instead of at most 100, one draw in training, 10 samples in prediction, no rotated images: far "
-        "from converged"
+        "3 seeds, 1 epoch instead of at most 100, one draw in training, 10 samples in prediction, no rotated images: "
+        "far from converged"
     ),
     "smoke": (
         "channels 2, 4, 4 and 8 dense units, 1 epoch of batches of 2,000, 1 seed, 2 samples: a test of the way, not of "

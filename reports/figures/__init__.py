@@ -21,15 +21,15 @@ from reports.records import Records
 __all__ = ["FIGURES", "Drawn", "Figure", "NothingToShow", "Runs", "collect", "draw", "select"]
 
 
-FALLBACK = {"short"}
-"""Protocols whose records are shown, under their name, where the table's own has none."""
+FALLBACK = "short"
+"""The protocol whose records are shown, under its name, where the table's own has none."""
 
 
 @dataclass(frozen=True)
 class Runs:
     """The records that a figure shows, by row label and in the order of the table, and the labels that have none.
 
-    published: the numbers of the figure's paper by row label, then by (condition, metric).
+    published: the numbers of the figure's paper by row label, then by (condition, metric as records call it).
     """
 
     figure: Figure
@@ -82,7 +82,7 @@ def draw(
 ) -> Iterator[Drawn]:
     """Draw figures as PDF and PNG into <out>/figures, one after the other; those whose records are unchanged stay.
 
-    Without a protocol it is the table's own, or "short" where only that has records. A figure without records is skipped.
+    Without a protocol it is the table's own, or the fallback where only that has records. A figure without records is skipped.
     """
     records, out = Records(results_dir), Path(out_dir) / "figures"
     out.mkdir(parents=True, exist_ok=True)
@@ -91,9 +91,10 @@ def draw(
             yield Drawn(figure.name, skipped=f"there is no table {figure.table}")
             continue
         table = suite.table(figure.table)
-        tried = [protocol] if protocol else dict.fromkeys((table.default_protocol, *FALLBACK.intersection(table.protocols)))
-        found = [collect(figure, table, name, records, seeds) for name in tried]
-        runs, keys = next((one for one in found if one[0].records), found[0])
+        runs, keys = collect(figure, table, protocol or table.default_protocol, records, seeds)
+        if not runs.records and protocol is None and FALLBACK in table.protocols:
+            short = collect(figure, table, FALLBACK, records, seeds)
+            runs, keys = short if short[0].records else (runs, keys)
         if not runs.records:
             what = f"no records of {', '.join(runs.missing)}" if runs.missing else f"no run of {figure.dataset} is planned"
             yield Drawn(figure.name, skipped=f"{what} (table {table.name}, protocol {runs.protocol})")
@@ -124,7 +125,7 @@ def collect(
     marks: dict[str, dict[tuple[str, str], Published]] = {}
     for row in table.rows:
         own = [n for n in numbers if (n.dataset, n.method) == (figure.dataset, row.published or row.label)]
-        marks[row.label] = {(n.condition, n.metric): n for n in own}
+        marks[row.label] = {(n.condition, published.recorded(n.paper, n.metric)): n for n in own}
         configs = table.cell_runs(row, columns[0], protocol, seeds) if columns and row.method else []
         usable = [config for config in configs if isinstance(records.get(config), dict)]
         used += usable

@@ -40,13 +40,12 @@ def confidence(runs: Runs) -> Canvas:
 
 def histograms(runs: Runs) -> Canvas:
     """Predictive entropy of the test set and of the OOD set, a panel per method (cinquin2024 fig. 12)."""
-    curves = runs.curves(f"{ood_set(runs)}/entropy_histogram")
+    shown = ood_set(runs)
+    curves, other = runs.curves(f"{shown}/entropy_histogram"), shown.removeprefix("ood-")
     figure, axes = panels(len(curves), 4, 1.5, sharex=True, sharey=True)
     for axis, (label, found) in zip(axes, curves.items()):
         edges = stack(found, "edges")[0]
-        name = ood_set(runs).removeprefix("ood-")
-        other = NAMES.get(name, name)
-        for part, shade, name in (("id", "#0072B2", "test set"), ("ood", "#D55E00", other)):
+        for part, shade, name in (("id", "#0072B2", "test set"), ("ood", "#D55E00", NAMES.get(other, other))):
             share = 100 * stack(found, part).sum(0) / stack(found, part).sum()
             axis.stairs(share, edges, color=shade, fill=True, alpha=0.35)
             axis.stairs(share, edges, color=shade, linewidth=0.9, label=name)

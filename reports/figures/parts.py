@@ -43,14 +43,9 @@ def by_level(records: Sequence[Mapping[str, Any]], metric: str, shift: Shift, sc
     return np.array(levels), np.array([[run[level] for level in levels] for run in runs])
 
 
-PRINTED = {"smoothed_log_likelihood": "log_likelihood"}
-"""Metrics that a paper prints under another name."""
-
-
 def published_by_level(runs: Runs, label: str, metric: str, shift: Shift) -> tuple[list[float], list[float]]:
     """Levels and published values of a row, as printed; empty lists where the paper has none."""
-    cells = {shift.level(c): cell.mean for (c, m), cell in runs.published.get(label, {}).items()
-             if c and m == PRINTED.get(metric, metric)}
+    cells = {shift.level(c): cell.mean for (c, m), cell in runs.published.get(label, {}).items() if c and m == metric}
     found = sorted((level, mean) for level, mean in cells.items() if level is not None)
     return [level for level, _ in found], [mean for _, mean in found]
 

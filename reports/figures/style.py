@@ -31,7 +31,16 @@ COLOURS = {
     "GP": "#7F7F7F",
     "MAP": "#000000",
 }
-LINES = {"fVI": "--", "radial": ":", "tempered": "--", "FSVI Ensemble": "--", "FuNN": "-.", "2021": ":", "KMNIST": "--", "pixel": ":"}
+LINES = {
+    "fVI": "--",
+    "radial": ":",
+    "tempered": "--",
+    "FSVI Ensemble": "--",
+    "FuNN": "-.",
+    "2021": ":",
+    "KMNIST": "--",
+    "pixel": ":",
+}
 FUNCTION_SPACE = ("FSVI", "fVI", "FuNN", "GP")
 
 plt.rcParams.update(
