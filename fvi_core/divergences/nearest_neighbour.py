@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import LinearImage, NotSupported
+from fvi_core.products import product
 from fvi_core.registry import DIVERGENCES
 
 
@@ -62,7 +63,7 @@ def image_kl(image: LinearImage, p: Tensor, k: int = 1) -> Tensor:
         inner = torch.matmul(moved, image.coordinates.transpose(-1, -2))
         own = nearest_index(inner, inner.diagonal(dim1=-2, dim2=-1), k, itself=True)
         transposed = p.transpose(-1, -2)
-        inner = torch.matmul(image.coordinates, torch.matmul(image.matrix, transposed)) + torch.matmul(image.offset.unsqueeze(-2), transposed)
+        inner = torch.matmul(image.coordinates, torch.matmul(image.matrix, transposed)) + product(image.offset.unsqueeze(-2), transposed)
         other = nearest_index(inner, p.square().sum(-1), k)
     return _kl_from_distances(selected_distance(q, q, own), selected_distance(q, p, other), q.shape[-1], p.shape[-2])
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from fvi_core.blocks import evaluate
 from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.networks import STATE, BatchNorm, Network, Parameters, Weighted
+from fvi_core.products import product
 from fvi_core.random import Streams
 
 Functions = Callable[[Tensor], Tensor]
@@ -28,7 +29,7 @@ class LinearImage:
 
     def points(self) -> Tensor:
         """``[R, S, P]``."""
-        return torch.baddbmm(self.offset.unsqueeze(1), self.coordinates, self.matrix)
+        return product(self.coordinates, self.matrix, self.offset.unsqueeze(1))
 
 
 class Family:

@@ -13,6 +13,7 @@ from fvi_core.gaussian import cholesky
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
 from fvi_core.kernels import KERNELS
 from fvi_core.networks import Network, Parameters
+from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
 
@@ -52,6 +53,6 @@ class ExactGP(Family):
         def evaluate(x: Tensor) -> Tensor:
             mean, covariance = self._posterior(parameters, x, full=True)
             noise = streams.normal(samples, x.shape[1]).to(mean.dtype)
-            return (mean.unsqueeze(1) + noise @ cholesky(covariance, jitter=1e-6).mT).unsqueeze(-1)
+            return (mean.unsqueeze(1) + product(noise, cholesky(covariance, jitter=1e-6).mT)).unsqueeze(-1)
 
         return evaluate

@@ -9,6 +9,7 @@ import torch
 
 from fvi_core.families.base import DrawnNetworks, Family, LinearImage, state_of
 from fvi_core.networks import Network, Parameters
+from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
 
@@ -34,7 +35,7 @@ class Hypernetwork(Family):
         h = streams.normal(samples, self.latent)
         last = len(self.hidden)
         for i in range(last):
-            h = torch.relu(torch.baddbmm(parameters[f"generator{i}.bias"].unsqueeze(1), h, parameters[f"generator{i}.weight"]))
+            h = torch.relu(product(h, parameters[f"generator{i}.weight"], parameters[f"generator{i}.bias"].unsqueeze(1)))
         return LinearImage(h, parameters[f"generator{last}.weight"], parameters[f"generator{last}.bias"])
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:

@@ -10,6 +10,7 @@ from torch import Tensor
 from fvi_core.families.base import DrawnNetworks
 from fvi_core.families.point import Point
 from fvi_core.networks import STATE, Network, Parameters
+from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
 
@@ -84,7 +85,7 @@ class SWAG(Point):
         )
         std = (square / count.unsqueeze(1)).clamp_min(0).sqrt()
         diagonal = std.unsqueeze(1) * streams.normal(samples, network.n_parameters)
-        low_rank = streams.normal(samples, self.rank) @ deviations
+        low_rank = product(streams.normal(samples, self.rank), deviations)
         low_rank = low_rank / (columns - 1).clamp_min(1).sqrt().view(-1, 1, 1)
         drawn = network.unflatten(mean.unsqueeze(1) + self.scale * (diagonal + low_rank) / 2**0.5)
         if not network.state:

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fvi_core.products import product
 from fvi_core.random import Streams
 
 Parameters = dict[str, Tensor]
@@ -64,9 +65,9 @@ class Linear(Weighted):
         samples = max(a.shape[1], weight.shape[1])
         if samples > 1 and a.shape[1] == 1:
             return self._shared_inputs(weight, bias, a).transpose(-1, -2)
-        operands = (bias.unsqueeze(-1), weight.transpose(-1, -2), a.transpose(-1, -2))
+        operands = (weight.transpose(-1, -2), a.transpose(-1, -2), bias.unsqueeze(-1))
         operands = [x if x.shape[1] == samples else x.expand(-1, samples, -1, -1) for x in operands]
-        z = torch.baddbmm(*(x.flatten(0, 1) for x in operands))
+        z = product(*(x.flatten(0, 1) for x in operands))
         return z.unflatten(0, (-1, samples)).transpose(-1, -2)
 
     def _shared_inputs(self, weight: Tensor, bias: Tensor, a: Tensor) -> Tensor:
