@@ -52,6 +52,7 @@ class Training:
     ``early_stopping`` {"patience": epochs, "every": epochs} keeps the parameters of the lowest validation loss.
     ``clip``: largest absolute value of a gradient's element. ``augment`` {"crop": pixels, "flip": bool} changes training images.
     ``precision`` "bfloat16": products and convolutions of the network in that type, for a GPU; parameters stay in ``dtype``.
+    ``compile``: the network's passes by torch.compile, for large networks on a GPU.
     """
 
     epochs: int
@@ -64,6 +65,7 @@ class Training:
     dtype: str = "float32"
     augment: dict[str, Any] | None = None
     precision: str = "float32"
+    compile: bool = False
 
 
 @dataclass
@@ -92,6 +94,8 @@ class Trainer:
             streams = model.family.member_streams(streams)
         if training.precision != "float32":
             self.model = replace(self.model, network=self.model.network.in_precision(training.precision))
+        if training.compile:
+            self.model = replace(self.model, network=self.model.network.compiled())
         replicas = len(streams)
         device = problem.x.device
         shared = problem.x.shape[0] == 1

@@ -82,5 +82,30 @@ def test_a_row_says_step_epoch_ratio_and_share_of_the_peak(monkeypatch):
     assert len(found) == 7
 
 
+def test_on_a_gpu_rows_are_measured_as_they_are_and_compiled(monkeypatch):
+    seen = {}
+
+    def training_of(parts, splits, device):
+        assert device.type == "cuda" and parts["training"]["precision"] == "bfloat16"
+        return parts
+
+    def interleave(works, repeats, steps):
+        seen.update(works)
+        return {name: Timing(1.0 + i, 1.0 + i) for i, name in enumerate(works)}
+
+    monkeypatch.setattr(images, "interleave", interleave)
+    monkeypatch.setattr(images, "training_of", training_of)
+    monkeypatch.setattr(images, "matmul_peak", lambda device, dtype: Timing(1e9, 2e9))
+    monkeypatch.setattr(images, "operations", lambda parts, split, device: 4e8)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    rows = {"rudner2022-2": ("MAP", "FSVI (monochrome)")}
+    found = {m.name: m for m in images._networks("resnet", "cifar10", rows, 1, batches=2)}
+    assert {name: parts["training"].get("compile", False) for name, parts in seen.items()} == {
+        "MAP": False, "MAP, compiled": True, "FSVI (monochrome)": False, "FSVI (monochrome), compiled": True}
+    assert found["FSVI (monochrome), compiled / MAP, compiled"].wall == 4 / 2
+    assert found["FSVI (monochrome) / MAP"].wall == 3 / 1 and found["MAP, compiled epoch"].goal == 2
+    assert found["MAP, compiled, share of matmul peak"].wall > 0
+
+
 def test_the_peak_is_of_this_machine():
     assert 1e8 < images.matmul_peak(CPU, torch.float32).process < 1e15
