@@ -32,7 +32,8 @@ class ExactGP(Family):
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         features = int(torch.tensor(network.input_shape).prod())
-        return KERNELS.build(self.kernel).init(len(streams), features)
+        made = KERNELS.build(self.kernel).init(len(streams), features)
+        return {name: value.to(streams.device) for name, value in made.items()}
 
     def log_evidence(self, network: Network, parameters: Parameters, noise_std: Tensor, x: Tensor, y: Tensor) -> Tensor:
         return log_marginal_likelihood(KERNELS.build(self.kernel), parameters, noise_std.square(), x, y)

@@ -1,0 +1,113 @@
+"""Every row of the image tables, and of digits and UCI, on a GPU that is pretended: nothing is computed, but operations
+on tensors of different devices fail as they would on a real one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from benchmarks import tables
+from benchmarks.cost.images import random_images, table_parts
+from benchmarks.cost.trainings import random_split
+from benchmarks.execute import attack, build_model, build_problem, inputs_of, predict
+from benchmarks.tables.spec import merge
+from datasets import describe
+from fvi_core.objective import noise_of
+from fvi_core.random import Streams
+from fvi_core.training import DTYPES, Trainer, Training
+
+SHOWN = {
+    "digits": "digits", "uci": "boston", "cinquin2024-1": "boston", "rotated-mnist": "mnist", "rudner2021-1": "fashion_mnist",
+    "rudner2022-1": "fashion_mnist", "rudner2022-2": "cifar10", "cinquin2024-2": "mnist", "dirichlet2022-11": "cifar10",
+}
+RESNETS = ("MAP", "FSVI (monochrome)", "SWAG", "MAP fVI", "MC Dropout fVI", "Ensemble fVI", "Radial fVI", "Rank1 fVI")
+"""The rows that are tried on CIFAR-10: the others' parts were tried on other networks."""
+ROWS = [(table, row.label, dataset) for table, dataset in SHOWN.items() for row in tables.get(table).rows
+        if row.method and (dataset != "cifar10" or row.label in RESNETS)]
+MODE = FakeTensorMode()
+"""One for all tests: means and deviations of pixels are kept between them."""
+POOLS = ("kmnist", "cifar100", "svhn")
+IMAGES, SAMPLES = 20, 2
+
+
+class Values(TorchDispatchMode):
+    """Answers for what only values can tell: no condition holds, numbers are 1, integers 0, a mask keeps
+    everything."""
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        name = operation.name()
+        if name == "aten::_local_scalar_dense":
+            return False if args[0].dtype == torch.bool else 1.0 if args[0].is_floating_point() else 0
+        if name == "aten::equal":
+            return True
+        if name == "aten::index.Tensor" and any(index is not None and index.dtype == torch.bool for index in args[1]):
+            return args[0]
+        return operation(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    """A device of which tensors have shapes and types only; gradients are zeros, arrays come from this side."""
+    kind = {np.dtype(name): getattr(torch, name) for name in ("float32", "float64", "int64", "uint8", "bool")}
+
+    def gradients(outputs, inputs, *_, **__):
+        return tuple(torch.zeros_like(x) for x in ([inputs] if isinstance(inputs, torch.Tensor) else inputs))
+
+    def init(self, seeds, device="cpu", dtype=torch.float32):
+        self.seeds, self.device, self.dtype = list(seeds), torch.device(device), dtype
+        self.generators = [None] * len(self.seeds)
+
+    monkeypatch.setattr(Streams, "__init__", init)
+    monkeypatch.setattr(torch, "from_numpy", lambda array: torch.empty(array.shape, dtype=kind[array.dtype]))
+    monkeypatch.setattr(torch.autograd, "grad", gradients)
+    monkeypatch.setattr(torch.Tensor, "backward", lambda self: None)
+    with MODE, Values():
+        yield torch.device("cuda", 0)
+
+
+def data_of(dataset):
+    about = describe(dataset)
+    if len(about.shape) == 3:
+        split = random_images(dataset, IMAGES, pools=POOLS)
+    else:
+        split = random_split(about.shape, about.n_outputs, IMAGES)
+    return replace(split, validation=split.test)
+
+
+def test_a_tensor_left_behind_is_found(cuda):
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.ones(2, device=cuda) + torch.ones(2)
+
+
+@pytest.mark.parametrize(("table", "label", "dataset"), ROWS)
+def test_training_prediction_and_attack_stay_on_the_device(table, label, dataset, cuda):
+    parts = table_parts(table, label, dataset, {"training": {"batch_size": 16}})
+    if parts["prior"] and parts["prior"]["name"] == "gaussian_process":
+        parts = merge(parts, {"prior": {"fit_steps": 2}})
+    if "size" in parts["family"]:
+        parts = merge(parts, {"family": {"size": 2}})
+    split, training = data_of(dataset), Training(**parts["training"])
+    dtype = DTYPES[training.dtype]
+    model = build_model({"parts": parts}, split)
+    problem = build_problem(model, [split], cuda, dtype)
+    trainer = Trainer(model, training, problem, Streams([0, 1], cuda, dtype))
+    first, _ = trainer.run()
+    parameters, noise = noise_of(first.parameters)
+    assert {value.device for value in parameters.values()} == {cuda} and first.reason is None
+    streams = Streams([5], cuda, dtype)
+    if noise:
+        noise = {name: value if value.dim() == 1 else value.mean(1) for name, value in noise.items()}
+        parameters = model.family.condition(parameters, model.likelihood.noise_std(noise).detach(), problem.x, problem.y)
+    f, _ = predict(model, parameters, torch.from_numpy(split.test.x), SAMPLES, streams, partial(inputs_of, problem))
+    assert f.device == cuda and f.shape[1:] == (IMAGES, split.n_outputs)
+    if split.pixels is not None:
+        clean = SimpleNamespace(x=split.test.x, y=split.test.y, epsilon=0.1)
+        changed = attack(model, parameters, problem, clean, SAMPLES, streams)
+        assert changed.device == cuda and changed.shape == split.test.x.shape
