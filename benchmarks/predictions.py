@@ -95,7 +95,10 @@ def path_of(state: Path | str, key: str) -> Path:
 
 
 def save(path: Path | str, predictions: dict[str, Predictions]) -> None:
-    """Write the predictions of one run, by name of evaluation set, to one npz file: whole, or not there."""
+    """Write the predictions of one run, by name of evaluation set, to one npz file: whole, or not there.
+
+    Raises OSError, which names the file.
+    """
     path = Path(path)
     arrays = {"schema": np.asarray(SCHEMA)}
     for name, prediction in predictions.items():
@@ -111,6 +114,8 @@ def save(path: Path | str, predictions: dict[str, Predictions]) -> None:
         with open(temporary, "wb") as file:
             np.savez(file, **arrays)
         os.replace(temporary, path)
+    except OSError as error:
+        raise OSError(error.errno, f"predictions cannot be written: {error.strerror}", str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -179,17 +179,21 @@ def _remove_empty_folders(folder: Path, root: Path) -> None:
 
 def fetch(groups: dict[str, Iterable[str]], root: str | os.PathLike | None,
           say: Callable[[str], None]) -> list[str]:
-    """Get the files of every group (data set -> file names) with a line on each; the groups that failed."""
+    """Get all files of every group (data set -> file names) that can be had, with a line on each group; those that lack some."""
     failed = []
     for number, (group, names) in enumerate(groups.items(), start=1):
         names = list(names)
-        head = f"[{number}/{len(groups)}] {group}"
-        try:
-            folders = sorted({str(locate(name, root)).removesuffix(name) for name in names})
-        except DataNotFound as error:
+        head, folders, missing = f"[{number}/{len(groups)}] {group}", set(), []
+        for name in names:
+            try:
+                folders.add(str(locate(name, root)).removesuffix(name))
+            except DataNotFound as error:
+                missing.append(error)
+        if missing:
             failed.append(group)
-            say(f"{head}: NOT AVAILABLE. {error}")
+            others = f" ({len(missing)} of its {len(names)} files are missing)" if len(missing) > 1 else ""
+            say(f"{head}: NOT AVAILABLE. {missing[0]}{others}")
         else:
-            found = f"{len(names)} files in {', '.join(folders)}" if names else "nothing to fetch"
+            found = f"{len(names)} files in {', '.join(sorted(folders))}" if names else "nothing to fetch"
             say(f"{head}: {found}")
     return failed

@@ -67,7 +67,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(run, tmp_path, monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez", full_disk)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match=r"cannot be written: No space left.*run\.npz"):
         predictions.save(path, run)
     assert os.listdir(tmp_path) == ["run.npz"]
     assert path.read_bytes() == before

@@ -204,9 +204,9 @@ def test_every_registered_file_has_a_checksum_a_size_and_an_address() -> None:
 def test_command_fetches_and_reports(places: Places, server: tuple[Path, str], register: Callable,
                                      write: Callable, capsys: pytest.CaptureFixture[str]) -> None:
     folder, address = server
-    names = [f"uci/yacht/{file}.txt" for file in
-             ["data", *(f"index_{part}_{i}" for part in ("train", "test") for i in range(20))]]
-    register({name: CONTENT for name in [*names, "uci/energy/data.txt"]}, (f"{address}/data.txt",))
+    files = ["data", *(f"index_{part}_{i}" for part in ("train", "test") for i in range(20))]
+    names = [f"uci/{name}/{file}.txt" for name in ("yacht", "energy") for file in files]
+    register(dict.fromkeys(names, CONTENT), (f"{address}/data.txt",))
     write(folder, "data.txt", CONTENT)
     assert __main__.main(["fetch", "yacht", "digits"]) == 0
     said = capsys.readouterr().out
@@ -215,9 +215,20 @@ def test_command_fetches_and_reports(places: Places, server: tuple[Path, str], r
     (folder / "data.txt").unlink()
     assert __main__.main(["fetch", "yacht", "energy"]) == 1
     said = capsys.readouterr().out
-    assert "[2/2] energy: NOT AVAILABLE" in said
+    assert "[2/2] energy: NOT AVAILABLE. " in said and "uci/energy/data.txt" in said and "(41 of its 41 files are missing)" in said
     assert "1 of 2 data sets are ready; not available: energy" in said
     assert not list(places[0].glob("uci/energy"))
+
+
+def test_what_can_be_had_is_fetched_when_another_file_cannot(places: Places, server: tuple[Path, str], register: Callable,
+                                                             write: Callable) -> None:
+    folder, address = server
+    register({"set/a": CONTENT, "set/b": b"other", "set/c": CONTENT}, (f"{address}/data.txt",))
+    write(folder, "data.txt", CONTENT)
+    said: list[str] = []
+    assert fetch.fetch({"set": ["set/a", "set/b", "set/c"]}, None, said.append) == ["set"]
+    assert len(said) == 1 and "set/b" in said[0] and "files are missing" not in said[0]
+    assert all_files(places[0]) == ["set", "set/a", "set/c"]
 
 
 def test_command_lists_and_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
