@@ -82,7 +82,8 @@ NOTES = (
     "smoothed_log_likelihood.",
     "KL: the mean over the index set, divided by the batch size (eq. 4, App. B.1). Ten seeds, each with its own "
     "initialisation and batches; ensembles without fVI are trained member by member, with fVI on shared batches.",
-    "MC Dropout: 10 draws in prediction, as App. F says; table rotated-mnist-draws has 50 as well.",
+    "MC Dropout: 10 draws in prediction, as App. F says. Its published log-likelihoods are those of some 50 draws: see "
+    "table rotated-mnist-draws.",
 )
 INDEX_NOTES = (
     "Index sets: the training batch, and copies of the whole batch turned by 90°, or by 90° and by 180°, "
@@ -91,7 +92,12 @@ INDEX_NOTES = (
     "The rows without a turned copy are the runs of table rotated-mnist; the paper prints no numbers of figure 4.",
 )
 DRAWS_NOTES = (
-    "App. F has M = 10 at evaluation, and so has table rotated-mnist.",
+    "App. F has M = 10 draws at evaluation, and so has table rotated-mnist; the published numbers are rather those of "
+    "50. Over the 19 angles and ten seeds the log-likelihood's root mean square difference is .27 with 10 draws (5 "
+    "angles within 2 standard errors) and .04 with 50 (17); with fVI .05 (15) and .02 (19); accuracy and ECE agree "
+    "with either. Number 50 was found with the published numbers in view, from 10, 20, 50, 100 and 200 on three "
+    "seeds. Masks on the pixels as well, the other cause that was tried, bring the log-likelihood near (.11), but not "
+    "ECE (.05; .01 without).",
 )
 REDUCTIONS = {
     "short": "10 epochs instead of 30, 3 seeds",
