@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from fvi_core.networks import HEAD, BatchNorm, Conv2d, Linear, Network, Parameters, Tape, Weighted
+from fvi_core.products import product
 
 BLOCK = 2**24
 """Most elements of a layer's Jacobian held at once; larger layers are worked through in blocks and recomputed for gradients."""
@@ -35,7 +36,7 @@ def last_layer_moments(
 def head_moments(phi: Tensor, mean: Parameters, log_var: Parameters, covariance: str = "full") -> tuple[Tensor, Tensor]:
     """The same, given the features ``phi [R, N, F]`` themselves."""
     weight, bias = f"{HEAD}.weight", f"{HEAD}.bias"
-    f = torch.baddbmm(mean[bias].unsqueeze(1), phi, mean[weight]).transpose(-1, -2)
+    f = product(phi, mean[weight], mean[bias].unsqueeze(1)).transpose(-1, -2)
     var_weight, var_bias = log_var[weight].exp(), log_var[bias].exp()
     if covariance == "diagonal":
         return f, (torch.matmul(phi.square(), var_weight) + var_bias.unsqueeze(1)).transpose(-1, -2)

@@ -109,15 +109,15 @@ def _networks(name: str, dataset: str, rows: dict[str, Sequence[str]], repeats: 
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     cuda = device.type == "cuda"
-    reduced: Parts = {"training": {"precision": "bfloat16"}}
-    ways = {"": reduced, COMPILED: merge(reduced, {"training": {"compile": True}})} if cuda else {"": {}}
+    precision: Parts = {"training": {"precision": "bfloat16"}} if cuda else {}
+    ways: dict[str, Parts] = {"": {}, COMPILED: {"training": {"compile": True}}} if cuda else {"": {}}
     count = 1 if cuda else torch.get_num_threads()
     batches = 100 if cuda else batches
     works, needed, labels = {}, {}, {}
     for i, (table, own) in enumerate(rows.items()):
         for row in own:
             label = row if i == 0 else f"{row} ({table})"
-            plain = table_parts(table, row, dataset, ways[""])
+            plain = table_parts(table, row, dataset, precision)
             batch = plain["training"]["batch_size"]
             split = random_images(dataset, batches * batch, pools=("kmnist", "cifar100"))
             needed[label] = operations(plain, split, device) / batches

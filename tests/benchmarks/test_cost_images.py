@@ -65,16 +65,24 @@ def test_operations_of_a_step_are_those_of_its_products():
     assert found == 2 * 4 * (2 * 784 * 50 + 3 * (50 * 50 + 50 * 10))
 
 
-def test_a_row_says_step_epoch_ratio_and_share_of_the_peak(monkeypatch):
+def measured(monkeypatch, cuda, start):
+    """What two rows of ResNet-18 come to, by name, and their works: ``start`` seconds, and one more for each next."""
+    seen = {}
+
     def interleave(works, repeats, steps):
-        return {name: Timing(0.5 + i, 1.0 + i) for i, name in enumerate(works)}
+        seen.update(works)
+        return {name: Timing(start + i, 1.0 + i) for i, name in enumerate(works)}
 
     monkeypatch.setattr(images, "interleave", interleave)
     monkeypatch.setattr(images, "matmul_peak", lambda device, dtype: Timing(1e9, 2e9))
     monkeypatch.setattr(images, "operations", lambda parts, split, device: 4e8)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
     rows = {"rudner2022-2": ("MAP", "FSVI (monochrome)")}
-    found = {m.name: m for m in images._networks("resnet", "cifar10", rows, 1, batches=2)}
+    return {m.name: m for m in images._networks("resnet", "cifar10", rows, 1, batches=2)}, seen
+
+
+def test_a_row_says_step_epoch_ratio_and_share_of_the_peak(monkeypatch):
+    found, _ = measured(monkeypatch, False, 0.5)
     assert found["MAP step"].wall == 500 and found["MAP epoch"].wall == 0.5 * 391 and found["MAP epoch"].goal is None
     assert found["FSVI (monochrome) / MAP"].wall == 3 and found["FSVI (monochrome) / MAP"].goal == 2
     share = found["MAP, share of matmul peak"]
@@ -83,24 +91,13 @@ def test_a_row_says_step_epoch_ratio_and_share_of_the_peak(monkeypatch):
 
 
 def test_on_a_gpu_rows_are_measured_as_they_are_and_compiled(monkeypatch):
-    seen = {}
-
     def training_of(parts, splits, device):
         assert device.type == "cuda" and parts["training"]["precision"] == "bfloat16"
         return parts
 
-    def interleave(works, repeats, steps):
-        seen.update(works)
-        return {name: Timing(1.0 + i, 1.0 + i) for i, name in enumerate(works)}
-
-    monkeypatch.setattr(images, "interleave", interleave)
     monkeypatch.setattr(images, "training_of", training_of)
-    monkeypatch.setattr(images, "matmul_peak", lambda device, dtype: Timing(1e9, 2e9))
-    monkeypatch.setattr(images, "operations", lambda parts, split, device: 4e8)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    rows = {"rudner2022-2": ("MAP", "FSVI (monochrome)")}
-    found = {m.name: m for m in images._networks("resnet", "cifar10", rows, 1, batches=2)}
-    assert {name: parts["training"].get("compile", False) for name, parts in seen.items()} == {
+    found, works = measured(monkeypatch, True, 1.0)
+    assert {name: parts["training"].get("compile", False) for name, parts in works.items()} == {
         "MAP": False, "MAP, compiled": True, "FSVI (monochrome)": False, "FSVI (monochrome), compiled": True}
     assert found["FSVI (monochrome), compiled / MAP, compiled"].wall == 4 / 2
     assert found["FSVI (monochrome) / MAP"].wall == 3 / 1 and found["MAP, compiled epoch"].goal == 2

@@ -13,6 +13,7 @@ from tests.fvi_core.test_training import KINDS, train
 
 SHAPE = (3, 8, 8)
 
+
 @pytest.fixture(autouse=True)
 def traced(monkeypatch):
     """torch.compile as far as its graphs, which then run as they are: no compiler is needed, and values are the same."""
@@ -28,9 +29,9 @@ def traced(monkeypatch):
     torch.compiler.reset()
 
 
-def residual(replicas=1):
+def residual():
     network = residual_network(SHAPE, 4, 8, (1, 1), True, False)
-    streams = small.streams(replicas, torch.float32)
+    streams = small.streams(1, torch.float32)
     return network, network.init(streams), network.init_state(streams)
 
 
