@@ -1,7 +1,7 @@
 """Checkpoints: what a long training needs to go on after its process has died, in a folder of the state.
 
     <stack>.ckpt   the SHA-256 of what follows, a line of JSON about the stack, the trainer's state as torch saves it
-    <run key>      a link to the checkpoint of the stack that this run is trained in
+    <key>          a link to the checkpoint of the stack that the training of this key is part of
 
 A checkpoint is used only where it gives the numbers of an uninterrupted training; in doubt it is ignored.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.claims import listdir, locked
-from benchmarks.config import run_key
+from benchmarks.config import training_key
 from benchmarks.errors import UsageError
 
 FORMAT = 1
@@ -89,14 +89,14 @@ class Checkpoints:
         self.folder = Path(state) / "checkpoints"
 
     def parts(self, keys: Iterable[str]) -> list[list[str]]:
-        """The runs in groups that share a checkpoint, or have none."""
+        """Trainings in groups that share a checkpoint, or have none."""
         found: dict[str | None, list[str]] = {}
         for key in keys:
             found.setdefault(self._target(key), []).append(key)
         return list(found.values())
 
     def find(self, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint | None:
-        """The checkpoint that a group of runs shares (key -> fingerprint of its data); its stack may hold more runs.
+        """The checkpoint that a group of trainings shares (key -> fingerprint of its data); its stack may hold more.
 
         ``made`` is what must be the same for the numbers to be: code, torch, device, threads. Raises nothing: why a
         checkpoint that is there is not used is printed.
@@ -145,7 +145,7 @@ class Checkpoints:
             raise
 
     def clear(self, *keys: str) -> None:
-        """Forget the checkpoints of runs, and remove what nobody can use any more. Raises nothing.
+        """Forget the checkpoints of trainings (the keys of runs will do), and remove what nobody can use any more. Raises nothing.
 
         That is checkpoints that no run needs, links to nothing, and what killed writers left.
         """
@@ -153,10 +153,11 @@ class Checkpoints:
             return
         with contextlib.suppress(OSError), locked(self.folder):
             names, used = listdir(self.folder), set()
+            trainings = {self.path(key).name for key in keys}
             for name in names:
                 path = self.folder / name
                 if path.is_symlink():
-                    if name in keys or name.startswith(".") or not path.exists():
+                    if name in trainings or name.startswith(".") or not path.exists():
                         path.unlink(missing_ok=True)
                     else:
                         used.add(os.readlink(path))
@@ -180,7 +181,7 @@ class Checkpoints:
         for what, value in made.items():
             if about[what] != value:
                 raise ValueError(f"it was made with {what} {about[what]}, this is {value}")
-        keys = [run_key(config) for config in about["configs"]]
+        keys = [training_key(config) for config in about["configs"]]
         if keys != about["keys"] or not set(fingerprints) <= set(keys):
             raise ValueError("it is of other runs")
         data_of = dict(zip(keys, about["fingerprints"], strict=True))
@@ -191,9 +192,13 @@ class Checkpoints:
             about["configs"], about["epoch"], about["epochs"], about["seconds"], about["resumed"], state
         )
 
+    def path(self, key: str) -> Path:
+        """The link of a training, there or not; the key of one of its runs will do."""
+        return self.folder / key.partition("-")[0]
+
     def _target(self, key: str) -> str | None:
         try:
-            return os.readlink(self.folder / key)
+            return os.readlink(self.path(key))
         except OSError:
             return None
 
@@ -202,7 +207,7 @@ class Checkpoints:
             spare = self.folder / ".spare"
             spare.unlink(missing_ok=True)
             os.symlink(target, spare)
-            os.replace(spare, self.folder / key)
+            os.replace(spare, self.path(key))
 
 
 class Saver:
@@ -250,7 +255,7 @@ class Saver:
 def peek(state: Path | str, key: str) -> str | None:
     """How far the checkpoint of a run has come, in words, or None where there is none."""
     try:
-        with open(Checkpoints(state).folder / key, "rb") as file:
+        with open(Checkpoints(state).path(key), "rb") as file:
             file.readline()
             about = json.loads(file.readline())
             return f"checkpoint at epoch {about['epoch']} of {about['epochs']}"

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks import inspection, progress, runner
+from benchmarks import commands, inspection, progress, runner
 from benchmarks import plan as planning
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.executors import NAMES, make
@@ -91,6 +91,11 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             )
         return planning.only(configs, methods or [], datasets or [])
 
+    def asked(tables, protocol, seeds) -> dict[str, set[str]]:
+        return planning.asked_metrics([suite.table(t) for t in tables], protocol, planning.parse_seeds(seeds))
+
+    commands.add(app, suite)
+
     @app.command("tables")
     def tables_() -> None:
         """List the tables."""
@@ -115,7 +120,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     ) -> None:
         """Show which runs tables need, which are done, and the jobs that are left to do."""
         configs = choose(tables, protocol, seeds, method, dataset)
-        found = planning.make_plan(configs, results, state, suite, queued=ledger.pending(state))
+        wanted = asked(tables, protocol, seeds)
+        found = planning.make_plan(configs, results, state, suite, queued=ledger.pending(state), asked=wanted)
         print(inspection.plan_text(found, found.jobs(results, state, suite)))
 
     @app.command()
@@ -137,18 +143,18 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Make the runs that have no record. Failed runs are tried again."""
         cluster = executor == "slurm"
         where = make(executor, workers, load_options(slurm_file, slurm or (), folder=runner.ROOT) if cluster else None)
-        configs = choose(tables, protocol, seeds, method, dataset)
+        configs, wanted = choose(tables, protocol, seeds, method, dataset), asked(tables, protocol, seeds)
         if not cluster and (slurm or slurm_file or wait):
             raise UsageError(f"--slurm, --slurm-file and --wait are for --executor slurm, found --executor {executor}")
         if dry_run:
             queued = ledger.pending(state) if cluster else {}
-            found = planning.make_plan(configs, results, state, suite, queued=queued)
+            found = planning.make_plan(configs, results, state, suite, queued=queued, asked=wanted)
             print(inspection.plan_text(found, found.jobs(results, state, suite)))
             return
         if cluster:
-            raise typer.Exit(sweep.run(configs, where, results, state, suite, wait))
+            raise typer.Exit(sweep.run(configs, where, results, state, suite, wait, wanted))
         summary = runner.run(
-            configs, where, results=results, state=state, suite=suite, display=progress.display()
+            configs, where, results=results, state=state, suite=suite, display=progress.display(), asked=wanted
         )
         print(
             inspection.summary_text(summary, again=shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]))
@@ -165,13 +171,18 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Compute the metrics of recorded runs again, from the predictions kept in .state. Nothing is trained."""
-        from benchmarks.measure import measure as measure_runs  # here, since it needs torch
+        """Measure runs from the predictions and parameters kept in .state. Nothing is trained.
+
+        A new metric is computed from the predictions; a run that differs from a trained one only in evaluation sets,
+        attacks or draws is evaluated from the parameters. What neither can give is named.
+        """
+        from benchmarks.experiment.measure import measure as measure_runs  # here, since it needs torch
 
         configs = choose(tables, protocol, seeds, method, dataset)
         ticker = progress.Ticker(len(configs), "runs")
-        counts = measure_runs(configs, Store(results, suite.metrics), state, ticker)
-        print(f"{len(configs)} runs: " + ", ".join(f"{n} {what}" for what, n in counts.items() if n))
+        found = measure_runs(configs, Store(results, suite.metrics), state, ticker)
+        print(inspection.measured_text(found, state))
+        raise typer.Exit(1 if found.problems else 0)
 
     @app.command()
     def status(
@@ -190,7 +201,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
                     "protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols}
                 )
         seed_list, queued = planning.parse_seeds(seeds), ledger.pending(state)
-        print(inspection.status_text(chosen, protocol, seed_list, results, state, suite, queued))
+        text, problems = inspection.status_text(chosen, protocol, seed_list, results, state, suite, queued)
+        print(text)
+        raise typer.Exit(1 if problems else 0)
 
     @app.command()
     def show(

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import provenance, store
+from benchmarks import files, provenance
 
 
 class Failures:
@@ -50,7 +50,7 @@ class Failures:
             "traceback": traceback,
             "config": config,
         }
-        store.write_atomic(self.folder / f"{key}.json", json.dumps(failure, indent=1) + "\n")
+        files.write(self.folder / f"{key}.json", json.dumps(failure, indent=1) + "\n")
 
     def clear(self, key: str) -> None:
         """Forget a run's failures."""

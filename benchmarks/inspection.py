@@ -12,16 +12,16 @@ from statistics import mean, stdev
 from types import MappingProxyType
 from typing import Any
 
-from benchmarks import published
+from benchmarks import kept, published
 from benchmarks.checkpoints import peek
 from benchmarks.config import PARTS, run_key
 from benchmarks.errors import UsageError, unknown
 from benchmarks.executors import Job
 from benchmarks.failures import Failures
-from benchmarks.plan import STATUSES, Plan, check_protocol, make_plan
+from benchmarks.plan import STATUSES, Plan, asked_metrics, check_protocol, make_plan
 from benchmarks.progress import brief, duration
 from benchmarks.runner import Summary
-from benchmarks.store import RecordError, Store, untouched
+from benchmarks.store import Store
 from benchmarks.suite import Suite
 
 
@@ -87,12 +87,13 @@ def status_text(
     state: Path,
     suite: Suite,
     queued: Mapping[str, str] = MappingProxyType({}),
-) -> str:
-    """Counts for every table, then who is running, what failed and why, and which files are no records."""
+) -> tuple[str, int]:
+    """Counts for every table, then who is running, what failed and why, and which files are no records: how many too."""
     runs = {table.name: table.runs(check_protocol(table, protocol), seeds) for table in tables}
     keys = {name: list(dict.fromkeys(map(run_key, configs))) for name, configs in runs.items()}
     everything = [config for configs in runs.values() for config in configs]
-    plan = make_plan(everything, results, state, suite, strict=False, queued=queued)
+    asked = asked_metrics(tables, protocol, seeds)
+    plan = make_plan(everything, results, state, suite, strict=False, queued=queued, asked=asked)
     found = {run.key: run for run in plan.runs}
     rows: list[tuple] = []
     for table in tables:
@@ -113,11 +114,31 @@ def status_text(
         )
     lines += [f"queued {count}: {note}" for note, count in Counter(r.note for r in plan.select("queued")).items()]
     lines += filter(None, [failures_text(plan)])
-    unreadable = dict.fromkeys(plan.problems)
-    unreadable.update(
-        dict.fromkeys(str(record) for record in Store(results).records() if isinstance(record, RecordError))
-    )
-    return "\n".join([*lines, *(f"unreadable: {problem}" for problem in unreadable)])
+    lines += [f"stale {count}: {note}" for note, count in Counter(r.note for r in plan.select("stale")).items()]
+    lines += filter(None, [kept_text(state)])
+    problems = dict.fromkeys([*Store(results, suite.metrics).problems().values(), *plan.problems])
+    return "\n".join([*lines, *(f"not counted: {problem}" for problem in problems)]), len(problems)
+
+
+def kept_text(state: Path) -> str:
+    """What trained runs have left in the state folder, and how much it may be; nothing if there is nothing."""
+    told = [f"{name} {count} files, {size / 1e6:.0f} MB" for name, (count, size) in kept.sizes(state).items() if count]
+    return f"kept in {state}: {'; '.join(told)} (at most {kept.limit() / 1e9:g} GB together, ${kept.VARIABLE})" if told else ""
+
+
+def measured_text(found: Any, state: Path) -> str:
+    """What became of runs that were to be measured, and what only training can give."""
+    told = ", ".join(f"{count} {what}" for what, count in found.counts.items() if count)
+    lines = [f"{sum(found.counts.values())} runs: {told or 'none'}"]
+    lines += [f"could not be measured: {problem}" for problem in found.problems]
+    if found.lacking:
+        some = ", ".join(found.lacking[:3]) + (", ..." if len(found.lacking) > 3 else "")
+        lines.append(
+            f"{len(found.lacking)} runs ({some}) have left neither predictions nor parameters in {state}, which keeps what "
+            "was trained on this machine: `make` their table trains runs that have no record or lack a metric, "
+            "`python -m benchmarks again KEY` any"
+        )
+    return "\n".join(lines)
 
 
 def failures_text(plan: Plan) -> str:
@@ -161,8 +182,6 @@ def record_text(record: dict[str, Any], path: Path) -> str:
     if "seconds" in about:
         about["seconds"] = f"{about['seconds']:.2f}"
     lines += [f"{name}: {_compact(value)}" for name, value in about.items()]
-    if not untouched(path.read_bytes()):
-        lines.append("warning: this file has been changed since it was written (its sha256 differs)")
     return "\n".join(lines)
 
 

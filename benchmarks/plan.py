@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from benchmarks.claims import Claims
-from benchmarks.config import run_key, stack_key
+from benchmarks.config import by_training, run_key, stack_key
 from benchmarks.errors import UsageError, unknown
 from benchmarks.executors import Job
 from benchmarks.failures import Failures
@@ -22,13 +22,17 @@ STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run and its status; note: who makes it, where it waits, why it failed, what is wrong with its record."""
+    """A run and its status; note: who makes it, where it waits, why it failed or is stale, what is wrong with its record.
+
+    asked: the metrics that its tables show.
+    """
 
     key: str
     config: dict[str, Any]
     status: str
     note: str = ""
     attempts: int = 0
+    asked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,11 @@ class Plan:
         jobs = []
         for group in groups.values():
             limit = max(1, suite.stack_limit(group[0].config))
-            for start in range(0, len(group), limit):
-                runs = group[start : start + limit]
+            by_key = {run.key: run for run in group}
+            trainings = list(by_training(run.config for run in group).values())
+            for start in range(0, len(trainings), limit):
+                together = [config for training in trainings[start : start + limit] for config in training]
+                runs = [by_key[run_key(config)] for config in together]
                 jobs.append(
                     Job(
                         configs=tuple(run.config for run in runs),
@@ -71,6 +78,8 @@ class Plan:
                         results=str(results),
                         state=str(state),
                         threads=threads,
+                        measure=suite.measure,
+                        asked=tuple(tuple(sorted(run.asked)) for run in runs),
                     )
                 )
         return sorted(jobs, key=lambda job: -(job.configs[0]["parts"]["training"].get("epochs") or 0))
@@ -83,8 +92,9 @@ def make_plan(
     suite: Suite,
     strict: bool = True,
     queued: Mapping[str, str] = MappingProxyType({}),
+    asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
 ) -> Plan:
-    """Look up every run. queued: runs that wait in a cluster's queue, and what it says of each.
+    """Look up every run. queued: runs that wait in a cluster's queue, and what it says of each; asked: metrics by key.
 
     Raises :class:`NewerRecord` if strict: such a record must not be written over.
     """
@@ -93,7 +103,7 @@ def make_plan(
     unique = {run_key(config): config for config in configs}
     return Plan(
         tuple(
-            _look_up(key, config, store, failures, failed, live, queued, strict)
+            _look_up(key, config, frozenset(asked.get(key, ())), store, failures, failed, live, queued, strict)
             for key, config in unique.items()
         )
     )
@@ -102,6 +112,17 @@ def make_plan(
 def table_runs(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None) -> list[dict[str, Any]]:
     """The configurations that tables need, each in its default protocol unless one is named."""
     return [config for table in tables for config in table.runs(check_protocol(table, protocol), seeds)]
+
+
+def asked_metrics(
+    tables: Sequence[Any], protocol: str | None, seeds: list[int] | None = None
+) -> dict[str, set[str]]:
+    """The metrics that tables show of each run, by its key."""
+    found: dict[str, set[str]] = {}
+    for table in tables:
+        for key, metrics in table.asked(check_protocol(table, protocol), seeds).items():
+            found.setdefault(key, set()).update(metrics)
+    return found
 
 
 def only(configs: list[dict[str, Any]], methods: list[str], datasets: list[str]) -> list[dict[str, Any]]:
@@ -152,6 +173,7 @@ def parse_seeds(text: str | None) -> list[int] | None:
 def _look_up(
     key: str,
     config: dict,
+    asked: frozenset[str],
     store: Store,
     failures: Failures,
     failed: set[str],
@@ -160,19 +182,18 @@ def _look_up(
     strict: bool,
 ) -> PlannedRun:
     attempts = failures.attempts(key) if key in failed else 0
-    note = ""
     try:
-        recorded = store.status(config)
+        recorded, note = store.status(config, asked)
     except RecordError as error:
         if strict and isinstance(error, NewerRecord):
             raise
         recorded, note = None, str(error)
     if recorded == "done":
-        return PlannedRun(key, config, "done")
+        return PlannedRun(key, config, "done", asked=asked)
     if key in live:
-        return PlannedRun(key, config, "running", str(live[key]), attempts)
+        return PlannedRun(key, config, "running", str(live[key]), attempts, asked)
     if key in queued:
-        return PlannedRun(key, config, "queued", queued[key], attempts)
+        return PlannedRun(key, config, "queued", queued[key], attempts, asked)
     if key in failed:
-        return PlannedRun(key, config, "failed", failures.get(key)["reason"], attempts)
-    return PlannedRun(key, config, recorded or "missing", note, attempts)
+        return PlannedRun(key, config, "failed", failures.get(key)["reason"], attempts, asked)
+    return PlannedRun(key, config, recorded or "missing", note, attempts, asked)

@@ -89,11 +89,6 @@ Predictions = ClassificationPredictions | RegressionPredictions
 _DTYPES = {"logits": np.float16, "labels": np.int64, "samples": np.float32}
 
 
-def path_of(state: Path | str, key: str) -> Path:
-    """The file of a run's predictions, there or not."""
-    return Path(state) / "artifacts" / f"{key}.npz"
-
-
 def save(path: Path | str, predictions: dict[str, Predictions]) -> None:
     """Write the predictions of one run, by name of evaluation set, to one npz file: whole, or not there.
 

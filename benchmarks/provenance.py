@@ -16,8 +16,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("fvi_core", "datasets", "benchmarks")
+CPUINFO = Path("/proc/cpuinfo")
+CPU_NUMBERS = {"family": "cpu family", "model": "model", "stepping": "stepping"}
 SNAPSHOT = "snapshot.json"  # stands beside the packages in a copy of the code that jobs use
-PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "gpytorch")
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "numba")  # numba: corrupted images
 
 
 def git(*arguments: str, root: Path = ROOT) -> str | None:
@@ -63,13 +65,21 @@ def versions() -> dict[str, str]:
 
 @cache
 def cpu() -> str:
-    """The processor's name, as precisely as the system tells."""
+    """The processor's model, as precisely as the system tells: virtual machines hide the marketing name's number."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        first = CPUINFO.read_text().partition("\n\n")[0]
     except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+        first = ""
+    told = dict(map(str.strip, line.split(":", 1)) for line in first.splitlines() if ":" in line)
+    name = told.get("model name") or platform.processor() or platform.machine()
+    numbers = [f"{what} {told[key]}" for what, key in CPU_NUMBERS.items() if key in told]
+    return f"{name} ({', '.join(numbers)})" if numbers else name
+
+
+def device() -> str:
+    """What this process trains on."""
+    torch = sys.modules.get("torch")
+    return torch.cuda.get_device_name() if torch and torch.cuda.is_available() else "cpu"
 
 
 def collect() -> dict[str, Any]:
@@ -80,7 +90,7 @@ def collect() -> dict[str, Any]:
         "commit": commit,
         "dirty": dirty,
         "versions": versions(),
-        "device": torch.cuda.get_device_name() if torch and torch.cuda.is_available() else "cpu",
+        "device": device(),
         "platform": f"{platform.system()} {platform.release().partition('-')[0]} {platform.machine()}",
         "cpu": cpu(),
         "threads": torch.get_num_threads() if torch else int(os.environ.get("OMP_NUM_THREADS") or 1),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from benchmarks.checkpoints import Checkpoints
@@ -82,6 +84,7 @@ def run(
     display: Display | None = None,
     plan: Plan | None = None,
     jobs: list[Job] | None = None,
+    asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
 ) -> Summary:
     """Make the runs that have no record, failed ones again, and wait for those that another sweep is making.
 
@@ -92,7 +95,7 @@ def run(
     """
     results, state, display = Path(results).resolve(), Path(state).resolve(), display or Silent()
     start = time.monotonic()
-    plan = plan or make_plan(configs, results, state, suite)
+    plan = plan or make_plan(configs, results, state, suite, asked=asked)
     summary = Summary(plan)
     given = jobs is not None
     waiting = {} if given else {run.key: run for run in plan.select("running")}
@@ -133,7 +136,8 @@ def check_folders(results: Path, state: Path) -> None:
 def _note(job: Job, outcomes: list[RunOutcome], summary: Summary, waiting: dict[str, PlannedRun]) -> None:
     for outcome, config, attempts in zip(outcomes, job.configs, job.attempts):
         if outcome.status == "elsewhere":
-            waiting[outcome.key] = PlannedRun(outcome.key, config, "running", attempts=attempts)
+            asked = frozenset(job.asked_of(outcome.key))
+            waiting[outcome.key] = PlannedRun(outcome.key, config, "running", attempts=attempts, asked=asked)
         elif outcome.status == "failed":
             summary.failed[outcome.key] = outcome.reason
         elif outcome.status == "unsaved":
@@ -166,7 +170,8 @@ def _wait(
     said = False
     while waiting:
         abandoned = []
-        for found in make_plan([run.config for run in waiting.values()], results, state, suite).runs:
+        asked = {key: run.asked for key, run in waiting.items()}
+        for found in make_plan([run.config for run in waiting.values()], results, state, suite, asked=asked).runs:
             if found.status == "running":
                 continue
             before = waiting.pop(found.key)

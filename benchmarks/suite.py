@@ -20,9 +20,10 @@ class Suite:
 
     tables: str = "benchmarks.tables"
     methods: str = "fvi_core.methods:catalogue"
-    execute: str = "benchmarks.execute:execute"
+    execute: str = "benchmarks.experiment.execute:execute"
     limit: str = "benchmarks.config:stack_limit"
     metrics: str = "benchmarks.metrics.registry:METRICS"
+    measure: str = "benchmarks.experiment.measure:measure_stale"
 
     def table(self, name: str) -> Any:
         """The table of a name. Raises what the tables raise for an unknown one."""

@@ -5,3 +5,11 @@ from .registry import describe, load, names
 
 __all__ = ["Arrays", "BadData", "DataNotFound", "Description", "EvaluationSet", "Pixels", "Pool", "Split",
            "UnknownDataset", "UnknownSplit", "describe", "load", "names"]
+
+
+def training_content(name, scheme=None, pools=()):
+    return {}
+
+
+def evaluation_content(name, scheme=None, sets=()):
+    return {}

@@ -54,6 +54,7 @@ class EvaluationSet:
     y: np.ndarray | None
     source: str = ""
     epsilon: float = 0.0
+    fingerprint = "x"
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Pool:
 
     x: np.ndarray
     source: str
+    fingerprint = "p"
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,10 @@ class Split:
     evaluations: Mapping[str, Callable[[], EvaluationSet]] = field(default_factory=dict, repr=False)
     pools: Mapping[str, Callable[[], Pool]] = field(default_factory=dict, repr=False)
     pixels: Pixels | None = None
+
+    @cached_property
+    def training_fingerprint(self) -> str:
+        return self.fingerprint
 
     @cached_property
     def fingerprint(self) -> str:

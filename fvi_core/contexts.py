@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.random import Streams
-from fvi_core.registry import CONTEXTS
+from fvi_core.registry import CONTEXTS, nested
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Images(Context):
 class Mixture(Context):
     """The union of several contexts' points, each drawn for itself; fractions follow from their numbers of points."""
 
-    parts: tuple[dict[str, Any], ...]
+    parts: tuple[dict[str, Any], ...] = nested(CONTEXTS)
 
     def __call__(self, scene: Scene, streams: Streams) -> Tensor:
         return torch.cat([CONTEXTS.build(part)(scene, streams) for part in self.parts], dim=1)

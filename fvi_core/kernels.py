@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fvi_core.registry import Registry
+from fvi_core.registry import KERNELS, nested
 
 Params = dict[str, Tensor]
 
@@ -36,7 +36,6 @@ class Kernel:
         raise NotImplementedError
 
 
-KERNELS: Registry[Kernel] = Registry("kernel")
 
 
 @KERNELS.register("linear")
@@ -166,7 +165,7 @@ class Periodic(RBF):
 class Sum(Kernel):
     """k_0 + k_1 + ...; parts as ``KERNELS.build`` takes them, parameters of part i with the prefix ``i.``."""
 
-    parts: Sequence[dict[str, Any]] = ()
+    parts: Sequence[dict[str, Any]] = nested(KERNELS, ())
 
     def __post_init__(self) -> None:
         if not self.parts:

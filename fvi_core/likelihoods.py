@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fvi_core.registry import Registry
+from fvi_core.registry import LIKELIHOODS
 
 Params = dict[str, Tensor]
 
-LIKELIHOODS: Registry = Registry("likelihood")
 
 
 @LIKELIHOODS.register("gaussian")
@@ -84,9 +83,13 @@ class ResidualGaussian(Gaussian):
         return -(y[:, None] - _single(f)).square().mean((1, 2)).sqrt()
 
     def calibrate(self, params: dict[str, Tensor], f: Tensor, y: Tensor) -> dict[str, Tensor]:
-        """Noise parameters whose standard deviation is the root mean square residual of the mean function."""
-        std = (y - _single(f).mean(1)).square().mean(1).sqrt().clamp_min(1e-6)
-        return {"raw_noise": (std + torch.log(-torch.expm1(-std))).to(params["raw_noise"])}
+        """Noise parameters whose standard deviation is the root mean square residual of the mean function.
+
+        Where residuals are below ``min_std + 1e-6``, it is that.
+        """
+        residual = (y - _single(f).mean(1)).square().mean(1).sqrt()
+        above = (residual - self.min_std).clamp_min(1e-6)
+        return {"raw_noise": (above + torch.log(-torch.expm1(-above))).to(params["raw_noise"])}
 
 
 @LIKELIHOODS.register("categorical")

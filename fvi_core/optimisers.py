@@ -10,10 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fvi_core.registry import Registry
+from fvi_core.registry import OPTIMISERS, SCHEDULES
 
-OPTIMISERS: Registry = Registry("optimiser")
-SCHEDULES: Registry = Registry("schedule")
 
 
 class Optimiser:

@@ -54,8 +54,27 @@ def nearest(name: str, known) -> str:
     return "did you mean " + " or ".join(map(repr, close)) + "?" if close else f"known: {', '.join(sorted(known))}"
 
 
+def nested(of: Registry | type, default: Any = dataclasses.MISSING) -> Any:
+    """A dataclass field that holds other parts: a dict, or a list of dicts, as ``of`` builds them.
+
+    ``of`` is a registry, or a dataclass without a name of its own.
+    """
+    metadata = {"of": of}
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
 NETWORKS: Registry = Registry("network")
 FAMILIES: Registry = Registry("family")
 DIVERGENCES: Registry = Registry("divergence")
 PRIORS: Registry = Registry("prior")
 CONTEXTS: Registry = Registry("context")
+LIKELIHOODS: Registry = Registry("likelihood")
+KERNELS: Registry = Registry("kernel")
+OPTIMISERS: Registry = Registry("optimiser")
+SCHEDULES: Registry = Registry("schedule")
+REGISTRIES = {
+    registry.kind: registry
+    for registry in (NETWORKS, FAMILIES, DIVERGENCES, PRIORS, CONTEXTS, LIKELIHOODS, KERNELS, OPTIMISERS, SCHEDULES)
+}

@@ -14,9 +14,10 @@ from fvi_core.contexts import Scene
 from fvi_core.images import Augmentation, Scale
 from fvi_core.networks import STATE, Parameters
 from fvi_core.objective import Model, noise_of, take
-from fvi_core.optimisers import OPTIMISERS, SCHEDULES, ScheduleState
+from fvi_core.optimisers import ScheduleState
 from fvi_core.priors.base import TrainingSet
 from fvi_core.random import Streams
+from fvi_core.registry import OPTIMISERS, SCHEDULES, nested
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 VALIDATION_IMAGES = 500
@@ -46,6 +47,14 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class EarlyStopping:
+    """Training ends when the validation loss, looked at every so many epochs, has not fallen for ``patience`` epochs."""
+
+    patience: int
+    every: int = 1
+
+
+@dataclass(frozen=True)
 class Training:
     """How the objective is optimised. ``samples``: function draws of the likelihood term in each step.
 
@@ -57,13 +66,13 @@ class Training:
 
     epochs: int
     batch_size: int
-    optimiser: dict[str, Any]
-    schedule: dict[str, Any] = field(default_factory=lambda: {"name": "constant"})
+    optimiser: dict[str, Any] = nested(OPTIMISERS)
+    schedule: dict[str, Any] = nested(SCHEDULES, {"name": "constant"})
     samples: int = 1
-    early_stopping: dict[str, int] | None = None
+    early_stopping: dict[str, int] | None = nested(EarlyStopping, None)
     clip: float | None = None
     dtype: str = "float32"
-    augment: dict[str, Any] | None = None
+    augment: dict[str, Any] | None = nested(Augmentation, None)
     precision: str = "float32"
     compile: bool = False
 

@@ -27,7 +27,6 @@ TITLES = {
     "mse": "MSE",
     "mse_standardised": "MSE, standardised",
     "training_seconds": "training time (s)",
-    "peak_memory_bytes": "peak memory (bytes)",
     "knn_kl": "nearest-neighbour KL",
     "wasserstein2": "2-Wasserstein distance",
 }

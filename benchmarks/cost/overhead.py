@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks import runner, tables
 from benchmarks.cost.timing import Measurement, Timing, Work, interleave, threads
-from benchmarks.execute import Outcome
+from benchmarks.experiment.execute import Outcome
 from benchmarks.executors import InProcess
 from benchmarks.metrics.registry import METRICS
 from benchmarks.plan import make_plan

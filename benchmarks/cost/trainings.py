@@ -9,7 +9,7 @@ import torch
 
 import datasets
 from benchmarks.cost.timing import Work
-from benchmarks.execute import build_model, build_problem
+from benchmarks.experiment.assembly import build_model, build_problem
 from benchmarks.tables import digits, pequignot
 from benchmarks.tables.spec import Parts, Row, merge
 from datasets.contract import Arrays, Split

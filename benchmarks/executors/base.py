@@ -15,9 +15,10 @@ from benchmarks.config import run_key
 class Job:
     """Runs that one process trains together. Plain data: it can be pickled, or written as JSON.
 
-    attempts[i] counts the failures of run i that were known when the job was planned; execute and metrics say
-    where the function that trains and the versions of metrics are ("module:name"); results and state are
-    folders.
+    attempts[i] counts the failures of run i that were known when the job was planned; execute, metrics and measure
+    say where the function that trains, the versions of metrics and what measures a stale record again without
+    training are ("module:name"; measure may be "": there is no such thing); results and state are
+    folders; asked[i] are the metrics that the record of run i must know of.
     """
 
     configs: tuple[dict[str, Any], ...]
@@ -27,11 +28,17 @@ class Job:
     results: str
     state: str
     threads: int = 1
+    asked: tuple[tuple[str, ...], ...] = ()
+    measure: str = ""
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
         """The keys of the runs."""
         return tuple(run_key(config) for config in self.configs)
+
+    def asked_of(self, key: str) -> set[str]:
+        """The metrics that the record of a run must know of."""
+        return set(dict(zip(self.keys, self.asked)).get(key, ()))
 
     @property
     def title(self) -> str:

@@ -121,7 +121,7 @@ def _store(job: Job) -> Store:
 def recorded(job: Job, config: dict) -> bool:
     """Whether a run of a job has its record."""
     try:
-        return _store(job).status(config) == "done"
+        return _store(job).status(config, job.asked_of(run_key(config)))[0] == "done"
     except RecordError:
         return False
 
@@ -132,6 +132,9 @@ def _train(
     started = provenance.now()
     with _log(job, list(mine), descriptors):
         try:
+            mine = {key: config for key, config in mine.items() if not _measured(job, key, config, outcomes)}
+            if not mine:
+                return
             made = resolve(job.execute)(list(mine.values()), state=Path(job.state), report=report)
         except Exception:
             traceback.print_exc()
@@ -148,10 +151,24 @@ def _train(
             _record(job, config, key, outcome, started, outcomes)
 
 
+def _measured(job: Job, key: str, config: dict, outcomes: dict[str, RunOutcome]) -> bool:
+    """Whether a run whose record is stale could be measured again from what its training has left."""
+    try:
+        if not job.measure or _store(job).status(config, job.asked_of(key))[0] != "stale":
+            return False
+        if not resolve(job.measure)(config, Path(job.results), job.metrics, Path(job.state)) or not recorded(job, config):
+            return False
+    except (BenchmarkError, ValueError, KeyError, OSError) as error:
+        print(f"{key}: its record cannot be measured again ({reason_of(error)}); it is trained again")
+        return False
+    outcomes[key] = RunOutcome(key, "done")
+    return True
+
+
 def _record(
     job: Job, config: dict, key: str, outcome: Any, started: str, outcomes: dict[str, RunOutcome]
 ) -> None:
-    about = {**provenance.collect(), **outcome.provenance, "started": started, "finished": provenance.now()}
+    about = {**provenance.collect(), "started": started, "finished": provenance.now(), **outcome.provenance}
     record = _store(job).make(config, outcome.metrics, outcome.curves, about)
     try:
         _store(job).write(record)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..predictions import ClassificationPredictions, Predictions, RegressionPredictions
+from benchmarks.predictions import ClassificationPredictions, Predictions, RegressionPredictions
 from . import calibration, classification, curves, dirichlet, ood, regression, selective
 
 Row = dict[str, str | float | int]

@@ -86,7 +86,6 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in [
            "r_s: distance of f_s(x) to the nearest other sample, at least float32 eps; not defined for S = 1"
            + _STANDARD),
     Metric("training_seconds", "lower", "seconds", "wall time of training, without evaluation"),
-    Metric("peak_memory_bytes", "lower", "bytes", "largest memory in use during training"),
 ]}
 
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import store
+from benchmarks import files
 from benchmarks.checkpoints import peek
 from benchmarks.errors import BenchmarkError
 from benchmarks.executors.base import Job
@@ -90,7 +90,7 @@ def jobs_of(file: Path | str) -> list[Job]:
     """The jobs of a task. Raises LedgerError."""
     try:
         read = json.loads(Path(file).read_text())
-        return [Job(**{**job, "configs": tuple(job["configs"]), "attempts": tuple(job["attempts"])}) for job in read]
+        return [Job(**{**job, "configs": tuple(job["configs"]), "attempts": tuple(job["attempts"]), "asked": tuple(map(tuple, job["asked"]))}) for job in read]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise LedgerError(f"{file}: expected the jobs of a task, found {error}; submit again") from error
 
@@ -240,7 +240,7 @@ def write(path: Path, value: Any) -> None:
     """Write JSON whole or not at all. Raises LedgerError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        store.write_atomic(path, json.dumps(value))
+        files.write(path, json.dumps(value))
     except OSError as error:
         raise LedgerError(
             f"{path}: cannot be written ({error.strerror or error}): make room or make the folder writable, "

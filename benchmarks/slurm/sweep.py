@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks import inspection
@@ -19,13 +21,14 @@ LOOK_EVERY = 5.0  # seconds between looks while waiting
 LINE_EVERY = 60.0  # seconds between lines if nothing changes
 
 
-def run(configs: list[dict[str, Any]], executor: Slurm, results: Path, state: Path, suite: Suite, wait: bool) -> int:
+def run(configs: list[dict[str, Any]], executor: Slurm, results: Path, state: Path, suite: Suite, wait: bool,
+        asked: Mapping[str, Iterable[str]] = MappingProxyType({})) -> int:  # fmt: skip
     """Submit and tell; with ``wait``, follow until every run is over. The exit status of the command."""
     results, state = Path(results).resolve(), Path(state).resolve()
-    plan, jobs, submissions = submit(configs, executor, results, state, suite)
+    plan, jobs, submissions = submit(configs, executor, results, state, suite, asked)
     print(submitted_text(plan, jobs, submissions, state))
     if wait:
-        plan = follow(configs, results, state, suite)
+        plan = follow(configs, results, state, suite, asked)
         print(inspection.failures_text(plan))
     elif jobs or plan.select("running", "queued"):
         return UNFINISHED
@@ -33,7 +36,8 @@ def run(configs: list[dict[str, Any]], executor: Slurm, results: Path, state: Pa
 
 
 def submit(
-    configs: list[dict[str, Any]], executor: Slurm, results: Path, state: Path, suite: Suite
+    configs: list[dict[str, Any]], executor: Slurm, results: Path, state: Path, suite: Suite,
+    asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
 ) -> tuple[Plan, list[Job], list[ledger.Submission]]:
     """Submit the runs that are neither done nor queued nor running; the plan as it was before.
 
@@ -41,7 +45,7 @@ def submit(
     """
     check_folders(results, state)
     with ledger.locked(state):
-        plan = make_plan(configs, results, state, suite, queued=ledger.pending(state, held=True))
+        plan = make_plan(configs, results, state, suite, queued=ledger.pending(state, held=True), asked=asked)
         jobs = plan.jobs(results, state, suite)
         executor.submit(jobs)
     return plan, jobs, executor.submissions
@@ -66,12 +70,15 @@ def submitted_text(plan: Plan, jobs: list[Job], submissions: list[ledger.Submiss
     return "\n".join(lines)
 
 
-def follow(configs: list[dict[str, Any]], results: Path, state: Path, suite: Suite) -> Plan:
+def follow(
+    configs: list[dict[str, Any]], results: Path, state: Path, suite: Suite,
+    asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
+) -> Plan:
     """Wait until no run is queued or running, with a line whenever something changes. Ctrl-C leaves the jobs alone."""
     told, last = "", 0.0
     try:
         while True:
-            plan = make_plan(configs, results, state, suite, strict=False, queued=ledger.pending(state))
+            plan = make_plan(configs, results, state, suite, strict=False, queued=ledger.pending(state), asked=asked)
             text = inspection.counts_text(plan.counts)
             if text != told or time.monotonic() - last > LINE_EVERY:
                 told, last = text, time.monotonic()

@@ -87,7 +87,7 @@ class Task:
         for job in self.jobs:
             store, checkpoints = Store(job.results, job.metrics), Checkpoints(job.state)
             for config, key in zip(job.configs, job.keys):
-                for path in (store.path(config), checkpoints.folder / key):
+                for path in (store.path(config), checkpoints.path(key)):
                     with contextlib.suppress(OSError):
                         if path.stat().st_mtime >= begun:
                             return True

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import datasets
-from benchmarks.config import SCHEMA, run_key
+from benchmarks.config import SCHEMA, Config
+from benchmarks.hyperparameters import context_pools, resolve, sources
+from datasets import brought
 from fvi_core import methods
 from fvi_core.registry import nearest
 
@@ -93,19 +96,37 @@ class Table:
     aliases: tuple[str, ...] = ()
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reductions: dict[str, str] = field(default_factory=dict)
+    _made: dict[tuple, list[Config]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def runs(self, protocol: str | None = None, seeds: tuple[int, ...] | None = None) -> list[dict[str, Any]]:
+    def runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> list[Config]:
         """Configurations of all runs that the table needs, each once. ``seeds`` keeps these replicates (by position)."""
-        found: dict[str, dict[str, Any]] = {}
+        found: dict[str, Config] = {}
         for row in self.rows:
-            for dataset in dict.fromkeys(column.cell.dataset for column in self.columns):
+            for dataset in self.datasets:
                 for config in self._configs(row, dataset, self.check_protocol(protocol), seeds):
-                    found.setdefault(run_key(config), config)
+                    found.setdefault(config.key, config)
         return list(found.values())
 
-    def cell_runs(self, row: Row, column: Column, protocol: str | None = None, seeds: tuple[int, ...] | None = None) -> list[dict[str, Any]]:
+    def cell_runs(
+        self, row: Row, column: Column, protocol: str | None = None, seeds: Collection[int] | None = None
+    ) -> list[Config]:
         """Configurations of the runs that one cell averages over; empty where no method makes it."""
         return self._configs(row, column.cell.dataset, self.check_protocol(protocol), seeds)
+
+    def asked(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> dict[str, set[str]]:
+        """The metrics that the table shows of each run, by its key."""
+        found: dict[str, set[str]] = {}
+        for row in self.rows:
+            for dataset in self.datasets:
+                metrics = {column.cell.metric for column in self.columns if column.cell.dataset == dataset}
+                for config in self._configs(row, dataset, self.check_protocol(protocol), seeds):
+                    found.setdefault(config.key, set()).update(metrics)
+        return found
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The data sets of its columns, each once."""
+        return tuple(dict.fromkeys(column.cell.dataset for column in self.columns))
 
     def check_protocol(self, protocol: str | None) -> str:
         """The protocol, or the table's default for None. Raises :class:`UnknownProtocol`."""
@@ -115,27 +136,33 @@ class Table:
             raise UnknownProtocol(f"table {self.name} has no protocol {protocol!r}; {nearest(protocol, self.protocols)}")
         return protocol
 
-    def _configs(self, row: Row, dataset: str, protocol: str, seeds: tuple[int, ...] | None) -> list[dict[str, Any]]:
-        recipe = self.recipe(row, dataset, protocol) if row.method else None
-        if recipe is None:
-            return []
-        replicates = [r for i, r in enumerate(recipe.replicates) if seeds is None or i in seeds]
-        return [make_config(row.method, dataset, protocol, recipe, split, seed) for split, seed in replicates]
+    def _configs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None) -> list[Config]:
+        place = row, dataset, protocol, os.environ.get(brought.VARIABLE)
+        if place not in self._made:
+            recipe = self.recipe(row, dataset, protocol) if row.method else None
+            self._made[place] = [] if recipe is None else make_configs(row.method, dataset, protocol, recipe)
+        return [config for i, config in enumerate(self._made[place]) if seeds is None or i in seeds]
 
 
-def make_config(method: str, dataset: str, protocol: str, recipe: Recipe, split: int, seed: int) -> dict[str, Any]:
-    """The full configuration of one run."""
+def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[Config]:
+    """The full configurations of a recipe's runs."""
     row = methods.get(method)
-    return {
-        "schema": SCHEMA,
-        "method": row.name,
-        "dataset": {"name": dataset, "version": datasets.describe(dataset, recipe.scheme or None).version,
-                    "scheme": recipe.scheme or datasets.describe(dataset).scheme, "split": split},
-        "protocol": protocol,
-        "seed": seed,
-        "parts": merge(row.parts(), recipe.parts),
-        "evaluation": {"samples": recipe.samples, "sets": list(recipe.sets)},
-    }
+    known = datasets.describe(dataset, recipe.scheme or None)
+    parts = resolve(merge(row.parts(), recipe.parts))
+    shared = {"method": row.name, "protocol": protocol, "parts": parts, "sources": sources(parts), "schema": SCHEMA}
+    data = {"name": dataset, "version": known.version, "scheme": known.scheme,
+            "content": datasets.training_content(dataset, known.scheme, context_pools(parts["context"]))}
+    content = datasets.evaluation_content(dataset, known.scheme, recipe.sets)
+    evaluation = {"samples": recipe.samples, "sets": list(recipe.sets), "content": content}
+    return [
+        Config({**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation})
+        for split, seed in recipe.replicates
+    ]
+
+
+def make_config(method: str, dataset: str, protocol: str, recipe: Recipe, split: int, seed: int) -> Config:
+    """The full configuration of one run."""
+    return make_configs(method, dataset, protocol, replace(recipe, replicates=((split, seed),)))[0]
 
 
 def merge(base: Parts, changes: Parts) -> Parts:

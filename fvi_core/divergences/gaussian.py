@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,23 +15,21 @@ from fvi_core.linearisation import full_network_moments, head_moments
 from fvi_core.registry import DIVERGENCES
 
 
-@DIVERGENCES.register("gaussian_kl")
 @dataclass(frozen=True)
-class GaussianKL(Divergence):
-    """``max_{s <= S} sum_k KL(N(f_k(C_s), cov_k) || prior)`` over outputs k and S context sets (rudner2022 eq. 16-17).
+class LinearisedKL(Divergence):
+    """``max_{s <= S} sum_k D(N(f_k(C_s), cov_k) || prior)`` over outputs k and S context sets (rudner2022 eq. 16-17).
 
-    ``jacobian``: "last_layer" (rudner2022 eq. 14, R = 1) or "full"; ``covariance``: "full" or "diagonal" (rudner2021 alg. 1);
-    ``stop_gradient`` holds the full Jacobian constant. ``jitter`` is added to both covariances.
+    ``jacobian``: "last_layer" (rudner2022 eq. 14, R = 1) or "full"; ``stop_gradient`` holds the full Jacobian constant.
     """
 
     jacobian: str = "last_layer"
-    covariance: str = "full"
+    covariance: ClassVar[str] = "full"
     sets: int = 1
-    jitter: float = 1e-6
     stop_gradient: bool = False
+    allowed: ClassVar[dict[str, tuple[str, ...]]] = {"jacobian": ("last_layer", "full")}
 
     def __post_init__(self):
-        for option, allowed in (("jacobian", ("last_layer", "full")), ("covariance", ("full", "diagonal"))):
+        for option, allowed in self.allowed.items():
             if getattr(self, option) not in allowed:
                 raise ValueError(f"divergence {self.name!r}: {option} must be one of {allowed}, found {getattr(self, option)!r}")
 
@@ -55,6 +54,22 @@ class GaussianKL(Divergence):
 
     def kl(self, mean_q: Tensor, spread_q: Tensor, mean_p: Tensor, spread_p: Tensor) -> Tensor:
         """KL of each output, ``[R, Q]``."""
+        raise NotImplementedError
+
+
+@DIVERGENCES.register("gaussian_kl")
+@dataclass(frozen=True)
+class GaussianKL(LinearisedKL):
+    """The KL divergence (rudner2022 eq. 16-17).
+
+    ``covariance``: "full" or "diagonal" (rudner2021 alg. 1); ``jitter`` is added to both covariances.
+    """
+
+    covariance: str = "full"
+    jitter: float = 1e-6
+    allowed = {**LinearisedKL.allowed, "covariance": ("full", "diagonal")}
+
+    def kl(self, mean_q: Tensor, spread_q: Tensor, mean_p: Tensor, spread_p: Tensor) -> Tensor:
         if self.covariance == "diagonal":
             return gaussian_kl_diagonal(mean_q, spread_q + self.jitter, mean_p, spread_p + self.jitter)
         return gaussian_kl_full(mean_q, spread_q, mean_p, spread_p, self.jitter)
@@ -62,7 +77,7 @@ class GaussianKL(Divergence):
 
 @DIVERGENCES.register("regularised_kl")
 @dataclass(frozen=True)
-class RegularisedKL(GaussianKL):
+class RegularisedKL(LinearisedKL):
     """Regularised KL with ``gamma * M`` added to both covariances at M context points (cinquin2024 eq. 2.9)."""
 
     jacobian: str = "full"

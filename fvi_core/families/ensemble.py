@@ -10,7 +10,7 @@ from torch import Tensor
 from fvi_core.families.base import Family, Functions
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams, seed_from
-from fvi_core.registry import FAMILIES
+from fvi_core.registry import FAMILIES, nested
 
 
 @FAMILIES.register("ensemble")
@@ -23,7 +23,7 @@ class Ensemble(Family):
     (dirichlet2022: the M members are the M samples of the predictive).
     """
 
-    base: dict[str, Any]
+    base: dict[str, Any] = nested(FAMILIES)
     size: int = 5
     joint: bool = False
 

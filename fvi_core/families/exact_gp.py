@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,11 +11,10 @@ from torch import Tensor
 from fvi_core.families.base import Family, Functions
 from fvi_core.gaussian import cholesky
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
-from fvi_core.kernels import KERNELS
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES
+from fvi_core.registry import FAMILIES, KERNELS, nested
 
 
 @FAMILIES.register("exact_gp")
@@ -28,7 +27,7 @@ class ExactGP(Family):
 
     pointwise = False
 
-    kernel: dict[str, Any] = field(default_factory=lambda: {"name": "rbf", "ard": False})
+    kernel: dict[str, Any] = nested(KERNELS, {"name": "rbf", "ard": False})
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         features = int(torch.tensor(network.input_shape).prod())

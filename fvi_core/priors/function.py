@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,12 +11,11 @@ from torch import Tensor
 from fvi_core.gaussian import cholesky
 from fvi_core.gaussian_process import fit_kernel
 from fvi_core.families.base import Functions
-from fvi_core.kernels import KERNELS
 from fvi_core.labels import milios_targets
 from fvi_core.networks import Network, Parameters
 from fvi_core.priors.base import Prior, TrainingSet
 from fvi_core.random import Streams
-from fvi_core.registry import PRIORS
+from fvi_core.registry import KERNELS, PRIORS, nested
 
 
 @PRIORS.register("gaussian_functions")
@@ -44,7 +43,7 @@ class GaussianProcess(Prior):
     Classification: the labels become regression targets of fixed noise, centred (Milios et al. 2018, ``alpha_eps``).
     """
 
-    kernel: dict[str, Any] = field(default_factory=lambda: {"name": "rbf", "ard": False})
+    kernel: dict[str, Any] = nested(KERNELS, {"name": "rbf", "ard": False})
     fit_steps: int = 500
     fit_batch: int = 256
     fit_lr: float = 0.05

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from benchmarks.checkpoints import stop_requested
-from benchmarks.config import canonical_json
+from benchmarks.config import canonical_json, run_key
 from benchmarks.errors import unknown
 from benchmarks.store import Store
 from benchmarks.suite import Suite
@@ -30,6 +30,7 @@ SUITE = Suite(
     execute=f"{HERE}:execute",
     limit=f"{HERE}:stack_limit",
     metrics=f"{HERE}:METRICS",
+    measure="",
 )
 
 
@@ -38,9 +39,9 @@ def config(
 ) -> dict[str, Any]:
     """A run's configuration."""
     return {
-        "schema": 1,
+        "schema": 2,
         "method": method,
-        "dataset": {"name": dataset, "version": "1", "split": seed},
+        "dataset": {"name": dataset, "version": "1", "scheme": "", "split": seed, "content": {}},
         "protocol": "smoke",
         "seed": seed,
         "parts": {
@@ -53,7 +54,8 @@ def config(
             "weight": {"scaling": "elbo", "factor": 1.0},
             "training": {"do": do, "stack": 1, **training},
         },
-        "evaluation": {"samples": 1, "sets": ["test"]},
+        "sources": {},
+        "evaluation": {"samples": 1, "sets": ["test"], "content": {}},
     }
 
 
@@ -174,6 +176,10 @@ class Table:
             config(seed, **self.training)
             for seed in (range(self.n) if seeds is None or not self.n else seeds)
         ]
+
+    def asked(self, protocol: str, seeds: list[int] | None = None) -> dict[str, set[str]]:
+        """The metrics of each run."""
+        return {run_key(run): {"accuracy"} for run in self.runs(protocol, seeds)}
 
     def cell_runs(self, row, column, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
         """The runs of a cell."""

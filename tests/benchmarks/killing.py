@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-import benchmarks.execute  # noqa: F401  (heavy: loaded here, so that what is forked begins at once)
+import benchmarks.experiment.execute  # noqa: F401  (heavy: loaded here, so that what is forked begins at once)
 from benchmarks import checkpoints, provenance, runner
 from benchmarks.executors import InProcess
 from benchmarks.store import Store

@@ -16,7 +16,7 @@ import torch
 from benchmarks import checkpoints
 from benchmarks.checkpoints import Checkpoints, Saver, code_digest, interval, peek
 from benchmarks.claims import Claims
-from benchmarks.config import run_key
+from benchmarks.config import run_key, training_key
 from benchmarks.errors import UsageError
 from benchmarks.executors import Job
 from benchmarks.executors.work import perform
@@ -26,7 +26,7 @@ from tests.benchmarks import fakes
 from tests.fvi_core import small
 
 CONFIGS = [fakes.config(seed) for seed in range(3)]
-KEYS = [run_key(config) for config in CONFIGS]
+KEYS = [training_key(config) for config in CONFIGS]
 MADE = {"code": "c0de", "torch": "2.0", "device": "cpu", "threads": 1}
 DATA = dict(zip(KEYS, "abc", strict=True))
 ABOUT = {
@@ -270,7 +270,7 @@ def test_code_is_named_by_all_of_its_files(tmp_path):
 
 def saving(configs, *, state, report):
     """Leaves a checkpoint, then does what the configuration says."""
-    keys = [run_key(config) for config in configs]
+    keys = [training_key(config) for config in configs]
     about = ABOUT | {"keys": keys, "configs": configs, "fingerprints": [""] * len(keys)}
     Checkpoints(state).save(about, keys, {})
     if configs[0]["parts"]["training"]["do"] == "stop":
@@ -288,8 +288,8 @@ def left_by(tmp_path, do: str) -> list[int]:
     except KeyboardInterrupt:
         assert do == "stop" and Claims(tmp_path / "state" / "claims").live() == {}
     found = names(tmp_path / "state" / "checkpoints")
-    assert len([name for name in found if name.endswith(".ckpt")]) == any(key in found for key in job.keys)
-    return [config["seed"] for config in configs if run_key(config) in found]
+    assert len([name for name in found if name.endswith(".ckpt")]) == any(training_key(config) in found for config in configs)
+    return [config["seed"] for config in configs if training_key(config) in found]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_a_record_that_cannot_be_written_keeps_its_checkpoint(tmp_path, monkeypa
 def test_a_run_that_another_sweep_has_made_needs_no_checkpoint(tmp_path):
     left_by(tmp_path, "work")
     Checkpoints(tmp_path / "state").save(
-        ABOUT | {"keys": [run_key(fakes.config(0))]}, [run_key(fakes.config(0))], {}
+        ABOUT | {"keys": [training_key(fakes.config(0))]}, [run_key(fakes.config(0))], {}
     )
     folders = {"results": str(tmp_path / "results"), "state": str(tmp_path / "state")}
     job = Job((fakes.config(0),), (0,), fakes.SUITE.execute, fakes.SUITE.metrics, **folders)

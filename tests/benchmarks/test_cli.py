@@ -83,9 +83,10 @@ def test_run_and_run_again(say):
 
 def test_measure_trains_nothing_and_says_what_it_found(say, tmp_path):
     status, told = say("measure", "fake")
-    assert status == 0 and told == "5 runs: 5 without a record\n" and not (tmp_path / "state").exists()
+    assert status == 0 and told.startswith("5 runs: 5 not trained\n") and not (tmp_path / "state").exists()
+    assert "5 runs (" in told and "have left neither predictions nor parameters" in told
     say("run", "fake", "--executor", "inprocess", "--seeds", "2")
-    assert say("measure", "fake")[1] == "5 runs: 2 without predictions, 3 without a record\n"
+    assert "5 runs: 2 without predictions and parameters, 3 not trained\n" in say("measure", "fake")[1]
 
 
 def test_seeds_methods_and_data_sets_choose(say):
@@ -133,11 +134,11 @@ def test_status_counts_and_names_what_is_wrong(say, tmp_path):
     foreign.write_text("{}")
     status, told = say("status")
     lines = {line.split()[0]: line.split() for line in told.splitlines()}
-    assert status == 0
+    assert status == 1
     assert lines["fake"] == ["fake", "smoke", "4", "0", "0", "0", "0", "1", "5"]
     assert lines["fake-raise"] == ["fake-raise", "smoke", "0", "0", "0", "5", "0", "0", "5"]
     assert "failed 5: MAP, digits: RuntimeError: the loss exploded" in told
-    assert told.count(f"unreadable: {path}") == 1 and told.count(f"unreadable: {foreign}") == 1
+    assert told.count(f"not counted: {path}") == 1 and told.count(f"not counted: {foreign}") == 1
 
 
 def test_show_a_record(say, tmp_path):
@@ -153,11 +154,12 @@ def test_show_a_record(say, tmp_path):
         "fingerprint: f",
     ):
         assert word in told
-    assert f"{fakes.number(fakes.config(1)):.6g}" in told and "warning" not in told
+    assert f"{fakes.number(fakes.config(1)):.6g}" in told
     assert json.loads(say("show", key, "--json")[1])["config"] == fakes.config(1)
     path = fakes.store(tmp_path / "results").path(fakes.config(1))
     path.write_text(path.read_text().replace('"n": 10', '"n": 11'))
-    assert "warning: this file has been changed" in say("show", key)[1]
+    status, told = say("show", key)
+    assert status == 1 and f"error: {path}: changed since it was written" in told
 
 
 def test_show_a_failure(say):

@@ -16,7 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from benchmarks import tables
 from benchmarks.cost.images import random_images, table_parts
 from benchmarks.cost.trainings import random_split
-from benchmarks.execute import attack, build_model, build_problem, inputs_of, predict
+from benchmarks.experiment.assembly import build_model, build_problem, inputs_of
+from benchmarks.experiment.prediction import attack, predict
 from benchmarks.tables.spec import merge
 from datasets import describe
 from fvi_core.objective import noise_of

@@ -9,14 +9,16 @@ import torch
 import datasets
 from benchmarks import predictions
 from benchmarks.config import InvalidConfig, run_key
-from benchmarks.execute import build_model, build_problem, execute, predict
+from benchmarks.experiment.assembly import ChangedData, build_model, build_problem
+from benchmarks.experiment.execute import execute
+from benchmarks.experiment.prediction import predict
 from benchmarks.tables import Recipe, make_config
 from fvi_core.networks import Network
 from fvi_core.random import Streams
 from fvi_core.registry import UnknownPart
 
 CURVE, MOONS = "cinquin_1d", "two_moons_cinquin"
-TIMES = {"training_seconds", "peak_memory_bytes"}
+TIMES = {"training_seconds"}
 
 
 def config(method="MAP", replicate=(0, 0), dataset=CURVE, sets=("test",), samples=8, parts=None, **training):
@@ -105,7 +107,7 @@ def test_prediction_in_pieces_is_the_whole(monkeypatch):
     whole, _ = predict(model, parameters, x, 9, Streams([1]))
     sizes, call = [], Network.__call__
     monkeypatch.setattr(Network, "__call__", lambda self, p, x, *a, **k: sizes.append(x.shape[1]) or call(self, p, x, *a, **k))
-    monkeypatch.setattr("benchmarks.execute.CHUNK", 9 * 6 * 7)
+    monkeypatch.setattr("benchmarks.experiment.prediction.CHUNK", 9 * 6 * 7)
     pieces, _ = predict(model, parameters, x, 9, Streams([1]))
     assert sizes == [7, 7, 6]
     torch.testing.assert_close(pieces, whole, rtol=1e-5, atol=1e-6)
@@ -141,17 +143,17 @@ def test_predictions_that_are_not_finite_fail_the_run(monkeypatch, tmp_path):
     damaged(monkeypatch, "test", {"x": lambda x: x * np.float32(np.inf)}, 0)
     outcome = run(config(parts={"network": {"name": "mlp", "hidden": [6], "activation": "relu"}}), tmp_path)[0]
     assert (outcome.status, outcome.reason) == ("failed", "predictions on 'test' are not finite")
-    assert not list(tmp_path.rglob("*.npz"))
+    assert not list((tmp_path / "artifacts").rglob("*.npz"))
 
 
 def test_runs_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path):
     case = config()
     for changes, error, message in (
         ({"colour": "red"}, InvalidConfig, r"not expected \['colour'\]"),
-        ({"dataset": {**case["dataset"], "version": "0"}}, ValueError, "data set cinquin_1d is at version 1, the run asks for 0"),
+        ({"dataset": {**case["dataset"], "version": "0"}}, ChangedData, "data set cinquin_1d is at version 1, the run asks for 0"),
         ({"dataset": {**case["dataset"], "name": "cinquin_1e"}}, datasets.UnknownDataset, "cinquin_1d"),
         ({"parts": {**case["parts"], "family": {"name": "pointe"}}}, UnknownPart, "did you mean 'point'"),
-        ({"evaluation": {"samples": 5, "sets": ["tests"]}}, KeyError, "no evaluation set 'tests'"),
+        ({"evaluation": {"samples": 5, "sets": ["tests"], "content": {}}}, KeyError, "no evaluation set 'tests'"),
     ):
         with pytest.raises(error, match=message):
             run({**case, **changes}, tmp_path)

@@ -11,13 +11,15 @@ import torch
 import datasets
 from benchmarks import predictions
 from benchmarks.config import run_key
-from benchmarks.execute import attack, build_model, build_problem, execute, inputs_of, predict
+from benchmarks.experiment.assembly import build_model, build_problem, inputs_of
+from benchmarks.experiment.execute import execute
+from benchmarks.experiment.prediction import attack, predict
 from benchmarks.tables import Recipe, make_config
 from datasets.images import SOURCES
 from fvi_core.random import Streams
 
 CPU = torch.device("cpu")
-TIMES = {"training_seconds", "peak_memory_bytes"}
+TIMES = {"training_seconds"}
 MLP = {"name": "mlp", "hidden": [6], "activation": "relu"}
 CNN = {"name": "cnn", "channels": [3], "dense": [12], "pool": [1]}
 
@@ -182,7 +184,7 @@ def test_a_partner_out_of_reach_is_told_before_training(folder, tmp_path, monkey
     (tmp_path / "arrays" / "mnist").symlink_to(folder / "mnist")
     monkeypatch.setenv("FVI_ARRAYS", str(tmp_path / "arrays"))
     heard = []
-    monkeypatch.setattr("benchmarks.execute.Trainer", lambda *a: heard.append(a))
+    monkeypatch.setattr("benchmarks.experiment.execute.Trainer", lambda *a: heard.append(a))
     with pytest.raises(datasets.DataNotFound, match="notmnist/t10k-images-idx3-ubyte.gz' was not found"):
         execute([config(sets=("test", "ood-notmnist"))], state=tmp_path)
     assert not heard

@@ -12,7 +12,7 @@ import torch
 
 from benchmarks import published, tables
 from benchmarks.config import run_key
-from benchmarks.execute import execute
+from benchmarks.experiment.execute import execute
 from datasets.images import SOURCES
 from datasets.rotation import rotate
 from fvi_core.contexts import Scene

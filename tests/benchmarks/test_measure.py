@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import predictions
+from benchmarks import kept, predictions
 from benchmarks.config import run_key
-from benchmarks.execute import execute
-from benchmarks.measure import measure
+from benchmarks.experiment.execute import execute
+from benchmarks.experiment.measure import measure
 from benchmarks.store import Store
 from tests.benchmarks.test_execute import CURVE, MOONS, config
 
@@ -59,7 +59,7 @@ def test_a_missing_metric_a_stale_one_and_a_missing_curve_come_back(trained):
 
 def test_runs_without_predictions_or_record_are_counted_and_left(trained):
     store, state, _ = trained
-    predictions.path_of(state, run_key(CASES[0])).unlink()
+    kept.predictions_path(state, run_key(CASES[0])).unlink()
     store.path(CASES[1]).unlink()
     counts = measure(CASES, store, state)
     assert counts["without predictions"] == counts["without a record"] == 1 and counts.total() == 2
@@ -68,7 +68,7 @@ def test_runs_without_predictions_or_record_are_counted_and_left(trained):
 
 def test_damaged_predictions_are_an_error_and_leave_the_record(trained):
     store, state, _ = trained
-    path, before = predictions.path_of(state, run_key(CASES[0])), store.path(CASES[0]).read_bytes()
+    path, before = kept.predictions_path(state, run_key(CASES[0])), store.path(CASES[0]).read_bytes()
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(predictions.PredictionsError, match=f"{path.name}.*perhaps truncated"):
         measure(CASES, store, state)

@@ -59,7 +59,7 @@ def test_every_status_is_counted(folders, monkeypatch):
 def test_a_newer_record_is_not_planned_over(folders):
     results, state = folders
     path = done(results, fakes.config())
-    path.write_text(path.read_text().replace('"schema": 1,\n"metric_', '"schema": 9,\n"metric_'))
+    path.write_text(path.read_text().replace('"schema": 2,\n"metric_', '"schema": 9,\n"metric_'))
     with pytest.raises(NewerRecord, match="update the code"):
         planning.make_plan([fakes.config()], results, state, fakes.SUITE)
     assert planning.make_plan([fakes.config()], results, state, fakes.SUITE, strict=False).problems

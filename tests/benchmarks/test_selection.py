@@ -1,5 +1,6 @@
 """Hyper-parameters are chosen by validation scores alone, and only where every candidate has been tried on every fold."""
 
+import dataclasses
 import json
 
 import pytest
@@ -15,7 +16,10 @@ COLUMNS = tuple(Column(Cell(d, VALIDATION, METRIC), d) for d in ("cinquin_1d", "
 
 
 def recipe(row, dataset, protocol):
-    return Recipe({"weight": {"factor": 0.1 if row.variant == "small" else 1.0}}, ((0, 0), (1, 1)), sets=("test", "validation"))
+    parts = {"network": {"name": "mlp", "hidden": [3]}, "likelihood": {"name": "gaussian"},
+             "training": {"epochs": 1, "batch_size": 5, "optimiser": {"name": "adam"}}}  # fmt: skip
+    factor = {"weight": {"factor": 0.1 if row.variant == "small" else 1.0}}
+    return Recipe(parts | factor, ((0, 0), (1, 1)), sets=("test", "validation"))
 
 
 TABLE = Table("mine-selection", "candidates", ROWS, COLUMNS, recipe)
@@ -78,12 +82,14 @@ def test_a_wrong_command_says_how_it_is_used(folders, capsys):
 
 def test_the_table_of_cinquin2024_uses_the_candidates_that_were_chosen(folders):
     table, candidates = tables.get("cinquin2024-1"), tables.get("cinquin2024-1-selection")
+    table = dataclasses.replace(table)  # without the configurations that it has made with other choices
     gfsvi = next(row for row in table.rows if row.method == "GFSVI")
     boston = next(column for column in table.columns if column.cell.dataset == "boston")
     assert table.cell_runs(gfsvi, boston, "short") == []
     folders[1].mkdir()
     (folders[1] / "cinquin2024-1.json").write_text(json.dumps({"GFSVI": {"boston": {"chosen": "matern52"}}}))
     selection.choices.cache_clear()
+    table = dataclasses.replace(table)
     runs = table.cell_runs(gfsvi, boston, "short")
     row = next(row for row in candidates.rows if (row.method, row.variant) == ("GFSVI", "matern52"))
     column = next(column for column in candidates.columns if column.cell.dataset == "boston")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import math
 import os
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from benchmarks import store as store_module
+from benchmarks.config import run_key, validate_config
 from benchmarks.errors import UnknownName
 from benchmarks.store import (
     InvalidRecord,
@@ -19,6 +25,7 @@ from benchmarks.store import (
     RecordError,
     Store,
     StoreError,
+    parse,
     serialise,
     slug,
     upgrade,
@@ -51,9 +58,8 @@ def test_what_is_written_is_read(store):
     path = store.write(record(value=1 / 3))
     assert path.relative_to(store.root).as_posix() == f"digits/map/{record()['key']}.json"
     read = store.read(path)
-    read.pop("sha256")
     assert read == record(value=1 / 3)
-    assert store.status(fakes.config(0)) == "done" and store.status(fakes.config(1)) is None
+    assert store.status(fakes.config(0)) == ("done", "") and store.status(fakes.config(1)) == (None, "")
     assert list(store.paths()) == [read["key"]] and len(list(store.records())) == 1
 
 
@@ -90,47 +96,141 @@ def test_nan_in_a_curve_and_a_record_without_metrics_are_refused(store):
     assert files(store.root) == []
 
 
+def signed(text: str) -> str:
+    """A record's text with the SHA-256 that belongs to it."""
+    body = text.rpartition('"sha256": ')[0]
+    return f'{body}"sha256": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n'
+
+
+def replaced(old: str, new: str):
+    """The record with one text in place of another, signed again."""
+
+    def change(text: str) -> str:
+        assert old in text
+        return signed(text.replace(old, new))
+
+    return change
+
+
 @pytest.mark.parametrize(
     "damage, message",
     [
         (lambda text: text[: len(text) // 2], "not a whole record"),
         (lambda text: "", "not a whole record"),
-        (lambda text: text.replace('"metrics": [', "<<<<<<< HEAD\n"), "not a whole record"),
-        (lambda text: "[1, 2]", "no schema"),
-        (lambda text: '{"accuracy": 1}', "no schema"),
-        (lambda text: text.replace('"curves"', '"bends"'), "curves missing"),
-        (lambda text: text.replace('"value"', '"worth"'), "metric row missing"),
-        (
-            lambda text: text.replace(f'"key": "{record()["key"]}"', '"key": "0000000000000000"'),
-            "not of its name",
-        ),
-        (lambda text: text.replace('"schema": 1,\n"metric_', '"schema": 99,\n"metric_'), "update the code"),
+        (lambda text: text.replace('"metrics": [', "<<<<<<< HEAD\n"), "changed since it was written"),
+        (lambda text: text.replace('"value": 0.5', '"value": 0.6'), "changed since it was written"),
+        (lambda text: "[1, 2]", "not a whole record"),
+        (lambda text: signed("[1, 2," + text), "not a record"),
+        (replaced('"schema": 2,\n"metric', '"scheme": 2,\n"metric'), "no schema"),
+        (replaced('"schema": 2,\n"metric', '"schema": true,\n"metric'), "no schema"),
+        (replaced('"schema": 2,\n"metric', '"schema": -1,\n"metric'), "schema -1 is not known"),
+        (replaced('"curves"', '"bends"'), "curves missing"),
+        (replaced('"value"', '"worth"'), "no 'value'"),
+        (replaced('"value": 0.5', '"value": "0.5"'), "a metric row has value '0.5'"),
+        (replaced('"value": 0.5', '"value": NaN'), "it holds NaN"),
+        (replaced('"value": 0.5', '"value": 1e999'), "accuracy is inf"),
+        (replaced('"value": 0.5', '"value": 1' + 400 * "0"), "not a record"),
+        (replaced('"value": 0.5', '"value": 1' + 5000 * "0"), "not a record"),
+        (replaced('"value": 0.5', '"value": ' + 100_000 * "["), "nested|recursion"),
+        (replaced('"metric": "accuracy"', '"metric": 7'), "a metric row has metric 7"),
+        (replaced('"metric_versions": {', '"metric_versions": {"x": null, '), "metric_versions malformed"),
+        (replaced('"seed": 0', '"seed": 1'), "its configuration has the key"),
+        (replaced('"parts": {', '"parts": [], "other": {'), "its configuration is malformed"),
+        (replaced(f'"key": "{record()["key"]}"', '"key": "0000000000000000-00000000"'), "it says '0000000000000000-0"),
+        (lambda text: text.replace('"schema": 2,\n"metric_', '"schema": 99,\n"metric_'), "update the code"),
     ],
 )
 def test_a_damaged_record_is_named_and_never_done(store, damage, message):
     path = store.write(record())
     path.write_text(damage(path.read_text()))
-    for read in (store.read, lambda _: store.status(fakes.config(0)), lambda _: store.get(fakes.config(0))):
-        with pytest.raises(RecordError, match=message) as caught:
-            read(path)
-        assert str(path) in str(caught.value)
+    with pytest.raises(RecordError, match=message) as caught:
+        store.read(path)
+    assert str(path) in str(caught.value)
     assert [type(found) for found in store.records()] in ([RecordError], [NewerRecord])
+    assert list(store.problems()) == [str(path.relative_to(store.root))]
 
 
-def test_one_damaged_digit_is_seen(store):
+def test_a_record_under_another_name_or_in_another_folder_is_named(store):
     path = store.write(record())
-    assert store_module.untouched(path.read_bytes())
-    path.write_text(path.read_text().replace('"value": 0.5', '"value": 0.6'))
-    assert not store_module.untouched(path.read_bytes())
-    assert store.status(fakes.config(0)) == "done"
+    moved = path.with_name("0123456789abcdef-01234567.json")
+    path.rename(moved)
+    with pytest.raises(RecordError, match="not of its name"):
+        store.read(moved)
+    elsewhere = store.root / "digits" / "mfvi" / path.name
+    elsewhere.parent.mkdir()
+    moved.rename(elsewhere)
+    (reason,) = store.problems().values()
+    assert "is in the wrong folder" in reason and store.status(fakes.config(0)) == (None, "")
+
+
+def test_what_cannot_be_read_is_named(store):
+    path = store.path(fakes.config(0))
+    path.mkdir(parents=True)
+    with pytest.raises(RecordError, match="cannot be read .*Is a directory"):
+        store.status(fakes.config(0))
+    path.rmdir()
+    path.symlink_to(path)
+    with pytest.raises(RecordError, match="cannot be read .*symbolic links"):
+        store.status(fakes.config(0))
+    path.unlink()
+    path.symlink_to("nothing")
+    with pytest.raises(RecordError, match="a link to nothing"):
+        store.status(fakes.config(0))
+
+
+def test_sections_that_are_not_wanted_are_left_out(store):
+    path = store.write(record())
+    read = store.read(path, curves=False)
+    assert read == {**record(), "curves": {}} and store.get(fakes.config(0), curves=False) == read
+    path.write_text(signed(path.read_text().replace('"curves": {\n', '"curves": {')))
+    assert store.read(path, curves=False)["metrics"] == record()["metrics"]
+
+
+@settings(max_examples=1000)
+@given(data=st.data())
+def test_no_bytes_in_the_folder_are_more_than_named_or_harmless(data):
+    """Of 1,000 mutated records each is refused by name, or holds what was written."""
+    original = serialise(record(value=1 / 3)).encode()
+    where = data.draw(st.integers(0, len(original) - 1))
+    how = data.draw(st.sampled_from(["cut", "flip", "insert", "delete", "swap", "digit"]))
+    some = data.draw(st.binary(min_size=1, max_size=8))
+    mutated = {
+        "cut": original[:where],
+        "flip": original[:where] + bytes([original[where] ^ (some[0] or 1)]) + original[where + 1 :],
+        "insert": original[:where] + some + original[where:],
+        "delete": original[:where] + original[where + len(some) :],
+        "swap": original[where:] + original[:where],
+        "digit": re.sub(rb"\d", lambda found: bytes([48 + (found[0][0] + some[0]) % 10]), original, count=where % 40 + 1),
+    }[how]
+    again = data.draw(st.booleans())
+    if again:  # as by somebody who signs what was changed
+        mutated = signed(mutated.decode("utf-8", "replace")).encode()
+    path = Path(f"digits/map/{record()['key']}.json")
+    try:
+        read = parse(mutated, path)
+    except RecordError as error:
+        assert str(path) in str(error)
+    else:
+        assert again or read == record(value=1 / 3)
+        assert read["key"] == record()["key"] and all(math.isfinite(row["value"]) for row in read["metrics"])
 
 
 def test_a_record_of_schema_1_stays_readable():
-    (path,) = fakes.store(FIXTURE).paths().values()
+    path = FIXTURE / "digits" / "map" / "368174fc87f04eb9.json"
     read = fakes.store(FIXTURE).read(path)
     assert read["schema"] == store_module.SCHEMA and read["metric_versions"] == {"accuracy": 1, "nll": 1}
     assert [(row["metric"], row["value"]) for row in read["metrics"]] == [("accuracy", 0.9375), ("nll", 0.25)]
     assert read["curves"]["roc"]["y"] == [0.0, 0.75, 1.0] and read["provenance"]["seconds"] == 12.5
+    assert read["provenance"]["migrated"] == {"schema": 1, "key": path.stem} and read["key"] == run_key(read["config"])
+
+
+def test_a_real_record_of_schema_1_is_read_with_every_hyperparameter():
+    (path,) = (FIXTURE / "yacht").rglob("*.json")
+    read = Store(FIXTURE).read(path)
+    validate_config(read["config"])
+    before = json.loads(path.read_text())
+    assert all(read[part] == before[part] for part in ("metrics", "curves", "metric_versions"))
+    assert read["config"]["parts"]["training"]["optimiser"]["beta1"] == 0.9 and read["provenance"]["migrated"]["key"] == path.stem
 
 
 def test_upgrades_follow_one_another():
@@ -140,17 +240,22 @@ def test_upgrades_follow_one_another():
     def third(old):
         return {**old, "schema": 3, "steps": [*old["steps"], 3]}
 
-    upgraded = upgrade(record(), Path("r.json"), schema=3, upgrades={1: second, 2: third})
+    upgraded = upgrade({"schema": 1}, schema=3, upgrades={1: second, 2: third})
     assert upgraded["schema"] == 3 and upgraded["steps"] == [2, 3]
 
 
 def test_a_record_of_older_metrics_is_stale(store, monkeypatch):
-    path = store.write(record())
-    assert store.status(fakes.config(0)) == "done"
+    store.write(record())
+    assert store.status(fakes.config(0)) == ("done", "")
     monkeypatch.setattr(fakes.METRICS["accuracy"], "version", 2)
-    assert store.status(fakes.config(0)) == "stale"
-    path.write_text(json.dumps(json.loads(path.read_text())))  # the same by the slow way
-    assert store.status(fakes.config(0)) == "stale"
+    assert store.status(fakes.config(0)) == ("stale", "its record has an older version of accuracy")
+
+
+def test_a_record_is_stale_for_whoever_asks_for_a_metric_that_was_not_known_yet(store, monkeypatch):
+    store.write(record())
+    monkeypatch.setitem(fakes.METRICS, "brier", SimpleNamespace(version=1))
+    assert store.status(fakes.config(0), {"accuracy", "nll"}) == ("done", "")  # nll is known, and not defined for this run
+    assert store.status(fakes.config(0), {"accuracy", "brier"}) == ("stale", "its record lacks brier")
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path):
@@ -160,19 +265,13 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
         store.check_writable()
     with pytest.raises(StoreError, match="cannot be written .*same command again"):
         store.write(record())
-    assert store.status(fakes.config(0)) is None
+    assert store.status(fakes.config(0)) == (None, "")
     assert files(tmp_path) == ["file"]
 
 
-def test_looking_whether_a_folder_can_be_written_leaves_other_lookers_alone(store):
-    store.root.mkdir(parents=True)
-    other = store.root / "..writable.123.tmp"
-    other.touch()
+def test_looking_whether_a_folder_can_be_written_leaves_nothing(store):
     store.check_writable()
-    assert other.exists(), "its process may be about to rename it"
-    os.utime(other, (0, 0))
-    store.check_writable()
-    assert os.listdir(store.root) == [], "that of a killed process is not kept for ever"
+    assert os.listdir(store.root) == []
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
@@ -183,20 +282,11 @@ def test_a_full_disk_leaves_the_old_record_and_no_other_file(store, monkeypatch,
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(store_module.os, call, full)
+    monkeypatch.setattr(os, call, full)
     with pytest.raises(StoreError, match="No space left on device"):
         store.write(record(value=0.75))
     assert files(store.root) == [f"{record()['key']}.json"]
     assert store.paths()[record()["key"]].read_bytes() == before
-
-
-def test_what_a_killed_writer_left_is_removed(store):
-    path = store.path(fakes.config(0))
-    path.parent.mkdir(parents=True)
-    (path.parent / f".{path.stem}.123.tmp").write_text('{"half')
-    assert store.paths() == {}
-    store.write(record())
-    assert files(store.root) == [path.name]
 
 
 def test_find_by_prefix(store):

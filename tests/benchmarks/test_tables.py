@@ -8,7 +8,7 @@ import pytest
 import datasets
 from benchmarks import published, tables
 from benchmarks.config import run_key, validate_config
-from benchmarks.execute import build_model
+from benchmarks.experiment.assembly import build_model
 from benchmarks.metrics.registry import METRICS
 from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownProtocol, UnknownTable, make_config
 from benchmarks.tables.spec import merge
@@ -106,6 +106,12 @@ def test_unknown_tables_and_protocols_name_the_nearest():
         tables.get("digits").runs("papers")
 
 
+PARTS = {
+    "network": {"name": "mlp", "hidden": [3]}, "likelihood": {"name": "gaussian"},
+    "training": {"epochs": 2, "batch_size": 5, "optimiser": {"name": "adam"}},
+}  # fmt: skip
+
+
 def table(recipe):
     rows = (Row("A", None, "MAP"), Row("B", None, "TFSVI"), Row("C"))
     columns = tuple(Column(Cell("cinquin_1d", "", metric), metric) for metric in ("rmse", "mse"))
@@ -113,7 +119,7 @@ def table(recipe):
 
 
 def test_runs_are_the_union_of_what_cells_need_each_once():
-    made = table(lambda row, dataset, protocol: Recipe({"weight": {"factor": 0.5}}, ((0, 3), (1, 4))))
+    made = table(lambda row, dataset, protocol: Recipe({**PARTS, "weight": {"factor": 0.5}}, ((0, 3), (1, 4))))
     runs = made.runs()
     found = [(c["method"], c["dataset"]["split"], c["seed"]) for c in runs]
     assert found == [("MAP", 0, 3), ("MAP", 1, 4), ("FSVI", 0, 3), ("FSVI", 1, 4)]
@@ -125,14 +131,17 @@ def test_runs_are_the_union_of_what_cells_need_each_once():
 
 
 def test_a_configuration_is_the_row_with_the_changes_of_the_recipe():
-    recipe = Recipe({"context": {"points": 7}, "prior": {"name": "gaussian_functions"}}, (), samples=9, sets=("test", "grid"))
+    changes = {**PARTS, "context": {"points": 7}, "prior": {"name": "gaussian_functions", "variance": 3}}
+    recipe = Recipe(changes, (), samples=9, sets=("test", "grid"))
     config = make_config("TFSVI", "cinquin_1d", "paper", recipe, 2, 5)
     assert (config["method"], config["seed"], config["protocol"]) == ("FSVI", 5, "paper")
-    assert config["dataset"] == {"name": "cinquin_1d", "version": "1", "scheme": "", "split": 2}
-    assert config["evaluation"] == {"samples": 9, "sets": ["test", "grid"]}
-    assert config["parts"]["context"] == {"name": "uniform_box", "points": 7}
-    assert config["parts"]["prior"] == {"name": "gaussian_functions"}
-    assert config["parts"]["divergence"] == methods.get("FSVI").divergence
+    assert config["dataset"] == {"name": "cinquin_1d", "version": "1", "scheme": "", "split": 2, "content": {}}
+    assert config["evaluation"] == {"samples": 9, "sets": ["test", "grid"], "content": {}}
+    assert config["parts"]["context"] == {"name": "uniform_box", "points": 7, "margin": 0.0, "low": None, "high": None}
+    assert config["parts"]["prior"] == {"name": "gaussian_functions", "variance": 3.0, "mean": 0.0}
+    assert methods.get("FSVI").divergence.items() <= config["parts"]["divergence"].items()
+    assert config["parts"]["training"]["optimiser"]["eps"] == 1e-8 and config["sources"] == {}
+    validate_config(config)
 
 
 def test_merging_changes_nothing_that_it_was_given():

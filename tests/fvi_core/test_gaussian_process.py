@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from fvi_core.gaussian_process import fit_kernel, log_marginal_likelihood, posterior
-from fvi_core.kernels import KERNELS
+import fvi_core.kernels  # noqa: F401  (registers its parts)
+from fvi_core.registry import KERNELS
 from fvi_core.random import Streams
 
 RBF = KERNELS.build({"name": "rbf"})

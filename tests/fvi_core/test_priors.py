@@ -5,7 +5,8 @@ import torch
 
 from fvi_core.families.base import NotSupported
 from fvi_core.gaussian_process import fit_kernel
-from fvi_core.kernels import KERNELS
+import fvi_core.kernels  # noqa: F401  (registers its parts)
+from fvi_core.registry import KERNELS
 from fvi_core.labels import milios_targets
 from fvi_core.priors.base import TrainingSet
 from fvi_core.registry import PRIORS

@@ -1,0 +1,120 @@
+"""Data and parts put together: what a configuration trains, and on what."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import datasets
+import fvi_core.divergences  # noqa: F401  (registers its parts)
+import fvi_core.kernels  # noqa: F401
+import fvi_core.likelihoods  # noqa: F401
+import fvi_core.priors  # noqa: F401
+from benchmarks.hyperparameters import context_pools, sources
+from datasets import Split
+from fvi_core.images import Scale
+from fvi_core.methods import catalogue
+from fvi_core.objective import Model, Weight
+from fvi_core.random import Streams, seed_from
+from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, LIKELIHOODS, NETWORKS, PRIORS
+from fvi_core.training import Problem
+
+
+class ChangedData(ValueError):
+    """Data that are not those that the run's configuration names."""
+
+
+class ChangedSource(ValueError):
+    """A part of a plug-in whose source is not what the run's configuration says."""
+
+
+def check_identity(config: dict[str, Any]) -> None:
+    """Raise ChangedData or ChangedSource unless data and parts are what the configuration was made for."""
+    catalogue()  # loads plug-ins
+    found = sources(config["parts"])
+    if found != config["sources"]:
+        raise ChangedSource(f"the sources of its parts are {found}, the run asks for {config['sources']}: plan it again")
+    wanted, evaluation = config["dataset"], config["evaluation"]
+    pools = context_pools(config["parts"]["context"])
+    for found, asked in (
+        (datasets.training_content(wanted["name"], wanted["scheme"], pools), wanted["content"]),
+        (datasets.evaluation_content(wanted["name"], wanted["scheme"], evaluation["sets"]), evaluation["content"]),
+    ):
+        if found != asked:
+            raise ChangedData(
+                f"data set {wanted['name']}: the arrays in place of its files are {found}, the run asks for {asked}: plan it again"
+            )
+
+
+def load_split(config: dict[str, Any]) -> Split:
+    """The data that a run asks for. Raises ChangedData for another version of them, and what loading raises."""
+    wanted = config["dataset"]
+    split = datasets.load(wanted["name"], wanted["split"], scheme=wanted["scheme"])
+    if split.version != wanted["version"]:
+        raise ChangedData(f"data set {split.name} is at version {split.version}, the run asks for {wanted['version']}")
+    return split
+
+
+def build_model(config: dict[str, Any], split: Split) -> Model:
+    """The method's parts, built for the shape of one data set. Raises UnknownPart."""
+    parts = config["parts"]
+    network = NETWORKS.build(parts["network"]).build(split.train.x.shape[1:], split.n_outputs)
+    optional = [None if parts[kind] is None else registry.build(parts[kind])
+                for kind, registry in (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS))]
+    return Model(network, FAMILIES.build(parts["family"]), *optional, LIKELIHOODS.build(parts["likelihood"]), Weight(**parts["weight"]))
+
+
+def build_problem(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> Problem:
+    """Training tensors of a stack; splits with the same data are held once, images as the bytes they are."""
+    shared = len({split.fingerprint for split in splits}) == 1
+    used = splits[:1] if shared else splits
+    if len({len(split.train) for split in used}) > 1:
+        raise ValueError(f"splits of different sizes cannot train together: {[len(split.train) for split in used]}")
+
+    def tensor(array: np.ndarray) -> Tensor:
+        held = torch.from_numpy(array).to(device)
+        return held.to(dtype) if held.is_floating_point() else held
+
+    def stack(arrays: list[np.ndarray]) -> Tensor:
+        return tensor(arrays[0])[None] if len(arrays) == 1 else tensor(np.stack(arrays))
+
+    x, pixels = stack([s.train.x for s in used]), used[0].pixels
+    pools = {}
+    for name in pool_names(model):
+        pool = used[0].pool(name).x
+        if not all(np.array_equal(other.pool(name).x, pool) for other in used[1:]):
+            raise ValueError(f"splits whose pools {name!r} differ cannot train together; train them one by one")
+        pools[name] = x[0] if pool is used[0].train.x else tensor(pool)
+    return Problem(
+        x, stack([s.train.y for s in used]), stack([s.low for s in used]), stack([s.high for s in used]),
+        [(tensor(s.validation.x), tensor(s.validation.y)) for s in used] if used[0].validation is not None else None, pools,
+        None if pixels is None else Scale(pixels.mean, pixels.std, dtype),
+    )
+
+
+def pool_names(model: Model) -> list[str]:
+    """The inputs, besides the training inputs, that the context draws from."""
+    return sorted(model.context.pools()) if model.context else []
+
+
+def training_fingerprint(split: Split, model: Model) -> str:
+    """SHA-256 of all data that training sees: training and validation part, and what contexts are drawn from."""
+    digest = hashlib.sha256(split.training_fingerprint.encode())
+    for name in pool_names(model):
+        digest.update(f"\0{name}\0{split.pool(name).fingerprint}".encode())
+    return digest.hexdigest()
+
+
+def run_streams(configs: list[dict[str, Any]], device: torch.device, dtype: torch.dtype) -> Streams:
+    """The random streams of runs, side by side."""
+    seeds = [seed_from(c["method"], c["dataset"]["name"], c["dataset"]["split"], c["seed"]) for c in configs]
+    return Streams(seeds, device, dtype)
+
+
+def inputs_of(problem: Problem, x: Tensor) -> Tensor:
+    """Inputs of the network, where the problem's data are, made of data that are still as they were loaded."""
+    return x.to(problem.x) if problem.pixels is None else problem.scale(x.to(problem.x.device))

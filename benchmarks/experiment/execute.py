@@ -1,0 +1,205 @@
+"""From configurations to outcomes: data, training, predictions, metrics. The only place where the rooms meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import fvi_core
+from benchmarks import kept
+from benchmarks import predictions as stored
+from benchmarks import provenance as origin
+from benchmarks.checkpoints import Checkpoints, Saver, code_digest
+from benchmarks.config import by_training, run_key, stack_key, training_key, validate_config
+from benchmarks.experiment import parameters
+from benchmarks.experiment.assembly import (
+    build_model, build_problem, check_identity, load_split, pool_names, run_streams, training_fingerprint,
+)
+from benchmarks.experiment.prediction import NotFinite, Predicted, predict_sets
+from benchmarks.metrics import evaluate
+from datasets import Split
+from fvi_core.networks import Parameters
+from fvi_core.objective import Model
+from fvi_core.random import Streams
+from fvi_core.training import DTYPES, Problem, Trainer, Training
+
+COSTS = ("training_seconds",)
+"""Metrics of the training itself; all others are computed from the predictions."""
+TRAINING_POINTS = "train/points"
+"""The curve that holds a toy's training data."""
+
+CODE = code_digest([Path(fvi_core.__file__).parent, Path(__file__), Path(__file__).with_name("assembly.py")])
+"""Names the code that trains, as it was when this process loaded it. Data are told by their fingerprints, and parts of
+plug-ins by the digests in the configuration."""
+
+
+@dataclass
+class Outcome:
+    """What became of one run: metric rows, curves and provenance, or the reason of its failure."""
+
+    config: dict[str, Any]
+    status: str
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+    curves: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    reason: str | None = None
+
+
+def execute(
+    configs: list[dict[str, Any]], *, state: Path, report: Callable[[float, str], None] = lambda fraction, text: None
+) -> list[Outcome]:
+    """Train and evaluate runs that share everything but seed, split and evaluation; outcomes in the order given.
+
+    Trainings go as one stack, each once, whatever number of runs evaluates it; those whose parameters the state keeps,
+    trained by this very code on the same data, do not go at all. Predictions go to ``state/artifacts/<key>.npz``. A run
+    whose numbers stop being finite fails with its reason; its neighbours are not touched. Data that cannot be had, or a
+    part that does not exist, raises: then the whole stack fails.
+
+    Trainings with a checkpoint go on from it, so those of different checkpoints are trained one group after another.
+    """
+    for config in configs:
+        validate_config(config)
+        check_identity(config)
+    if len({stack_key(config) for config in configs}) > 1:
+        raise ValueError("runs that differ in more than seed, split and evaluation cannot train together")
+    runs = by_training(configs)
+    outcomes: dict[str, Outcome] = {}
+    for key, asked in list(runs.items()):
+        found = evaluate_kept(asked, state, made=made_with(device_of()))
+        if found is not None:
+            outcomes |= found
+            del runs[key]
+    parts = Checkpoints(state).parts(runs)
+    for i, keys in enumerate(parts):
+
+        def told(fraction: float, text: str, i: int = i) -> None:
+            report((i + fraction) / len(parts), text)
+
+        outcomes |= _train_and_evaluate({key: runs[key] for key in keys}, state, told)
+    if outcomes:
+        kept.bound(state)
+    return [outcomes[run_key(config)] for config in configs]
+
+
+def evaluate_kept(
+    runs: list[dict[str, Any]], state: Path, made: dict[str, Any] | None = None
+) -> dict[str, Outcome] | None:
+    """The outcomes of runs of one training from its kept parameters, by key; None where there are none to use.
+
+    With ``made`` only parameters of a training that was made so are used. Raises what loading the data raises.
+    """
+    found = parameters.load(state, training_key(runs[0]))
+    if found is None or (made is not None and found.made != made):
+        return None
+    split = load_split(runs[0])
+    for config in runs:
+        check_identity(config)
+        split.require(config["evaluation"]["sets"])
+    model = build_model(runs[0], split)
+    if found.fingerprint != training_fingerprint(split, model):
+        return None
+    device, dtype = device_of(), DTYPES[runs[0]["parts"]["training"]["dtype"]]
+    problem = build_problem(model, [split], device, dtype)
+    streams = run_streams(runs[:1], device, dtype).child("evaluate")
+    trained = {name: value.to(device) for name, value in found.parameters.items()}
+    commit, dirty = origin.code()
+    here = {"commit": commit, "dirty": dirty, "time": origin.now(), "cpu": origin.cpu(), "device": origin.device()}
+    about = found.provenance | {"fingerprint": split.fingerprint, "evaluated": here}
+    return {run_key(c): _evaluate(c, split, model, problem, trained, streams, about, state) for c in runs}
+
+
+def device_of() -> torch.device:
+    """Where this process trains."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def made_with(device: torch.device) -> dict[str, Any]:
+    """What must be the same for a training to give the same numbers, besides its configuration and data."""
+    return {"code": CODE, "torch": str(torch.__version__), "device": device.type, "threads": torch.get_num_threads()}
+
+
+def _train_and_evaluate(
+    asked: dict[str, list[dict]], state: Path, report: Callable[[float, str], None]
+) -> dict[str, Outcome]:
+    """The outcomes of the runs of trainings, by key. If their checkpoint is of a larger stack, the others are trained along,
+    so that the numbers are those of an uninterrupted training, but not evaluated."""
+    splits = {key: load_split(runs[0]) for key, runs in asked.items()}
+    for key, runs in asked.items():
+        for config in runs:
+            splits[key].require(config["evaluation"]["sets"])
+    first = next(iter(asked.values()))[0]
+    model = build_model(first, next(iter(splits.values())))
+    fingerprints = {key: training_fingerprint(split, model) for key, split in splits.items()}
+    device = device_of()
+    made = made_with(device)
+    checkpoints = Checkpoints(state)
+    found = checkpoints.find(fingerprints, made)
+    stack = {training_key(config): config for config in found.configs} if found else {}
+    stack |= {key: runs[0] for key, runs in asked.items()}
+    splits = {key: splits.get(key) or load_split(config) for key, config in stack.items()}
+    training = Training(**first["parts"]["training"])
+    dtype = DTYPES[training.dtype]
+    problem = build_problem(model, list(splits.values()), device, dtype)
+    streams = run_streams(list(stack.values()), device, dtype)
+    prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]
+    about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made}
+    saver = Saver(checkpoints, about, list(asked), found)
+    trainer = Trainer(model, training, problem, streams.child("train"), found.state if found else None)
+    started = origin.now()
+    trained = trainer.run(report, saver)
+    about_all = {**origin.collect(), "seconds": saver.seconds / len(stack), "stack": len(stack), "started": started}
+    about_all |= {"finished": origin.now()} | memory(device)
+    outcomes = {}
+    for i, ((key, config), result) in enumerate(zip(stack.items(), trained, strict=True)):
+        if key not in asked:
+            continue
+        provenance = {**about_all, "epochs": result.epochs, "training_fingerprint": prints[i]}
+        provenance["fingerprint"] = splits[key].fingerprint
+        if found:
+            provenance["resumed"] = saver.resumed
+        if result.reason:
+            outcomes |= {run_key(c): Outcome(c, "failed", provenance=provenance, reason=result.reason) for c in asked[key]}
+            continue
+        parameters.save(state, config, parameters.Kept(result.parameters, prints[i], made, provenance))
+        own = problem if problem.x.shape[0] == 1 else \
+            Problem(*(t[i : i + 1] for t in (problem.x, problem.y, problem.low, problem.high)), pools=problem.pools, pixels=problem.pixels)
+        noise = streams.subset([i]).child("evaluate")
+        for one in asked[key]:
+            outcomes[run_key(one)] = _evaluate(one, splits[key], model, own, result.parameters, noise, provenance, state)
+    return outcomes
+
+
+def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Problem, parameters: Parameters, streams: Streams,
+              provenance: dict[str, Any], state: Path) -> Outcome:
+    try:
+        predicted = predict_sets(config["evaluation"], split, model, problem, parameters, streams)
+    except NotFinite as error:
+        return Outcome(config, "failed", provenance=provenance, reason=str(error))
+    metrics, curves = measured(split, predicted)
+    metrics.append({"dataset": split.name, "condition": "", "metric": COSTS[0], "value": provenance["seconds"], "n": 1})
+    stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)
+    about = provenance | {"data": predicted.fingerprints}
+    if predicted.noise_std is not None:
+        about["noise_std"] = predicted.noise_std
+    sources = predicted.sources | {f"context {name}": split.pool(name).source for name in pool_names(model)}
+    if sources:
+        about["sources"] = sources
+    return Outcome(config, "done", metrics, curves, about)
+
+
+def measured(split: Split, predicted: Predicted) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Metrics and curves of predictions; a toy's curves hold its training points too, for its figure."""
+    metrics, curves = evaluate(split.task, split.name, predicted.infos, predicted.sets, predicted.inputs)
+    if any(info.kind == "grid" for info in predicted.infos):
+        y = split.train.y * split.y_std + split.y_mean if split.task == "regression" else split.train.y
+        curves[TRAINING_POINTS] = {"x": split.train.x.tolist(), "y": y.tolist()}
+    return metrics, curves
+
+
+def memory(device: torch.device) -> dict[str, int]:
+    """Most bytes that a GPU has held since this process began; of a CPU's process nothing is known that is its run's alone."""
+    return {"gpu_bytes": torch.cuda.max_memory_allocated(device)} if device.type == "cuda" else {}

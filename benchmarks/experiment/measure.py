@@ -1,0 +1,101 @@
+"""Metrics of trained runs without training: from their predictions, or from their parameters, where the state keeps them.
+
+A new metric needs the predictions, a new evaluation set, attack or number of draws the parameters.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks import kept, predictions, provenance
+from benchmarks.config import run_key
+from benchmarks.errors import BenchmarkError
+from benchmarks.experiment.assembly import check_identity, load_split
+from benchmarks.experiment.execute import COSTS, evaluate_kept, measured
+from benchmarks.experiment.prediction import Predicted, set_info
+from benchmarks.metrics.registry import METRICS
+from benchmarks.store import Store
+
+CHANGED, UNCHANGED, EVALUATED = "measured again", "unchanged", "evaluated from kept parameters"
+UNKEPT, UNTRAINED, BROKEN = "without predictions and parameters", "not trained", "could not be measured"
+OUTCOMES = (CHANGED, UNCHANGED, EVALUATED, UNKEPT, UNTRAINED, BROKEN)
+
+
+@dataclass
+class Measured:
+    """How many runs there are of each of OUTCOMES; the keys of those that only training can give; what went wrong."""
+
+    counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(OUTCOMES, 0)))
+    lacking: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def measure(
+    configs: list[dict[str, Any]], store: Store, state: Path, report: Callable[[int, str], None] = lambda *_: None
+) -> Measured:
+    """Write the records whose metrics or curves are others now, and those that kept parameters can give.
+
+    Calls ``report(runs done, outcome)`` after each run. A run that cannot be measured is told and stops no other.
+    """
+    found = Measured()
+    for done, config in enumerate(configs, start=1):
+        try:
+            outcome = measure_run(config, store, state)
+        except (BenchmarkError, ValueError, KeyError, OSError) as error:
+            outcome = BROKEN
+            found.problems.append(f"{run_key(config)}: {' '.join(str(error).split()) or type(error).__name__}")
+        if outcome in (UNKEPT, UNTRAINED):
+            found.lacking.append(run_key(config))
+        found.counts[outcome] += 1
+        report(done, outcome)
+    return found
+
+
+def measure_run(config: dict[str, Any], store: Store, state: Path) -> str:
+    """Measure one run; one of OUTCOMES.
+
+    Everything of a record but metrics and curves stays, and its provenance says by which code they were ``measured``.
+    Raises RecordError, PredictionsError, StoreError, and what loading a data set raises.
+    """
+    record = store.get(config)
+    path = kept.predictions_path(state, run_key(config))
+    if record is None or not path.exists():
+        return _evaluate(config, store, state, UNTRAINED if record is None else UNKEPT)
+    check_identity(config)
+    split = load_split(config)
+    predicted = Predicted(sets=predictions.load(path))
+    for name in config["evaluation"]["sets"]:
+        chosen = split.evaluation(name)
+        predicted.infos.append(set_info(chosen))
+        if chosen.kind == "grid":
+            predicted.inputs[name] = chosen.x
+    metrics, curves = measured(split, predicted)
+    metrics += [row for row in record["metrics"] if row["metric"] in COSTS or row["metric"] not in METRICS]
+    commit, dirty = provenance.code()
+    about = {"commit": commit, "dirty": dirty, "time": provenance.now()}
+    again = store.make(config, metrics, curves, record["provenance"] | {"measured": about})
+    if all(again[part] == record[part] for part in ("metrics", "curves", "metric_versions")):
+        return UNCHANGED
+    store.write(again)
+    return CHANGED
+
+
+def _evaluate(config: dict[str, Any], store: Store, state: Path, otherwise: str) -> str:
+    outcomes = evaluate_kept([config], state)
+    if outcomes is None:
+        return otherwise
+    outcome = outcomes[run_key(config)]
+    if outcome.status != "done":
+        raise ValueError(outcome.reason)
+    kept.bound(state)
+    store.write(store.make(config, outcome.metrics, outcome.curves, outcome.provenance))
+    return EVALUATED
+
+
+def measure_stale(config: dict[str, Any], results: Path, metrics: str, state: Path) -> bool:
+    """Whether a run whose record is stale could be measured again without training."""
+    return measure_run(config, Store(results, metrics), state) in (CHANGED, UNCHANGED, EVALUATED)

@@ -1,0 +1,75 @@
+"""Trained parameters, kept under the state folder: more evaluation sets, draws and attacks need no training.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks import files
+from benchmarks.config import digest, training_key
+from benchmarks.kept import parameters_path
+from fvi_core.networks import Parameters
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Parameters ``[1, ...]`` of one training: fingerprint of its data, what made it, and its provenance."""
+
+    parameters: Parameters
+    fingerprint: str
+    made: dict[str, Any]
+    provenance: dict[str, Any]
+
+
+def save(state: Path | str, config: dict[str, Any], kept: Kept) -> None:
+    """Keep the parameters of a run's training. Where they cannot be written that is said, and stops nothing."""
+    training = {name: value for name, value in config.items() if name != "evaluation"}
+    about = {"format": FORMAT, "training": training, "fingerprint": kept.fingerprint, "made": kept.made, "provenance": kept.provenance}
+    arrays = {f"parameters/{name}": value.detach().cpu().numpy() for name, value in kept.parameters.items()}
+    buffer = io.BytesIO()
+    np.savez(buffer, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **arrays)
+    path = parameters_path(state, training_key(config))
+    try:
+        with files.replacing(path) as file:
+            file.write(buffer.getbuffer())
+    except OSError as error:
+        print(f"{path}: the parameters cannot be kept ({error.strerror or error}); evaluating them again will need training")
+
+
+def load(state: Path | str, key: str) -> Kept | None:
+    """The parameters of a training, or None where there are none; of a file that is not what it should be the reason is printed."""
+    path = parameters_path(state, key)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            about = json.loads(file["about"].tobytes())
+            arrays = {name.removeprefix("parameters/"): file[name] for name in file.files if name != "about"}
+        if about["format"] != FORMAT:
+            raise ValueError(f"format {about['format']}, this code reads {FORMAT}")
+        if digest(about["training"]) != path.stem:
+            raise ValueError("it is of another training")
+        parameters = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        found = Kept(parameters, str(about["fingerprint"]), dict(about["made"]), dict(about["provenance"]))
+        float(found.provenance["seconds"])
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return found
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, NotImplementedError, RuntimeError,
+            zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
+        reason = " ".join(str(error).split()) or type(error).__name__
+        print(f"{path}: these kept parameters are not used: {reason[:200]}")
+        return None

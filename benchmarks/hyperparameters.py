@@ -1,0 +1,191 @@
+"""Every hyper-parameter of a run's parts, defaults included, so that a configuration says all of them.
+
+What there is to say follows from the dataclasses of :mod:`fvi_core`. Looking at them loads torch, which most commands do
+without: what they hold is therefore kept beside Python's compiled files, under the digest of the code it was read from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import hashlib
+import importlib
+import json
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import fvi_core
+from fvi_core import registry
+from fvi_core.registry import REGISTRIES, UnknownPart, nearest
+
+NAMED = ("network", "family", "divergence", "prior", "context", "likelihood")
+OPTIONAL = ("divergence", "prior", "context")
+NAMELESS = {"weight": "fvi_core.objective:Weight", "training": "fvi_core.training:Training"}
+PARTS = (*NAMED, *NAMELESS)
+ROOMS = ("contexts", "divergences", "families", "kernels", "likelihoods", "networks", "objective", "optimisers", "priors", "training")
+
+Known = dict[str, dict[str, dict[str, Any]]]
+"""Kind of part -> name of part ("" where it has none) -> hyper-parameter -> its "type", "default", and the kind it is "of"."""
+
+
+def resolve(parts: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a run with every hyper-parameter, in plain JSON; a whole number where a real one belongs is made real.
+
+    Raises :class:`~fvi_core.registry.UnknownPart` for a part, a hyper-parameter or a value that is missing or not known.
+    """
+    unknown = set(parts) - set(PARTS)
+    if unknown:
+        raise UnknownPart(f"parts: {sorted(unknown)} are not known; {nearest(min(unknown), PARTS)}")
+    return {kind: _resolved(kind, parts.get(kind), kind) for kind in PARTS}
+
+
+def sources(parts: dict[str, Any]) -> dict[str, str]:
+    """The digest of the source of every part that is no part of this project, by kind and name ("divergence mine")."""
+    from fvi_core.methods import source_digest
+
+    found: dict[str, str] = {}
+    for kind, name in _named(parts):
+        cls = REGISTRIES[kind].classes.get(name)
+        digest = None if cls is None or name in known()[kind] else source_digest(cls)
+        if digest:
+            found[f"{kind} {name}"] = digest
+    return found
+
+
+def context_pools(context: dict[str, Any] | None) -> set[str]:
+    """Names of the inputs that a context draws from besides the training inputs, those of its parts too."""
+    if context is None:
+        return set()
+    own = {context["pool"]} if "pool" in context else set()
+    return own.union(*(context_pools(part) for part in context.get("parts", ())))
+
+
+@cache
+def known() -> Known:
+    """What this project's own parts take, without loading them if that was looked up before."""
+    files = sorted(Path(fvi_core.__file__).parent.rglob("*.py"))
+    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    folder = Path(fvi_core.__file__).parent / "__pycache__"
+    path = folder / f"hyperparameters-{digest}.json"
+    with contextlib.suppress(OSError, ValueError):
+        return json.loads(path.read_text())
+    found = look()
+    with contextlib.suppress(OSError):  # a folder that cannot be written: looked up again next time
+        folder.mkdir(exist_ok=True)
+        for old in folder.glob("hyperparameters-*.json"):
+            old.unlink(missing_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_text(json.dumps(found))
+        os.replace(temporary, path)
+    return found
+
+
+def look() -> Known:
+    """What this project's own parts take, from their dataclasses."""
+    for room in ROOMS:
+        importlib.import_module(f"fvi_core.{room}")
+    found: Known = {
+        kind: {name: describe(cls) for name, cls in found_in.classes.items() if cls.__module__.startswith("fvi_core.")}
+        for kind, found_in in REGISTRIES.items()
+    }
+    for kind, where in NAMELESS.items():
+        module, name = where.split(":")
+        found[kind] = {"": describe(getattr(importlib.import_module(module), name))}
+    for cls in {of for parts in list(found.values()) for part in parts.values() for of in _classes(part)}:
+        found[cls] = {"": describe(_load(cls))}
+    return json.loads(json.dumps(found))
+
+
+def describe(cls: type) -> dict[str, dict[str, Any]]:
+    """The hyper-parameters of a dataclass: type, default (none: it has to be given), and what kind of part it holds."""
+    found = {}
+    for field in dataclasses.fields(cls):
+        entry: dict[str, Any] = {"type": field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))}
+        if field.default is not dataclasses.MISSING:
+            entry["default"] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            entry["default"] = field.default_factory()
+        of = field.metadata.get("of")
+        if of is not None:
+            entry["of"] = of.kind if isinstance(of, registry.Registry) else f"{of.__module__}:{of.__qualname__}"
+        found[field.name] = entry
+    return found
+
+
+def _classes(part: dict[str, Any]) -> list[str]:
+    return [entry["of"] for entry in part.values() if ":" in entry.get("of", "")]
+
+
+def _load(where: str) -> type:
+    module, name = where.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _fields(kind: str, name: str, where: str) -> dict[str, dict[str, Any]]:
+    parts = known().get(kind, {})
+    if name in parts:
+        return parts[name]
+    if kind in REGISTRIES and name in REGISTRIES[kind].classes:  # of a plug-in
+        return json.loads(json.dumps(describe(REGISTRIES[kind].classes[name])))
+    if ":" in kind:
+        return describe(_load(kind))
+    names = {*parts, *REGISTRIES[kind].classes}
+    raise UnknownPart(f"{where}: {kind} {name!r} is not known; {nearest(name, names)}")
+
+
+def _resolved(kind: str, spec: Any, where: str) -> Any:
+    if spec is None and (kind in OPTIONAL or kind not in PARTS):
+        return None
+    if isinstance(spec, list | tuple):
+        return [_resolved(kind, each, f"{where}[{i}]") for i, each in enumerate(spec)]
+    if not isinstance(spec, dict):
+        raise UnknownPart(f"{where}: expected a dict of hyper-parameters, found {spec!r}")
+    named = kind in REGISTRIES
+    if named and not isinstance(spec.get("name"), str):
+        raise UnknownPart(f"{where}: a 'name' is needed, found only {sorted(spec)}")
+    name = spec["name"] if named else ""
+    fields = _fields(kind, name, where)
+    title = f"{where}: {kind} {name!r}" if named else where
+    for key in spec:
+        if key not in fields and not (named and key == "name"):
+            raise UnknownPart(f"{title} has no hyper-parameter {key!r}; {nearest(key, fields)}")
+    found = {"name": name} if named else {}
+    for key, entry in fields.items():
+        if key in spec:
+            value = spec[key]
+        elif "default" in entry:
+            value = copy.deepcopy(entry["default"])
+        else:
+            raise UnknownPart(f"{title} needs the hyper-parameter {key!r} ({entry['type']})")
+        found[key] = _resolved(entry["of"], value, f"{where}.{key}") if "of" in entry else _plain(value, entry["type"], f"{where}.{key}")
+    return found
+
+
+def _plain(value: Any, kind: str, where: str) -> Any:
+    """A value as JSON has it: tuples as lists, and real numbers real where the type knows no whole ones."""
+    if isinstance(value, list | tuple):
+        return [_plain(each, kind, where) for each in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(each, kind, where) for key, each in sorted(value.items())}
+    if isinstance(value, int) and not isinstance(value, bool) and "float" in kind and "int" not in kind:
+        return float(value)
+    if not isinstance(value, str | int | float | bool | None):
+        raise UnknownPart(f"{where}: expected a number, a text or a list ({kind}), found {value!r}")
+    return value
+
+
+def _named(spec: Any, kind: str | None = None) -> list[tuple[str, str]]:
+    """Kind and name of every part in resolved parts."""
+    if kind is None:
+        return [pair for each in PARTS for pair in _named(spec[each], each)]
+    if isinstance(spec, list):
+        return [pair for each in spec for pair in _named(each, kind)]
+    if not isinstance(spec, dict):
+        return []
+    name = spec.get("name", "") if kind in REGISTRIES else ""
+    fields = _fields(kind, name, kind)
+    inner = [pair for key, entry in fields.items() if "of" in entry for pair in _named(spec[key], entry["of"])]
+    return ([(kind, name)] if kind in REGISTRIES else []) + inner

@@ -1,0 +1,70 @@
+"""What trained runs leave in the state folder for later questions, and how much of it.
+
+    <state>/parameters/<training key>.npz    trained parameters
+    <state>/artifacts/<run key>.npz          predictions on the evaluation sets
+
+Together they take at most $FVI_STATE_GB (20 without it) gigabytes; what was used least lately goes first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from benchmarks.errors import UsageError
+
+PARAMETERS, PREDICTIONS = "parameters", "artifacts"
+FOLDERS = (PARAMETERS, PREDICTIONS)
+VARIABLE, GIGABYTES = "FVI_STATE_GB", 20.0
+
+
+def parameters_path(state: Path | str, key: str) -> Path:
+    """The file of a training's parameters, there or not; the key of one of its runs will do."""
+    return Path(state) / PARAMETERS / f"{key.partition('-')[0]}.npz"
+
+
+def predictions_path(state: Path | str, key: str) -> Path:
+    """The file of a run's predictions, there or not."""
+    return Path(state) / PREDICTIONS / f"{key}.npz"
+
+
+def sizes(state: Path | str) -> dict[str, tuple[int, int]]:
+    """Files and bytes in each of the folders that are bounded together."""
+    found = {}
+    for name in FOLDERS:
+        files = [stat.st_size for _, stat in _files(Path(state) / name)]
+        found[name] = len(files), sum(files)
+    return found
+
+
+def limit() -> float:
+    """How many bytes may be kept. Raises :class:`UsageError`."""
+    text = os.environ.get(VARIABLE) or str(GIGABYTES)
+    with contextlib.suppress(ValueError):
+        if (gigabytes := float(text)) >= 0:
+            return gigabytes * 1e9
+    raise UsageError(f"{VARIABLE} is {text!r}, expected gigabytes, 0 or more")
+
+
+def bound(state: Path | str) -> int:
+    """Remove what was used least lately until the rest is within the limit; how many files went."""
+    files = [(path, stat) for name in FOLDERS for path, stat in _files(Path(state) / name)]
+    over, gone = sum(stat.st_size for _, stat in files) - limit(), 0
+    for path, stat in sorted(files, key=lambda pair: pair[1].st_mtime):
+        if over <= 0:
+            break
+        with contextlib.suppress(OSError):
+            path.unlink()
+        over, gone = over - stat.st_size, gone + 1
+    return gone
+
+
+def _files(folder: Path) -> list[tuple[Path, os.stat_result]]:
+    found = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if entry.is_file(follow_symlinks=False) and not entry.name.startswith("."):
+                    found.append((Path(entry.path), entry.stat(follow_symlinks=False)))
+    return found
