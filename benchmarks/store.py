@@ -9,23 +9,22 @@ written.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from benchmarks import files
 from benchmarks.config import run_key
 from benchmarks.errors import BenchmarkError, unknown
 from benchmarks.suite import Suite, resolve
 
 SCHEMA = 1
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # schema -> function to the next schema
-OLD = 3600.0  # seconds after which nobody is still at writing an empty file
 SECTIONS = {"config": dict, "metrics": list, "curves": dict, "provenance": dict}
 DEPTH = {"config": 2, "metrics": 1, "curves": 1, "provenance": 1}  # how far a section is broken into lines
 ROW = ("dataset", "condition", "metric", "value", "n")
@@ -138,15 +137,15 @@ class Store:
             "provenance": provenance,
         }
 
-    def write(self, record: dict[str, Any]) -> Path:
-        """Write a record by atomic rename. Raises InvalidRecord and StoreError, and then leaves no file."""
+    def write(self, record: dict[str, Any], around: AbstractContextManager[Any] = nullcontext()) -> Path:
+        """Write a record by atomic rename. Raises InvalidRecord and StoreError, and then leaves no file.
+
+        ``around`` is entered directly before the record takes its place, where it may raise.
+        """
         path = self.path(record["config"])
         text = serialise(record)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            for left in path.parent.glob(f".{path.stem}.*.tmp"):  # of a writer that was killed
-                left.unlink(missing_ok=True)
-            write_atomic(path, text)
+            files.write(path, text, around)
         except OSError as error:
             raise StoreError(
                 f"{path}: the record cannot be written ({error.strerror or error}): "
@@ -157,14 +156,8 @@ class Store:
     def check_writable(self) -> None:
         """Raise :class:`StoreError` before anything is computed if records could not be written."""
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            write_atomic(self.root / ".writable", "")
-            with contextlib.suppress(FileNotFoundError):  # others look at the same time
-                now = (self.root / ".writable").stat().st_mtime
-                (self.root / ".writable").unlink()
-                for left in self.root.glob("..writable.*.tmp"):
-                    if now - left.stat().st_mtime > OLD:  # of a process that was killed
-                        left.unlink()
+            files.write(self.root / ".writable", "")
+            (self.root / ".writable").unlink(missing_ok=True)  # others look at the same time
         except OSError as error:
             raise StoreError(
                 f"{self.root}: the results folder cannot be written ({error.strerror or error}): "
@@ -248,18 +241,3 @@ def upgrade(record: dict[str, Any], path: Path, schema: int | None = None, upgra
         if record["schema"] <= before:
             raise ValueError(f"the upgrade of schema {before} gave schema {record['schema']}")
     return record
-
-
-def write_atomic(path: Path, text: str) -> None:
-    """Write a text file whole or not at all: temporary file beside it, fsync, rename. Raises OSError."""
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise

@@ -301,7 +301,7 @@ def test_a_job_clears_what_is_recorded_or_would_fail_again(tmp_path, do, left):
 
 
 def test_a_record_that_cannot_be_written_keeps_its_checkpoint(tmp_path, monkeypatch):
-    def full(self, record):
+    def full(self, *_):
         raise StoreError("no room")
 
     monkeypatch.setattr(Store, "write", full)

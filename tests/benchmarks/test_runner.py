@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import runner
-from benchmarks import store as store_module
+from benchmarks import files, runner
 from benchmarks.claims import ClaimError, Claims
 from benchmarks.config import run_key
 from benchmarks.errors import BenchmarkError
@@ -249,14 +248,14 @@ class FullDisk:
     """Records cannot be written while ``full``."""
 
     def __init__(self, monkeypatch) -> None:
-        self.full, write = True, store_module.write_atomic
+        self.full, write = True, files.write
 
-        def refuse(path, text):
+        def refuse(path, *rest):
             if self.full and path.suffix == ".json":
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            write(path, text)
+            write(path, *rest)
 
-        monkeypatch.setattr(store_module, "write_atomic", refuse)
+        monkeypatch.setattr(files, "write", refuse)
 
 
 def test_a_record_that_cannot_be_written_is_kept_and_told(sweep, tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import math
 import os
@@ -167,10 +168,10 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
 def test_looking_whether_a_folder_can_be_written_leaves_other_lookers_alone(store):
     store.root.mkdir(parents=True)
     other = store.root / "..writable.123.tmp"
-    other.touch()
-    store.check_writable()
-    assert other.exists(), "its process may be about to rename it"
-    os.utime(other, (0, 0))
+    with open(other, "wb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        store.check_writable()
+        assert other.exists(), "its process may be about to rename it"
     store.check_writable()
     assert os.listdir(store.root) == [], "that of a killed process is not kept for ever"
 
@@ -183,7 +184,7 @@ def test_a_full_disk_leaves_the_old_record_and_no_other_file(store, monkeypatch,
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(store_module.os, call, full)
+    monkeypatch.setattr(os, call, full)
     with pytest.raises(StoreError, match="No space left on device"):
         store.write(record(value=0.75))
     assert files(store.root) == [f"{record()['key']}.json"]
@@ -193,7 +194,7 @@ def test_a_full_disk_leaves_the_old_record_and_no_other_file(store, monkeypatch,
 def test_what_a_killed_writer_left_is_removed(store):
     path = store.path(fakes.config(0))
     path.parent.mkdir(parents=True)
-    (path.parent / f".{path.stem}.123.tmp").write_text('{"half')
+    (path.parent / f".{path.name}.123.tmp").write_text('{"half')
     assert store.paths() == {}
     store.write(record())
     assert files(store.root) == [path.name]
