@@ -9,7 +9,6 @@ A checkpoint is used only where it gives the numbers of an uninterrupted trainin
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import io
 import json
@@ -21,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.claims import listdir, locked
+from benchmarks import files
+from benchmarks.claims import Claims, Overtaken
 from benchmarks.config import training_key
 from benchmarks.errors import UsageError
 
@@ -117,7 +117,7 @@ class Checkpoints:
     def save(self, about: Mapping[str, Any], keys: Iterable[str], state: dict[str, Any]) -> None:
         """Write the checkpoint of a stack, whole or not at all, and link ``keys``, some of its runs, to it.
 
-        ``about``: what :class:`Saver` knows of the stack. Raises OSError.
+        ``about``: what :class:`Saver` knows of the stack. Raises OSError, and Overtaken if others have claimed the runs.
         """
         import torch
 
@@ -127,32 +127,19 @@ class Checkpoints:
         digest = hashlib.sha256(line)
         digest.update(buffer.getbuffer())
         path = self.folder / (hashlib.sha256("\n".join(about["keys"]).encode()).hexdigest()[:16] + SUFFIX)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp")
-        try:
-            with _open_new(temporary) as file:
-                file.write(digest.hexdigest().encode() + b"\n" + line)
-                file.write(buffer.getbuffer())
-                file.flush()
-                os.fsync(file.fileno())
-                with locked(self.folder):  # a checkpoint that has no link yet must not be taken for a leftover
-                    os.replace(temporary, path)
-                    for key in keys:
-                        self._link(key, path.name)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
+        with files.replacing(path, self._linking(keys, path.name)) as file:
+            file.write(digest.hexdigest().encode() + b"\n" + line)
+            file.write(buffer.getbuffer())
 
     def clear(self, *keys: str) -> None:
         """Forget the checkpoints of trainings (the keys of runs will do), and remove what nobody can use any more. Raises nothing.
 
         That is checkpoints that no run needs, links to nothing, and what killed writers left.
         """
-        if not set(listdir(self.folder)) - {".lock"}:
+        if not set(files.listdir(self.folder)) - {".lock"}:
             return
-        with contextlib.suppress(OSError), locked(self.folder):
-            names, used = listdir(self.folder), set()
+        with contextlib.suppress(OSError), files.locked(self.folder):
+            names, used = files.listdir(self.folder), set()
             trainings = {self.path(key).name for key in keys}
             for name in names:
                 path = self.folder / name
@@ -161,10 +148,10 @@ class Checkpoints:
                         path.unlink(missing_ok=True)
                     else:
                         used.add(os.readlink(path))
+            files.clear(self.folder)
             for name in names:
-                path = self.folder / name
-                if (name.endswith(SUFFIX) and name not in used) or (name.endswith(".tmp") and _abandoned(path)):
-                    path.unlink(missing_ok=True)
+                if name.endswith(SUFFIX) and name not in used:
+                    (self.folder / name).unlink(missing_ok=True)
 
     def _load(self, name: str, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint:
         import torch
@@ -201,6 +188,18 @@ class Checkpoints:
             return os.readlink(self.path(key))
         except OSError:
             return None
+
+    @contextlib.contextmanager
+    def _linking(self, keys: Iterable[str], target: str) -> Iterator[None]:
+        """One step: a checkpoint takes its place and is linked; without a link it would be taken for a leftover."""
+        claims = Claims(self.folder.parent / "claims")
+        with files.locked(self.folder):
+            own = [key for key in keys if not claims.taken(key)]
+            if not own:
+                raise Overtaken("other processes have claimed its runs")
+            yield
+            for key in own:
+                self._link(key, target)
 
     def _link(self, key: str, target: str) -> None:
         if self._target(key) != target:
@@ -257,27 +256,7 @@ def peek(state: Path | str, key: str) -> str | None:
     try:
         with open(Checkpoints(state).path(key), "rb") as file:
             file.readline()
-            about = json.loads(file.readline())
-            return f"checkpoint at epoch {about['epoch']} of {about['epochs']}"
+            about = files.parse(file.readline())
+            return f"checkpoint at epoch {about['epoch']:d} of {about['epochs']:d}"
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-@contextlib.contextmanager
-def _open_new(path: Path) -> Iterator[io.BufferedWriter]:
-    """A new file to write, locked while it is: so others can tell a living writer from a killed one."""
-    with locked(path.parent):
-        file = open(path, "wb")
-        with contextlib.suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX)
-    with file:
-        yield file
-
-
-def _abandoned(path: Path) -> bool:
-    try:
-        with open(path, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -3,42 +3,55 @@
 A claim is a symbolic link whose target is its text (who holds it). A link is made whole or not at all and
 fails where one exists, on local and network file systems alike, so a claim never lacks its holder. Its
 modification time is the holder's heartbeat.
+
+A holder that was stopped for long loses its claims. When it wakes it must look whether they are still its own
+before it writes anything of a run.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import socket
+import stat
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+import uuid
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import BenchmarkError
+from benchmarks.files import LOCK, listdir, locked, make_folder, parse
 
 HEARTBEAT = 15.0  # seconds between heartbeats
-LIMIT = 300.0  # seconds without a heartbeat after which a claim of another machine is taken over
-LOCK, SPARE = ".lock", ".spare"  # files of the folder that are no claims
+# Seconds without a heartbeat after which a claim is taken over, also on this machine: its process is stopped, or its
+# machine is. A process that computes beats from a thread of its own; a single call that holds the interpreter's lock
+# delays the beat, but none here does for more than a few seconds. Should one, the run is only made in vain: who has
+# lost a claim writes nothing.
+LIMIT = 300.0
+SPARE = ".spare"  # a claim that is about to take its name
 
 
 class ClaimError(BenchmarkError):
     """The folder of claims cannot be used."""
 
 
+class Overtaken(Exception):
+    """Another process has claimed the runs that this one makes: it was stopped for too long."""
+
+
 @dataclass(frozen=True)
 class Holder:
-    """A process: machine, where its process ids count (boot and pid namespace), id, and when it started.
+    """A process: its machine's name, where its process ids count (boot and pid namespace), id, and when it started.
 
-    job and restart: the SLURM job that it belongs to, if any, and how often that was requeued before.
+    The name is for people: it may change while the process lives, and others may have it too. job and restart: the
+    SLURM job that it belongs to, if any, and how often that was requeued before.
     """
 
-    host: str
+    host: str = field(compare=False)
     space: str
     pid: int
     started: str
@@ -48,10 +61,15 @@ class Holder:
     @classmethod
     def me(cls) -> Holder:
         """The present process."""
-        return replace(_process(os.getpid()), **_slurm_job())
+        return replace(_self(os.getpid()), **_slurm_job())
 
     def __str__(self) -> str:
+        if self == UNKNOWN:
+            return "an unknown process (its claim is none of this version of the code)"
         return f"process {self.pid} on {self.host}" + (f" (SLURM job {self.job})" if self.job else "")
+
+
+UNKNOWN = Holder("", "", 0, "")  # holds a claim whose text is none of this code, but may be one of later code
 
 
 class Claims:
@@ -63,25 +81,31 @@ class Claims:
         self._over = threading.Event()
 
     def acquire(self, key: str) -> bool:
-        """Claim a run; False while another live process holds it. Raises :class:`ClaimError`."""
+        """Claim a run, or find that the claim is ours; False while another live process holds it.
+
+        What stands in its place and is no claim is removed. Raises :class:`ClaimError`.
+        """
         self.held.add(key)  # before the link is made: an interrupt between the two must not leave it behind
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             if self._link(key) or self._take_over(key):
                 return True
         except OSError as error:
             self.held.discard(key)
             raise ClaimError(
-                f"{self.folder}: a run cannot be claimed ({error.strerror or error}); "
+                f"{self.folder / key}: the run cannot be claimed ({error.strerror or error}{_of(error, key)}); "
                 "the folder must be writable and know symbolic links: choose another with --state"
             ) from error
+        except ClaimError:
+            self.held.discard(key)
+            raise
         self.held.discard(key)
         return False
 
     def release(self, key: str) -> None:
         """Give up a claim; one that another process has taken over is left alone."""
         with contextlib.suppress(OSError), locked(self.folder):
-            if self._target(key) == _text():
+            if self._is_mine(key):
                 (self.folder / key).unlink()
         self.held.discard(key)
 
@@ -89,6 +113,11 @@ class Claims:
         """The live process that holds a run, or None."""
         target = self._target(key)
         return None if target is None or self._stale(key, target) else _holder(target)
+
+    def taken(self, key: str) -> bool:
+        """Whether another process has put its claim on a run."""
+        target = self._target(key)
+        return target is not None and _holder(target) != Holder.me()
 
     def live(self) -> dict[str, Holder]:
         """Every run that a live process holds."""
@@ -105,7 +134,7 @@ class Claims:
             target = None if key.startswith(".") else self._target(key)
             if target is not None and self._stale(key, target):
                 with contextlib.suppress(OSError), locked(self.folder):
-                    if self._target(key) == target:
+                    if self._target(key) == target and self._stale(key, target):
                         (self.folder / key).unlink()
 
     def __enter__(self) -> Claims:
@@ -121,37 +150,56 @@ class Claims:
         while not self._over.wait(self.heartbeat):
             for key in list(self.held):
                 with contextlib.suppress(OSError):
-                    if self._target(key) == _text():
-                        os.utime(self.folder / key, follow_symlinks=False)
+                    if self._is_mine(key):
+                        self._touch(key)
+
+    def _touch(self, key: str) -> None:
+        try:
+            os.utime(self.folder / key, follow_symlinks=False)
+        except (OSError, NotImplementedError):  # some file systems keep the time at which a link was made
+            with locked(self.folder):
+                if self._is_mine(key):
+                    self._put(key)
+
+    def _put(self, key: str) -> None:
+        """Make a claim in place of another; the folder must be locked."""
+        spare = self.folder / SPARE
+        _clear_way(spare)
+        spare.unlink(missing_ok=True)
+        os.symlink(_text(), spare)
+        os.replace(spare, self.folder / key)
 
     def _link(self, key: str) -> bool:
         try:
             os.symlink(_text(), self.folder / key)
         except FileExistsError:
-            return self._target(key) == _text()
+            return self._is_mine(key)
         return True
 
     def _take_over(self, key: str) -> bool:
+        """Replace a claim that nobody holds any more, or what is none."""
         target = self._target(key)
-        if target is None:
-            return self._link(key)
-        if not self._stale(key, target):
+        if target is not None and not self._stale(key, target):
             return False
         with locked(self.folder):
-            if self._target(key) != target:
-                return False
-            spare = self.folder / SPARE
-            spare.unlink(missing_ok=True)
-            os.symlink(_text(), spare)
-            os.replace(spare, self.folder / key)
+            if target is None:  # it was given up in this moment, or is no link
+                _clear_way(self.folder / key)
+                return self._link(key)
+            if self._target(key) != target or not self._stale(key, target):
+                return False  # somebody was faster, or its holder has woken
+            self._put(key)
         return True
 
     def _stale(self, key: str, target: str) -> bool:
         holder, me = _holder(target), Holder.me()
-        if holder and holder.job and holder.job == me.job and holder.restart < me.restart:
+        if holder is None:
+            return True
+        if holder.job and holder.job == me.job and holder.restart < me.restart:
             return True  # an earlier life of the present job, wherever that was
-        if holder and holder.space == me.space:
-            return _process(holder.pid) != holder  # the id may have passed to another process
+        if holder.space == me.space:
+            now = _process(holder.pid)
+            if now is None or now.started not in ("", holder.started):
+                return True  # it is gone; the id may have passed to another process
         try:
             # The clock may have been set back since: a holder that lives beats soon, and then is at most that far off.
             return abs(self._now() - (self.folder / key).lstat().st_mtime) > self.limit
@@ -173,22 +221,32 @@ class Claims:
         except OSError:
             return None
 
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Between processes: what is done in here to the files of a folder is one step."""
-    with open(folder / LOCK, "w") as file:
-        with contextlib.suppress(OSError):  # some network file systems have no locks: the step is then short
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    def _is_mine(self, key: str) -> bool:
+        target = self._target(key)
+        return target is not None and _holder(target) == Holder.me()
 
 
-def listdir(folder: Path) -> list[str]:
-    """The names in a folder; none where it cannot be read."""
+def _clear_way(path: Path) -> None:
+    """Remove what stands in the place of a claim and is no link. Raises OSError, and ClaimError for a full folder."""
     try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
+        mode = path.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            path.rmdir()
+        elif not stat.S_ISLNK(mode):
+            path.unlink()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise ClaimError(
+            f"{path}: expected the claim of a run or nothing, found something else that cannot be removed "
+            f"({error.strerror}): delete it and run the same command again"
+        ) from error
+
+
+def _of(error: OSError, key: str) -> str:
+    """Which other file an error is about, if it says so."""
+    name = Path(error.filename2 or error.filename or key).name  # of a link, the second is its place
+    return f": {name}" if name != key else ""
 
 
 def _text() -> str:
@@ -196,10 +254,20 @@ def _text() -> str:
 
 
 def _holder(target: str) -> Holder | None:
+    """Who holds a claim of this text; None if no code can have written it."""
     try:
-        return Holder(**json.loads(target))
-    except (ValueError, TypeError):
+        told = parse(target)
+    except ValueError:
         return None
+    if not isinstance(told, dict):
+        return None
+    try:
+        holder = Holder(**told)
+    except TypeError:
+        return UNKNOWN
+    values = [(entry.type, getattr(holder, entry.name)) for entry in fields(Holder)]
+    right = all(type(value).__name__ == kind and str(value).isprintable() for kind, value in values)
+    return holder if right and 0 < holder.pid < 2**31 else UNKNOWN
 
 
 def _slurm_job() -> dict[str, Any]:
@@ -210,15 +278,21 @@ def _slurm_job() -> dict[str, Any]:
     return {"job": job, "restart": int(restart) if restart.isdecimal() else 0}
 
 
+@cache
+def _self(pid: int) -> Holder:
+    """The present process, which has this id. Kept, so that it is the same when /proc cannot be read later."""
+    return _process(pid) or Holder(socket.gethostname(), _space(), pid, "")
+
+
 def _process(pid: int) -> Holder | None:
-    """The process that has this id on this machine now, or None."""
+    """The process that has this id on this machine now, or None; when it started is "" if that cannot be seen."""
     try:
         # The command's name stands in brackets and may hold anything; the start is the 20th field after it.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        started = fields[19] if fields[0] not in "ZX" else None
-    except OSError:
-        started = None if os.path.exists("/proc/self/stat") or not _exists(pid) else "unknown"
-    return Holder(socket.gethostname(), _space(), pid, started) if started else None
+        told = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        started = told[19] if told[0] not in "ZX" else None
+    except OSError:  # there is no such process, or no /proc, or it is hidden there because it is another user's
+        started = "" if _exists(pid) else None
+    return None if started is None else Holder(socket.gethostname(), _space(), pid, started)
 
 
 def _exists(pid: int) -> bool:
@@ -233,9 +307,15 @@ def _exists(pid: int) -> bool:
 
 @cache
 def _space() -> str:
-    """What two process ids must share to be comparable: this boot of this machine, this pid namespace."""
+    """What two process ids must share to be comparable: this boot of this machine, this pid namespace.
+
+    Where that cannot be told, no other process shares it: then only heartbeats count.
+    """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+        shown = Path("/proc/self/stat").read_text(errors="replace").split()[0]
+        if boot and shown == str(os.getpid()):  # otherwise /proc is that of another namespace
+            return f"{boot} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
-        return socket.gethostname()
+        pass
+    return uuid.uuid4().hex

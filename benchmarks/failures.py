@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from benchmarks import files, provenance
+from benchmarks.config import run_key
+
+TEXTS = ("time", "log", "traceback")
 
 
 class Failures:
@@ -17,19 +21,25 @@ class Failures:
         self.folder = Path(state) / "failures"
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The failure of a run, or None; a file that cannot be read is one attempt of unknown reason."""
+        """The failure of a run, or None. Raises nothing: what cannot be read is one attempt of unknown reason.
+
+        Its configuration is None where the file holds that of no run or of another one.
+        """
         try:
-            found = json.loads((self.folder / f"{key}.json").read_bytes())
-            return {"reason": str(found["reason"]), "attempt": int(found["attempt"]), **found}
-        except FileNotFoundError:
+            found = files.parse((self.folder / f"{key}.json").read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, ValueError, KeyError, TypeError):
-            return {
-                "reason": "unknown: its failure file cannot be read",
-                "attempt": 1,
-                "traceback": "",
-                "log": "",
-            }
+        except (OSError, ValueError):
+            found = None
+        found = found if isinstance(found, dict) else {}
+        attempt, reason = found.get("attempt"), _text(found.get("reason"))
+        return {
+            "key": key,
+            "reason": reason or "unknown: its failure file cannot be read",
+            "attempt": attempt if type(attempt) is int and attempt > 0 else 1,
+            **{name: _text(found.get(name)) for name in TEXTS},
+            "config": _config(found.get("config"), key),
+        }
 
     def attempts(self, key: str) -> int:
         """How often a run has failed since it last succeeded."""
@@ -37,10 +47,15 @@ class Failures:
         return failure["attempt"] if failure else 0
 
     def write(
-        self, config: dict[str, Any], key: str, reason: str, traceback: str = "", log: str = ""
+        self,
+        config: dict[str, Any],
+        key: str,
+        reason: str,
+        traceback: str = "",
+        log: str = "",
+        around: AbstractContextManager[Any] = nullcontext(),
     ) -> None:
-        """Note a failure. Raises OSError."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Note a failure. ``around`` is entered directly before that is done, where it may raise. Raises OSError."""
         failure = {
             "key": key,
             "reason": reason,
@@ -50,13 +65,32 @@ class Failures:
             "traceback": traceback,
             "config": config,
         }
-        files.write(self.folder / f"{key}.json", json.dumps(failure, indent=1) + "\n")
+        files.write(self.folder / f"{key}.json", json.dumps(failure, indent=1) + "\n", around)
 
     def clear(self, key: str) -> None:
         """Forget a run's failures."""
+        path = self.folder / f"{key}.json"
         with contextlib.suppress(OSError):
-            (self.folder / f"{key}.json").unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+        files.clear(self.folder, path.name)
 
     def keys(self) -> list[str]:
         """The runs that have failed."""
-        return sorted(path.stem for path in self.folder.glob("*.json") if not path.name.startswith("."))
+        return [name.removesuffix(".json") for name in files.listdir(self.folder) if _is_failure(name)]
+
+
+def _is_failure(name: str) -> bool:
+    return name.endswith(".json") and not name.startswith(".")
+
+
+def _text(value: Any) -> str:
+    """A text that can be printed and written; empty for what is none."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+
+
+def _config(found: Any, key: str) -> dict[str, Any] | None:
+    """A configuration if it is the one of this key."""
+    try:
+        return found if run_key(found) == key else None
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        return None

@@ -189,14 +189,14 @@ def find_failure(prefix: str, state: Path) -> dict[str, Any] | None:
     """The failure of the one failed run whose key starts so, or None."""
     failures = Failures(state)
     found = [key for key in failures.keys() if key.startswith(prefix.lower())]
-    return {"key": found[0], **failures.get(found[0])} if len(found) == 1 else None
+    return failures.get(found[0]) if len(found) == 1 else None
 
 
 def failure_text(failure: dict[str, Any]) -> str:
     """Why a run failed."""
-    config = failure.get("config")
+    config = failure["config"]
     lines = [
-        f"{failure['key']}: failed at attempt {failure['attempt']} ({failure.get('time', 'time not known')})"
+        f"{failure['key']}: failed at attempt {failure['attempt']} ({failure['time'] or 'time not known'})"
     ]
     if config:
         lines += [
@@ -211,7 +211,7 @@ def _tail(log: str, length: int = 20) -> list[str]:
     """The last lines of a log, indented."""
     try:
         lines = Path(log).read_text(errors="replace").splitlines() if log else []
-    except OSError:
+    except (OSError, ValueError):  # also a name that no file can have
         return []
     return [f"  {line}" for line in lines[-length:]]
 

@@ -5,14 +5,13 @@ and metrics computed later from the file are the same numbers.
 """
 from __future__ import annotations
 
-import os
-import uuid
-import zipfile
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from benchmarks import files
 
 SCHEMA = 1
 LOGIT_LIMIT = 6e4  # float16 ends at 65504
@@ -101,18 +100,11 @@ def save(path: Path | str, predictions: dict[str, Predictions]) -> None:
             value = getattr(prediction, field.name)
             if value is not None:
                 arrays[f"{name}/{field.name}"] = np.asarray(value)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{path.name}.*.tmp"):  # of a process that was killed
-        left.unlink(missing_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
-        with open(temporary, "wb") as file:
+        with files.replacing(path) as file:
             np.savez(file, **arrays)
-        os.replace(temporary, path)
     except OSError as error:
         raise OSError(error.errno, f"predictions cannot be written: {error.strerror}", str(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def load(path: Path | str) -> dict[str, Predictions]:
@@ -121,12 +113,14 @@ def load(path: Path | str) -> dict[str, Predictions]:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
-    except (zipfile.BadZipFile, ValueError, EOFError, TypeError) as error:
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # whatever numpy and zipfile make of damage
         raise PredictionsError(f"{path}: not a readable npz file, perhaps truncated ({error}); "
                                "delete it and run again") from error
     try:
         return _unpack(arrays)
-    except (PredictionsError, TypeError) as error:
+    except Exception as error:
         raise PredictionsError(f"{path}: {error}; delete it and run again") from error
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from benchmarks.checkpoints import Checkpoints
 from benchmarks.claims import Claims
 from benchmarks.executors import Executor, Job, RunOutcome
+from benchmarks.executors.work import is_recorded
 from benchmarks.plan import Plan, PlannedRun, make_plan
 from benchmarks.provenance import ROOT
 from benchmarks.store import Store, StoreError
@@ -108,7 +109,7 @@ def run(
             executor.submit(jobs)
             for job, outcomes in executor.outcomes(display.report):
                 _note(job, outcomes, summary, waiting)
-                _save_again(summary, results)
+                _save_again(summary, Store(results, suite.metrics))
                 display.end(job, outcomes)
             if given:
                 break
@@ -118,7 +119,7 @@ def run(
     finally:
         executor.close()
         Claims(state / "claims").clear_dead()
-        _save_again(summary, results)
+        _save_again(summary, Store(results, suite.metrics))
         # Of a process that was killed between a record and forgetting its checkpoint.
         Checkpoints(state).clear(*(run.key for run in plan.select("done")), *summary.made)
         display.close()
@@ -146,15 +147,17 @@ def _note(job: Job, outcomes: list[RunOutcome], summary: Summary, waiting: dict[
             (summary.made if outcome.status == "done" else summary.elsewhere).append(outcome.key)
 
 
-def _save_again(summary: Summary, results: Path) -> None:
+def _save_again(summary: Summary, store: Store) -> None:
     """What could not be written is held in memory and tried after every job: room may have been made."""
     for key, record in list(summary.unsaved.items()):
         try:
-            Store(results).write(record)
+            found = is_recorded(store, record["config"])  # by another sweep, since its claim was given up
+            if not found:
+                store.write(record)
         except StoreError as error:
             summary.unsaved_reason = str(error)
         else:
-            summary.made.append(key)
+            (summary.elsewhere if found else summary.made).append(key)
             del summary.unsaved[key]
 
 

@@ -10,12 +10,13 @@ candidate of each method and data set, with all the scores that it won against.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from functools import cache
 from pathlib import Path
 from statistics import mean
 from typing import Any
+
+from benchmarks import files
 
 FOLDER = Path(__file__).parent / "selected"
 
@@ -62,11 +63,8 @@ def main(arguments: list[str]) -> int:
         return 2
     table, results = arguments[0], Path(arguments[1] if len(arguments) == 2 else Path(__file__).parent.parent / "results")
     found = select(table, results)
-    FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{table}.json"
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
-    os.replace(temporary, path)
+    files.write(path, json.dumps(found, indent=1, sort_keys=True) + "\n")
     for method, sets in found.items():
         for dataset, entry in sets.items():
             print(f"{method}, {dataset}: {entry['chosen']} ({entry['scores'][entry['chosen']]:.3f})")

@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -156,12 +157,15 @@ class Store:
             "provenance": provenance,
         }
 
-    def write(self, record: dict[str, Any]) -> Path:
-        """Write a record by atomic rename. Raises InvalidRecord and StoreError, and then leaves no file."""
+    def write(self, record: dict[str, Any], around: AbstractContextManager[Any] = nullcontext()) -> Path:
+        """Write a record by atomic rename. Raises InvalidRecord and StoreError, and then leaves no file.
+
+        ``around`` is entered directly before the record takes its place, where it may raise.
+        """
         path = self.path(record["config"])
         text = serialise(record)
         try:
-            files.write(path, text)
+            files.write(path, text, around)
         except OSError as error:
             raise StoreError(
                 f"{path}: the record cannot be written ({error.strerror or error}): "

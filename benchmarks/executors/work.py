@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks import provenance
 from benchmarks.checkpoints import Checkpoints
-from benchmarks.claims import Claims
+from benchmarks.claims import ClaimError, Claims, Overtaken
 from benchmarks.config import run_key
 from benchmarks.errors import BenchmarkError
 from benchmarks.executors.base import Job, RunOutcome
@@ -23,6 +23,10 @@ from benchmarks.suite import resolve
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
+class LogError(BenchmarkError):
+    """The log of a run cannot be written."""
+
+
 def perform(job: Job, report: Callable[[float, str], None], descriptors: bool = False) -> list[RunOutcome]:
     """Make the runs of a job that nobody else makes or has made, and say what became of every one.
 
@@ -30,20 +34,23 @@ def perform(job: Job, report: Callable[[float, str], None], descriptors: bool = 
     descriptors the log also takes what compiled code prints; that is for processes that do nothing else.
     """
     outcomes: dict[str, RunOutcome] = {}
-    try:
-        with Claims(Path(job.state) / "claims") as claims, threads(job.threads):
-            runs = zip(job.keys, job.configs, job.attempts)
-            mine = {
-                key: config
-                for key, config, tried in runs
-                if _is_mine(job, key, config, tried, claims, outcomes)
-            }
-            if mine:
-                _train(job, mine, report, descriptors, outcomes)
-    except Exception as error:
-        for config, key in zip(job.configs, job.keys):
-            if key not in outcomes:
-                _fail(job, config, key, reason_of(error), traceback.format_exc(), outcomes)
+    with Claims(Path(job.state) / "claims") as claims:
+        try:
+            with threads(job.threads):
+                runs = zip(job.keys, job.configs, job.attempts)
+                mine = {
+                    key: config
+                    for key, config, tried in runs
+                    if _is_mine(job, key, config, tried, claims, outcomes)
+                }
+                if mine:
+                    _train(job, mine, report, descriptors, claims, outcomes)
+        except Overtaken:
+            outcomes |= {key: RunOutcome(key, "elsewhere") for key in job.keys if key not in outcomes}
+        except Exception as error:
+            for config, key in zip(job.configs, job.keys):
+                if key not in outcomes:
+                    _fail(job, config, key, reason_of(error), traceback.format_exc(), claims, outcomes)
     return [outcomes[key] for key in job.keys]
 
 
@@ -53,10 +60,9 @@ def settle(job: Job, reason: str) -> list[RunOutcome]:
     for config, key in zip(job.configs, job.keys):
         if recorded(job, config):
             outcomes[key] = RunOutcome(key, "done")
-        elif claims.holder(key):
-            outcomes[key] = RunOutcome(key, "elsewhere")
         else:
-            _fail(job, config, key, reason, "", outcomes)
+            _fail(job, config, key, reason, "", claims, outcomes)
+            claims.release(key)
     return [outcomes[key] for key in job.keys]
 
 
@@ -100,7 +106,12 @@ def _is_mine(
 ) -> bool:
     """Claim a run, unless another sweep makes it, or has made or tried it since this job was planned."""
     failure = Failures(job.state).get(key) or {"attempt": 0}
-    if not claims.acquire(key):
+    try:
+        acquired = claims.acquire(key)
+    except ClaimError as error:
+        _fail(job, config, key, str(error), "", claims, outcomes)
+        return False
+    if not acquired:
         outcomes[key] = RunOutcome(key, "elsewhere")
         return False
     if recorded(job, config):
@@ -120,22 +131,37 @@ def _store(job: Job) -> Store:
 
 def recorded(job: Job, config: dict) -> bool:
     """Whether a run of a job has its record."""
+    return is_recorded(_store(job), config, job.asked_of(run_key(config)))
+
+
+def is_recorded(store: Store, config: dict, asked: set[str] = frozenset()) -> bool:
+    """Whether a run has a record that is whole, of the present metrics, and knows those that are asked for."""
     try:
-        return _store(job).status(config, job.asked_of(run_key(config)))[0] == "done"
+        return store.status(config, asked)[0] == "done"
     except RecordError:
         return False
 
 
 def _train(
-    job: Job, mine: dict[str, dict], report, descriptors: bool, outcomes: dict[str, RunOutcome]
+    job: Job,
+    mine: dict[str, dict],
+    report: Callable[[float, str], None],
+    descriptors: bool,
+    claims: Claims,
+    outcomes: dict[str, RunOutcome],
 ) -> None:
+    def told(fraction: float, text: str = "") -> None:
+        if all(map(claims.taken, mine)):
+            raise Overtaken("others have claimed all runs of this job since")  # they need not be trained twice
+        report(fraction, text)
+
     started = provenance.now()
     with _log(job, list(mine), descriptors):
         try:
             mine = {key: config for key, config in mine.items() if not _measured(job, key, config, outcomes)}
             if not mine:
                 return
-            made = resolve(job.execute)(list(mine.values()), state=Path(job.state), report=report)
+            made = resolve(job.execute)(list(mine.values()), state=Path(job.state), report=told)
         except Exception:
             traceback.print_exc()
             raise
@@ -143,12 +169,30 @@ def _train(
     for key, config in mine.items():
         outcome = made.get(key)
         if outcome is None:
-            _fail(job, config, key, f"{job.execute} gave no outcome for this run", "", outcomes)
+            _fail(job, config, key, f"{job.execute} gave no outcome for this run", "", claims, outcomes)
         elif outcome.status != "done":
-            _fail(job, config, key, outcome.reason or "no reason given", "", outcomes)
-            Checkpoints(job.state).clear(key)  # going on from it would fail in the same way
+            _fail(job, config, key, outcome.reason or "no reason given", "", claims, outcomes, final=True)
         else:
-            _record(job, config, key, outcome, started, outcomes)
+            _record(job, config, key, outcome, started, claims, outcomes)
+
+
+@contextlib.contextmanager
+def _fence(
+    job: Job, config: dict, key: str, claims: Claims, outcomes: dict[str, RunOutcome]
+) -> Iterator[None]:
+    """Around the writing of what became of a run: a process that was stopped writes over nothing that others made.
+
+    If another one has claimed the run or has made it, that is the outcome. Raises Overtaken then.
+    """
+    with contextlib.suppress(ClaimError):  # where nothing can be claimed the record alone decides
+        if not claims.acquire(key):
+            outcomes[key] = RunOutcome(key, "elsewhere")
+            raise Overtaken(key)
+    if recorded(job, config):
+        outcomes[key] = RunOutcome(key, "found")
+        Checkpoints(job.state).clear(key)
+        raise Overtaken(key)
+    yield
 
 
 def _measured(job: Job, key: str, config: dict, outcomes: dict[str, RunOutcome]) -> bool:
@@ -166,15 +210,22 @@ def _measured(job: Job, key: str, config: dict, outcomes: dict[str, RunOutcome])
 
 
 def _record(
-    job: Job, config: dict, key: str, outcome: Any, started: str, outcomes: dict[str, RunOutcome]
+    job: Job,
+    config: dict,
+    key: str,
+    outcome: Any,
+    started: str,
+    claims: Claims,
+    outcomes: dict[str, RunOutcome],
 ) -> None:
     about = {**provenance.collect(), "started": started, "finished": provenance.now(), **outcome.provenance}
     record = _store(job).make(config, outcome.metrics, outcome.curves, about)
     try:
-        _store(job).write(record)
+        _store(job).write(record, _fence(job, config, key, claims, outcomes))
+    except Overtaken:
+        pass
     except InvalidRecord as error:
-        _fail(job, config, key, str(error), "", outcomes)
-        Checkpoints(job.state).clear(key)
+        _fail(job, config, key, str(error), "", claims, outcomes, final=True)
     except StoreError as error:
         outcomes[key] = RunOutcome(key, "unsaved", str(error), record)
     else:
@@ -183,11 +234,26 @@ def _record(
         outcomes[key] = RunOutcome(key, "done")
 
 
-def _fail(job: Job, config: dict, key: str, reason: str, trace: str, outcomes: dict[str, RunOutcome]) -> None:
+def _fail(
+    job: Job,
+    config: dict,
+    key: str,
+    reason: str,
+    trace: str,
+    claims: Claims,
+    outcomes: dict[str, RunOutcome],
+    final: bool = False,
+) -> None:
+    """Note a failure; a final one would come again if training went on from its checkpoint."""
+    fence = _fence(job, config, key, claims, outcomes)
     try:
-        Failures(job.state).write(config, key, reason, trace, log=str(log_path(job, key)))
+        Failures(job.state).write(config, key, reason, trace, log=str(log_path(job, key)), around=fence)
+    except Overtaken:
+        return
     except OSError as error:
         reason += f" (and this could not be noted in {job.state}: {error.strerror or error})"
+    if final:
+        Checkpoints(job.state).clear(key)
     outcomes[key] = RunOutcome(key, "failed", reason)
 
 
@@ -200,13 +266,20 @@ def log_path(job: Job, key: str) -> Path:
 def _log(job: Job, keys: list[str], descriptors: bool) -> Iterator[None]:
     """What is printed is added to the log of the first run; the logs of the others are links to it."""
     path = log_path(job, keys[0])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for key in keys:
-        if key != keys[0] or path.is_symlink():
-            log_path(job, key).unlink(missing_ok=True)
-    for key in keys[1:]:
-        log_path(job, key).symlink_to(path.name)
-    with open(path, "a", encoding="utf-8", buffering=1) as file:  # what an earlier attempt said stays
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for key in keys:
+            if key != keys[0] or path.is_symlink():
+                log_path(job, key).unlink(missing_ok=True)
+        for key in keys[1:]:
+            log_path(job, key).symlink_to(path.name)
+        opened = open(path, "a", encoding="utf-8", buffering=1)  # what an earlier attempt said stays
+    except OSError as error:
+        raise LogError(
+            f"{error.filename or path}: the log of a run cannot be written ({error.strerror or error}): "
+            "make room or delete what is there, then run the same command again"
+        ) from error
+    with opened as file:
         print(f"{provenance.now()} {job.title}: {' '.join(keys)}", file=file)
         if descriptors:
             os.dup2(file.fileno(), 1)

@@ -9,8 +9,9 @@ The ledger says only who was asked to make a run. Whether it is made is told by 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
+import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +25,8 @@ from benchmarks.executors.base import Job
 from benchmarks.executors.work import log_path, recorded
 from benchmarks.failures import Failures
 from benchmarks.slurm import queue
+from benchmarks.store import Store
+from benchmarks.suite import resolve
 
 FOLDER = "slurm"
 
@@ -80,6 +83,8 @@ def begin(state: Path, tasks: Sequence[Sequence[Job]]) -> Submission:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
     submission = Submission(Path(state) / FOLDER / stamp, f"fvi-{stamp}")
     submission.entries = [Entry([key for job in jobs for key in job.keys]) for jobs in tasks]
+    for earlier in files.listdir(Path(state) / FOLDER):
+        files.clear(Path(state) / FOLDER / earlier)
     for index, jobs in enumerate(tasks):
         write(submission.task_file(index), [asdict(job) for job in jobs])
     submission.save()
@@ -89,10 +94,13 @@ def begin(state: Path, tasks: Sequence[Sequence[Job]]) -> Submission:
 def jobs_of(file: Path | str) -> list[Job]:
     """The jobs of a task. Raises LedgerError."""
     try:
-        read = json.loads(Path(file).read_text())
-        return [Job(**{**job, "configs": tuple(job["configs"]), "attempts": tuple(job["attempts"]), "asked": tuple(map(tuple, job["asked"]))}) for job in read]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise LedgerError(f"{file}: expected the jobs of a task, found {error}; submit again") from error
+        jobs = [_job(told) for told in files.parse(Path(file).read_bytes())]
+    except Exception as error:  # whatever comes of damage
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise LedgerError(f"{file}: expected the jobs of a task, found {reason}; submit again") from error
+    if not jobs:
+        raise LedgerError(f"{file}: expected the jobs of a task, found none; submit again")
+    return jobs
 
 
 def open_submissions(state: Path | str) -> list[Submission]:
@@ -100,11 +108,44 @@ def open_submissions(state: Path | str) -> list[Submission]:
     found = []
     for path in sorted((Path(state) / FOLDER).glob("*/submission.json")):
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            read = json.loads(path.read_text())
-            entries = [Entry(**entry) for entry in read["tasks"]]
+            read = files.parse(path.read_bytes())
+            entries = [_entry(told) for told in read["tasks"]]
             if not all(entry.over for entry in entries):
-                found.append(Submission(path.parent, read["name"], entries))
+                found.append(Submission(path.parent, _typed(read["name"], str), entries))
     return found
+
+
+def _job(told: dict[str, Any]) -> Job:
+    """A job from a file. Raises what comes of damage."""
+    job = Job(**{**told, "configs": tuple(told["configs"]), "attempts": tuple(told["attempts"]), "asked": tuple(map(tuple, told["asked"]))})
+    for value in (job.execute, job.metrics, job.measure, job.results, job.state, *(name for asked in job.asked for name in asked)):
+        _typed(value, str)
+    for value in (job.threads, *job.attempts):
+        _typed(value, int)
+    resolve(job.metrics)
+    for config in job.configs:
+        Store(job.results).path(config)  # what is no configuration has no place
+    if not job.configs or len(job.configs) != len(job.attempts):
+        raise ValueError(f"{len(job.configs)} runs and {len(job.attempts)} counts of their failures")
+    return job
+
+
+def _entry(told: dict[str, Any]) -> Entry:
+    """A task from a file. Raises TypeError and ValueError for what is none."""
+    entry = Entry(**told)
+    for key in _typed(entry.keys, list):
+        _typed(key, str)
+    if entry.id is not None and not re.fullmatch(r"\d+(_\d+)?", entry.id):
+        raise ValueError(f"{entry.id!r} is no id of a task")
+    _typed(entry.over, bool)
+    return entry
+
+
+def _typed(value: Any, kind: type) -> Any:
+    """A value of this type. Raises TypeError for another."""
+    if type(value) is not kind or (kind is str and "\0" in value):
+        raise TypeError(f"{value!r} in place of a value of type {kind.__name__}")
+    return value
 
 
 def pending(state: Path | str, held: bool = False) -> dict[str, str]:
@@ -158,6 +199,8 @@ def _close(submission: Submission, index: int) -> None:
     try:
         jobs = jobs_of(submission.task_file(index)) if entry.id else []
     except LedgerError:
+        return
+    if {key for job in jobs for key in job.keys} - set(entry.keys):  # the file was changed
         return
     asked = submission.task_file(index)
     left = [(job, config, key) for job in jobs
@@ -218,28 +261,19 @@ def locked(state: Path | str) -> Iterator[None]:
 @contextlib.contextmanager
 def _lock(state: Path | str, wait: bool) -> Iterator[bool]:
     """Whether the lock is ours now; without ``wait`` it is not if somebody else has it."""
-    path = Path(state) / FOLDER / ".lock"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = open(path, "w")
-    except OSError:
-        yield False
-        return
-    with file:
-        mine = True
+    folder = Path(state) / FOLDER
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            mine = False
+            files.make_folder(folder)
+            mine = stack.enter_context(files.locked(folder, patience=math.inf if wait else 0))
         except OSError:
-            pass  # some network file systems have no locks: claims still keep a run from being made twice
+            mine = False
         yield mine
 
 
 def write(path: Path, value: Any) -> None:
     """Write JSON whole or not at all. Raises LedgerError."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         files.write(path, json.dumps(value))
     except OSError as error:
         raise LedgerError(

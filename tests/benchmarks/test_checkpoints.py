@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ import torch
 
 from benchmarks import checkpoints
 from benchmarks.checkpoints import Checkpoints, Saver, code_digest, interval, peek
-from benchmarks.claims import Claims
+from benchmarks.claims import Claims, Holder, Overtaken
 from benchmarks.config import run_key, training_key
 from benchmarks.errors import UsageError
 from benchmarks.executors import Job
@@ -23,6 +24,7 @@ from benchmarks.executors.work import perform
 from benchmarks.store import Store, StoreError
 from fvi_core.training import Trainer, Training
 from tests.benchmarks import fakes
+from tests.benchmarks.test_claims import put
 from tests.fvi_core import small
 
 CONFIGS = [fakes.config(seed) for seed in range(3)]
@@ -232,9 +234,27 @@ def test_a_checkpoint_that_cannot_be_written_stops_nothing(monkeypatch, tmp_path
     assert names(kept.folder) == own and kept.find(DATA, MADE).epoch == 3
 
 
+def test_a_holder_that_lost_its_claims_leaves_the_checkpoint_of_the_new_one_alone(tmp_path, kept, monkeypatch):
+    monkeypatch.setenv(checkpoints.VARIABLE, "0")
+    own, whole = names(kept.folder), file(kept).read_bytes()
+    far = replace(Holder.me(), space="another boot")
+    for key in KEYS:
+        put(tmp_path / "claims", key, far)
+    trainer = SimpleNamespace(epoch=5, training=SimpleNamespace(epochs=20), finished=False, state=dict)
+    with pytest.raises(Overtaken):
+        Saver(kept, ABOUT, KEYS, None)(trainer)
+    assert names(kept.folder) == own and file(kept).read_bytes() == whole
+    (tmp_path / "claims" / KEYS[1]).unlink()
+    pair = ABOUT | {"keys": KEYS[:2], "configs": CONFIGS[:2], "fingerprints": ["a", "b"]}
+    kept.save(pair, KEYS[:2], {})
+    linked = {key: os.readlink(kept.folder / key) for key in KEYS}
+    assert linked[KEYS[0]] == linked[KEYS[2]] != linked[KEYS[1]], "it keeps what is still its own"
+
+
 def test_peek_says_how_far_a_run_has_come(kept, tmp_path):
     assert peek(tmp_path, KEYS[1]) == "checkpoint at epoch 3 of 20" and peek(tmp_path, "0" * 16) is None
-    for damage in (b"", b"PK\x03\x04\n\xff\xfe\n", b"sum\n[]\n"):
+    deep, wrong = b"sum\n" + b"[" * 10**5 + b"\n", b'sum\n{"epoch": "\\ud800", "epochs": 1e999}\n'
+    for damage in (b"", b"PK\x03\x04\n\xff\xfe\n", b"sum\n[]\n", deep, wrong):
         file(kept).write_bytes(damage)
         assert peek(tmp_path, KEYS[1]) is None
 
@@ -301,7 +321,7 @@ def test_a_job_clears_what_is_recorded_or_would_fail_again(tmp_path, do, left):
 
 
 def test_a_record_that_cannot_be_written_keeps_its_checkpoint(tmp_path, monkeypatch):
-    def full(self, record):
+    def full(self, *_):
         raise StoreError("no room")
 
     monkeypatch.setattr(Store, "write", full)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 import time
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
+from benchmarks import claims as claims_module
 from benchmarks.claims import ClaimError, Claims, Holder
 
 
@@ -144,11 +148,168 @@ def test_claims_without_a_job_are_still_read(folder, other):
     assert Claims(folder).holder("old") == holder and not Claims(folder).acquire("old")
 
 
-def test_a_claim_that_cannot_be_read_holds_until_it_is_old(folder):
+def test_a_claim_that_later_code_may_have_made_holds_until_it_is_old(folder):
     folder.mkdir()
-    os.symlink("?", folder / "key")
-    assert not Claims(folder).acquire("key")
-    assert Claims(folder, limit=-1).acquire("key")
+    os.symlink('{"host": "far", "user": "ann"}', folder / "key")
+    claims = Claims(folder)
+    assert not claims.acquire("key") and "unknown process" in str(claims.live()["key"])
+    os.utime(folder / "key", (0, 0), follow_symlinks=False)
+    assert not claims.live() and claims.acquire("key") and claims.live() == {"key": Holder.me()}
+
+
+def put_text(text: str | bytes):
+    return lambda path: os.symlink(text, path)
+
+
+def put_file(path):
+    path.write_text("not a link")
+
+
+def put_folder(path):
+    path.mkdir()
+
+
+NO_CLAIMS = {
+    "a file": put_file,
+    "an empty folder": put_folder,
+    "a text": put_text("?"),
+    "no UTF-8": put_text(b"\xff\xfe\xf0 \x01"),
+    "a number": put_text("7"),
+    "nested too deep": put_text("[" * 2000),
+}
+
+
+@pytest.mark.parametrize("thing", NO_CLAIMS)
+def test_what_no_code_can_have_written_is_no_claim(folder, thing):
+    folder.mkdir()
+    NO_CLAIMS[thing](folder / "key")
+    claims = Claims(folder)
+    assert claims.live() == {} and claims.holder("key") is None
+    assert claims.acquire("key") and claims.live() == {"key": Holder.me()}
+    claims.release("key")
+    assert os.listdir(folder) == [".lock"]
+
+
+WRONG = {
+    "host": 7, "space": None, "pid": "12", "started": 3.5, "job": [], "restart": "0",
+    "host ": "a\nb", "pid ": True, "pid  ": -1, "pid   ": 2**70, "job ": "\ud800",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_claim_of_wrong_values_holds_until_it_is_old(folder, name):
+    folder.mkdir()
+    os.symlink(json.dumps(asdict(Holder.me()) | {name.strip(): WRONG[name]}), folder / "key")
+    claims = Claims(folder)
+    assert not claims.acquire("key") and str(claims.live()["key"]).isprintable()
+    os.utime(folder / "key", (0, 0), follow_symlinks=False)
+    claims.clear_dead()
+    assert os.listdir(folder) == [".lock"]
+
+
+def test_a_full_folder_in_the_place_of_a_claim_is_named(folder):
+    (folder / "key" / "full").mkdir(parents=True)
+    claims = Claims(folder)
+    with pytest.raises(ClaimError, match=f"^{folder}/key: expected the claim of a run.*not empty.*delete it and run"):
+        claims.acquire("key")
+    assert claims.live() == {} and not claims.held and claims.acquire("other")
+    (folder / ".lock").unlink(missing_ok=True)
+    (folder / ".lock").mkdir()
+    put(folder, "dead", replace(Holder.me(), started="1"))
+    with pytest.raises(ClaimError, match=r"dead: the run cannot be claimed \(Is a directory: \.lock\)"):
+        claims.acquire("dead")
+
+
+def test_a_holder_of_this_machine_that_does_not_beat_is_stopped(folder, other):
+    process, holder = other
+    put(folder, "beats", holder, age=200)
+    put(folder, "silent", holder, age=400)
+    claims = Claims(folder, limit=300)
+    assert not claims.acquire("beats") and claims.live() == {"beats": holder}
+    assert claims.taken("silent") and claims.acquire("silent") and not claims.taken("silent")
+
+
+def test_a_holder_that_wakes_in_the_last_moment_keeps_its_claims(folder, other, monkeypatch):
+    for key in ("taken over", "cleared"):
+        put(folder, key, other[1], age=400)
+
+    @contextlib.contextmanager
+    def wake(path):
+        for key in os.listdir(folder):
+            os.utime(folder / key, follow_symlinks=False)
+        yield
+
+    monkeypatch.setattr(claims_module, "locked", wake)
+    assert not Claims(folder).acquire("taken over")
+    for key in ("taken over", "cleared"):
+        os.utime(folder / key, (0, 0), follow_symlinks=False)
+    Claims(folder).clear_dead()
+    assert sorted(Claims(folder).live()) == ["cleared", "taken over"]
+
+
+def test_a_name_of_a_machine_says_nothing_of_its_processes(folder, other, monkeypatch):
+    process, holder = other
+    put(folder, "renamed", replace(holder, host="before"))
+    assert not Claims(folder).acquire("renamed") and Claims(folder).live() == {"renamed": holder}
+    mine = Claims(folder)
+    assert mine.acquire("mine")
+    claims_module._self.cache_clear()
+    monkeypatch.setattr(socket, "gethostname", lambda: "after")
+    assert Holder.me().host == "after" and mine.acquire("mine") and not mine.taken("mine")
+    mine.release("mine")
+    assert list(Claims(folder).live()) == ["renamed"]
+
+
+@pytest.mark.parametrize("change", [{"space": "another boot pid:[4026531836]"}, {"space": "another boot", "host": "far"}])
+def test_the_same_ids_elsewhere_are_another_process(folder, change):
+    """A container or a machine that shares the folder, the name and the numbers, but not what they count in."""
+    for name, process in {"same": Holder.me(), "gone here": replace(Holder.me(), pid=2**22 + 1, started="1")}.items():
+        put(folder, name, replace(process, **change))
+    claims = Claims(folder)
+    assert len(claims.live()) == 2 and not claims.acquire("same") and not claims.acquire("gone here")
+
+
+def without_proc(monkeypatch, hidden: str) -> None:
+    """Files of /proc whose path has this in it cannot be read."""
+    read = Path.read_text
+
+    def refuse(path, *rest, **named):
+        if hidden in str(path):
+            raise FileNotFoundError(path)
+        return read(path, *rest, **named)
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+
+
+def test_where_a_machine_cannot_be_told_from_others_only_heartbeats_count(folder, monkeypatch):
+    here = claims_module._space.__wrapped__
+    assert here() == here() == Holder.me().space
+    without_proc(monkeypatch, "/proc")
+    assert here() != here(), "two machines of one name must not take each other's processes for their own"
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "getpid", lambda: 2**22 + 1)  # as in a namespace that was given no /proc of its own
+    assert here() != here()
+
+
+def test_a_process_that_is_hidden_is_judged_by_its_heartbeat(folder, other, monkeypatch):
+    process, holder = other
+    without_proc(monkeypatch, f"/proc/{process.pid}/")
+    put(folder, "beats", holder)
+    put(folder, "silent", holder, age=400)
+    assert list(Claims(folder).live()) == ["beats"]
+    process.kill()
+    process.wait()
+    assert Claims(folder).live() == {}
+
+
+def test_a_claim_beats_where_a_link_keeps_its_time(folder, monkeypatch):
+    claims = Claims(folder)
+    claims.acquire("key")
+    os.utime(folder / "key", (0, 0), follow_symlinks=False)
+    monkeypatch.setattr(os, "utime", lambda *_, **__: (_ for _ in ()).throw(NotImplementedError))
+    claims._touch("key")
+    assert (folder / "key").lstat().st_mtime > 0 and claims.acquire("key")
+    assert sorted(os.listdir(folder)) == [".lock", "key"]
 
 
 def test_the_heart_beats_while_the_claims_are_open(folder):

@@ -1,10 +1,16 @@
 """Configurations, their one spelling and the keys made from it."""
 
 import copy
+import json
+import pickle
+import re
 
 import pytest
 
-from benchmarks.config import InvalidConfig, canonical_json, run_key, stack_key, stack_limit, validate_config
+from benchmarks.config import (
+    Config, InvalidConfig, by_training, canonical_json, digest, run_key, stack_key, stack_limit, training_key, validate_config,
+)
+from benchmarks.hyperparameters import resolve
 from tests.benchmarks import fakes
 
 
@@ -25,27 +31,52 @@ def test_the_spelling_does_not_depend_on_the_order_of_keys():
     assert canonical_json({"b": [1, 2.5], "a": None}) == '{"a":null,"b":[1,2.5]}'
 
 
-def test_a_key_is_16_hexadecimal_digits_and_is_the_same_in_every_version():
-    assert run_key({"a": 1}) == "015abd7f5cc57a2d"
-    assert len(run_key(fakes.config())) == 16
+def test_a_key_is_that_of_the_training_and_of_the_evaluation_and_is_the_same_in_every_version():
+    assert digest({"a": 1}) == "015abd7f5cc57a2d" and digest({"a": 1}, 8) == "015abd7f"
+    assert run_key({"a": 1, "evaluation": {"a": 1}}) == "015abd7f5cc57a2d-015abd7f"
+    assert training_key({"a": 1, "evaluation": {}}) == "015abd7f5cc57a2d"
+    assert re.fullmatch("[0-9a-f]{16}-[0-9a-f]{8}", run_key(fakes.config()))
 
 
 CHANGES = [
     (("method",), "MFVI"), (("protocol",), "paper"), (("dataset", "name"), "boston"), (("dataset", "version"), "2"),
-    (("parts", "weight", "factor"), 0.5), (("evaluation", "samples"), 2), (("parts", "training", "lr"), 0.1),
+    (("dataset", "content"), {"digits/train": "ab"}), (("sources",), {"divergence mine": "ab"}),
+    (("parts", "weight", "factor"), 0.5), (("parts", "training", "lr"), 0.1),
 ]
 
 
 @pytest.mark.parametrize(("path", "value"), CHANGES, ids=lambda v: str(v))
-def test_every_change_is_another_run_and_another_stack(path, value):
-    assert run_key(changed(path, value)) != run_key(fakes.config())
-    assert stack_key(changed(path, value)) != stack_key(fakes.config())
+def test_every_change_is_another_training_and_another_stack(path, value):
+    before, after = fakes.config(), changed(path, value)
+    assert run_key(after).partition("-")[0] == training_key(after) != training_key(before)
+    assert stack_key(after) != stack_key(before)
 
 
 @pytest.mark.parametrize("path", [("seed",), ("dataset", "split")])
-def test_seeds_and_splits_are_other_runs_of_one_stack(path):
-    assert run_key(changed(path, 7)) != run_key(fakes.config())
+def test_seeds_and_splits_are_other_trainings_of_one_stack(path):
+    assert training_key(changed(path, 7)) != training_key(fakes.config())
     assert stack_key(changed(path, 7)) == stack_key(fakes.config())
+
+
+ASKED = [(("evaluation", "samples"), 2), (("evaluation", "sets"), ["test", "ood"]), (("evaluation", "content"), {"x": "ab"})]
+
+
+@pytest.mark.parametrize(("path", "value"), ASKED, ids=lambda v: str(v))
+def test_what_is_asked_of_a_trained_model_is_another_run_of_the_same_training(path, value):
+    before, after = fakes.config(), changed(path, value)
+    assert run_key(after) != run_key(before)
+    assert (training_key(after), stack_key(after)) == (training_key(before), stack_key(before))
+    assert by_training([before, after]) == {training_key(before): [before, after]}
+
+
+def test_a_configuration_is_fixed_and_survives_a_pipe_with_its_keys():
+    config = Config(fakes.config())
+    for change in (lambda: config.update(seed=3), lambda: config.pop("seed"), lambda: config.__setitem__("seed", 3)):
+        with pytest.raises(TypeError, match="is not changed once it is made"):
+            change()
+    again = pickle.loads(pickle.dumps(config))
+    assert type(again) is Config and again == config == fakes.config()
+    assert again.key == config.key == run_key(dict(config)) and json.loads(json.dumps(config)) == config
 
 
 def test_a_number_that_is_none_has_no_spelling():
@@ -68,14 +99,27 @@ def test_only_light_runs_are_stacked():
     assert limit(network={"name": "mlp", "hidden": [500, 500]}, family={"name": "ensemble", "size": 5}) == 1
 
 
-def test_exactly_the_keys_of_the_schema():
-    validate_config(fakes.config())
+def complete(**changes):
+    """A configuration that says everything."""
+    parts = fakes.config()["parts"] | {
+        "network": {"name": "mlp", "hidden": [3]}, "training": {"epochs": 1, "batch_size": 2, "optimiser": {"name": "adam"}}}
+    return {**fakes.config(), "parts": resolve(parts), **changes}  # fmt: skip
+
+
+def test_exactly_the_keys_of_the_schema_and_every_hyperparameter():
+    validate_config(complete())
     with pytest.raises(InvalidConfig, match=r"configuration: missing \[\], not expected \['colour'\]"):
-        validate_config(changed(("colour",), "red"))
-    with pytest.raises(InvalidConfig, match=r"configuration\['parts'\]: missing \[\], not expected \['noise'\]"):
-        validate_config(changed(("parts", "noise"), {}))
+        validate_config(complete(colour="red"))
     for name in fakes.config():
         with pytest.raises(InvalidConfig, match=rf"configuration: missing \['{name}'\]"):
-            validate_config({k: v for k, v in fakes.config().items() if k != name})
-    with pytest.raises(InvalidConfig, match="configuration schema 2: this version reads schema 1"):
-        validate_config(changed(("schema",), 2))
+            validate_config({k: v for k, v in complete().items() if k != name})
+    with pytest.raises(InvalidConfig, match="schema 1: this version reads schema 2"):
+        validate_config(complete(schema=1))
+    with pytest.raises(InvalidConfig, match=r"\['evaluation'\]: expected a dict .* found 3"):
+        validate_config(complete(evaluation=3))
+    parts = complete()["parts"]
+    with pytest.raises(InvalidConfig, match=r"\['parts'\]: missing \[\], not expected \['noise'\]"):
+        validate_config(complete(parts={**parts, "noise": {}}))
+    short = {**parts, "weight": {"scaling": "elbo"}}
+    with pytest.raises(InvalidConfig, match=r"\['weight'\]: expected every hyper-parameter, .*factor.*found"):
+        validate_config(complete(parts=short))

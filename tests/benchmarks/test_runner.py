@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks import files, runner
-from benchmarks import store as store_module
 from benchmarks.claims import ClaimError, Claims
 from benchmarks.config import run_key
 from benchmarks.errors import BenchmarkError
@@ -251,10 +250,10 @@ class FullDisk:
     def __init__(self, monkeypatch) -> None:
         self.full, write = True, files.write
 
-        def refuse(path, text, *around):
+        def refuse(path, *rest):
             if self.full and path.suffix == ".json":
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            write(path, text, *around)
+            write(path, *rest)
 
         monkeypatch.setattr(files, "write", refuse)
 
@@ -285,6 +284,21 @@ def test_a_record_is_written_as_soon_as_there_is_room(sweep, tmp_path, monkeypat
     summary = sweep(runs(3), display=Display())
     assert saved == [0, 2, 3]
     assert summary.complete and len(summary.made) == 3 and len(trained(tmp_path)) == 3
+
+
+def test_a_kept_record_is_not_written_over_the_one_that_another_sweep_has_made(sweep, tmp_path, monkeypatch):
+    disk, written = FullDisk(monkeypatch), []
+
+    class Display(runner.Silent):
+        def end(self, job, outcomes):
+            if not written:
+                disk.full = False
+                assert sweep(runs(1)).complete
+                written.append((tmp_path / "results").rglob("*.json").__next__().stat().st_ino)
+
+    summary = sweep(runs(2), display=Display())
+    assert summary.complete and (summary.elsewhere, summary.made) == ([run_key(runs(1)[0])], [run_key(runs(2)[1])])
+    assert fakes.store(tmp_path / "results").path(runs(1)[0]).stat().st_ino == written[0]
 
 
 def test_a_broken_state_folder_fails_runs_and_not_the_sweep(sweep, tmp_path, monkeypatch):

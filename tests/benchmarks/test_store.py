@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import math
@@ -230,7 +231,7 @@ def test_a_real_record_of_schema_1_is_read_with_every_hyperparameter():
     validate_config(read["config"])
     before = json.loads(path.read_text())
     assert all(read[part] == before[part] for part in ("metrics", "curves", "metric_versions"))
-    assert read["config"]["parts"]["training"]["optimiser"]["beta1"] == 0.9 and read["provenance"]["migrated"]["key"] == path.stem
+    assert read["config"]["parts"]["training"]["optimiser"]["nesterov"] is False and read["provenance"]["migrated"]["key"] == path.stem
 
 
 def test_upgrades_follow_one_another():
@@ -269,9 +270,15 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     assert files(tmp_path) == ["file"]
 
 
-def test_looking_whether_a_folder_can_be_written_leaves_nothing(store):
+def test_looking_whether_a_folder_can_be_written_leaves_other_lookers_alone(store):
+    store.root.mkdir(parents=True)
+    other = store.root / "..writable.123.tmp"
+    with open(other, "wb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        store.check_writable()
+        assert other.exists(), "its process may be about to rename it"
     store.check_writable()
-    assert os.listdir(store.root) == []
+    assert os.listdir(store.root) == [], "that of a killed process is not kept for ever"
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
@@ -287,6 +294,15 @@ def test_a_full_disk_leaves_the_old_record_and_no_other_file(store, monkeypatch,
         store.write(record(value=0.75))
     assert files(store.root) == [f"{record()['key']}.json"]
     assert store.paths()[record()["key"]].read_bytes() == before
+
+
+def test_what_a_killed_writer_left_is_removed(store):
+    path = store.path(fakes.config(0))
+    path.parent.mkdir(parents=True)
+    (path.parent / f".{path.name}.123.tmp").write_text('{"half')
+    assert store.paths() == {}
+    store.write(record())
+    assert files(store.root) == [path.name]
 
 
 def test_find_by_prefix(store):

@@ -200,7 +200,7 @@ def test_a_job_that_misses_data_fails_at_once_and_says_what_to_do(folders, tmp_p
     monkeypatch.setenv("FVI_DATA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("FVI_DATA_MIRROR", "")
     config = digits()
-    config["dataset"] |= {"name": "yacht", "scheme": "gal2016"}
+    config = {**config, "dataset": {**config["dataset"], "name": "yacht", "scheme": "gal2016"}}
     submit([config], folders, Suite(), REAL)
     (run,) = follow([config], folders, Suite()).values()
     assert run.status == "failed" and "make data" in run.note and "FVI_OFFLINE" in run.note

@@ -1,0 +1,113 @@
+"""Every hyper-parameter of every part, without loading torch; what is missing or not known is named."""
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import hyperparameters
+from benchmarks.hyperparameters import PARTS, context_pools, describe, known, look, resolve, sources
+from fvi_core.registry import CONTEXTS, DIVERGENCES, REGISTRIES, UnknownPart, nested
+
+PARTS_OF_A_RUN = {
+    "network": {"name": "mlp", "hidden": [50]},
+    "family": {"name": "ensemble", "base": {"name": "dropout"}},
+    "prior": {"name": "gaussian_process", "kernel": {"name": "sum", "parts": [{"name": "rbf"}, {"name": "linear"}]}},
+    "divergence": {"name": "gaussian_kl", "jitter": 1},
+    "context": {"name": "mixture", "parts": ({"name": "images", "points": 3, "pool": "kmnist"}, {"name": "training_batch"})},
+    "likelihood": {"name": "gaussian"},
+    "training": {"epochs": 3, "batch_size": 2, "optimiser": {"name": "sgd"}, "early_stopping": {"patience": 4}, "clip": 2},
+}
+
+
+def test_every_default_is_said_in_nested_parts_too():
+    found = resolve(PARTS_OF_A_RUN)
+    assert list(found) == list(PARTS)
+    assert found["family"] == {
+        "name": "ensemble", "base": {"name": "dropout", "rate": 0.1, "masks": "input"}, "size": 5, "joint": False}
+    assert [part["name"] for part in found["prior"]["kernel"]["parts"]] == ["rbf", "linear"]
+    assert found["prior"]["kernel"]["parts"][0].keys() == {"name", "ard"} and found["prior"]["fit_steps"] == 500
+    assert found["context"]["parts"][1] == {"name": "training_batch", "points": None}
+    assert found["weight"] == {"scaling": "elbo", "factor": 1.0}
+    assert found["training"]["early_stopping"] == {"patience": 4, "every": 1} and found["training"]["augment"] is None
+    assert found["training"]["schedule"] == {"name": "constant"} and found["training"]["optimiser"]["momentum"] == 0.0
+    assert resolve(found) == found and context_pools(found["context"]) == {"kmnist"}
+
+
+def test_one_spelling_of_a_number_and_of_a_sequence():
+    found = resolve(PARTS_OF_A_RUN)
+    for value in (found["divergence"]["jitter"], found["training"]["clip"]):
+        assert type(value) is float
+    assert type(found["training"]["epochs"]) is int and type(found["context"]["parts"]) is list
+
+
+WRONG = {
+    "an unknown part": ({"family": {"name": "pointe"}}, "family: family 'pointe' is not known; did you mean 'point'"),
+    "an unknown kind": ({"familly": {"name": "point"}}, "did you mean 'family'"),
+    "an unknown hyper-parameter": ({"likelihood": {"name": "gaussian", "std": 1}}, "has no hyper-parameter 'std'"),
+    "an unknown one of a nested part": (
+        {"family": {"name": "ensemble", "base": {"name": "dropout", "rat": 1}}}, r"family.base: family 'dropout' has no .* 'rate'"),
+    "a missing one": ({"network": {"name": "mlp"}}, r"network 'mlp' needs the hyper-parameter 'hidden' \\(list"),
+    "no name": ({"network": {"hidden": [3]}}, "network: a 'name' is needed, found only"),
+    "a part that has to be there": ({"network": None}, "network: expected a dict of hyper-parameters, found None"),
+    "no JSON": ({"likelihood": {"name": "gaussian", "init_std": object()}}, "likelihood.init_std: expected a number"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_is_named(what):
+    change, message = WRONG[what]
+    with pytest.raises(UnknownPart, match=message.replace("\\\\", "\\")):
+        resolve(PARTS_OF_A_RUN | change)
+
+
+def test_what_was_looked_up_before_is_what_the_classes_say():
+    hyperparameters.known.cache_clear()
+    assert known() == look()
+    for kind, registry in REGISTRIES.items():
+        own = {name for name, cls in registry.classes.items() if cls.__module__.startswith("fvi_core.")}
+        assert own == set(known()[kind])
+
+
+def test_a_second_look_loads_no_torch():
+    known()
+    code = "import sys; from benchmarks import tables; tables.get('uci').runs(); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """A divergence and a context of somebody else's."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Mine:
+        base: dict = nested(CONTEXTS, {"name": "training_batch"})
+        width: "float" = 2
+
+    (tmp_path / "mine.py").write_text("# what makes it\n")
+    module = type(sys)("mine_of_a_test")
+    module.__file__ = str(tmp_path / "mine.py")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    Mine.__module__ = module.__name__
+    monkeypatch.setitem(DIVERGENCES.classes, "mine", Mine)
+    return tmp_path / "mine.py"
+
+
+def test_parts_of_plugins_are_resolved_and_named_by_their_source(plugin):
+    found = resolve(PARTS_OF_A_RUN | {"divergence": {"name": "mine"}})
+    assert found["divergence"] == {"name": "mine", "base": {"name": "training_batch", "points": None}, "width": 2.0}
+    before = sources(found)
+    assert list(before) == ["divergence mine"] and sources(resolve(PARTS_OF_A_RUN)) == {}
+    plugin.write_text("# what makes it, times 1,000\n")
+    assert sources(found) != before
+
+
+def test_a_part_without_defaults_says_so():
+    @dataclasses.dataclass
+    class Plain:
+        points: int
+        names: tuple = dataclasses.field(default_factory=lambda: ("a",))
+
+    assert describe(Plain) == {"points": {"type": "int"}, "names": {"type": "tuple", "default": ("a",)}}

@@ -1,0 +1,198 @@
+"""Fifty holders of claims that were stopped, lost them or not, and woke: nothing is lost, and nothing written twice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.claims import Claims, Holder
+from benchmarks.executors import Job
+from benchmarks.executors.work import perform, settle
+from benchmarks.failures import Failures
+from benchmarks.provenance import ROOT
+from tests.benchmarks import fakes, stopping
+
+LONG = 120.0  # seconds after which a process hangs
+RUNS = 10
+FILES = ("results", "state/failures", "state/checkpoints")
+
+
+class Stopped:
+    """A process that does a job and stops at times; this one may then do what it likes with its claims."""
+
+    def __init__(self, folder: Path, execute: str) -> None:
+        self.folder, self.state = folder, folder / "state"
+        self.state.mkdir(parents=True)
+        configs = tuple(fakes.config(seed, stack=RUNS) for seed in range(RUNS))
+        where = {"results": str(folder / "results"), "state": str(self.state), "metrics": fakes.SUITE.metrics}
+        self.job = Job(configs, (0,) * RUNS, f"{stopping.HERE}:{execute}", **where)
+        self.file = folder / "job.json"
+        self.file.write_text(json.dumps(asdict(self.job)))
+        self.claims = Claims(self.state / "claims")
+        self.process = subprocess.Popen([sys.executable, "-m", stopping.HERE, self.file], cwd=ROOT)
+
+    def wait(self) -> bool:
+        """Wait until it is stopped, or over: False."""
+        limit = time.monotonic() + LONG
+        while time.monotonic() < limit:
+            pid, status = os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG)
+            if pid and os.WIFSTOPPED(status):
+                return True
+            if pid:
+                self.process.returncode = os.waitstatus_to_exitcode(status)
+                assert self.process.returncode == 0
+                return False
+            time.sleep(0.005)
+        raise AssertionError("it neither stops nor ends")
+
+    def wake(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def age(self, key: str) -> None:
+        """As if it had been stopped for a long time."""
+        os.utime(self.claims.folder / key, (0, 0), follow_symlinks=False)
+
+    def make(self, run: int) -> str:
+        """Make a run here; what became of it."""
+        attempts = (Failures(self.state).attempts(self.job.keys[run]),)
+        job = replace(self.job, configs=self.job.configs[run : run + 1], attempts=attempts, execute=f"{stopping.HERE}:made")
+        (outcome,) = perform(job, lambda *_: None)
+        return outcome.status
+
+    def record(self, run: int) -> dict | None:
+        return fakes.store(self.folder / "results").get(self.job.configs[run])
+
+    def files(self) -> dict[str, tuple]:
+        """All that is told of runs, and whether it is the same file as before."""
+        found = [path for name in FILES for path in (self.folder / name).rglob("*") if not path.name.startswith(".")]
+        return {str(path): (path.lstat().st_ino, path.lstat().st_mtime_ns) for path in found if not path.is_dir()}
+
+    def outcomes(self) -> list[str]:
+        return [told["status"] for told in json.loads(Path(f"{self.file}.outcomes").read_text())]
+
+
+@pytest.fixture
+def stopped(tmp_path) -> Iterator[Callable[[str], Stopped]]:
+    """Start such a process, and wait until it has stopped."""
+    started = []
+
+    def start(execute: str) -> Stopped:
+        started.append(Stopped(tmp_path / execute, execute))
+        assert started[-1].wait()
+        return started[-1]
+
+    yield start
+    for one in started:
+        with contextlib.suppress(ProcessLookupError):
+            one.process.kill()
+        one.process.wait()
+
+
+def made_by_another(found: Stopped, run: int, key: str) -> str:
+    """Another process takes the claim over, and is ready before the stopped one wakes."""
+    found.age(key)
+    assert found.make(run) == "done"
+    return "found"
+
+
+def begun_by_another(found: Stopped, run: int, key: str) -> str:
+    """Another process takes the claim over, and is still at it."""
+    found.age(key)
+    assert found.claims.acquire(key)
+    return "elsewhere"
+
+
+def given_up_by_another(found: Stopped, run: int, key: str) -> str:
+    """Another process takes the claim over, and gives it up again."""
+    found.age(key)
+    assert found.claims.acquire(key)
+    found.claims.release(key)
+    return "own"
+
+
+def believed_dead(found: Stopped, run: int, key: str) -> str:
+    """The claim is old, but nobody takes it over."""
+    found.age(key)
+    return "own"
+
+
+def swept_away(found: Stopped, run: int, key: str) -> str:
+    """Another sweep, which has ended, has removed the claim."""
+    found.age(key)
+    found.claims.clear_dead()
+    assert not (found.claims.folder / key).is_symlink()
+    return "own"
+
+
+FATES = (made_by_another, begun_by_another, given_up_by_another, believed_dead, swept_away)
+
+
+@pytest.mark.parametrize("execute", ["made", "failing"])
+def test_a_woken_holder_writes_over_nothing_that_others_made(stopped, execute):
+    found = stopped(execute)
+    own = {"made": "done", "failing": "failed"}[execute]
+    expected = []
+    for run, key in enumerate(found.job.keys):
+        told = FATES[run % len(FATES)](found, run, key)
+        expected.append(own if told == "own" else told)
+        if told == "elsewhere":
+            Failures(found.state).write(found.job.configs[run], key, "noted by another")
+        before = found.files()
+        found.wake()
+        assert found.wait() == (run < RUNS - 1)
+        changed = {Path(path).stem for path, now in found.files().items() if before.get(path) != now}
+        assert changed == ({key} if told == "own" else set()) and not before.keys() - found.files().keys()
+        if told == "elsewhere":
+            assert found.claims.holder(key) == Holder.me() and Failures(found.state).attempts(key) == 1
+            assert found.make(run) == "done", "the other one makes it at last"
+    assert found.outcomes() == expected and found.claims.live() == {}
+    records = [found.record(run) for run in range(RUNS)]
+    makers = [record and record["provenance"]["process"] for record in records]
+    mine, others = found.process.pid if execute == "made" else None, os.getpid()
+    assert makers == [mine if status == own else others for status in expected]
+    assert Failures(found.state).keys() == sorted(
+        key for key, status in zip(found.job.keys, expected) if status == own == "failed"
+    )
+    assert not [path for path in found.folder.rglob("*.tmp")]
+
+
+@pytest.mark.parametrize("taken", [RUNS, RUNS // 2, 0])
+def test_a_woken_holder_trains_on_only_what_is_still_its_own(stopped, taken):
+    found = stopped("training")
+    for key in found.job.keys:
+        found.age(key)
+    for key in found.job.keys[:taken]:
+        assert found.claims.acquire(key)
+    found.wake()
+    assert not found.wait()
+    assert found.outcomes() == ["elsewhere"] * taken + ["done"] * (RUNS - taken)
+    assert sorted(found.claims.live()) == sorted(found.job.keys[:taken])
+    assert (found.state / f"trained-{found.process.pid}").exists() == (taken < RUNS)
+    assert [bool(found.record(run)) for run in range(RUNS)] == [False] * taken + [True] * (RUNS - taken)
+
+
+def test_the_end_of_a_dead_process_is_told_only_of_runs_that_nobody_else_has(stopped):
+    """What a parent notes when a worker has died: others may have been faster."""
+    found = stopped("training")
+    keys = found.job.keys
+    for run, fate in enumerate((made_by_another, believed_dead, begun_by_another)):
+        fate(found, run, keys[run])
+    put = json.loads(os.readlink(found.claims.folder / keys[2])) | {"space": "another boot"}
+    found.claims.release(keys[2])
+    os.symlink(json.dumps(put), found.claims.folder / keys[2])
+    found.process.kill()
+    found.process.wait()
+    told = settle(found.job, "it was killed")
+    assert [one.status for one in told] == ["done", "failed", "elsewhere"] + ["failed"] * (RUNS - 3)
+    assert Failures(found.state).keys() == sorted({*keys} - {keys[0], keys[2]})
+    assert list(found.claims.live()) == [keys[2]]
