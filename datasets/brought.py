@@ -23,14 +23,22 @@ WRITE_AGAIN = "write it with numpy.savez"
 def find(name: str, part: str) -> Path | None:
     """What the user brought for a part of a data set, if anything; whether it can be read is found when it is."""
     folder = os.environ.get(VARIABLE)
-    path = Path(folder).expanduser() / name / f"{part}.npz" if folder else None
-    return path if path and os.path.lexists(path) else None
+    if not folder:
+        return None
+    path = Path(os.path.expanduser(folder)) / name / f"{part}.npz"
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:  # it may be there; who reads it is told why that cannot be known
+        pass
+    return path
 
 
 def content(parts: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Of those parts (data set, part) that the user brought: "<data set>/<part>" -> 16 digits of the file's SHA-256.
 
-    A file is read once by a process, unless it changes. Raises BadData for one that cannot be read.
+    A process reads a file once for every state of it. Raises BadData for one that cannot be read.
     """
     found = {}
     for name, part in parts:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import pickle
 import struct
@@ -17,23 +18,23 @@ from PIL import Image
 from scipy.io import savemat
 
 from datasets import uci
-from datasets.corruptions import corrupted, weather
+from datasets.corruptions import VERSION, corrupt, corrupted, weather
 from datasets.images import read_part
 from tests.datasets.corrupting import LABELS, as_npy, as_tar, clean, files
-from tests.datasets.image_files import SIZES, Arrays, few, random_images, upstream
+from tests.datasets.image_files import SIZES, Arrays, random_images, upstream
 
 Contents = dict[str, bytes]  # by name; the first is the file to damage
 TERA = 10**12
-FLIPS = 12
+FLIPS = 12  # bits in each format
 
 
 @dataclass(frozen=True)
 class Format:
     """files: a whole copy and what lies beside it; read: what the loader makes of it; misleading: to be refused.
 
-    checked: whether its own checksum, or the registered one, covers every value. registered: whether the damaged
-    content is taken for the registered one, so that the reader has to find the damage; None: it is not registered.
-    kept: a copy that is made again when it cannot be read. source: the image set whose readers expect small files.
+    checked: whether a checksum covers every value. registered: the registered contents; None where damaged files are
+    taken for the registered ones, so that the reader has to find the damage. kept: made again where it cannot be read.
+    source: the image set whose readers are to expect small files.
     """
 
     name: str
@@ -41,13 +42,18 @@ class Format:
     read: Callable[[], list[np.ndarray]]
     misleading: Callable[[], list[bytes]] = list
     checked: bool = False
-    registered: bool | None = True
+    registered: Contents | None = None
     kept: bool = False
     source: str | None = None
 
 
-def damaged(content: bytes, misleading: list[bytes], seed: int) -> Iterator[tuple[str, bytes | None]]:
-    """What was done, and the content; None for a folder in the file's place."""
+def damaged(content: bytes, misleading: list[bytes], seed: int) -> list[tuple[str, bytes | None]]:
+    """What was done, and the content, always another one; None for a folder in the file's place."""
+    made = [*_damaged(content, seed), *(("misleading", crafted) for crafted in misleading)]
+    return [(how, found) for how, found in made if found != content]
+
+
+def _damaged(content: bytes, seed: int) -> Iterator[tuple[str, bytes | None]]:
     random = np.random.default_rng(seed)
     n = len(content)
     for _ in range(5):
@@ -68,8 +74,6 @@ def damaged(content: bytes, misleading: list[bytes], seed: int) -> Iterator[tupl
     yield "moved", b"\n" + content
     yield "empty", b""
     yield "folder", None
-    for crafted in misleading:
-        yield "misleading", crafted
 
 
 def npy(descr: object, shape: object, data: bytes = b"", version: bytes = b"\1\0") -> bytes:
@@ -170,10 +174,13 @@ def _mat(compressed: bool, changes: dict | None = None) -> bytes:
 def _matlab() -> list[bytes]:
     whole, n = _mat(False), SIZES["test"]
     sizes = struct.pack("<4i", 32, 32, 3, n)
-    huge, negative = (whole.replace(sizes, struct.pack("<4i", 32, 32, 3, other), 1) for other in (2**31 - 1, -n))
+    huge = whole.replace(sizes, struct.pack("<4i", 32, 32, 3, 2**31 - 1), 1)
     newer = b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM" + bytes(999)
-    return [huge, negative, newer, *(_mat(False, changes) for changes in (
+    return [huge, newer, *(_mat(False, changes) for changes in (
         {"X": None}, {"y": np.zeros((n, 1), np.uint8)}, {"y": np.ones((n, 1))}, {"y": {"a": 1}}, {"X": "words"}))]
+
+
+SMALL = uci.Source("small", 40, 5, 4, 4)
 
 
 def _table() -> bytes:
@@ -212,6 +219,12 @@ def _misleading_arrays() -> list[bytes]:
 
 def _corrupted(name: str) -> list[np.ndarray]:
     return [corrupted("cifar10", name, 2, clean(), LABELS)[0]]
+
+
+def _kept() -> Contents:
+    images = np.ascontiguousarray(clean().transpose(0, 2, 3, 1))
+    digest = hashlib.sha256(images).hexdigest()[:12]
+    return {f"cifar10_c/generated-{VERSION}-{digest}/contrast-2.npy": as_npy(corrupt(images, "contrast", 2))}
 
 
 def _frost() -> Contents:
@@ -261,23 +274,24 @@ OTHERS = {
 
 _MAT = "svhn/test_32x32.mat"
 FORMATS = [
-    Format("npz", lambda: {"svhn/train.npz": _npz(False)}, _part("svhn", "train"), _brought, True, None),
-    Format("npz compressed", lambda: {"svhn/train.npz": _npz(True)}, _part("svhn", "train"), list, True, None),
+    Format("npz", lambda: {"svhn/train.npz": _npz(False)}, _part("svhn", "train"), _brought, True),
+    Format("npz compressed", lambda: {"svhn/train.npz": _npz(True)}, _part("svhn", "train"), checked=True),
     Format("idx images", _image_set("mnist", "images-idx3-ubyte.gz"), _part("mnist"), _idx, True, source="mnist"),
     Format("idx labels", _image_set("mnist", "labels-idx1-ubyte.gz"), _part("mnist"), _idx, True, source="mnist"),
     Format("cifar10", _image_set("cifar10", "gz"), _part("cifar10"), _tar, True, source="cifar10"),
     Format("cifar100", _image_set("cifar100", "gz"), _part("cifar100"), _tar, True, source="cifar100"),
     Format("matlab", lambda: {_MAT: _mat(False)}, _part("svhn"), _matlab, source="svhn"),
-    Format("matlab compressed", lambda: {_MAT: _mat(True)}, _part("svhn"), list, True, source="svhn"),
+    Format("matlab compressed", lambda: {_MAT: _mat(True)}, _part("svhn"), checked=True, source="svhn"),
     Format("table", lambda: _uci("data.txt"), _cut, lambda: [_table().replace(b".", b",", 1), _table()[:-1] + b"1e999\n"]),
     Format("row numbers", lambda: _uci("index_train_0.txt"), _cut,
            lambda: [_rows(0, 35), _rows(1, 37), _rows(0, 35) + b"1e999\n", b"0\n" * 36]),
-    Format("a registered file", lambda: _uci("data.txt"), _cut, list, True, False),
+    Format("a registered file", lambda: _uci("data.txt"), _cut, checked=True, registered=_uci("data.txt")),
     Format("published archive", lambda: _published("", "tar"), lambda: _corrupted("gaussian_noise"),
-           lambda: [as_tar(files(gaussian_noise=content)) for content in _misleading_arrays()], registered=None),
+           lambda: [as_tar(files(gaussian_noise=content)) for content in _misleading_arrays()]),
     Format("published array", lambda: _published("gaussian_noise.npy", "flat"), lambda: _corrupted("gaussian_noise"),
-           _misleading_arrays, registered=None),
+           _misleading_arrays),
     Format("published labels", lambda: _published("labels.npy", "flat"), lambda: _corrupted("gaussian_noise"),
-           _misleading_arrays, True, None),
+           _misleading_arrays, True),
+    Format("kept images", _kept, lambda: _corrupted("contrast"), kept=True),
     Format("picture", _frost, _overlays, _pictures),
 ]

@@ -54,7 +54,7 @@ def test_the_other_set_has_its_own_archive(places: tuple[Path, Path], write: Cal
     ({"gaussian_noise": published()["gaussian_noise.npy"][::-1]}, "severities or images are in another order"),
     ({"gaussian_noise": np.array([{"an": "object"}] * 60)}, "expected an array of numbers, found object"),
     ({"gaussian_noise": b"\x93NUMPY"}, "expected a .npy array, found"),
-    ({"gaussian_noise": b"<html>" * 100}, "expected a .npy array, found: the magic string is not correct"),
+    ({"gaussian_noise": b"<html>" * 100}, "expected a .npy array, found: ValueError: the magic string is not correct"),
     ({"gaussian_noise": as_npy(published()["gaussian_noise.npy"])[:-9]},
      "truncated: expected 184448 bytes .*, found 184439"),
     ({"labels": np.tile(LABELS, 4)}, r"labels.npy: expected whole numbers \[60\].* found int64 \[48\]"),
@@ -71,10 +71,10 @@ def test_damaged_arrays_are_refused(places: tuple[Path, Path], write: Callable, 
 
 
 @pytest.mark.parametrize(("content", "fault"), [
-    (as_tar(files())[:100_000], "expected a whole, uncompressed tar archive, found: unexpected end of data"),
+    (as_tar(files())[:100_000], "expected a whole, uncompressed tar archive, found: ReadError: unexpected end of data"),
     (as_tar(files(), "w:gz"), "expected a whole, uncompressed tar archive"),
     (b"<html>no such file</html>" * 99, "expected a whole, uncompressed tar archive"),
-    (b"", "expected a whole, uncompressed tar archive, found: empty file"),
+    (b"", "expected a whole, uncompressed tar archive, found: ReadError: empty file"),
 ])
 def test_damaged_archives_are_refused(places: tuple[Path, Path], write: Callable, content: bytes, fault: str) -> None:
     write(places[1], TAR, content)
