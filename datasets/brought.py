@@ -6,20 +6,47 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
-from .checks import BadData
+from .checks import WHOLE, BadData, reading, stamped
+from .fetch import sha256
+from .npy import Header, read_header
 
 VARIABLE = "FVI_ARRAYS"
+NAMES = ("images", "labels")
+WRITE_AGAIN = "write it with numpy.savez"
 
 
 def find(name: str, part: str) -> Path | None:
-    """The file of arrays for a part of a data set, if the user brought one."""
+    """What the user brought for a part of a data set, if anything; whether it can be read is found when it is."""
     folder = os.environ.get(VARIABLE)
-    path = Path(folder).expanduser() / name / f"{part}.npz" if folder else None
-    return path if path and path.is_file() else None
+    if not folder:
+        return None
+    path = Path(os.path.expanduser(folder)) / name / f"{part}.npz"
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:  # it may be there; who reads it is told why that cannot be known
+        pass
+    return path
+
+
+def content(parts: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Of those parts (data set, part) that the user brought: "<data set>/<part>" -> 16 digits of the file's SHA-256.
+
+    A process reads a file once for every state of it. Raises BadData for one that cannot be read.
+    """
+    found = {}
+    for name, part in parts:
+        path = find(name, part)
+        if path:
+            with reading(path, "a file", WRITE_AGAIN):
+                found[f"{name}/{part}"] = sha256(*stamped(path))[:16]
+    return found
 
 
 def how(name: str, part: str, shape: tuple[int, int, int]) -> str:
@@ -31,26 +58,41 @@ def how(name: str, part: str, shape: tuple[int, int, int]) -> str:
 def read(path: Path, shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
     """Images uint8 [N, C, H, W] and labels int64 [N]; shape is C, H, W, and channels may also come last in the file.
 
-    Raises BadData.
+    Other arrays in the file are left alone, and these are not read before their headers are right. Raises BadData.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError) as error:
-        raise BadData(f"{path}: expected an npz file of plain arrays, found: {error}; "
-                      "write it with numpy.savez") from error
-    if not {"images", "labels"} <= set(arrays):
-        raise BadData(f"{path}: expected the arrays images and labels, found {', '.join(arrays) or 'none'}")
-    images, labels = arrays["images"], arrays["labels"]
+    with reading(path, "an npz file of plain arrays", WRITE_AGAIN), zipfile.ZipFile(path) as archive:
+        found = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        if not set(NAMES) <= set(found):
+            raise BadData(f"{path}: expected the arrays images and labels, found {', '.join(found) or 'none'}; "
+                          f"{WRITE_AGAIN}")
+        _check(path, archive, shape)
+        images, labels = (_array(archive, name) for name in NAMES)
     channels, height, width = shape
-    if images.dtype != np.uint8 or images.shape[1:] not in _shapes(shape):
-        raise BadData(f"{path}: expected {_forms(shape)}, found {images.dtype} {list(images.shape)}")
-    if labels.shape != (len(images),) or not np.issubdtype(labels.dtype, np.integer):
-        raise BadData(f"{path}: expected whole-number labels [{len(images)}], one for each image, "
-                      f"found {labels.dtype} {list(labels.shape)}")
     if images.shape[1:] == (height, width, channels) != shape:
         images = images.transpose(0, 3, 1, 2)
     return np.ascontiguousarray(images.reshape(-1, *shape)), labels.astype(np.int64)
+
+
+def _check(path: Path, archive: zipfile.ZipFile, shape: tuple[int, int, int]) -> None:
+    images, labels = (_header(archive, name) for name in NAMES)
+    if images.dtype != np.uint8 or images.shape[1:] not in _shapes(shape):
+        raise BadData(f"{path}: expected {_forms(shape)}, found {images}")
+    if labels.shape != images.shape[:1] or labels.dtype.kind not in WHOLE:
+        raise BadData(f"{path}: expected whole-number labels [{images.shape[0]}], one for each image, found {labels}")
+    for name, header in zip(NAMES, (images, labels)):
+        size = archive.getinfo(f"{name}.npy").file_size
+        if size != header.size:
+            raise BadData(f"{path}, {name}: expected {header.size} bytes for {header}, found {size}; {WRITE_AGAIN}")
+
+
+def _header(archive: zipfile.ZipFile, name: str) -> Header:
+    with archive.open(f"{name}.npy") as stream:
+        return read_header(stream)
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    with archive.open(f"{name}.npy") as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
 
 
 def _shapes(shape: tuple[int, int, int]) -> tuple[tuple[int, ...], ...]:

@@ -2,12 +2,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from .contract import Arrays, Split
+
+GET_AGAIN = "delete it and get it again (`make data`), or correct the folder that it came from"
+WHOLE = "iu"  # kinds of dtype; np.integer would take lengths of time for whole numbers
 
 
 class UnknownDataset(KeyError):
@@ -36,10 +40,31 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
 
 
+@contextmanager
+def reading(where: Path | str, expected: str, remedy: str = GET_AGAIN) -> Iterator[None]:
+    """Makes BadData of whatever a damaged file makes its reader raise: no format's reader has a list of that."""
+    try:
+        yield
+    except BadData:
+        raise
+    except Exception as error:
+        found = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        raise BadData(f"{where}: expected {expected}, found: {found}; {remedy}") from error
+
+
+def stamped(path: Path) -> tuple[Path, int, int]:
+    """The file with its size and time of change, by which a process knows what it has read. Raises BadData."""
+    with reading(path, "a file"):
+        stat = path.stat()
+        return path, stat.st_size, stat.st_mtime_ns
+
+
 def read_table(path: Path, rows: int, columns: int) -> np.ndarray:
     """Numbers of a white-space separated file, [rows, columns] float64. BadData names the first bad line."""
+    with reading(path, "a text file"):
+        lines = path.read_text(errors="replace").splitlines()
     table: list[list[float]] = []
-    for number, line in enumerate(Path(path).read_text(errors="replace").splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         words = line.split()
         if not words:
             continue
@@ -61,11 +86,8 @@ def read_table(path: Path, rows: int, columns: int) -> np.ndarray:
 
 def read_indices(path: Path, below: int) -> np.ndarray:
     """Row numbers, one to a line, int64. BadData for anything but distinct whole numbers in [0, below)."""
-    words = Path(path).read_text(errors="replace").split()
-    try:
-        values = np.array([float(word) for word in words])
-    except ValueError as error:
-        raise BadData(f"{path}: expected row numbers, found: {error}; {GET_AGAIN}") from error
+    with reading(path, "row numbers"):
+        values = np.array([float(word) for word in path.read_text(errors="replace").split()])
     wrong = values[~((values >= 0) & (values < below) & (values == np.floor(values)))]
     if len(values) == 0 or len(wrong):
         found = f"{wrong[0]:g}" if len(wrong) else "an empty file"
@@ -86,11 +108,11 @@ def check_finite(values: np.ndarray, where: str) -> None:
 
 def check_labels(y: np.ndarray, n_classes: int, where: str, all_occur: bool = True) -> None:
     """Labels must be whole, lie in [0, n_classes), and every class must occur."""
-    if not np.issubdtype(y.dtype, np.integer):
+    if y.dtype.kind not in WHOLE:
         raise BadData(f"{where}: expected whole-number labels, found {y.dtype}")
     found = np.unique(y)
-    if found[0] < 0 or found[-1] >= n_classes or (all_occur and len(found) != n_classes):
-        shown = ", ".join(str(label) for label in found[:20])
+    if len(found) == 0 or found[0] < 0 or found[-1] >= n_classes or (all_occur and len(found) != n_classes):
+        shown = ", ".join(str(label) for label in found[:20]) or "none"
         raise BadData(f"{where}: expected {'every label' if all_occur else 'labels'} from 0 to {n_classes - 1}, "
                       f"found {shown}; do labels and inputs belong together?")
 
@@ -126,5 +148,3 @@ def check_split(split: Split) -> Split:
         raise BadData(f"{where}: expected low <= high of shape {shape}, found {split.low} and {split.high}")
     return split
 
-
-GET_AGAIN = "delete it and get it again (`make data`), or correct the folder that it came from"

@@ -4,16 +4,17 @@ The Python version holds the same images in pickles, which run code when they ar
 """
 from __future__ import annotations
 
+import gzip
 import tarfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from .checks import GET_AGAIN, BadData
+from .checks import GET_AGAIN, BadData, reading
 
 IMAGE = (3, 32, 32)
+CHUNK = 2**20
 
 
 def read(path: Path, members: Sequence[str], records: int, labels: int) -> tuple[np.ndarray, np.ndarray]:
@@ -23,28 +24,21 @@ def read(path: Path, members: Sequence[str], records: int, labels: int) -> tuple
     Nothing is unpacked to disk. Raises BadData on a damaged archive, a missing member, a member of another length.
     """
     size = labels + int(np.prod(IMAGE))
-    found = _contents(path, members)
-    pieces = []
-    for member in members:
-        if member not in found:
-            raise BadData(f"{path}: expected the file {member} in the archive, "
-                          f"found {sorted(found) or 'none of its files'}; {GET_AGAIN}")
-        if len(found[member]) != records * size:
-            raise BadData(f"{path}, {member}: expected {records} records of {size} bytes, "
-                          f"found {len(found[member])} bytes; {GET_AGAIN}")
-        pieces.append(np.frombuffer(found[member], np.uint8).reshape(records, size))
-    rows = np.concatenate(pieces)
+    found: dict[str, np.ndarray] = {}
+    with (reading(path, "a whole tar.gz archive"), gzip.open(path) as stream,
+          tarfile.open(fileobj=stream, mode="r:") as archive):
+        for entry in archive:
+            if not entry.isfile() or entry.name not in members:
+                continue
+            if entry.size != records * size:
+                raise BadData(f"{path}, {entry.name}: expected {records} records of {size} bytes, "
+                              f"found {entry.size} bytes; {GET_AGAIN}")
+            found[entry.name] = np.frombuffer(archive.extractfile(entry).read(), np.uint8).reshape(records, size)
+        while stream.read(CHUNK):  # to the end, where the checksum is compared
+            pass
+    missing = [member for member in members if member not in found]
+    if missing:
+        raise BadData(f"{path}: expected the file {missing[0]} in the archive, "
+                      f"found {sorted(found) or 'none of its files'}; {GET_AGAIN}")
+    rows = np.concatenate([found[member] for member in members])
     return rows[:, labels:].reshape(-1, *IMAGE), rows[:, labels - 1].astype(np.int64)
-
-
-def _contents(path: Path, members: Sequence[str]) -> dict[str, bytes]:
-    """The members' bytes in one pass over the archive."""
-    found: dict[str, bytes] = {}
-    try:
-        with tarfile.open(path, "r|gz") as archive:
-            for entry in archive:
-                if entry.isfile() and entry.name in members:
-                    found[entry.name] = archive.extractfile(entry).read()
-    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
-        raise BadData(f"{path}: expected a whole tar.gz archive, found: {error}; {GET_AGAIN}") from error
-    return found

@@ -54,7 +54,13 @@ class EvaluationSet:
     y: np.ndarray | None
     source: str = ""
     epsilon: float = 0.0
-    fingerprint = "x"
+
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """sha256 of name, kind, condition, epsilon, and of both arrays' dtype, shape, bytes."""
+        about = [self.name, self.kind, self.condition, float(self.epsilon).hex()]
+        return _fingerprint(about, [("x", self.x), *([] if self.y is None else [("y", self.y)])])
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,11 @@ class Pool:
 
     x: np.ndarray
     source: str
-    fingerprint = "p"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """sha256 of the inputs' dtype, shape, bytes."""
+        return _fingerprint([], [("x", self.x)])
 
 
 @dataclass(frozen=True)
@@ -95,23 +105,23 @@ class Split:
     pixels: Pixels | None = None
 
     @cached_property
-    def training_fingerprint(self) -> str:
-        return self.fingerprint
-
-    @cached_property
     def fingerprint(self) -> str:
         """sha256 of name, version, scheme, split, target scale, pixels, and of every array's dtype, shape, bytes."""
-        digest = hashlib.sha256()
+        return self._fingerprint("train", "validation", "test")
+
+    @cached_property
+    def training_fingerprint(self) -> str:
+        """As `fingerprint`, without the test part: of all that training can see."""
+        return self._fingerprint("train", "validation")
+
+    def _fingerprint(self, *parts: str) -> str:
         scale = [float(self.y_mean).hex(), float(self.y_std).hex()]
         if self.pixels is not None:
             scale += [float(value).hex() for value in (*self.pixels.mean, *self.pixels.std)]
-        digest.update("\0".join([self.name, self.version, self.scheme, str(self.split), *scale]).encode())
-        for part in ("train", "validation", "test"):
-            arrays = getattr(self, part)
-            for array in () if arrays is None else (arrays.x, arrays.y):
-                digest.update(f"\0{part} {array.dtype.str} {array.shape}\0".encode())
-                digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+        held = {part: getattr(self, part) for part in parts}
+        return _fingerprint(
+            [self.name, self.version, self.scheme, str(self.split), *scale],
+            [(part, array) for part, a in held.items() if a is not None for array in (a.x, a.y)])
 
     def evaluation_sets(self) -> list[str]:
         return ["test", *(["validation"] if self.validation is not None else []), *self.evaluations]
@@ -161,3 +171,11 @@ class Description:
     n_test: int
     source: str
     files: tuple[str, ...]
+
+
+def _fingerprint(about: Iterable[str], arrays: Iterable[tuple[str, np.ndarray]]) -> str:
+    digest = hashlib.sha256("\0".join(about).encode())
+    for name, array in arrays:
+        digest.update(f"\0{name} {array.dtype.str} {array.shape}\0".encode())
+        digest.update(np.ascontiguousarray(array))
+    return digest.hexdigest()

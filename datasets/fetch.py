@@ -134,7 +134,7 @@ def check_file(path: Path, file: File) -> str | None:
         if stat.st_size != file.size:
             short = "truncated: " if stat.st_size < file.size else "another file: "
             return f"{short}expected {file.size} bytes, found {stat.st_size}"
-        found = _sha256(path, stat.st_size, stat.st_mtime_ns)
+        found = sha256(path, stat.st_size, stat.st_mtime_ns)
     except (FileNotFoundError, NotADirectoryError):
         return "not there"
     except OSError as error:
@@ -145,7 +145,8 @@ def check_file(path: Path, file: File) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def _sha256(path: Path, size: int, modified: int) -> str:
+def sha256(path: Path, size: int, modified: int) -> str:
+    """Of the file, read once for every state of it. Raises OSError."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

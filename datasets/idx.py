@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import gzip
-import zlib
+import math
 from pathlib import Path
 
 import numpy as np
 
-from .checks import GET_AGAIN, BadData
+from .checks import GET_AGAIN, BadData, reading
 
 UNSIGNED_BYTE = 0x08
 
@@ -18,12 +18,9 @@ def read(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     Two zero bytes, type, number of axes, each axis's length as a big-endian int32, then the values.
     Raises BadData on another header or shape, and on a file that is cut off, damaged, or longer than it says.
     """
-    try:
-        with gzip.open(path) as stream:
-            content = stream.read()
-    except (OSError, EOFError, zlib.error) as error:
-        raise BadData(f"{path}: expected a whole gzip file, found: {error}; {GET_AGAIN}") from error
-    header = 4 + 4 * len(shape)
+    header, size = 4 + 4 * len(shape), math.prod(shape)
+    with reading(path, "a whole gzip file"), gzip.open(path) as stream:
+        content = stream.read(header + size + 1)  # with the end, where the checksum is compared
     magic = bytes([0, 0, UNSIGNED_BYTE, len(shape)])
     if content[:4] != magic:
         raise BadData(f"{path}: expected the idx header {magic.hex()} (bytes in {len(shape)} axes), "
@@ -31,8 +28,7 @@ def read(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     found = tuple(np.frombuffer(content[4:header], dtype=">i4").tolist()) if len(content) >= header else ()
     if found != shape:
         raise BadData(f"{path}: expected shape {shape}, found {found}; {GET_AGAIN}")
-    if len(content) - header != np.prod(shape):
-        fault = "is truncated" if len(content) - header < np.prod(shape) else "goes on after its end"
-        raise BadData(f"{path}: expected {np.prod(shape)} values, found {len(content) - header}: "
-                      f"the file {fault}; {GET_AGAIN}")
+    if len(content) != header + size:
+        fault = "is truncated" if len(content) < header + size else "goes on after its end"
+        raise BadData(f"{path}: expected {size} values, found {len(content) - header}: the file {fault}; {GET_AGAIN}")
     return np.frombuffer(bytearray(content), dtype=np.uint8, offset=header).reshape(shape)

@@ -19,6 +19,13 @@ SEVERITIES = range(6)
 EPSILONS = ("0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3")  # dirichlet2022 tables 14 to 16, 20 to 22
 
 
+def partner(name: str, evaluation_set: str) -> str | None:
+    """The image set whose images "ood-<partner>" of image set `name` would hold; None for another form or shape."""
+    other = evaluation_set.removeprefix("ood-")
+    fits = other not in (name, evaluation_set) and other in SOURCES and SOURCES[other].shape == SOURCES[name].shape
+    return other if fits else None
+
+
 class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
     """Evaluation sets by the form of their name, made when they are called. Iteration gives those of the paper.
 
@@ -40,7 +47,7 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
 
     def __getitem__(self, name: str) -> Callable[[], EvaluationSet]:
         """Raises KeyError for another name, DataNotFound if a partner is out of reach."""
-        forms = [(r"rotation-(\d+)", self._rotated), (r"ood-(\w+)", self._partner),
+        forms = [(r"rotation-(\d+)", self._rotated), (r"ood-\w+", self._partner),
                  (r"fgsm-(\d+(?:\.\d+)?)", self._attacked)]
         if self.name in CORRUPTED:
             forms.append((rf"{self.name}_c-(?:([a-z_]+)-)?([0-5])", self._corrupted))
@@ -55,14 +62,15 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
         return lambda: EvaluationSet(
             name, "shift", condition, rotate(self.test.x, int(angle), self.scheme.rotation), self.test.y)
 
-    def _partner(self, name: str, partner: str) -> Callable[[], EvaluationSet]:
-        if partner == self.name or partner not in SOURCES or SOURCES[partner].shape != SOURCES[self.name].shape:
+    def _partner(self, name: str) -> Callable[[], EvaluationSet]:
+        other = partner(self.name, name)
+        if other is None:
             raise KeyError(name)
-        part = read_part(partner, self.scheme.ood_part, self.root)
-        if partner in self.scheme.contexts and context_part(partner, self.root) is part:
+        part = read_part(other, self.scheme.ood_part, self.root)
+        if other in self.scheme.contexts and context_part(other, self.root) is part:
             raise DataNotFound(f"evaluation set {name}: contexts are drawn from it here ({part.source}); leave it out, "
                                "or get the partner's other part (`make data`)")
-        condition = f"ood={SPELLINGS.get(partner, partner)}"
+        condition = f"ood={SPELLINGS.get(other, other)}"
 
         def make() -> EvaluationSet:
             images, source = part.images, part.source

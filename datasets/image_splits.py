@@ -2,15 +2,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import lru_cache, partial
 
 import numpy as np
 
+from . import brought
 from .contract import Arrays, Description, Pool, Split
 from .fetch import registry
 from .image_schemes import FOLDS, SCHEMES
-from .image_sets import ImageSets
-from .images import PARTS, SOURCES, Part, context_part, read_part
+from .image_sets import ImageSets, partner
+from .images import PARTS, SOURCES, Part, context_part, read_part, which_for_contexts
 
 VERSION = "1"
 
@@ -24,6 +26,19 @@ def describe(name: str, scheme: str) -> Description:
     return Description(name, "classification", VERSION, scheme, tuple(SCHEMES[name]), chosen.n_splits, source.n_classes,
                        source.shape, n_train - int(chosen.held(n_train, 0).sum()), source.sizes["test"], source.origin,
                        tuple(files))
+
+
+def training_content(name: str, scheme: str, pools: Iterable[str]) -> dict[str, str]:
+    """What the user brought of the training part, and of the parts that contexts draw from."""
+    asked = [pool for pool in pools if pool in SCHEMES[name][scheme].contexts]
+    own = [pool for pool in asked if any(brought.find(pool, part) for part in PARTS)]  # else no need to look further
+    return brought.content([(name, "train"), *((pool, which_for_contexts(pool)) for pool in own)])
+
+
+def evaluation_content(name: str, scheme: str, sets: Iterable[str]) -> dict[str, str]:
+    """What the user brought of the test part, and of the partners that are scored."""
+    others = [other for each in sets if (other := partner(name, each))]
+    return brought.content([(name, "test"), *((other, SCHEMES[name][scheme].ood_part) for other in others)])
 
 
 def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from . import brought, cifar, idx, svhn
-from .checks import DataNotFound, check_labels
+from .checks import DataNotFound, check_labels, stamped
 from .fetch import locate
 
 PARTS = ("train", "test")
@@ -92,17 +92,26 @@ def read_part(name: str, part: str, root: str | os.PathLike | None = None, downl
         paths = [own] if own else [locate(file, root, download) for file in _files(source, name, part)]
     except DataNotFound as error:
         raise DataNotFound(f"{error}\nOr {brought.how(name, part, source.shape)}") from error
-    return _read(name, part, own is not None, *((path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths))
+    return _read(name, part, own is not None, *map(stamped, paths))
 
 
 def context_part(name: str, root: str | os.PathLike | None = None) -> Part:
-    """The part that contexts draw from: training images, or the test images where they are all that is at hand."""
-    for part in PARTS:
-        try:
-            return read_part(name, part, root, download=False)
-        except DataNotFound:
-            continue
-    return read_part(name, PARTS[0], root)
+    """The part that contexts draw from. Raises DataNotFound, BadData."""
+    return read_part(name, which_for_contexts(name, root), root)
+
+
+def which_for_contexts(name: str, root: str | os.PathLike | None = None) -> str:
+    """Contexts draw from "train", or from "test" where its images are all that is at hand."""
+    return next((part for part in PARTS if _at_hand(name, part, root)), PARTS[0])
+
+
+def _at_hand(name: str, part: str, root: str | os.PathLike | None) -> bool:
+    if brought.find(name, part):
+        return True
+    try:
+        return all(locate(file, root, download=False) for file in _files(SOURCES[name], name, part))
+    except DataNotFound:
+        return False
 
 
 def _files(source: Source, name: str, part: str) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from . import digits, image_splits, toys, uci
 from .checks import UnknownDataset, UnknownSplit, check_split, nearest
@@ -12,11 +13,16 @@ from .contract import Description, Split
 
 @dataclass(frozen=True)
 class Entry:
-    """load(split, scheme, root) -> Split; describe(scheme) -> Description. The default scheme is first."""
+    """load(split, scheme, root) -> Split; describe(scheme) -> Description. The default scheme is first.
+
+    training_content(scheme, pools), evaluation_content(scheme, sets): what the user brought, of the files in use.
+    """
 
     load: Callable[[int, str, str | None], Split]
     describe: Callable[[str], Description]
     schemes: tuple[str, ...] = ("",)
+    training_content: Callable[[str, Iterable[str]], dict[str, str]] = lambda scheme, pools: {}
+    evaluation_content: Callable[[str, Iterable[str]], dict[str, str]] = lambda scheme, sets: {}
 
 
 def _uci_entry(name: str) -> Entry:
@@ -40,7 +46,8 @@ def _toy_entry(name: str) -> Entry:
 
 def _image_entry(name: str) -> Entry:
     return Entry(lambda split, scheme, root: image_splits.load(name, split, scheme, root),
-                 lambda scheme: image_splits.describe(name, scheme), tuple(image_splits.SCHEMES[name]))
+                 lambda scheme: image_splits.describe(name, scheme), tuple(image_splits.SCHEMES[name]),
+                 partial(image_splits.training_content, name), partial(image_splits.evaluation_content, name))
 
 
 _DIGITS = Description(
@@ -69,6 +76,23 @@ def describe(name: str, scheme: str | None = None) -> Description:
     """What is known of `name` without loading it. Raises UnknownDataset, UnknownSplit (no such scheme)."""
     entry = _entry(name)
     return entry.describe(_scheme(name, entry, scheme))
+
+
+def training_content(name: str, scheme: str | None = None, pools: Iterable[str] = ()) -> dict[str, str]:
+    """Files that the user brought in place of registered ones, as far as training depends on them.
+
+    "<data set>/<part>" -> first 16 digits of the file's SHA-256, for the data set's training part and for what the
+    pools of contexts (`Split.pool_names`) draw from; empty where all data are registered or generated. Nothing is
+    loaded. Raises UnknownDataset, UnknownSplit, BadData for a file that cannot be read.
+    """
+    entry = _entry(name)
+    return entry.training_content(_scheme(name, entry, scheme), pools)
+
+
+def evaluation_content(name: str, scheme: str | None = None, sets: Iterable[str] = ()) -> dict[str, str]:
+    """As `training_content`, for the data set's test part and the partners in these evaluation sets."""
+    entry = _entry(name)
+    return entry.evaluation_content(_scheme(name, entry, scheme), sets)
 
 
 def load(name: str, split: int = 0, *, scheme: str | None = None,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .checks import GET_AGAIN, BadData
+from .checks import GET_AGAIN, BadData, reading
 
 SIDE = 32
 
@@ -17,10 +17,8 @@ def read(path: Path, n: int) -> tuple[np.ndarray, np.ndarray]:
     """
     from scipy.io import loadmat  # here, since it takes a while to load
 
-    try:
+    with reading(path, "a MATLAB file"):
         content = loadmat(path, variable_names=("X", "y"))
-    except Exception as error:  # whatever a damaged file makes the reader raise
-        raise BadData(f"{path}: expected a MATLAB file, found: {type(error).__name__}: {error}; {GET_AGAIN}") from error
     shapes = {"X": (SIDE, SIDE, 3, n), "y": (n, 1)}
     for name, shape in shapes.items():
         found = getattr(content.get(name), "shape", "no such variable")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .checks import read_indices, read_table
+from .checks import GET_AGAIN, BadData, read_indices, read_table
 from .contract import Split
 from .fetch import locate
 from .tabular import assemble
@@ -90,16 +90,26 @@ def load(name: str, split: int, scheme: str, root: str | None = None) -> Split:
 
 
 def partition(name: str, split: int, scheme: str, root: str | None = None) -> dict[str, np.ndarray]:
-    """Row numbers of the parts "train", "test" and, under cinquin2024, "validation"."""
+    """Row numbers of the parts "train", "test" and, under cinquin2024, "validation". Raises DataNotFound, BadData."""
     source = SOURCES[name]
     if scheme == "gal2016":
-        return {part: read_indices(locate(source.file(f"index_{part}_{split}.txt"), root), source.rows)
-                for part in ("train", "test")}
+        return _published(source, split, root)
     if scheme == "cinquin2024":
         return cross_validation(source.rows, split)
     order = np.random.RandomState(117 + split).permutation(source.rows)
     n_test = math.ceil(source.rows * 0.1)
     return {"train": order[n_test:], "test": order[:n_test]}
+
+
+def _published(source: Source, split: int, root: str | None) -> dict[str, np.ndarray]:
+    paths = {part: locate(source.file(f"index_{part}_{split}.txt"), root) for part in ("train", "test")}
+    rows = {part: read_indices(path, source.rows) for part, path in paths.items()}
+    together = np.concatenate(list(rows.values()))
+    different = len(np.unique(together))
+    if not different == len(together) == source.rows:
+        raise BadData(f"{' and '.join(map(str, paths.values()))}: expected each of {source.rows} rows in one of the two, "
+                      f"found {len(together) - different} in both and {source.rows - different} in none; {GET_AGAIN}")
+    return rows
 
 
 def cross_validation(rows: int, split: int, folds: int = 5) -> dict[str, np.ndarray]:

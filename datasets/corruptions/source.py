@@ -46,7 +46,7 @@ def _generated(folder: str, corruption: str, severity: int, images: np.ndarray,
         kept = np.load(path, mmap_mode="r", allow_pickle=False)
         if kept.shape == images.shape and kept.dtype == np.uint8:
             return kept
-    except (OSError, ValueError):  # not there, or not an array
+    except Exception:  # not there, or whatever numpy raises for what is no array
         pass
     made = corrupt(images, corruption, severity, root=root)
     _keep(path, made)

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..checks import GET_AGAIN, BadData
+from ..checks import GET_AGAIN, WHOLE, BadData, reading, stamped
 from ..fetch import cache_folder, mirror_folders
+from ..npy import read_header
 from .generator import GROWING, SEVERITIES, SHAPE
 
 ARCHIVES = {"cifar10": "CIFAR-10-C", "cifar100": "CIFAR-100-C"}
@@ -39,10 +40,10 @@ def find(name: str, root: str | os.PathLike | None = None) -> Path | None:
     archive = ARCHIVES[name]
     for place in (cache_folder(root), *mirror_folders()):
         folder = place / f"{name}_c"
-        if (folder / f"{archive}.tar").is_file():
+        if os.path.lexists(folder / f"{archive}.tar"):
             return folder / f"{archive}.tar"
         for unpacked in (folder / archive, folder):
-            if (unpacked / LABELS).is_file():
+            if any(unpacked.glob("*.npy")):
                 return unpacked
     return None
 
@@ -57,7 +58,7 @@ def read(path: Path, corruption: str, severity: int, images: np.ndarray, labels:
     n, where = len(images), f"{path}, {corruption}.npy"
     found = _array(path, LABELS)
     expected = (len(SEVERITIES) * n,)
-    if found.shape != expected or not np.issubdtype(found.dtype, np.integer):
+    if found.shape != expected or found.dtype.kind not in WHOLE:
         raise BadData(f"{path}, {LABELS}: expected whole numbers {list(expected)}, each test label five times, "
                       f"found {found.dtype} {list(found.shape)}; {GET_AGAIN}")
     wrong = np.argwhere(found.reshape(-1, n) != labels)
@@ -88,8 +89,7 @@ def _check_order(array: np.ndarray, corruption: str, images: np.ndarray, where: 
 
 
 def _array(path: Path, file: str) -> np.ndarray:
-    stat = path.stat()
-    members = _unpacked(path) if path.is_dir() else _archived(path, stat.st_size, stat.st_mtime_ns)
+    members = _unpacked(path) if path.is_dir() else _archived(*stamped(path))
     if file not in members:
         known = ", ".join(sorted(members)) or "no .npy file"
         raise BadData(f"{path}: expected the file {file}, found {known}; {GET_AGAIN}")
@@ -98,37 +98,28 @@ def _array(path: Path, file: str) -> np.ndarray:
 
 def _unpacked(folder: Path) -> dict[str, Member]:
     """The .npy files of a folder by name."""
-    return {file.name: Member(file, 0, file.stat().st_size) for file in folder.glob("*.npy")}
+    return {path.name: Member(path, 0, size) for path, size, _ in map(stamped, folder.glob("*.npy"))}
 
 
 @lru_cache(maxsize=8)
 def _archived(path: Path, size: int, modified: int) -> dict[str, Member]:
     """The .npy files of a tar archive by name, read once for every state of the archive."""
-    try:
-        with tarfile.open(path, "r:") as archive:
-            entries = [entry for entry in archive if entry.isfile() and not entry.issparse()]
-    except (OSError, tarfile.TarError) as error:
-        raise BadData(f"{path}: expected a whole, uncompressed tar archive, found: {error}; {GET_AGAIN}") from error
+    with reading(path, "a whole, uncompressed tar archive"), tarfile.open(path, "r:") as archive:
+        entries = [entry for entry in archive if entry.isfile() and not entry.issparse()]
     return {entry.name.split("/")[-1]: Member(path, entry.offset_data, entry.size) for entry in entries
             if entry.name.endswith(".npy")}
 
 
 def _mapped(member: Member, where: str) -> np.ndarray:
     """The array as a read-only map of the file. An array of Python objects is refused."""
-    try:
-        with open(member.path, "rb") as stream:
-            stream.seek(member.start)
-            version = np.lib.format.read_magic(stream)
-            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, by_column, dtype = header(stream)
-            start = stream.tell()
-    except (OSError, ValueError) as error:
-        raise BadData(f"{where}: expected a .npy array, found: {error}; {GET_AGAIN}") from error
-    if dtype.hasobject:
-        raise BadData(f"{where}: expected an array of numbers, found {dtype}; {GET_AGAIN}")
-    needed = start - member.start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    if needed != member.size or not shape:
-        fault = "truncated: " if needed > member.size else ""
-        raise BadData(f"{where}: {fault}expected {needed} bytes for {dtype} {list(shape)}, found {member.size}; "
-                      f"{GET_AGAIN}")
-    return np.memmap(member.path, dtype, "r", start, shape, "F" if by_column else "C")
+    with reading(where, "a .npy array"), open(member.path, "rb") as stream:
+        stream.seek(member.start)
+        header = read_header(stream)
+    if header.dtype.hasobject:
+        raise BadData(f"{where}: expected an array of numbers, found {header.dtype}; {GET_AGAIN}")
+    if header.size != member.size or not header.shape:
+        fault = "truncated: " if header.size > member.size else ""
+        raise BadData(f"{where}: {fault}expected {header.size} bytes for {header}, found {member.size}; {GET_AGAIN}")
+    with reading(where, "a .npy array"):
+        return np.memmap(member.path, header.dtype, "r", member.start + header.start, header.shape,
+                         "F" if header.by_column else "C")

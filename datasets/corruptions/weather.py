@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from ..checks import reading
 from ..fetch import locate
 from .draws import Draws
 from .filters import motion_blur, truncated, zoom_matrix
@@ -47,12 +48,13 @@ def frost(x: np.ndarray, draws: Draws, keep: float, amount: float, overlays: tup
 
 @cache
 def frost_overlays(root: str | os.PathLike | None = None) -> tuple[np.ndarray, ...]:
-    """The overlays at a fifth of their size: every fifth pixel, from the third on. Raises DataNotFound."""
+    """The overlays at a fifth of their size: every fifth pixel, from the third on. Raises DataNotFound, BadData."""
     from PIL import Image
 
     overlays = []
     for name in FROST_FILES:
-        with Image.open(locate(name, root)) as image:
+        path = locate(name, root)
+        with reading(path, "an image"), Image.open(path) as image:
             overlays.append(np.asarray(image.convert("RGB"))[2::5, 2::5] / 255)
     return tuple(overlays)
 

@@ -1,14 +1,19 @@
-"""Images and random numbers that the tests of corruptions share."""
+"""Images, published arrays and random numbers that the tests of corruptions share."""
 from __future__ import annotations
 
+import io
+import tarfile
 from functools import cache
 
 import numpy as np
 import pytest
 
 from datasets import DataNotFound, digits, fetch
-from datasets.corruptions import generator
+from datasets.corruptions import SEVERITIES, corrupt, generator
 from datasets.corruptions.draws import Draws
+
+N = 12
+LABELS = np.arange(N) % 5
 
 
 @cache
@@ -67,3 +72,39 @@ def dot(row: int = 16, column: int = 16) -> np.ndarray:
 
 def draws(count: int = 1) -> Draws:
     return Draws(("test",), 0, count)
+
+
+def clean() -> np.ndarray:
+    """Test images [12, 3, 32, 32]."""
+    return np.ascontiguousarray(photos()[:N].transpose(0, 3, 1, 2))
+
+
+@cache
+def published(seed: int = 7) -> dict[str, np.ndarray]:
+    """Arrays of the published form, of another seed than the generator's."""
+    arrays = {f"{name}.npy": np.concatenate([corrupt(photos()[:N], name, severity, seed) for severity in SEVERITIES])
+              for name in ("gaussian_noise", "contrast", "saturate")}
+    return arrays | {"labels.npy": np.tile(LABELS, 5).astype(np.uint8)}
+
+
+def as_npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def as_tar(contents: dict[str, bytes], form: str = "w") -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode=form) as archive:
+        for name, content in contents.items():
+            entry = tarfile.TarInfo(f"CIFAR-10-C/{name}")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def files(**changes: np.ndarray | bytes | None) -> dict[str, bytes]:
+    """The published files; a change replaces one of them, None leaves it out."""
+    arrays: dict = published() | {f"{name}.npy": value for name, value in changes.items()}
+    return {name: value if isinstance(value, bytes) else as_npy(value)
+            for name, value in arrays.items() if value is not None}

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import datasets
-from datasets import Arrays, Pixels, Split
+from datasets import Arrays, EvaluationSet, Pixels, Pool, Split
 from datasets.checks import check_split
 
 KINDS = {"id", "shift", "ood", "grid", "attack"}
@@ -99,6 +99,21 @@ class DatasetContract:
             changed += [replace(split, **{part: new}) for new in (Arrays(x, arrays.y), Arrays(arrays.x, y))]
         assert split.fingerprint not in {other.fingerprint for other in changed}
         assert len({other.fingerprint for other in changed}) == len(changed)
+
+    def test_training_fingerprint_is_of_all_parts_but_the_test(self, split: Split) -> None:
+        assert split.training_fingerprint not in {split.fingerprint, replace(split, split=99).training_fingerprint}
+        for part, arrays in parts(split).items():
+            y = arrays.y.copy()
+            y[-1] += 1
+            other = replace(split, **{part: Arrays(arrays.x, y)})
+            assert (other.training_fingerprint == split.training_fingerprint) == (part == "test")
+            assert other.fingerprint != split.fingerprint
+
+    def test_evaluation_sets_and_pools_have_fingerprints(self, split: Split) -> None:
+        sets, pools = some_sets(split), split.pool_names()
+        found = {split.evaluation(name).fingerprint for name in sets} | {split.pool(name).fingerprint for name in pools}
+        assert len(found) == len(sets) + len(pools) and {len(digest) for digest in found} == {64}
+        assert split.evaluation(sets[-1]).fingerprint == split.evaluation(sets[-1]).fingerprint
 
     def test_parts_share_no_row(self, split: Split) -> None:
         if split.rows:
@@ -233,6 +248,24 @@ def test_fingerprints_do_not_depend_on_the_process() -> None:
     result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True,
                             text=True, check=True)
     assert result.stdout.split() == [FINGERPRINTS[name, ""] for name in free]
+
+
+def test_fingerprints_of_evaluation_sets_change_with_all_that_is_scored() -> None:
+    x, y = np.zeros((4, 3), np.float32), np.zeros(4, np.int64)
+    whole = EvaluationSet("fgsm-0.1", "attack", "epsilon=0.1", x, y, "whose", 0.1)
+    changes = {"name": "fgsm-0.2", "kind": "id", "condition": "epsilon=0.2", "epsilon": 0.1 + 1e-12}
+    changed = [replace(whole, **{key: value}) for key, value in changes.items()]
+    changed += [replace(whole, x=other) for other in (x + 1, x.reshape(3, 4), x.view(np.int32), x[:3])]
+    changed += [replace(whole, y=other) for other in (None, y + 1, y.astype(np.int32), y.view(np.uint64))]
+    assert len({other.fingerprint for other in (whole, *changed)}) == 1 + len(changed)
+    assert replace(whole, source="another's").fingerprint == whole.fingerprint
+    assert replace(whole, x=np.asfortranarray(x)).fingerprint == whole.fingerprint
+
+
+def test_fingerprints_of_pools_are_of_their_inputs() -> None:
+    x = np.zeros((4, 3), np.float32)
+    others = {Pool(other, "whose").fingerprint for other in (x, x + 1, x[:3], x.view(np.int32))}
+    assert len(others) == 4 and Pool(x, "another's").fingerprint in others
 
 
 def test_unknown_names_get_the_nearest() -> None:

@@ -36,7 +36,7 @@ def test_idx_gives_what_was_written(tmp_path: Path, write: Callable, grey: np.nd
 @pytest.mark.parametrize(("damage", "message"), [
     (lambda whole: gzip.compress(whole)[:-20], "expected a whole gzip file, found: .*end"),
     (lambda whole: b"no gzip", "expected a whole gzip file, found: .*[Nn]ot a gzip"),
-    (lambda whole: gzip.compress(whole)[:-8] + b"12345678", "expected a whole gzip file, found: CRC"),
+    (lambda whole: gzip.compress(whole)[:-8] + b"12345678", "expected a whole gzip file, found: BadGzipFile: CRC"),
     (lambda whole: gzip.compress(b""), "expected the idx header 00000803 .*found nothing"),
     (lambda whole: gzip.compress(b"\x00\x00\x0d" + whole[3:]), "header 00000803 .*found 00000d03"),
     (lambda whole: gzip.compress(whole[:9]), r"expected shape \(7, 3, 2\), found \(\)"),
@@ -88,8 +88,9 @@ def test_cifar_gives_the_members_in_the_order_asked(tmp_path: Path, write: Calla
 
 
 @pytest.mark.parametrize(("members", "damage", "message"), [
-    (["b/1.bin"], lambda whole: whole[:-3000], "expected a whole tar.gz archive, found: unexpected end of data"),
-    (["b/1.bin"], lambda whole: whole[:200], "expected the file b/1.bin in the archive, found none"),
+    (["b/1.bin"], lambda whole: whole[:-3000], "expected a whole tar.gz archive, found: EOFError: .*ended before"),
+    (["b/1.bin"], lambda whole: whole[:200], "expected a whole tar.gz archive, found: EOFError: .*ended before"),
+    (["b/1.bin"], lambda whole: whole[:-8] + b"12345678", "expected a whole tar.gz archive, found: BadGzipFile: CRC"),
     (["b/1.bin"], lambda whole: b"<html>", "expected a whole tar.gz archive"),
     (["b/2.bin"], lambda whole: whole, "expected the file b/2.bin in the archive, found none"),
     (["b/link.bin"], lambda whole: whole, "expected the file b/link.bin in the archive"),
@@ -152,7 +153,7 @@ def test_brought_arrays_may_have_their_channels_last(tmp_path: Path, images: np.
     ({"images": COLOURS[:, :, :28, :28], "labels": np.arange(5)}, r"found uint8 \[5, 3, 28, 28\]"),
     ({"images": COLOURS, "labels": np.arange(4)}, r"whole-number labels \[5\], one for each image, found int64 \[4\]"),
     ({"images": COLOURS, "labels": np.arange(5) / 2}, r"whole-number labels \[5\].*found float64"),
-    ({"images": COLOURS, "labels": np.array([None] * 5)}, "expected an npz file of plain arrays"),
+    ({"images": COLOURS, "labels": np.array([None] * 5)}, r"whole-number labels \[5\].*found object"),
 ])
 def test_unfit_arrays_are_refused(tmp_path: Path, arrays: dict, message: str) -> None:
     np.savez(tmp_path / "a.npz", **arrays)

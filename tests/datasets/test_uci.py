@@ -123,8 +123,14 @@ def test_index_files_give_the_rows(small: tuple) -> None:
     assert split.rows["train"].tolist() == list(range(36)) and split.rows["test"].tolist() == [36, 37, 38, 39]
 
 
-def test_index_files_with_a_common_row_are_refused(small: tuple) -> None:
-    with pytest.raises(BadData, match="gal2016, split 1: expected parts with no row in common, found 1"):
+def test_index_files_share_no_row_and_leave_none_out(small: tuple, register: Callable) -> None:
+    files = "index_train_1.txt and .*index_test_1.txt: expected each of 40 rows in one of the two"
+    with pytest.raises(BadData, match=f"{files}, found 1 in both and 0 in none"):
+        uci.load("small", 1, "gal2016")
+    shortened = small[0] / "uci/small/index_train_1.txt"
+    shortened.write_bytes(b"".join(b"%d\n" % i for i in range(6, 38)))
+    register({f"uci/small/{path.name}": path.read_bytes() for path in shortened.parent.iterdir()})
+    with pytest.raises(BadData, match=f"{files}, found 0 in both and 2 in none"):
         uci.load("small", 1, "gal2016")
 
 
