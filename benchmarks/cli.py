@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks import inspection, progress, runner
+from benchmarks import commands, inspection, progress, runner
 from benchmarks import plan as planning
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.executors import NAMES, make
-from benchmarks.executors.work import interrupt
 from benchmarks.slurm import ledger, sweep
 from benchmarks.slurm.options import load as load_options
+from benchmarks.stopping import stoppable
 from benchmarks.store import Store
 from benchmarks.suite import Suite
 
@@ -150,9 +148,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         summary = runner.run(
             configs, where, results=results, state=state, suite=suite, display=progress.display()
         )
-        print(
-            inspection.summary_text(summary, again=shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]))
-        )
+        print(inspection.summary_text(summary, again=commands.again()))
         raise typer.Exit(130 if summary.interrupted else 0 if summary.complete else 1)
 
     @app.command()
@@ -230,11 +226,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         )
 
     def main(arguments: list[str] | None = None) -> None:
-        before = signal.signal(
-            signal.SIGTERM, interrupt
-        )  # a job scheduler's or a container's way of saying Ctrl-C
         try:
-            app(arguments)
+            with stoppable():
+                app(arguments)
         except KeyboardInterrupt:
             sys.exit(130)
         except (BenchmarkError, KeyError, ValueError) as error:
@@ -242,7 +236,5 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
                 raise
             print(f"error: {error}", file=sys.stderr)
             sys.exit(getattr(error, "exit_code", 2))
-        finally:
-            signal.signal(signal.SIGTERM, before)
 
     return main

@@ -4,7 +4,6 @@ import importlib.util
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -29,22 +28,6 @@ def make(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run make as a person would, whatever make this test itself runs under."""
     environment = {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     return subprocess.run(["make", *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A checkout whose Python only writes down how it was called; its exit status for a module is in <module>.status."""
-    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
-        shutil.copy(ROOT / name, tmp_path)
-    (tmp_path / "tables").write_text("table    protocols    title\ndigits   paper smoke  Digits\nlonger-5  paper        A longer one\n")
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\nshift; echo "$@" >> calls\n'
-                      '[ "$*" != "benchmarks tables" ] || exec cat tables\n'
-                      '[ ! -e "$1.status" ] || exit $(cat "$1.status")\n')
-    python.chmod(0o755)
-    (tmp_path / ".venv" / ".ready").touch()
-    return tmp_path
 
 
 def calls(checkout: Path) -> list[str]:

@@ -6,6 +6,7 @@ import faulthandler
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,8 @@ from typing import Any
 from benchmarks.checkpoints import request_stop
 from benchmarks.executors.base import Executor, Job, Report, RunOutcome
 from benchmarks.executors.cores import available_cores
-from benchmarks.executors.work import interrupt, perform, settle
+from benchmarks.executors.work import perform, settle
+from benchmarks.stopping import interrupt
 
 GRACE = 10.0  # seconds that a worker has to give up its claims when it is stopped
 SAVE = signal.SIGUSR2  # what a cluster sends before a time limit: save a checkpoint, then end
@@ -129,13 +131,13 @@ def death(exitcode: int | None) -> str:
 
 
 def work(connection: Connection) -> None:
-    """A worker's life: take jobs until there are none. If the parent dies, the present job is recorded."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches every process of the terminal; the parent stops us
+    """A worker's life: take jobs until there are none. If the parent dies, it saves a checkpoint and ends."""
+    for number in (signal.SIGINT, signal.SIGHUP):  # they reach every process of a terminal; the parent stops us
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(SAVE, request_stop)
     faulthandler.enable()
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
     try:
         while True:
             job = connection.recv()
@@ -144,6 +146,12 @@ def work(connection: Connection) -> None:
             connection.send(perform(job, _Reporter(connection), descriptors=True))
     except (KeyboardInterrupt, EOFError, OSError):
         os._exit(0)  # at once: what has begun is given up, and what was made is on disk
+
+
+def _stop_with_parent() -> None:
+    """Nobody would see a training that goes on for hours after its sweep was killed."""
+    multiprocessing.parent_process().join()
+    request_stop()
 
 
 class _Reporter:
@@ -160,4 +168,4 @@ class _Reporter:
         try:
             self.connection.send((fraction, text))
         except OSError:
-            pass  # the parent has died: go on, so that this job is not lost
+            pass  # the parent has died: training ends with its epoch, and what is trained already is recorded

@@ -60,11 +60,6 @@ def settle(job: Job, reason: str) -> list[RunOutcome]:
     return [outcomes[key] for key in job.keys]
 
 
-def interrupt(*_: object) -> None:
-    """A signal handler: what Ctrl-C does."""
-    raise KeyboardInterrupt
-
-
 def reason_of(error: BaseException) -> str:
     """An exception in one line."""
     text = " ".join(str(error).split())

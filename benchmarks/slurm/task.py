@@ -13,9 +13,10 @@ from pathlib import Path
 from benchmarks import progress, runner
 from benchmarks.checkpoints import Checkpoints
 from benchmarks.executors import Job, Pool
-from benchmarks.executors.work import interrupt, log_path
+from benchmarks.executors.work import log_path
 from benchmarks.failures import Failures
 from benchmarks.slurm import ledger
+from benchmarks.stopping import interrupt
 from benchmarks.store import Store
 from benchmarks.suite import Suite
 

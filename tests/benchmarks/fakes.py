@@ -189,6 +189,7 @@ TABLES = {
         Table("fake-die", "die"),
         Table("fake-once", "once", n=1),
         Table("fake-wait", "wait", n=4),
+        Table("fake-save", "save", n=2),
         Table("fake-slow", n=12, seconds=0.15),
         Table("fake-stacked", "partial", n=3, stack=3),
     )
