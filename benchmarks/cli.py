@@ -82,11 +82,14 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     )
 
     def choose(tables, protocol, seeds, methods, datasets) -> list[dict[str, Any]]:
-        configs = planning.table_runs([suite.table(t) for t in tables], protocol, planning.parse_seeds(seeds))
+        found = [suite.table(t) for t in tables]
+        configs = planning.table_runs(found, protocol, planning.parse_seeds(seeds))
         if seeds and not configs:
             raise UsageError(
                 f"--seeds {seeds} chooses none of the runs of {', '.join(tables)}: they are counted from 0"
             )
+        for line in planning.beyond(found, protocol, seeds):
+            print(line)
         return planning.only(configs, methods or [], datasets or [])
 
     @app.command("tables")
@@ -186,6 +189,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
                     "protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols}
                 )
         seed_list, queued = planning.parse_seeds(seeds), ledger.pending(state)
+        for line in planning.beyond(chosen, protocol, seeds):
+            print(line)
         print(inspection.status_text(chosen, protocol, seed_list, results, state, suite, queued))
 
     @app.command()

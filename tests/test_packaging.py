@@ -150,6 +150,20 @@ def test_documents_name_only_targets_options_and_files_that_exist(path: str) -> 
         assert link.startswith("http") or (ROOT / path).parent.joinpath(link).exists(), f"{path} links to {link}"
 
 
+COMMANDS = re.findall(r"^    \.venv/bin/python -m ([^#\n]+)", (ROOT / "README.md").read_text(), re.MULTILINE)
+READING = re.compile(r"benchmarks (explain|show|tables|methods|plan|status) |reports coverage")
+WRITING = re.compile(r"benchmarks (run|measure) |benchmarks\.selection |reports (tables?|figures) |pytest ")
+
+
+@pytest.mark.parametrize("command", [command.strip() for command in COMMANDS if not WRITING.match(command)])
+def test_commands_of_the_readme_work(command: str) -> None:
+    assert READING.match(f"{command} "), f"does this write anything? {command}"
+    key = next((ROOT / "results").glob("*/*/*.json")).stem
+    words = shlex.split(command.replace("<first digits of a key>", key[:10]))
+    done = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout, done.stderr
+
+
 def test_the_method_of_the_readme_can_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(methods, "_ROWS", {})
     exec(re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1], {})

@@ -107,6 +107,13 @@ class Table:
         """Configurations of the runs that one cell averages over; empty where no method makes it."""
         return self._configs(row, column.cell.dataset, self.check_protocol(protocol), seeds)
 
+    def replicates(self, protocol: str | None = None) -> int:
+        """How many replicates its cells have; the largest number, where they differ."""
+        asked = self.check_protocol(protocol)
+        names = dict.fromkeys(column.cell.dataset for column in self.columns)
+        recipes = [self.recipe(row, name, asked) for row in self.rows if row.method for name in names]
+        return max((len(recipe.replicates) for recipe in recipes if recipe), default=0)
+
     def check_protocol(self, protocol: str | None) -> str:
         """The protocol, or the table's default for None. Raises :class:`UnknownProtocol`."""
         if protocol is None:

@@ -170,10 +170,11 @@ class Table:
 
     def runs(self, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
         """The runs of the table."""
-        return [
-            config(seed, **self.training)
-            for seed in (range(self.n) if seeds is None or not self.n else seeds)
-        ]
+        return [config(seed, **self.training) for seed in range(self.n) if seeds is None or seed in seeds]
+
+    def replicates(self, protocol: str) -> int:
+        """How many runs a cell has."""
+        return self.n
 
     def cell_runs(self, row, column, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
         """The runs of a cell."""
