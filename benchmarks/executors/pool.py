@@ -22,6 +22,7 @@ from benchmarks.stopping import interrupt
 GRACE = 10.0  # seconds that a worker has to give up its claims when it is stopped
 SAVE = signal.SIGUSR2  # what a cluster sends before a time limit: save a checkpoint, then end
 REPORT_EVERY = 0.5  # seconds between reports of one worker
+MOMENT = 0.5  # seconds by which a signal for a whole group of processes may reach one later than another
 
 
 class Worker:
@@ -47,10 +48,13 @@ class Worker:
 
 
 class Pool(Executor):
-    """Does jobs in ``workers`` processes (default: one for every core this process may use)."""
+    """Does jobs in ``workers`` processes (default: one for every core this process may use).
 
-    def __init__(self, workers: int | None = None) -> None:
-        self.size = workers or available_cores()
+    A worker that dies ``moment`` seconds or less before this process is told to stop was stopped too: it has not failed.
+    """
+
+    def __init__(self, workers: int | None = None, moment: float = MOMENT) -> None:
+        self.size, self.moment = workers or available_cores(), moment
         self.queue: deque[Job] = deque()
         self.workers: list[Worker] = []
         self.stopped: set[str] = set()
@@ -70,8 +74,9 @@ class Pool(Executor):
                         raise EOFError  # dead, though a child of its own still holds the pipe open
                     message = worker.connection.recv()
                 except (EOFError, OSError):
-                    self.workers.remove(worker)
                     worker.process.join(GRACE)
+                    time.sleep(self.moment)  # the signal raises here
+                    self.workers.remove(worker)
                     yield job, settle(job, death(worker.process.exitcode))
                     continue
                 if isinstance(message, list):
@@ -127,6 +132,8 @@ def death(exitcode: int | None) -> str:
         name = signal.Signals(-exitcode).name if -exitcode in set(signal.Signals) else f"signal {-exitcode}"
         why = ": most often for want of memory; try fewer --workers" if name == "SIGKILL" else ""
         return f"its process was killed by {name}{why}"
+    if exitcode == 0:
+        return "its process was stopped by a signal, and not by this sweep"
     return f"its process ended unexpectedly with exit status {exitcode}"
 
 

@@ -56,7 +56,7 @@ def settle(job: Job, reason: str) -> list[RunOutcome]:
         elif claims.holder(key):
             outcomes[key] = RunOutcome(key, "elsewhere")
         else:
-            _fail(job, config, key, reason, "", outcomes)
+            _fail(job, config, key, reason, "", outcomes, guess=True)
     return [outcomes[key] for key in job.keys]
 
 
@@ -161,9 +161,11 @@ def _record(
         outcomes[key] = RunOutcome(key, "done")
 
 
-def _fail(job: Job, config: dict, key: str, reason: str, trace: str, outcomes: dict[str, RunOutcome]) -> None:
+def _fail(
+    job: Job, config: dict, key: str, reason: str, trace: str, outcomes: dict[str, RunOutcome], guess: bool = False
+) -> None:
     try:
-        Failures(job.state).write(config, key, reason, trace, log=str(log_path(job, key)))
+        Failures(job.state).write(config, key, reason, trace, str(log_path(job, key)), guess)
     except OSError as error:
         reason += f" (and this could not be noted in {job.state}: {error.strerror or error})"
     outcomes[key] = RunOutcome(key, "failed", reason)
