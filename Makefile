@@ -16,6 +16,13 @@ given := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
 unknown := $(filter-out $(OPTIONS) MAKEFLAGS MFLAGS %_NUM_THREADS FVI_%,$(given))
 $(if $(unknown),$(error unknown option $(unknown); the options are $(OPTIONS)))
 
+# Values are plain text: make expands nothing in them, and recipes take them from the environment, so that no shell reads
+# them as commands.
+given := $(foreach v,$(OPTIONS),$(if $(filter command environment,$(origin $v)),$v)) \
+	$(filter-out MAKEFLAGS MFLAGS $(OPTIONS),$(given))
+$(foreach v,$(sort $(OPTIONS) $(given)),$(eval override $v := $$(value $v)))
+export PROTOCOL SEEDS EXECUTOR WORKERS SLURM
+
 # One thread for each process: the pool keeps every core busy, and records do not depend on the core count.
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
@@ -29,10 +36,14 @@ VENV := .venv
 READY := $(VENV)/.ready
 RUN := $(VENV)/bin/python -m
 
-run_options := $(if $(PROTOCOL),--protocol '$(PROTOCOL)') $(if $(SEEDS),--seeds '$(SEEDS)')
-executor_options := $(if $(EXECUTOR),--executor '$(EXECUTOR)') $(if $(WORKERS),--workers '$(WORKERS)') \
-	$(foreach option,$(SLURM),--slurm '$(option)') $(if $(filter-out 0 no,$(WAIT)),--wait)
-dry_run := $(filter-out 0 no,$(DRY_RUN))
+run_options := $${PROTOCOL:+--protocol "$$PROTOCOL"} $${SEEDS:+--seeds "$$SEEDS"}
+dry_run := $(if $(filter-out 0 no,$(DRY_RUN)),--dry-run)
+executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers "$$WORKERS"} "$${slurm[@]}" \
+	$(if $(filter-out 0 no,$(WAIT)),--wait) $(dry_run)
+
+# What this make was called with, for messages that say how to go on.
+quoted = '$(subst ','\'',$1)'
+command = make $(call quoted,$@) $(foreach v,$(given),$(if $($v),$(call quoted,$v=$($v))))
 
 .PHONY: help tables figures coverage data status test bench slurm-up slurm-down clean
 .DEFAULT_GOAL := help
@@ -45,20 +56,28 @@ help: ## list targets and options
 
 # $1: tables, $2: the report on them. Status 1: some runs failed; the report is printed all the same, then make fails.
 # Status 3: runs are on their way on a cluster; there is nothing to report yet, and nothing is wrong.
+# A signal that ends make reaches at most this shell: it hands it on, and waits until the sweep has saved what it can.
 define run_then_report
-$(RUN) benchmarks run $1 $(run_options) $(executor_options) $(if $(dry_run),--dry-run); status=$$?; \
+slurm=(); set -f; for option in $$SLURM; do slurm+=(--slurm "$$option"); done; \
+sweep= stopped=; trap 'stopped=1; $${sweep:+kill $$sweep}' TERM HUP; trap : INT QUIT; \
+(trap - INT QUIT; FVI_MAKE=$$PPID exec $(RUN) benchmarks run $1 $(run_options) $(executor_options)) <&0 & sweep=$$!; \
+$${stopped:+kill $$sweep}; while wait $$sweep; status=$$?; kill -0 $$sweep 2>/dev/null; do :; done; sweep=; \
 if [ $$status -eq 3 ]; then exit 0; fi; \
 if [ $$status -le 1 ] && [ -z '$(dry_run)' ]; then $(RUN) reports $2 $(run_options) || exit; fi; \
 exit $$status
 endef
 
+table-%: export TABLE = $*
+table-% tables: export FVI_COMMAND = $(command)
+
 table-%: $(READY) ## train what one table still misses, then print it: table-digits, table-uci, table-pequignot2020-5
-	@$(call run_then_report,'$*',table '$*')
+	@$(call run_then_report,"$$TABLE",table "$$TABLE")
 
 tables: $(READY) ## the same for every table that has the protocol
 	@listed=$$($(RUN) benchmarks tables) || exit; \
-	names=$$(awk -F '  +' 'NR > 1 && (p == "" || " " $$2 " " ~ " " p " ") {print $$1}' p='$(PROTOCOL)' <<< "$$listed"); \
-	if [ -z "$$names" ]; then echo "no table has the protocol '$(PROTOCOL)':" >&2; echo "$$listed" >&2; exit 2; fi; \
+	names=$$(awk -F '  +' 'BEGIN {p = ENVIRON["PROTOCOL"]} \
+		NR > 1 && (p == "" || index(" " $$2 " ", " " p " ")) {print $$1}' <<< "$$listed"); \
+	if [ -z "$$names" ]; then echo "no table has the protocol '$$PROTOCOL':" >&2; echo "$$listed" >&2; exit 2; fi; \
 	$(call run_then_report,$$names,tables)
 
 figures: $(READY) ## draw every figure again from results/, without training
@@ -74,7 +93,7 @@ status: $(READY) ## runs done, failed, running, stale and missing
 	@$(RUN) benchmarks status $(run_options)
 
 test: $(READY) ## every test, in parallel
-	@$(RUN) pytest -n $(or $(WORKERS),logical) --dist worksteal
+	@$(RUN) pytest -n "$${WORKERS:-logical}" --dist worksteal
 
 bench: $(READY) ## time training steps and the runner itself, beside their goals
 	@$(RUN) benchmarks.cost
@@ -89,12 +108,13 @@ clean: ## remove .venv and caches; results/ and .state/ stay
 	rm -rf $(VENV) *.egg-info .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+$(READY): export INTERPRETER = $(PYTHON)
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	echo "Python 3.11 or later is needed to make $(VENV), found $$($(PYTHON) --version 2>&1);" \
+	@"$$INTERPRETER" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	echo "Python 3.11 or later is needed to make $(VENV), found $$("$$INTERPRETER" --version 2>&1);" \
 	     "name another interpreter: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@echo 'Making $(VENV) (once; a few GB of packages)'
-	@$(PYTHON) -m venv --clear $(VENV)
+	@"$$INTERPRETER" -m venv --clear $(VENV)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt -e '.[test]'
 	@touch $@

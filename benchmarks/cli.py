@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks import commands, inspection, progress, runner
+from benchmarks import commands, inspection, progress, runner, upkeep
 from benchmarks import plan as planning
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.executors import NAMES, make
-from benchmarks.executors.work import interrupt
 from benchmarks.slurm import ledger, sweep
 from benchmarks.slurm.options import load as load_options
+from benchmarks.stopping import stoppable
 from benchmarks.store import Store
 from benchmarks.suite import Suite
 
@@ -84,17 +82,20 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     )
 
     def choose(tables, protocol, seeds, methods, datasets) -> list[dict[str, Any]]:
-        configs = planning.table_runs([suite.table(t) for t in tables], protocol, planning.parse_seeds(seeds))
+        found = [suite.table(t) for t in tables]
+        configs = planning.table_runs(found, protocol, planning.parse_seeds(seeds))
         if seeds and not configs:
             raise UsageError(
                 f"--seeds {seeds} chooses none of the runs of {', '.join(tables)}: they are counted from 0"
             )
+        for line in planning.beyond(found, protocol, seeds):
+            print(line)
         return planning.only(configs, methods or [], datasets or [])
 
     def asked(tables, protocol, seeds) -> dict[str, set[str]]:
         return planning.asked_metrics([suite.table(t) for t in tables], protocol, planning.parse_seeds(seeds))
 
-    commands.add(app, suite)
+    upkeep.add(app, suite)
 
     @app.command("tables")
     def tables_() -> None:
@@ -156,9 +157,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         summary = runner.run(
             configs, where, results=results, state=state, suite=suite, display=progress.display(), asked=wanted
         )
-        print(
-            inspection.summary_text(summary, again=shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]))
-        )
+        print(inspection.summary_text(summary, again=commands.again()))
         raise typer.Exit(130 if summary.interrupted else 0 if summary.complete else 1)
 
     @app.command()
@@ -201,6 +200,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
                     "protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols}
                 )
         seed_list, queued = planning.parse_seeds(seeds), ledger.pending(state)
+        for line in planning.beyond(chosen, protocol, seeds):
+            print(line)
         text, problems = inspection.status_text(chosen, protocol, seed_list, results, state, suite, queued)
         print(text)
         raise typer.Exit(1 if problems else 0)
@@ -243,11 +244,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         )
 
     def main(arguments: list[str] | None = None) -> None:
-        before = signal.signal(
-            signal.SIGTERM, interrupt
-        )  # a job scheduler's or a container's way of saying Ctrl-C
         try:
-            app(arguments)
+            with stoppable():
+                app(arguments)
         except KeyboardInterrupt:
             sys.exit(130)
         except (BenchmarkError, KeyError, ValueError) as error:
@@ -255,7 +254,5 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
                 raise
             print(f"error: {error}", file=sys.stderr)
             sys.exit(getattr(error, "exit_code", 2))
-        finally:
-            signal.signal(signal.SIGTERM, before)
 
     return main

@@ -20,13 +20,17 @@ class Failures:
     def __init__(self, state: Path | str) -> None:
         self.folder = Path(state) / "failures"
 
+    def path(self, key: str) -> Path:
+        """The file of a run's failure, there or not."""
+        return self.folder / f"{key}.json"
+
     def get(self, key: str) -> dict[str, Any] | None:
         """The failure of a run, or None. Raises nothing: what cannot be read is one attempt of unknown reason.
 
         Its configuration is None where the file holds that of no run or of another one.
         """
         try:
-            found = files.parse((self.folder / f"{key}.json").read_bytes())
+            found = files.parse(self.path(key).read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError):
@@ -38,6 +42,7 @@ class Failures:
             "reason": reason or "unknown: its failure file cannot be read",
             "attempt": attempt if type(attempt) is int and attempt > 0 else 1,
             **{name: _text(found.get(name)) for name in TEXTS},
+            "guess": found.get("guess") is True,
             "config": _config(found.get("config"), key),
         }
 
@@ -53,23 +58,50 @@ class Failures:
         reason: str,
         traceback: str = "",
         log: str = "",
+        guess: bool = False,
         around: AbstractContextManager[Any] = nullcontext(),
     ) -> None:
-        """Note a failure. ``around`` is entered directly before that is done, where it may raise. Raises OSError."""
+        """Note a failure. Raises OSError.
+
+        ``guess``: how its process ended is known, but not why. ``around`` is entered directly before the failure is
+        written, where it may raise.
+        """
+        self._save(config, key, reason, traceback, log, guess, self.attempts(key) + 1, around)
+
+    def explain(self, config: dict[str, Any], key: str, reason: str, log: str) -> None:
+        """Put a better reason in the place of a guess: it is the same attempt. Raises OSError."""
+        self._save(config, key, reason, "", log, False, self.attempts(key))
+
+    def guessed(self, key: str) -> bool:
+        """Whether the reason of the last failure of a run is a guess."""
+        return bool((self.get(key) or {}).get("guess"))
+
+    def _save(
+        self,
+        config: dict[str, Any],
+        key: str,
+        reason: str,
+        traceback: str,
+        log: str,
+        guess: bool,
+        attempt: int,
+        around: AbstractContextManager[Any] = nullcontext(),
+    ) -> None:
         failure = {
             "key": key,
             "reason": reason,
-            "attempt": self.attempts(key) + 1,
+            "guess": guess,
+            "attempt": attempt,
             "time": provenance.now(),
             "log": log,
             "traceback": traceback,
             "config": config,
         }
-        files.write(self.folder / f"{key}.json", json.dumps(failure, indent=1) + "\n", around)
+        files.write(self.path(key), json.dumps(failure, indent=1) + "\n", around)
 
     def clear(self, key: str) -> None:
         """Forget a run's failures."""
-        path = self.folder / f"{key}.json"
+        path = self.path(key)
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
         files.clear(self.folder, path.name)

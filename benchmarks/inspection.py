@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from types import MappingProxyType
 from typing import Any
 
-from benchmarks import kept, published
+from benchmarks import commands, kept, published
 from benchmarks.checkpoints import peek
 from benchmarks.config import PARTS, run_key
 from benchmarks.errors import UsageError, unknown
@@ -66,7 +65,7 @@ def summary_text(summary: Summary, again: str) -> str:
     lines = [f"{len(summary.plan.runs)} runs: {told or 'none made'} ({duration(summary.seconds)})"]
     for reason, count in Counter(summary.failed.values()).most_common():
         first = next(key for key, why in summary.failed.items() if why == reason)
-        lines.append(f"  failed {count}: {brief(reason)} (python -m benchmarks show {first})")
+        lines.append(f"  failed {count}: {brief(reason)} ({commands.benchmarks('show', first)})")
     for key, record in summary.unsaved.items():
         values = ", ".join(f"{row['metric']} {row['value']:.4g}" for row in record["metrics"][:6])
         lines.append(f"  not saved {key}: {values}")
@@ -147,7 +146,7 @@ def failures_text(plan: Plan) -> str:
     for run in plan.select("failed"):
         failed.setdefault((run.config["method"], run.config["dataset"]["name"], run.note), []).append(run.key)
     return "\n".join(
-        f"failed {len(same)}: {method}, {dataset}: {brief(reason)} (python -m benchmarks show {same[0]})"
+        f"failed {len(same)}: {method}, {dataset}: {brief(reason)} ({commands.benchmarks('show', same[0])})"
         for (method, dataset, reason), same in failed.items()
     )
 
@@ -217,14 +216,23 @@ def _tail(log: str, length: int = 20) -> list[str]:
 
 
 def cell_text(table, row_name, column_name, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
+    """One cell; where the column is the name of a data set, all of its cells in the row."""
+    given = ["--protocol", protocol] if protocol else []
+    given += ["--seeds", ",".join(map(str, [*seeds, ""]))] if seeds else []
+
+    def command(row: str, column: str) -> str:
+        return commands.benchmarks("explain", table.name, row, column, *given)
+
+    row = _pick("row", row_name, _row_names(table), table, lambda name: command(name, column_name))
+    own = [column for column in table.columns if column.cell.dataset.lower() == column_name.lower()]
+    names = _column_names(table)
+    if not own or column_name.lower() in map(str.lower, names):
+        own = [_pick("column", column_name, names, table, lambda name: command(row_name, name))]
+    return "\n\n".join(_cell_text(table, row, column, protocol, seeds, results, state, suite) for column in own)
+
+
+def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
     """One cell: its value over its runs, the published one, the records, configuration and command."""
-    row = _pick(
-        "row",
-        row_name,
-        {**{r.method: r for r in table.rows if r.method}, **{r.label: r for r in table.rows}},
-        table,
-    )
-    column = _pick("column", column_name, _column_names(table), table)
     protocol = check_protocol(table, protocol)
     lines = [f"{table.name} ({protocol}): {row.label}, {column.label}"]
     target = column.published_key(row)
@@ -268,22 +276,11 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
         "",
     ]
     names = sorted({config["dataset"]["name"] for config in configs})
-    command = [
-        "python",
-        "-m",
-        "benchmarks",
-        "run",
-        table.name,
-        "--protocol",
-        protocol,
-        "--method",
-        row.method,
-    ]
+    command = ["run", table.name, "--protocol", protocol, "--method", row.method]
     command += [word for name in names for word in ("--dataset", name)]
-    lines.append(f"makes what is missing: {shlex.join(command)}")
-    lines.append(
-        f"makes it again, apart: {shlex.join([*command, '--results', 'again', '--state', 'again/.state'])}"
-    )
+    apart = ["--results", "again", "--state", "again/.state"]
+    lines.append(f"makes what is missing: {commands.benchmarks(*command)}")
+    lines.append(f"makes it again, apart: {commands.benchmarks(*command, *apart)}")
     return "\n".join(lines)
 
 
@@ -311,6 +308,12 @@ def _mean_text(values: list[float], digits: int) -> str:
     return f"{mean(values):.{digits + 1}f}{error} (mean ± standard error, n = {len(values)})"
 
 
+def _row_names(table: Any) -> dict[str, Any]:
+    """Rows by label, and by method where it is theirs alone."""
+    methods = Counter(row.method for row in table.rows if row.method)
+    return {**{r.method: r for r in table.rows if methods[r.method] == 1}, **{r.label: r for r in table.rows}}
+
+
 def _column_names(table: Any) -> dict[str, Any]:
     """Columns by label where it is theirs alone, and by data set, metric and condition."""
     labels = Counter(column.label for column in table.columns)
@@ -320,13 +323,14 @@ def _column_names(table: Any) -> dict[str, Any]:
     return {**full, **{c.label: c for c in table.columns if labels[c.label] == 1}}
 
 
-def _pick(kind: str, name: str, known: dict[str, Any], table: Any) -> Any:
+def _pick(kind: str, name: str, known: dict[str, Any], table: Any, command: Callable[[str], str]) -> Any:
+    """What a name, or a part of one, stands for. Raises UnknownName, and UsageError with a command for each meaning."""
     exact = [label for label in known if label.lower() == name.lower()]
     near = exact or [label for label in known if name.lower() in label.lower()]
-    if len({id(known[label]) for label in near}) > 1:
-        raise UsageError(
-            f"{kind} {name!r} of table {table.name} may be {' or '.join(map(repr, near))}: say which"
-        )
+    meanings = {id(known[label]): label for label in near}
+    if len(meanings) > 1:
+        listed = "\n".join(f"  {command(label)}" for label in meanings.values())
+        raise UsageError(f"{kind} {name!r} of table {table.name} may be any of {len(meanings)}: say which\n{listed}")
     if not near:
         raise unknown(f"{kind} of table {table.name}", name, known)
     return known[near[0]]

@@ -125,6 +125,20 @@ def asked_metrics(
     return found
 
 
+def beyond(tables: Iterable[Any], protocol: str | None, text: str | None) -> list[str]:
+    """A sentence for every table that has fewer replicates than seeds were asked for."""
+    seeds, told = parse_seeds(text) or [], []
+    for table in tables:
+        chosen = check_protocol(table, protocol)
+        count = table.replicates(chosen)
+        used = sum(seed < count for seed in seeds)
+        if 0 < count and used < len(seeds):
+            has = f"table {table.name} has {count} replicate{'s' * (count > 1)} at protocol {chosen}"
+            some = f"{used or 'none'} of the {len(seeds)} asked for are used"
+            told.append(f"--seeds {text}: {has}, {some if used < count else f'all {count} are used'}")
+    return told
+
+
 def only(configs: list[dict[str, Any]], methods: list[str], datasets: list[str]) -> list[dict[str, Any]]:
     """Only the runs of these methods and data sets; with no names, of all. Raises UnknownName."""
     for kind, names, known in (

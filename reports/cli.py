@@ -10,7 +10,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.plan import check_protocol, parse_seeds
+from benchmarks.plan import beyond, check_protocol, parse_seeds
 from benchmarks.provenance import ROOT
 from benchmarks.suite import Suite
 
@@ -40,6 +40,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Print one table; write it as Markdown and LaTeX, and draw its figures."""
         found = suite.table(name)
         chosen, numbers = check_protocol(found, protocol), parse_seeds(seeds)
+        for line in beyond([found], chosen, seeds):
+            print(line)
         _print_table(suite, found, chosen, numbers, results, state, out)
 
     @app.command()
@@ -56,6 +58,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         for found in map(suite.table, suite.table_names()):
             if protocol is None or protocol in found.protocols:
                 chosen = protocol or found.default_protocol
+                for line in beyond([found], chosen, seeds):
+                    print(line)
                 rendered = render_table(found, chosen, results, out, parse_seeds(seeds), state)
                 print(f"{found.name}: {rendered.counts}; {_shown(rendered.files['Markdown'])}")
 

@@ -4,7 +4,6 @@ import importlib.util
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -29,22 +28,6 @@ def make(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run make as a person would, whatever make this test itself runs under."""
     environment = {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     return subprocess.run(["make", *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A checkout whose Python only writes down how it was called; its exit status for a module is in <module>.status."""
-    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
-        shutil.copy(ROOT / name, tmp_path)
-    (tmp_path / "tables").write_text("table    protocols    title\ndigits   paper smoke  Digits\nlonger-5  paper        A longer one\n")
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\nshift; echo "$@" >> calls\n'
-                      '[ "$*" != "benchmarks tables" ] || exec cat tables\n'
-                      '[ ! -e "$1.status" ] || exit $(cat "$1.status")\n')
-    python.chmod(0o755)
-    (tmp_path / ".venv" / ".ready").touch()
-    return tmp_path
 
 
 def calls(checkout: Path) -> list[str]:
@@ -165,6 +148,20 @@ def test_documents_name_only_targets_options_and_files_that_exist(path: str) -> 
             assert option[1] in OPTIONS if option else known.fullmatch(word), f"{path}: make {command}"
     for link in re.findall(r"\]\(([^)#]+)", text):
         assert link.startswith("http") or (ROOT / path).parent.joinpath(link).exists(), f"{path} links to {link}"
+
+
+COMMANDS = re.findall(r"^    \.venv/bin/python -m ([^#\n]+)", (ROOT / "README.md").read_text(), re.MULTILINE)
+READING = re.compile(r"benchmarks (explain|show|tables|methods|plan|status) |reports coverage")
+WRITING = re.compile(r"benchmarks (run|measure) |benchmarks\.selection |reports (tables?|figures) |pytest ")
+
+
+@pytest.mark.parametrize("command", [command.strip() for command in COMMANDS if not WRITING.match(command)])
+def test_commands_of_the_readme_work(command: str) -> None:
+    assert READING.match(f"{command} "), f"does this write anything? {command}"
+    key = next((ROOT / "results").glob("*/*/*.json")).stem
+    words = shlex.split(command.replace("<first digits of a key>", key[:10]))
+    done = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout, done.stderr
 
 
 def test_the_method_of_the_readme_can_be_built(monkeypatch: pytest.MonkeyPatch) -> None:

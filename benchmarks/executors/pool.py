@@ -6,6 +6,7 @@ import faulthandler
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -15,11 +16,13 @@ from typing import Any
 from benchmarks.checkpoints import request_stop
 from benchmarks.executors.base import Executor, Job, Report, RunOutcome
 from benchmarks.executors.cores import available_cores
-from benchmarks.executors.work import interrupt, perform, settle
+from benchmarks.executors.work import perform, settle
+from benchmarks.stopping import interrupt
 
 GRACE = 10.0  # seconds that a worker has to give up its claims when it is stopped
 SAVE = signal.SIGUSR2  # what a cluster sends before a time limit: save a checkpoint, then end
 REPORT_EVERY = 0.5  # seconds between reports of one worker
+MOMENT = 0.5  # seconds by which a signal for a whole group of processes may reach one later than another
 
 
 class Worker:
@@ -45,10 +48,13 @@ class Worker:
 
 
 class Pool(Executor):
-    """Does jobs in ``workers`` processes (default: one for every core this process may use)."""
+    """Does jobs in ``workers`` processes (default: one for every core this process may use).
 
-    def __init__(self, workers: int | None = None) -> None:
-        self.size = workers or available_cores()
+    A worker that dies ``moment`` seconds or less before this process is told to stop was stopped too: it has not failed.
+    """
+
+    def __init__(self, workers: int | None = None, moment: float = MOMENT) -> None:
+        self.size, self.moment = workers or available_cores(), moment
         self.queue: deque[Job] = deque()
         self.workers: list[Worker] = []
         self.stopped: set[str] = set()
@@ -68,8 +74,9 @@ class Pool(Executor):
                         raise EOFError  # dead, though a child of its own still holds the pipe open
                     message = worker.connection.recv()
                 except (EOFError, OSError):
-                    self.workers.remove(worker)
                     worker.process.join(GRACE)
+                    time.sleep(self.moment)  # the signal raises here
+                    self.workers.remove(worker)
                     yield job, settle(job, death(worker.process.exitcode))
                     continue
                 if isinstance(message, list):
@@ -125,17 +132,19 @@ def death(exitcode: int | None) -> str:
         name = signal.Signals(-exitcode).name if -exitcode in set(signal.Signals) else f"signal {-exitcode}"
         why = ": most often for want of memory; try fewer --workers" if name == "SIGKILL" else ""
         return f"its process was killed by {name}{why}"
+    if exitcode == 0:
+        return "its process was stopped by a signal, and not by this sweep"
     return f"its process ended unexpectedly with exit status {exitcode}"
 
 
 def work(connection: Connection) -> None:
-    """A worker's life: take jobs until there are none. If the parent dies, the present job is recorded."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches every process of the terminal; the parent stops us
+    """A worker's life: take jobs until there are none. If the parent dies, it saves a checkpoint and ends."""
+    for number in (signal.SIGINT, signal.SIGHUP):  # they reach every process of a terminal; the parent stops us
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(SAVE, request_stop)
     faulthandler.enable()
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
     try:
         while True:
             job = connection.recv()
@@ -144,6 +153,12 @@ def work(connection: Connection) -> None:
             connection.send(perform(job, _Reporter(connection), descriptors=True))
     except (KeyboardInterrupt, EOFError, OSError):
         os._exit(0)  # at once: what has begun is given up, and what was made is on disk
+
+
+def _stop_with_parent() -> None:
+    """Nobody would see a training that goes on for hours after its sweep was killed."""
+    multiprocessing.parent_process().join()
+    request_stop()
 
 
 class _Reporter:
@@ -160,4 +175,4 @@ class _Reporter:
         try:
             self.connection.send((fraction, text))
         except OSError:
-            pass  # the parent has died: go on, so that this job is not lost
+            pass  # the parent has died: training ends with its epoch, and what is trained already is recorded

@@ -61,14 +61,9 @@ def settle(job: Job, reason: str) -> list[RunOutcome]:
         if recorded(job, config):
             outcomes[key] = RunOutcome(key, "done")
         else:
-            _fail(job, config, key, reason, "", claims, outcomes)
+            _fail(job, config, key, reason, "", claims, outcomes, guess=True)
             claims.release(key)
     return [outcomes[key] for key in job.keys]
-
-
-def interrupt(*_: object) -> None:
-    """A signal handler: what Ctrl-C does."""
-    raise KeyboardInterrupt
 
 
 def reason_of(error: BaseException) -> str:
@@ -243,11 +238,12 @@ def _fail(
     claims: Claims,
     outcomes: dict[str, RunOutcome],
     final: bool = False,
+    guess: bool = False,
 ) -> None:
-    """Note a failure; a final one would come again if training went on from its checkpoint."""
+    """Note a failure; a final one would come again if training went on from its checkpoint; of a guess only the end is known."""
     fence = _fence(job, config, key, claims, outcomes)
     try:
-        Failures(job.state).write(config, key, reason, trace, log=str(log_path(job, key)), around=fence)
+        Failures(job.state).write(config, key, reason, trace, str(log_path(job, key)), guess, fence)
     except Overtaken:
         return
     except OSError as error:

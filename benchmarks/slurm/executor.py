@@ -93,7 +93,7 @@ class Slurm(Executor):
         lines = [f"export {name}={value}" for name, value in ENVIRONMENT.items()]
         if self.options.snapshot:
             lines += snapshot.lines(snapshot.take(state / "snapshots"))
-        submission = ledger.begin(state, tasks)
+        submission = ledger.begin(state, tasks, self.options.time)
         try:
             asked = self.options.parameters(submission.name, lines)
             executor = SlurmExecutor(
@@ -136,6 +136,8 @@ def pack(jobs: Sequence[Job], runs_per_task: int | None) -> list[list[Job]]:
 def _outcome(job: Job, config: dict[str, Any], key: str, tried: int, pending: dict[str, str]) -> RunOutcome | None:
     """What became of a run, or None while it may still be made."""
     found = _told(job, config, key, tried)
+    if key in pending and found and found.status == "failed" and Failures(job.state).guessed(key):
+        return None  # the end of its task may tell more
     if found or key in pending:
         return found
     if Claims(Path(job.state) / "claims").holder(key):

@@ -29,6 +29,7 @@ from benchmarks.store import Store
 from benchmarks.suite import resolve
 
 FOLDER = "slurm"
+LAST = 60.0  # seconds before the end of a task in which a death belongs to it
 
 
 class LedgerError(BenchmarkError):
@@ -48,11 +49,12 @@ class Entry:
 
 @dataclass
 class Submission:
-    """The tasks of one array; name is their name in the queue."""
+    """The tasks of one array; name is their name in the queue, minutes the time limit of each."""
 
     folder: Path
     name: str
     entries: list[Entry] = field(default_factory=list)
+    minutes: float = 0.0
 
     @property
     def job(self) -> str:
@@ -74,14 +76,14 @@ class Submission:
 
     def save(self) -> None:
         """Write the list of tasks. Raises LedgerError."""
-        told = {"name": self.name, "tasks": [asdict(entry) for entry in self.entries]}
+        told = {"name": self.name, "minutes": self.minutes, "tasks": [asdict(entry) for entry in self.entries]}
         write(self.folder / "submission.json", told)
 
 
-def begin(state: Path, tasks: Sequence[Sequence[Job]]) -> Submission:
+def begin(state: Path, tasks: Sequence[Sequence[Job]], minutes: float = 0.0) -> Submission:
     """Note what is about to be submitted, before it is: a death in between loses nothing. Raises LedgerError."""
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
-    submission = Submission(Path(state) / FOLDER / stamp, f"fvi-{stamp}")
+    submission = Submission(Path(state) / FOLDER / stamp, f"fvi-{stamp}", minutes=minutes)
     submission.entries = [Entry([key for job in jobs for key in job.keys]) for jobs in tasks]
     for earlier in files.listdir(Path(state) / FOLDER):
         files.clear(Path(state) / FOLDER / earlier)
@@ -111,7 +113,7 @@ def open_submissions(state: Path | str) -> list[Submission]:
             read = files.parse(path.read_bytes())
             entries = [_entry(told) for told in read["tasks"]]
             if not all(entry.over for entry in entries):
-                found.append(Submission(path.parent, _typed(read["name"], str), entries))
+                found.append(Submission(path.parent, _typed(read["name"], str), entries, float(read.get("minutes", 0.0))))
     return found
 
 
@@ -202,23 +204,45 @@ def _close(submission: Submission, index: int) -> None:
         return
     if {key for job in jobs for key in job.keys} - set(entry.keys):  # the file was changed
         return
-    asked = submission.task_file(index)
-    left = [(job, config, key) for job in jobs
-            for config, key, attempts in zip(job.configs, job.keys, job.attempts)
-            if not recorded(job, config) and Failures(job.state).attempts(key) <= attempts]  # fmt: skip
-    if not left:
+    asked, errors = submission.task_file(index), submission.errors(str(entry.id))
+    unmade = [(job, config, key, Failures(job.state).attempts(key) > attempts) for job in jobs
+              for config, key, attempts in zip(job.configs, job.keys, job.attempts) if not recorded(job, config)]  # fmt: skip
+    left = [(job, config, key) for job, config, key, failed in unmade if not failed]
+    guessed = [(job, config, key) for job, config, key, failed in unmade if failed and _guessed(job, key, errors)]
+    if not left and not guessed:
         return
-    errors = submission.errors(entry.id)
     how = queue.end(entry.id, errors)
-    if how.state in ("CANCELLED", "COMPLETED"):  # by the user; or its runs were made or given up elsewhere
+    if how.state == "CANCELLED":  # by the user
+        for job, _, key in guessed:
+            Failures(job.state).clear(key)
+    if how.state in ("CANCELLED", "COMPLETED"):  # or its runs were made or given up elsewhere
         return
     begun = [run for run in left if _begun(run[0], run[2], asked)]
-    reason = f"its task, SLURM job {entry.id}, {how.words}"
+    told = f"SLURM job {entry.id}"
+    reason = f"its task, {told}, {how.words}"
+    if how.state == "TIMEOUT":
+        reason = time_is_up(submission.minutes, ", ".join(filter(None, (told, how.state, how.node))))
     if not begun and how.state == "FAILED" and not any(_begun(job, key, asked) for job in jobs for key in job.keys):
         begun = left  # it could not even begin: asked again as it is, it would not either
         reason += f" before its first run: {last_line(errors)}"
-    for job, config, key in begun:
+    for job, config, key in begun + (guessed if how.state in queue.WORDS else []):
         note_end(job, config, key, reason, errors)
+
+
+def _guessed(job: Job, key: str, errors: Path) -> bool:
+    """Whether a run failed as its task ended, by the death of a process that nobody could explain."""
+    failures = Failures(job.state)
+    try:
+        last = errors.stat().st_mtime - LAST  # SLURM writes there how it ends a task
+        return failures.guessed(key) and failures.path(key).stat().st_mtime >= last
+    except OSError:
+        return False
+
+
+def time_is_up(minutes: float, about: str) -> str:
+    """The reason of a run whose task came to its time limit, whoever notices."""
+    limit = f"its time limit of {minutes:.0f} min" if minutes else "its time limit"
+    return f"its task came to {limit} ({about}); give it more, as in --slurm time=8:00:00"
 
 
 def last_line(file: Path) -> str:
@@ -231,11 +255,13 @@ def last_line(file: Path) -> str:
 
 
 def note_end(job: Job, config: dict[str, Any], key: str, reason: str, log: Path) -> None:
-    """Note that a run ended with its task, and whether it can go on."""
+    """Note that a run ended with its task, and whether it can go on; a guess at why makes room."""
     if peek(job.state, key):
         reason += "; asked again, it goes on from its checkpoint"
+    failures, tried = Failures(job.state), job.attempts[job.keys.index(key)]
+    note = failures.explain if failures.attempts(key) > tried and failures.guessed(key) else failures.write
     with contextlib.suppress(OSError):
-        Failures(job.state).write(config, key, reason, log=str(log))
+        note(config, key, reason, log=str(log))
 
 
 def _begun(job: Job, key: str, asked: Path) -> bool:

@@ -13,13 +13,15 @@ from pathlib import Path
 from benchmarks import progress, runner
 from benchmarks.checkpoints import Checkpoints
 from benchmarks.executors import Job, Pool
-from benchmarks.executors.work import interrupt, log_path
+from benchmarks.executors.work import log_path
 from benchmarks.failures import Failures
 from benchmarks.slurm import ledger
+from benchmarks.stopping import interrupt
 from benchmarks.store import Store
 from benchmarks.suite import Suite
 
 STOPPED = 128 + signal.SIGTERM
+MOMENT = 5.0  # seconds in which SLURM's signal has reached every process of a task
 EARLY = 65.0  # seconds by which SLURM's signal may come too early: it looks at limits every half a minute
 
 
@@ -43,7 +45,7 @@ class Task:
         self.begun.touch()
         signal.signal(signal.SIGTERM, interrupt)  # submitit would ignore it; it comes before a requeue and a cancel
         self.jobs = ledger.jobs_of(self.file)
-        self.pool = Pool(self.workers)
+        self.pool = Pool(self.workers, MOMENT)
         where = self.jobs[0]
         try:
             summary = runner.run(
@@ -56,10 +58,9 @@ class Task:
                 jobs=[job for job in map(_untried, self.jobs) if job.configs],
             )
         except UncompletedJobError as error:  # raised by submitit after `checkpoint`, in place of a requeue
-            limit = f"its task came to its time limit of {self.seconds / 60:.0f} min"
-            without = "" if self.progress else " without a checkpoint"
             told = " ".join(str(error).split())
-            self._note(f"{limit}{without} ({told}); give it more, as in --slurm time=8:00:00", self.pool.stopped)
+            about = told if self.progress else f"no checkpoint was written; {told}"
+            self._note(ledger.time_is_up(self.seconds / 60, about), self.pool.stopped)
             raise
         if summary.interrupted:
             sys.exit(STOPPED)

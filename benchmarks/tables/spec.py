@@ -123,6 +123,11 @@ class Table:
                     found.setdefault(config.key, set()).update(metrics)
         return found
 
+    def replicates(self, protocol: str | None = None) -> int:
+        """How many replicates its cells have; the largest number, where they differ."""
+        asked = self.check_protocol(protocol)
+        return max((len(self._configs(row, name, asked, None)) for row in self.rows for name in self.datasets), default=0)
+
     @property
     def datasets(self) -> tuple[str, ...]:
         """The data sets of its columns, each once."""

@@ -172,10 +172,11 @@ class Table:
 
     def runs(self, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
         """The runs of the table."""
-        return [
-            config(seed, **self.training)
-            for seed in (range(self.n) if seeds is None or not self.n else seeds)
-        ]
+        return [config(seed, **self.training) for seed in range(self.n) if seeds is None or seed in seeds]
+
+    def replicates(self, protocol: str) -> int:
+        """How many runs a cell has."""
+        return self.n
 
     def asked(self, protocol: str, seeds: list[int] | None = None) -> dict[str, set[str]]:
         """The metrics of each run."""
@@ -195,6 +196,7 @@ TABLES = {
         Table("fake-die", "die"),
         Table("fake-once", "once", n=1),
         Table("fake-wait", "wait", n=4),
+        Table("fake-save", "save", n=2),
         Table("fake-slow", n=12, seconds=0.15),
         Table("fake-stacked", "partial", n=3, stack=3),
     )

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+import time
 
 import pytest
 
 from benchmarks import executors
-from benchmarks.claims import Claims
+from benchmarks.claims import Claims, _process
 from benchmarks.config import run_key
 from benchmarks.errors import UnknownName, UsageError
 from benchmarks.executors import InProcess, Pool, work
 from benchmarks.executors.cores import available_cores
 from benchmarks.executors.pool import death
 from benchmarks.failures import Failures
+from benchmarks.stopping import stoppable
 from tests.benchmarks import fakes
 from tests.benchmarks.executor_contract import ExecutorContract
 
@@ -41,6 +44,30 @@ class TestPool(ExecutorContract):
         assert "SIGKILL" in found[killed].reason and "memory" in found[killed].reason
         assert Failures(folders[1]).get(killed)["reason"] == found[killed].reason
         assert Claims(folders[1] / "claims").live() == {}
+
+    @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+    def test_a_worker_that_is_stopped_just_before_its_parent_has_not_failed(self, folders, how):
+        """As when a cluster ends all processes of a task, one after the other."""
+        (job,) = self.jobs([fakes.config(do="wait")], folders)
+        pool, begun = Pool(1, moment=60), threading.Event()
+
+        def end_all():
+            begun.wait()
+            pid = pool.workers[0].process.pid
+            os.kill(pid, how)
+            while _process(pid):
+                time.sleep(0.02)
+            time.sleep(0.3)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+
+        thread = threading.Thread(target=end_all)
+        thread.start()
+        pool.submit([job])
+        with pytest.raises(KeyboardInterrupt), stoppable():
+            list(pool.outcomes(lambda job, fraction, text: begun.set() if fraction else None))
+            thread.join()
+        pool.close()
+        assert Failures(folders[1]).keys() == []
 
     def test_a_worker_killed_between_two_jobs_is_replaced(self, folders):
         first, second = self.jobs([fakes.config(seed) for seed in range(2)], folders)
@@ -117,7 +144,7 @@ def test_the_names_make_executors():
 
 def test_deaths_in_words():
     assert "SIGSEGV" in death(-11) and "memory" not in death(-11)
-    assert "memory" in death(-9) and "exit status 3" in death(3)
+    assert "memory" in death(-9) and "exit status 3" in death(3) and "stopped by a signal" in death(0)
 
 
 def test_cores_are_physical_and_within_the_quota(tmp_path):

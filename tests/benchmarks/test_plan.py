@@ -85,7 +85,7 @@ def test_long_jobs_come_first(folders):
 def test_a_table_is_expanded_in_its_protocol(folders):
     table = fakes.get("fake")
     assert len(planning.table_runs([table, table], None, None)) == 10
-    assert [c["seed"] for c in planning.table_runs([table], "paper", [7])] == [7]
+    assert [c["seed"] for c in planning.table_runs([table], "paper", [3, 7])] == [3]
     with pytest.raises(UnknownName, match="did you mean paper"):
         planning.table_runs([table], "papr", None)
 
@@ -113,6 +113,22 @@ def test_only_some_methods_and_data_sets():
 )
 def test_seeds(text, seeds):
     assert planning.parse_seeds(text) == seeds
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        (None, None),
+        ("5", None),
+        ("3-4", None),
+        ("6", "--seeds 6: table fake has 5 replicates at protocol smoke, all 5 are used"),
+        ("3-9", "--seeds 3-9: table fake has 5 replicates at protocol smoke, 2 of the 7 asked for are used"),
+        ("7,9", "--seeds 7,9: table fake has 5 replicates at protocol smoke, none of the 2 asked for are used"),
+    ],
+)
+def test_seeds_that_a_table_does_not_have_are_told(text, told):
+    tables = [fakes.get("fake"), fakes.get("fake-none"), fakes.get("fake-slow")]
+    assert planning.beyond(tables, None, text) == ([told] if told else [])
 
 
 @pytest.mark.parametrize("text", ["0", "a", "3-1", "-1", "1.5", ","])

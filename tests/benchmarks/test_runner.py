@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import files, runner
-from benchmarks.claims import ClaimError, Claims
+from benchmarks.claims import ClaimError, Claims, _process
 from benchmarks.config import run_key
 from benchmarks.errors import BenchmarkError
 from benchmarks.executors import InProcess, Pool
@@ -166,7 +166,6 @@ def test_runs_that_another_sweep_gives_up_are_taken_over(sweep, tmp_path, monkey
     monkeypatch.setattr(runner, "LOOK_AGAIN", 0.02)
     (tmp_path / "state").mkdir()
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    from benchmarks.claims import _process
     from tests.benchmarks.test_claims import put
 
     put(tmp_path / "state" / "claims", run_key(runs(1)[0]), _process(other.pid))
@@ -199,8 +198,10 @@ def test_runs_that_another_sweep_finishes_are_waited_for(sweep, tmp_path, monkey
     assert len(trained(tmp_path)) == 4
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("executor", ["pool", "inprocess"])
+@pytest.mark.parametrize(
+    "how, executor",
+    [(signal.SIGINT, "pool"), (signal.SIGTERM, "pool"), (signal.SIGHUP, "pool"), (signal.SIGTERM, "inprocess")],
+)
 def test_a_stopped_sweep_is_gone_on_with(tmp_path, how, executor):
     process = command(tmp_path, "run", "fake", "fake-wait", "--workers", "2", "--executor", executor)
     waiting = 2 if executor == "pool" else 1
@@ -210,7 +211,7 @@ def test_a_stopped_sweep_is_gone_on_with(tmp_path, how, executor):
     assert process.returncode == 130, told
     assert (
         "5 made now" in told
-        and "to go on: python -m benchmarks run fake fake-wait" in told
+        and "python -m benchmarks run fake fake-wait --workers 2 " in told.partition("to go on: ")[2]
         and "Traceback" not in told
     )
     assert os.listdir(tmp_path / "state" / "claims") == [".lock"] and not Failures(tmp_path / "state").keys()
@@ -221,13 +222,25 @@ def test_a_stopped_sweep_is_gone_on_with(tmp_path, how, executor):
     assert len(numbers(tmp_path)) == 9 and len(trained(tmp_path)) == 9 + waiting
 
 
-def test_nothing_is_lost_when_the_parent_is_killed(tmp_path):
+def test_workers_whose_parent_is_killed_save_a_checkpoint_and_end(tmp_path):
+    process = command(tmp_path, "run", "fake-save", "--workers", "2")
+    until(lambda: (tmp_path / "state" / "trained").exists() and len(trained(tmp_path)) == 2)
+    workers = [int(line.split()[-1]) for line in trained(tmp_path)]
+    process.kill()
+    process.wait()
+    until(lambda: not any(map(_process, workers)))
+    process.stdout.close()
+    assert (tmp_path / "state" / "saved").exists() and not numbers(tmp_path)
+    assert os.listdir(tmp_path / "state" / "claims") == [".lock"] and not Failures(tmp_path / "state").keys()
+
+
+def test_what_is_past_its_training_is_recorded_when_the_parent_is_killed(tmp_path):
     process = command(tmp_path, "run", "fake-wait", "--workers", "2")
     until(lambda: (tmp_path / "state" / "trained").exists() and len(trained(tmp_path)) == 2)
     process.kill()
     process.wait()
     time.sleep(2 * REPORT_EVERY)  # their reports now reach nobody
-    assert len(Claims(tmp_path / "state" / "claims").live()) == 2, "its workers go on"
+    assert len(Claims(tmp_path / "state" / "claims").live()) == 2, "no epoch ends that they could stop at"
     (tmp_path / "state" / "go").touch()
     until(lambda: len(numbers(tmp_path)) == 2 and not Claims(tmp_path / "state" / "claims").live())
     process.stdout.close()

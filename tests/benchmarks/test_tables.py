@@ -54,6 +54,8 @@ def test_every_protocol_has_runs_of_its_own_name(name):
         assert {config["method"] for config in runs} <= {row.method for row in table.rows}
         first = table.runs(protocol, seeds=(0,))
         assert len(first) < len(runs) or len(runs) == len(first) == len(table.runs(protocol, seeds=(0, 1)))
+        assert table.runs(protocol, seeds=tuple(range(table.replicates(protocol)))) == runs
+        assert len(table.runs(protocol, seeds=tuple(range(table.replicates(protocol) - 1)))) < len(runs)
     assert table.runs() == table.runs(table.default_protocol)
 
 

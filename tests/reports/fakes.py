@@ -24,6 +24,9 @@ class FakeTable(Table):
             return []
         return [config(row.method, dataset, protocol, split) for split in range(self.n_runs) if seeds is None or split in seeds]
 
+    def replicates(self, protocol: str | None = None) -> int:
+        return self.n_runs
+
 
 def fake_table(name: str, rows: tuple[Row, ...], columns: tuple[Column, ...], **changes: Any) -> FakeTable:
     """A table with two protocols, paper and short."""

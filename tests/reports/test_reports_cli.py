@@ -49,6 +49,12 @@ def test_table_takes_protocol_and_seeds(run) -> None:
     assert "no run" in run("table", "pequignot2020-5", "--protocol", "short")[1]
 
 
+def test_more_seeds_than_there_are_is_said_first(run) -> None:
+    told = "--seeds 9: table pequignot2020-5 has 3 replicates at protocol paper, all 3 are used\n"
+    assert run("table", "pequignot2020-5", "--seeds", "9")[1] == told + run("table", "pequignot2020-5")[1]
+    assert run("tables", "--seeds", "9")[1] == told + run("tables")[1]
+
+
 def test_tables_writes_every_table(run, tmp_path: Path) -> None:
     status, output, _ = run("tables")
     written = tmp_path / "out" / "pequignot2020-5-paper.md"

@@ -106,7 +106,7 @@ def test_a_run_that_its_task_had_begun_when_it_died_has_failed_with_the_reason(f
     slurm(scontrol="echo 'JobId=8 JobState=TIMEOUT Reason=TimeLimit ExitCode=0:15 NodeList=n3'")
     assert ledger.pending(folders[1]) == {}
     failure = Failures(folders[1]).get(first.keys[0])
-    assert failure["reason"] == "its task, SLURM job 7_0, passed its time limit (TIMEOUT, n3)"
+    assert failure["reason"].startswith("its task came to its time limit (SLURM job 7_0, TIMEOUT, n3); give it more")
     assert failure["log"] == str(made.errors("7_0")) and failure["config"] == first.configs[0]
     assert Failures(folders[1]).keys() == [first.keys[0]], "the second was not begun: it is missing, not failed"
     slurm(squeue="exit 1")
@@ -189,3 +189,67 @@ def test_without_slurm_and_without_submissions_nothing_is_asked(folders, monkeyp
     assert ledger.pending(folders[1]) == {}
     with pytest.raises(queue.QueueError, match="squeue is not on the PATH"):
         queue.tasks("fvi-")
+
+
+GUESS = "its process was killed by SIGKILL: most often for want of memory"
+LIMIT = "its task came to its time limit of 30 min (SLURM job 7_0, TIMEOUT, n3); give it more, as in --slurm time="
+
+
+@pytest.fixture
+def ended(folders, slurm):
+    """The failure of a begun run after its task has ended so; before, its worker died without a reason if ``guess``."""
+
+    def end(state, guess=True, age=0.0, reason=GUESS):
+        (first, *_) = jobs(folders)
+        made = ledger.begin(folders[1], [[first]], minutes=30)
+        made.entries[0].id = "7_0"
+        made.save()
+        log = work.log_path(first, first.keys[0])
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+        made.log_folder.mkdir()
+        made.errors("7_0").write_text("Submitted job triggered an exception")
+        if guess is not None:
+            Failures(folders[1]).write(first.configs[0], first.keys[0], reason, guess=guess)
+            now = made.errors("7_0").stat().st_mtime
+            os.utime(Failures(folders[1]).path(first.keys[0]), (now - age, now - age))
+        slurm(scontrol=f"echo 'JobId=8 JobState={state} ExitCode=0:15 NodeList=n3'")
+        assert ledger.pending(folders[1]) == {}
+        return Failures(folders[1]).get(first.keys[0])
+
+    return end
+
+
+@pytest.mark.parametrize("guess", [None, True], ids=["SLURM", "the pool"])
+def test_a_time_limit_is_told_in_the_same_words_whoever_notices_first(ended, guess):
+    failure = ended("TIMEOUT", guess)
+    assert failure["reason"].startswith(LIMIT) and failure["attempt"] == 1 and not failure["guess"]
+
+
+def test_a_guess_of_an_earlier_attempt_stays_an_attempt(ended):
+    ended("FAILED")
+    failure = ended("TIMEOUT", guess=None)
+    assert failure["reason"].startswith(LIMIT) and failure["attempt"] == 2
+
+
+@pytest.mark.parametrize(("state", "word"), [("NODE_FAIL", "lost its node"), ("OUT_OF_MEMORY", "for want of memory (O")])
+def test_what_slurm_tells_goes_before_a_guess(ended, state, word):
+    assert word in ended(state)["reason"]
+
+
+@pytest.mark.parametrize(
+    ("state", "about"),
+    [
+        ("FAILED", {}),
+        ("COMPLETED", {}),
+        ("TIMEOUT", {"age": 2 * ledger.LAST}),
+        ("TIMEOUT", {"guess": False, "reason": "RuntimeError: the loss exploded"}),
+    ],
+    ids=["nothing better is known", "the task went on", "long before the end", "it is known why"],
+)
+def test_a_reason_stays_that_the_end_of_the_task_does_not_explain(ended, state, about):
+    assert ended(state, **about)["reason"] == about.get("reason", GUESS)
+
+
+def test_a_run_whose_worker_died_as_its_task_was_cancelled_is_missing_again(ended):
+    assert ended("CANCELLED") is None

@@ -1,0 +1,73 @@
+"""Being asked to stop: SIGTERM and SIGHUP do what Ctrl-C does, and so does the end of the make that started a sweep."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FATAL = (*SIGNALS, signal.SIGQUIT)  # those that end make
+REPEATED = 10.0  # seconds in which further signals are the same stop: a terminal and make may send one each
+MAKE = "FVI_MAKE"  # the process id of the make that started this process
+LOOK_EVERY = 1.0  # seconds between looks at make
+
+_asked = -math.inf
+
+
+def interrupt(*_: object) -> None:
+    """A signal handler: what Ctrl-C does. Raises KeyboardInterrupt, but not while a stop is under way."""
+    global _asked
+    now = time.monotonic()
+    if now - _asked >= REPEATED:
+        _asked = now
+        raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """In here the signals raise KeyboardInterrupt; one that is ignored, as SIGHUP is under nohup, stays ignored."""
+    global _asked
+    _asked = -math.inf
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    heeded = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
+    for number in heeded:
+        signal.signal(number, interrupt)
+    over, make = threading.Event(), os.environ.get(MAKE, "")
+    if make.isdecimal():
+        threading.Thread(target=_follow, args=(int(make), over), daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+        for number, handler in heeded.items():
+            signal.signal(number, handler)
+
+
+def _follow(make: int, over: threading.Event) -> None:
+    """Stop with make: of the signals that end it, it passes on only SIGTERM, and waits for us before it dies."""
+    while not over.wait(LOOK_EVERY):
+        if _ending(make):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+            return
+
+
+def _ending(pid: int) -> bool:
+    """Whether a make was killed, or waits for its children in the handler of a fatal signal. False where none can tell."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        fields = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
+        state = fields["State"][0]
+        blocked, ignored, caught = (int(fields[f"Sig{kind}"][0], 16) for kind in ("Blk", "Ign", "Cgt"))
+    except FileNotFoundError:
+        return os.path.exists("/proc/self/status")
+    except (OSError, KeyError, ValueError, IndexError):
+        return False
+    # In the handler the signal is blocked, and another one would be fatal.
+    handled = blocked & ~ignored & ~caught
+    return state in "ZX" or any(handled >> number - 1 & 1 for number in FATAL)

@@ -1,0 +1,74 @@
+"""A task that SLURM ends, without a cluster: the same signals, from a thread."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from benchmarks import stopping
+from benchmarks.claims import _process
+from benchmarks.failures import Failures
+from benchmarks.plan import make_plan
+from benchmarks.slurm import ledger, task
+from tests.benchmarks import fakes
+
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def ended(tmp_path, monkeypatch):
+    """How a task of one run ends whose worker is killed, and which then gets a signal; and what is noted of the run."""
+    from submitit.core.utils import UncompletedJobError
+
+    monkeypatch.setattr(task, "MOMENT", PATIENCE)
+    monkeypatch.setattr(stopping, "_asked", -math.inf)
+    before = {number: signal.getsignal(number) for number in (signal.SIGUSR2, signal.SIGTERM)}
+    folders = tmp_path / "results", tmp_path / "state"
+    jobs = make_plan([fakes.config(do="wait")], *folders, fakes.SUITE).jobs(*folders, fakes.SUITE)
+    file = ledger.begin(folders[1], [jobs]).task_file(0)
+    made = task.Task(str(file), workers=1, seconds=60.0, notice=15.0)
+
+    def notice(*_):
+        """As submitit does it."""
+        assert made.checkpoint() is None
+        raise UncompletedJobError("Job not requeued")
+
+    def end(number):
+        trained, limit = folders[1] / "trained", time.monotonic() + PATIENCE
+        while not (trained.exists() and trained.read_text()) and time.monotonic() < limit:
+            time.sleep(0.02)
+        pid = int(trained.read_text().split()[-1])
+        os.kill(pid, signal.SIGKILL)
+        while _process(pid):
+            time.sleep(0.02)
+        time.sleep(0.3)  # its end is seen
+        signal.pthread_kill(threading.main_thread().ident, number)
+
+    def run(number):
+        signal.signal(signal.SIGUSR2, notice)
+        thread = threading.Thread(target=end, args=(number,))
+        thread.start()
+        with pytest.raises((UncompletedJobError, SystemExit, KeyboardInterrupt)) as error:
+            made()
+            thread.join()
+        return error.value, Failures(folders[1]).get(jobs[0].keys[0])
+
+    yield run
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_worker_that_dies_as_the_time_ends_is_told_as_the_time_limit(ended):
+    _, failure = ended(signal.SIGUSR2)
+    assert failure["reason"].startswith("its task came to its time limit of 1 min (no checkpoint was written; Job not")
+    assert failure["attempt"] == 1 and not failure["guess"]
+
+
+def test_of_a_worker_that_dies_as_its_task_is_ended_slurm_is_asked(ended):
+    error, failure = ended(signal.SIGTERM)
+    assert failure is None and error.code == task.STOPPED

@@ -1,0 +1,122 @@
+"""Recipes: values are never read as commands, a stop reaches the sweep, and messages name commands of make."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.claims import _process
+from tests.benchmarks.test_runner import until
+from tests.test_packaging import OPTIONS, ROOT, calls, make
+
+HOSTILE = {
+    "quote": "smoke'; touch made; '",
+    "double quote": 'smoke"; touch made; "',
+    "substitution": "$(touch made)",
+    "function of make": "$(shell touch made)",
+    "escaped": "$$(touch made)",
+    "backticks": "`touch made`",
+    "semicolon": "smoke; touch made;",
+    "newline": "smoke\ntouch made\n",
+    "comment": "smoke # ' touch made",
+    "ampersand": "smoke & touch made &",
+}
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_values_are_never_read_as_commands(checkout: Path, value: str) -> None:
+    names = ("PROTOCOL", "SEEDS", "EXECUTOR", "WORKERS", "SLURM", "WAIT")
+    for arguments in (("-n",), ("DRY_RUN=1",), ()):
+        for target in ("table-digits", f"table-{value}", "status", "figures", "tables"):
+            make(*arguments, target, *(f"{name}={value}" for name in names), cwd=checkout)
+            assert not (checkout / "made").exists(), (arguments, target)
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_values_arrive_as_they_are(checkout: Path, value: str) -> None:
+    (checkout / ".venv" / "bin" / "python").write_text('#!/bin/sh\nprintf "%s\\0" "$@" >> words\n')
+    options = {"PROTOCOL": value, "SEEDS": value, "EXECUTOR": value, "WORKERS": value}
+    assert make(f"table-{value}", "SLURM=partition=gpu time=8:00:00",
+                *(f"{name}={text}" for name, text in options.items()), cwd=checkout).returncode == 0
+    flags = [word for name in ("protocol", "seeds") for word in (f"--{name}", value)]
+    where = ["--executor", value, "--workers", value, "--slurm", "partition=gpu", "--slurm", "time=8:00:00"]
+    assert (checkout / "words").read_text().split("\0") == [
+        "-m", "benchmarks", "run", value, *flags, *where, "-m", "reports", "table", value, *flags, ""
+    ]  # fmt: skip
+
+
+def test_values_from_the_environment_are_text_too(checkout: Path) -> None:
+    words = ["env", "PROTOCOL=$(shell touch made)", "SEEDS='; touch made; '", "make", "table-digits"]
+    subprocess.run(words, cwd=checkout, check=True, capture_output=True)
+    assert not (checkout / "made").exists()
+    assert calls(checkout)[0] == "benchmarks run digits --protocol $(shell touch made) --seeds '; touch made; '"
+
+
+@pytest.fixture
+def sweeping(checkout: Path) -> Path:
+    """A checkout whose tables are fakes."""
+    (checkout / ".venv" / "bin" / "python").write_text(
+        f'#!/bin/sh\nshift 2; PYTHONPATH={ROOT} exec {sys.executable} -m tests.benchmarks.fakes "$@" '
+        f"--results {checkout}/results --state {checkout}/state\n"
+    )
+    return checkout
+
+
+def trained(folder: Path) -> list[int]:
+    """The processes that began to train."""
+    path = folder / "state" / "trained"
+    return [int(line.split()[-1]) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.mark.parametrize(
+    "number, everybody",
+    [(signal.SIGTERM, False), (signal.SIGHUP, False), (signal.SIGINT, True), (signal.SIGHUP, True)],
+    ids=["SIGTERM to make", "SIGHUP to make", "Ctrl-C", "a closed terminal"],
+)
+def test_a_signal_to_make_stops_the_sweep(sweeping: Path, number: int, everybody: bool) -> None:
+    if number == signal.SIGHUP and not everybody and not Path("/proc/self/status").exists():
+        pytest.skip("make passes SIGHUP on to nobody, and this system does not tell that it waits to die")
+    process = subprocess.Popen(
+        ["make", "table-fake-wait", "WORKERS=2", "SEEDS=0-2"], cwd=sweeping, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, start_new_session=True, env=plain_environment(),
+        preexec_fn=lambda: [signal.signal(n, signal.SIG_DFL) for n in (signal.SIGINT, signal.SIGHUP)],
+    )  # fmt: skip
+    try:
+        until(lambda: len(trained(sweeping)) == 2)
+        os.killpg(process.pid, number) if everybody else process.send_signal(number)
+        told = process.communicate(timeout=60)[0]
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode != 0 and "stopped; what was made is saved" in told, told
+    assert "to go on: make table-fake-wait SEEDS=0-2 WORKERS=2\n" in told and "Traceback" not in told
+    assert not any(map(_process, trained(sweeping)))
+    assert os.listdir(sweeping / "state" / "claims") == [".lock"] and not (sweeping / "state" / "failures").exists()
+
+
+def test_a_failed_sweep_names_the_command_that_was_given(sweeping: Path) -> None:
+    told = make("table-fake-once", "EXECUTOR=inprocess", "PROTOCOL=smoke", "DRY_RUN=0", cwd=sweeping).stdout
+    assert "to go on: make table-fake-once PROTOCOL=smoke EXECUTOR=inprocess DRY_RUN=0\n" in told
+
+
+def plain_environment() -> dict[str, str]:
+    """Without what a make above these tests has set."""
+    return {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+
+
+@pytest.mark.parametrize("target", ["table-a b", "table-it's", "tables"])
+def test_the_command_can_be_pasted_whatever_it_holds(checkout: Path, target: str) -> None:
+    (checkout / ".venv" / "bin" / "python").write_text(
+        '#!/bin/sh\n[ "$3" != tables ] || exec cat tables\nprintf %s "$FVI_COMMAND" > told\n'
+    )
+    values = ["PROTOCOL=smoke", "SEEDS=0,3", "SLURM=partition=gpu time=8:00:00", "FVI_SLURM=it's mine.toml"]
+    asked = ["make", target, *values]
+    assert make(*asked[1:], cwd=checkout).returncode == 0
+    assert shlex.split((checkout / "told").read_text()) == asked
