@@ -1,21 +1,27 @@
 """The catalogue: every method is a named row that picks a family, a divergence, a prior and a context.
 
-Each module of this package (and each file named in the environment variable ``FVI_METHODS``, separated as in ``PATH``) may add
+Each module of this package, and each file named in the environment variable ``FVI_METHODS`` (separated as in ``PATH``), may add
 rows with :func:`add`, and new parts with the registries of :mod:`fvi_core.registry`. Nothing else needs to know of them.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import importlib
 import importlib.util
 import os
 import pkgutil
+import re
+import sys
+import traceback
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from fvi_core.registry import nearest
+from fvi_core.registry import forget, nearest
 
 PARTS = ("family", "divergence", "prior", "context", "weight")
 
@@ -25,6 +31,10 @@ class UnknownMethod(KeyError):
 
     def __str__(self) -> str:
         return self.args[0]
+
+
+class PluginError(ValueError):
+    """A file of one's own that cannot be used; the message names the file, the line and the error."""
 
 
 @dataclass(frozen=True)
@@ -53,21 +63,23 @@ _ROWS: dict[str, Method] = {}
 
 
 def add(method: Method) -> Method:
-    """Put a row into the catalogue. Raises ValueError if the name is taken."""
-    if method.name in _ROWS:
-        raise ValueError(f"two methods are named {method.name!r}; give one of them another name")
+    """Put a row into the catalogue. Raises ValueError if its name or an alias is taken."""
+    taken = {name for row in _ROWS.values() for name in (row.name, *row.aliases)}
+    for name in (method.name, *method.aliases):
+        if name in taken:
+            raise ValueError(f"two methods are named {name!r}; give one of them another name")
     _ROWS[method.name] = method
     return method
 
 
 def catalogue() -> dict[str, Method]:
-    """All rows by name, in the order of their files."""
+    """All rows by name, in the order of their files. Raises :class:`PluginError`."""
     _load()
     return dict(_ROWS)
 
 
 def get(name: str) -> Method:
-    """The row of that name or alias. Raises :class:`UnknownMethod`."""
+    """The row of that name or alias. Raises :class:`UnknownMethod`, :class:`PluginError`."""
     _load()
     for method in _ROWS.values():
         if name == method.name or name in method.aliases:
@@ -83,15 +95,66 @@ def _load() -> None:
         if module not in _loaded:
             importlib.import_module(f"{__name__}.{module}")
             _loaded.add(module)
-    for path in filter(None, os.environ.get("FVI_METHODS", "").split(os.pathsep)):
+    for path in map(os.path.realpath, filter(None, os.environ.get("FVI_METHODS", "").split(os.pathsep))):
         if path not in _loaded:
-            if not Path(path).is_file():
-                raise FileNotFoundError(f"FVI_METHODS names {path}, which is not a file; give Python files that call add(Method(...))")
-            spec = importlib.util.spec_from_file_location(f"fvi_methods_{len(_loaded)}", path)
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            _loaded.add(path)
+            _loaded.add(path)  # before it is run, since it may ask for rows itself
+            try:
+                _run(path)
+            except BaseException:
+                _loaded.discard(path)
+                raise
 
 
-def source_digest(cls):
-    return None
+def _run(path: str) -> None:
+    if not Path(path).is_file():
+        found = "a folder" if Path(path).is_dir() else "not a file"
+        raise PluginError(f"FVI_METHODS names {path}, which is {found}; give Python files that call add(Method(...))")
+    name = f"fvi_methods_{re.sub(r'[^a-zA-Z0-9]', '_', Path(path).stem)}_{hashlib.sha256(path.encode()).hexdigest()[:8]}"
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, SourceFileLoader(name, path)))
+    rows = dict(_ROWS)
+    sys.modules[name] = module  # dataclasses look for their module here
+    try:
+        module.__spec__.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        _ROWS.clear()
+        _ROWS.update(rows)
+        forget(name)
+        if isinstance(error, PluginError | KeyboardInterrupt):
+            raise
+        raise PluginError(_fault(path, error)) from error
+
+
+def _fault(path: str, error: BaseException) -> str:
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    text = str(error)
+    if isinstance(error, SyntaxError) and error.filename == path:
+        lines, text = [error.lineno], error.msg
+    where = f"{path}, line {lines[-1]}" if lines else path
+    what = f"{type(error).__name__}: {' '.join(text.split())[:300]}"
+    return f"FVI_METHODS: {where}: {what}; correct the file, or take it out of FVI_METHODS"
+
+
+@cache
+def source_digest(cls: type) -> str | None:
+    """The first 16 digits of the SHA-256 of the file that defines a part, as it is at the first call; None for built-in parts.
+
+    If the file's folder is a package, of all Python files in that folder. Raises :class:`PluginError` for a part without a file.
+    """
+    if cls.__module__.partition(".")[0] == "fvi_core":
+        return None
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if file is None:
+        raise PluginError(f"{cls.__qualname__} is defined in {cls.__module__}, which is no file, so that its code cannot be named; "
+                          "define it in a file, and let FVI_METHODS name that")
+    path = Path(file)
+    try:
+        if not (path.parent / "__init__.py").is_file():
+            return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        digest = hashlib.sha256()
+        for name in sorted(each.relative_to(path.parent).as_posix() for each in path.parent.rglob("*.py")):
+            content = (path.parent / name).read_bytes()
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    except OSError as error:
+        raise PluginError(f"{path}, which defines {cls.__qualname__}, cannot be read ({error}); put it back") from error
+    return digest.hexdigest()[:16]

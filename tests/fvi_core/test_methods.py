@@ -7,7 +7,6 @@ import torch
 
 from fvi_core import methods
 from fvi_core.methods import Method, UnknownMethod
-from fvi_core.registry import UnknownPart
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
 
@@ -17,13 +16,6 @@ NAMES = {
     "MAP fVI", "MC Dropout fVI", "Ensemble fVI", "FuNN-MFVI", "NN-HyVI", "FuNN-HyVI", "GP",
     "MFVI (radial)", "Radial", "Radial fVI", "Rank1", "Rank1 fVI", "SWAG",
 }
-
-
-@pytest.fixture
-def own_catalogue(monkeypatch):
-    """A copy of the catalogue, so that rows which a test adds are gone afterwards."""
-    monkeypatch.setattr(methods, "_ROWS", dict(methods.catalogue()))
-    monkeypatch.setattr(methods, "_loaded", set(methods._loaded))
 
 
 def test_the_rows_that_are_promised_are_there():
@@ -65,42 +57,7 @@ def test_an_unknown_method_names_the_nearest():
         methods.get("FSVY")
 
 
-def test_a_name_is_given_once(own_catalogue):
-    with pytest.raises(ValueError, match="two methods are named 'MAP'"):
-        methods.add(Method("MAP", "again", "all", {"name": "point"}))
-
-
-MINE = """
-from dataclasses import dataclass
-from fvi_core.families.point import Point
-from fvi_core.methods import Method, add
-from fvi_core.registry import FAMILIES
-
-@FAMILIES.register("mine")
-@dataclass(frozen=True)
-class Mine(Point):
-    strength: float = 1.0
-
-add(Method("My method", "a test", "none", family={"name": "mine", "strength": 2.0}))
-"""
-
-
-def test_a_file_of_ones_own_adds_a_method_and_its_parts(own_catalogue, tmp_path, monkeypatch):
-    from fvi_core.registry import FAMILIES
-
-    monkeypatch.setattr(FAMILIES, "classes", dict(FAMILIES.classes))
-    (tmp_path / "mine.py").write_text(MINE)
-    monkeypatch.setenv("FVI_METHODS", str(tmp_path / "mine.py"))
-    assert methods.get("My method").family == {"name": "mine", "strength": 2.0}
-    assert list(methods.catalogue())[-1] == "My method" and methods.get("My method")
-    assert FAMILIES.build(methods.get("My method").family).strength == 2
-    with pytest.raises(UnknownPart, match="family 'mine' has no hyper-parameter 'strong'; did you mean 'strength'"):
-        FAMILIES.build({"name": "mine", "strong": 1})
-    with pytest.raises(ValueError, match="family 'mine' is registered twice"):
-        FAMILIES.register("mine")(type("Other", (), {}))
-
-
-def test_a_file_that_is_not_there_is_named(own_catalogue, tmp_path, monkeypatch):
-    monkeypatch.setenv("FVI_METHODS", str(tmp_path / "none.py"))
-    with pytest.raises(FileNotFoundError, match="FVI_METHODS names .*none.py, which is not a file"):
-        methods.get("MAP")
+def test_a_name_is_given_once():
+    for taken in (("MAP",), ("TFSVI",), ("new", "MAP"), ("new", "TFSVI")):
+        with pytest.raises(ValueError, match=f"two methods are named '{taken[-1]}'"):
+            methods.add(Method(taken[0], "again", "all", {"name": "point"}, aliases=taken[1:]))

@@ -1,0 +1,194 @@
+"""Files of one's own: they add methods and parts; a broken one is named in a line or two; their code has a digest."""
+
+import dataclasses
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fvi_core import methods
+from fvi_core.families.mean_field import MeanField
+from fvi_core.methods import PluginError, source_digest
+from fvi_core.registry import CONTEXTS, FAMILIES, UnknownPart
+
+ROOT = Path(__file__).resolve().parents[2]
+MINE = """
+from __future__ import annotations
+from dataclasses import dataclass
+from fvi_core.families.point import Point
+from fvi_core.methods import Method, add, get
+from fvi_core.registry import FAMILIES
+
+@FAMILIES.register("mine")
+@dataclass(frozen=True)
+class Mine(Point):
+    strength: float = 1.0
+
+add(Method("My method", get("MAP").description, "none", family={"name": "mine", "strength": 2.0}))
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """own(text, name) writes a file and has FVI_METHODS name it, over a catalogue and registries that are put back."""
+    monkeypatch.setattr(methods, "_ROWS", dict(methods.catalogue()))
+    monkeypatch.setattr(methods, "_loaded", set(methods._loaded))
+    for registry in (FAMILIES, CONTEXTS):
+        monkeypatch.setattr(registry, "classes", dict(registry.classes))
+
+    def write(text, name="mine.py"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        monkeypatch.setenv("FVI_METHODS", str(path))
+        return path
+
+    return write
+
+
+def test_a_file_of_ones_own_adds_a_method_and_its_parts(own):
+    own(MINE)
+    assert methods.get("My method").family == {"name": "mine", "strength": 2.0}
+    assert list(methods.catalogue())[-1] == "My method" and methods.get("My method").description == methods.get("MAP").description
+    assert FAMILIES.build(methods.get("My method").family).strength == 2
+    with pytest.raises(UnknownPart, match="family 'mine' has no hyper-parameter 'strong'; did you mean 'strength'"):
+        FAMILIES.build({"name": "mine", "strong": 1})
+    with pytest.raises(ValueError, match="family 'mine' is registered twice"):
+        FAMILIES.register("mine")(type("Other", (), {}))
+
+
+def test_types_of_a_part_can_be_looked_up_by_its_module(own):
+    own(MINE)
+    methods.get("My method")
+    mine = FAMILIES.classes["mine"]
+    assert sys.modules[mine.__module__].Mine is mine and mine.__module__.startswith("fvi_methods_mine_")
+    assert dataclasses.replace(mine(), strength=3.0).strength == 3
+
+
+def test_a_file_is_run_once_however_it_is_spelled(own, monkeypatch):
+    path = own(MINE)
+    spellings = [str(path), str(path.parent / "." / ".." / path.parent.name / "mine.py"), os.path.relpath(path)]
+    monkeypatch.setenv("FVI_METHODS", os.pathsep.join(spellings))
+    assert methods.get("My method")
+
+
+NAMED = r"FVI_METHODS: \S*mine.py"
+BROKEN = {
+    "syntax": ("a = 1\nb = (2\n", NAMED + r", line 2: SyntaxError: '\(' was never closed; correct the file, or take it out"),
+    "indentation": ("a = 1\n  b = 2\n", NAMED + ", line 2: IndentationError: unexpected indent;"),
+    "import": ("\nimport not_there_at_all\n", NAMED + ", line 2: ModuleNotFoundError: No module named 'not_there_at_all'"),
+    "name": ("def f():\n    return nothing\n\nf()\n", NAMED + ", line 2: NameError: name 'nothing' is not defined"),
+    "many lines": ("raise OSError('a\\nb\\n' * 900)", NAMED + r", line 1: OSError: a b a b .*; correct"),
+    "exit": ("import sys\nsys.exit('enough')\n", NAMED + ", line 2: SystemExit: enough"),
+    "bytes": (b"a = '\xff'\n", NAMED + ".*: SyntaxError: .*utf-8"),
+    "null": (b"a = 1\0\n", NAMED + ".*: (ValueError|SyntaxError): source code"),
+    "another's name": (MINE.replace("My method", "MAP"), NAMED + ", line 13: ValueError: two methods are named 'MAP'"),
+    "another's alias": (MINE.replace("My method", "TFSVI"), NAMED + ", line 13: ValueError: two methods are named 'TFSVI'"),
+    "name twice": (MINE + "add(get('My method'))\n", NAMED + ", line 14: ValueError: two methods are named 'My method'"),
+    "part twice": (MINE.replace('"mine"', '"point"', 1), NAMED + ", line 8: ValueError: family 'point' is registered twice"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_file_is_named_with_line_and_error(own, what):
+    text, message = BROKEN[what]
+    rows, parts, modules = methods.catalogue(), dict(FAMILIES.classes), set(sys.modules)
+    own(text)
+    for _ in range(2):  # it is tried again, and fails for the same reason
+        with pytest.raises(PluginError, match="^" + message) as caught:
+            methods.catalogue()
+        assert len(str(caught.value)) < 700 and "\n" not in str(caught.value)
+    assert methods._ROWS == rows and parts == FAMILIES.classes
+    assert not [name for name in set(sys.modules) - modules if name.startswith("fvi_methods_")]
+    own(MINE)
+    assert methods.get("My method")  # once it is corrected
+
+
+def test_what_is_no_file_is_named(own, tmp_path, monkeypatch):
+    for name, what in (("none.py", "not a file"), ("folder.py", "a folder")):
+        (tmp_path / "folder.py").mkdir(exist_ok=True)
+        monkeypatch.setenv("FVI_METHODS", str(tmp_path / name))
+        with pytest.raises(PluginError, match=f"FVI_METHODS names .*{name}, which is {what}; give Python files that call add"):
+            methods.get("MAP")
+
+
+def test_a_stop_is_no_fault_of_the_file(own):
+    own("raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        methods.get("MAP")
+    own(MINE)
+    assert methods.get("My method")
+
+
+def test_a_file_that_another_needs_is_named_itself(own, tmp_path, monkeypatch):
+    first, second = own("from fvi_core.methods import get\nget('MAP')\n", "first.py"), own("1 / 0\n", "second.py")
+    monkeypatch.setenv("FVI_METHODS", os.pathsep.join(map(str, (first, second))))
+    with pytest.raises(PluginError, match=r"^FVI_METHODS: \S*second.py, line 1: ZeroDivisionError"):
+        methods.get("MAP")
+
+
+def test_the_command_line_prints_one_message(own):
+    own("1 / 0\n")
+    done = subprocess.run([sys.executable, "-m", "benchmarks", "methods"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: FVI_METHODS: ") and "mine.py, line 1: ZeroDivisionError" in done.stderr
+
+
+def mine():
+    methods.get("My method")
+    return FAMILIES.classes["mine"]
+
+
+def test_the_digest_of_a_part_is_that_of_its_file(own):
+    path = own(MINE)
+    assert source_digest(mine()) == hashlib.sha256(MINE.encode()).hexdigest()[:16]
+    path.write_text(MINE + "# changed\n")
+    assert source_digest(mine()) == hashlib.sha256(MINE.encode()).hexdigest()[:16]  # of the code that runs
+
+
+def test_two_files_of_one_name_are_told_apart(own):
+    own(MINE)
+    first = source_digest(mine())
+    del FAMILIES.classes["mine"], methods._ROWS["My method"]
+    own(MINE + "# another\n", "elsewhere/mine.py")
+    assert source_digest(mine()) == hashlib.sha256((MINE + "# another\n").encode()).hexdigest()[:16] != first
+
+
+def test_the_digest_of_a_package_is_of_all_its_python_files(own, tmp_path):
+    def digest(**others):
+        found = source_digest.__wrapped__(cls)
+        for name, text in others.items():
+            (tmp_path / "pack" / name.replace("__py", ".py").replace("__in__", "/")).write_text(text)
+        return found, source_digest.__wrapped__(cls)
+
+    path = own(MINE, "pack/mine.py")
+    cls = mine()
+    single, empty = digest(**{"__init__.py": ""})
+    assert single == hashlib.sha256(MINE.encode()).hexdigest()[:16] != empty
+    (tmp_path / "pack" / "inner").mkdir()
+    found = [empty, *(digest(**{name: text})[1] for name, text in (
+        ("helper.py", "a = 1"), ("helper.py", "a = 2"), ("other.py", ""), ("inner/deep.py", "a = 2"), ("__init__.py", "#")))]
+    assert len({single, *found}) == 1 + len(found)
+    assert len(set(digest(**{"notes.txt": "no code"}))) == 1
+    path.unlink()
+    assert source_digest.__wrapped__(cls) not in found
+
+
+def test_built_in_parts_have_no_digest():
+    assert source_digest(MeanField) is None
+    assert all(source_digest(cls) is None for registry in (FAMILIES, CONTEXTS) for cls in registry.classes.values()
+               if cls.__module__.startswith("fvi_core."))
+
+
+def test_a_part_without_a_file_is_refused(own):
+    path = own(MINE)
+    cls = mine()
+    path.unlink()
+    with pytest.raises(PluginError, match="mine.py, which defines Mine, cannot be read"):
+        source_digest(cls)
+    typed = type("Typed", (), {"__module__": "nowhere"})
+    with pytest.raises(PluginError, match="Typed is defined in nowhere, which is no file, .* let FVI_METHODS name that"):
+        source_digest(typed)
