@@ -83,17 +83,21 @@ class Store:
         newest = {name: known[name].version for name in versions if name in known}
         return "done" if all(version >= newest.get(name, 1) for name, version in versions.items()) else "stale"
 
-    def read(self, path: Path) -> dict[str, Any]:
-        """One record, upgraded to the present schema. Raises RecordError: the file, and what to do."""
+    def read(self, path: Path, curves: bool = True) -> dict[str, Any]:
+        """One record, upgraded to the present schema. Raises RecordError: the file, and what to do.
+
+        Without curves, those of the record are left out.
+        """
         try:
-            return parse(path.read_bytes(), path)
+            record = parse(path.read_bytes(), path)
         except OSError as error:
             raise RecordError(f"{path}: cannot be read ({error.strerror})") from error
+        return record if curves else record | {"curves": {}}
 
-    def get(self, config: dict[str, Any]) -> dict[str, Any] | None:
+    def get(self, config: dict[str, Any], curves: bool = True) -> dict[str, Any] | None:
         """The record of a run, or None. Raises :class:`RecordError`."""
         path = self.path(config)
-        return self.read(path) if path.exists() else None
+        return self.read(path, curves) if path.exists() else None
 
     def find(self, prefix: str) -> Path:
         """The one record whose key starts so. Raises UnknownName for none, RecordError for several."""

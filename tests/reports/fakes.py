@@ -34,7 +34,7 @@ def fake_table(name: str, rows: tuple[Row, ...], columns: tuple[Column, ...], **
 def config(method: str, dataset: str, protocol: str = "paper", split: int = 0) -> dict[str, Any]:
     """A configuration with nothing in its parts."""
     return {
-        "schema": 1, "method": method, "dataset": {"name": dataset, "version": "1", "split": split},
+        "schema": 1, "method": method, "dataset": {"name": dataset, "version": "1", "scheme": "", "split": split},
         "protocol": protocol, "seed": split, "parts": {part: None for part in PARTS},
         "evaluation": {"samples": 10, "sets": ["test"]},
     }  # fmt: skip
