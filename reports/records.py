@@ -7,6 +7,7 @@ import os
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from benchmarks.progress import brief
 from benchmarks.store import RecordError, Store
 
 Cell = tuple[str, str, str]  # data set, condition, metric
+CELL, VALUE = itemgetter("dataset", "condition", "metric"), itemgetter("value")
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
 WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
 UNKNOWN = "unknown processor"
@@ -114,17 +116,16 @@ class Records:
     def _run(self, record: dict[str, Any], file: str) -> Run:
         """What is kept of a record. Raises one of MALFORMED."""
         rows, about = record["metrics"], record["provenance"]
-        values = [row["value"] for row in rows]
-        if not set(map(type, values)) <= {int, float} or not all(map(math.isfinite, values)):
+        values = array("d", map(VALUE, rows))
+        if not math.isfinite(sum(values)):
             raise ValueError("the value of a metric is not a finite number")
-        cells = tuple([(row["dataset"], row["condition"], row["metric"]) for row in rows])
         data = [("", about["fingerprint"])] if "fingerprint" in about else []
         data += sorted(about.get("data", {}).items())
         machine = about.get("device"), about.get("cpu")
         return Run(
             file,
-            self._layout(cells, tuple(record["metric_versions"].items())),
-            array("d", values),
+            self._layout(tuple(map(CELL, rows)), tuple(record["metric_versions"].items())),
+            values,
             self._share(tuple(data), lambda: _words(data)),
             self._share(machine, lambda: _machine(*machine)),
         )
@@ -140,12 +141,13 @@ class Records:
         return self._share((cells, versions), make)
 
     def _share(self, key: Any, make: Any) -> Any:
-        if key not in self._shared:
-            self._shared[key] = make()
-        return self._shared[key]
+        found = self._shared.get(key)
+        if found is None:
+            found = self._shared[key] = make()
+        return found
 
 
-def plain(words: str, length: int = 240) -> str:
+def plain(words: str, length: int = 400) -> str:
     """Words from a file as one line that can be printed."""
     line = " ".join(words.split())
     return brief("".join(character if character.isprintable() else "?" for character in line), length)
