@@ -106,7 +106,7 @@ class CellResult:
 
 @dataclass(frozen=True)
 class TableResult:
-    """A table under one protocol: cells[i][j] belongs to rows[i] and columns[j]; broken: its files that do not count."""
+    """A table under one protocol: cells[i][j] belongs to rows[i] and columns[j]; broken are files that do not count."""
 
     table: Any
     protocol: str

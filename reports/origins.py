@@ -30,7 +30,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the records say of the runs of a row on one data set: those made, why others are absent, and broken files."""
+    """What records say of the runs of a row on one data set: those made, why others are absent, and broken files."""
 
     expected: int
     made: list[Made]
@@ -84,7 +84,8 @@ def different_data(runs: Sequence[Made]) -> str:
 
 def different_note(row: Any, dataset: str, groups: str) -> str:
     """What a table or figure says of runs that it cannot average."""
-    return f"Different data: {row.label} on {dataset}: {groups}: delete the records of the wrong data and run the table again"
+    what_to_do = "delete the records of the wrong data and run the table again"
+    return f"Different data: {row.label} on {dataset}: {groups}: {what_to_do}"
 
 
 def _groups(named: tuple[str, str, int], part: str, fingerprints: Iterable[str], runs: Sequence[Made]) -> str:

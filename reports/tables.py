@@ -100,7 +100,7 @@ def markdown(result: TableResult) -> str:
 
 
 def latex(result: TableResult) -> str:
-    """The table as LaTeX to \\input (needs booktabs): one float per block, the caption, notes and problems on the first."""
+    """The table as LaTeX to \\input (needs booktabs): one float per block; caption, notes, problems on the first."""
     words = " ".join(escape(sentence) for sentence in [heading(result) + ".", *caption(result), *notes(result)])
     floats = []
     for number, block in enumerate(blocks(result, lambda column: column.width + 2, LATEX_WIDTH - _label_width(result))):

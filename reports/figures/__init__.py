@@ -31,8 +31,8 @@ FALLBACK = "short"
 class Runs:
     """The runs that a figure shows, by row label and in the order of the table, and the labels that have none.
 
-    read gives the curves of a run. published: the numbers of the figure's paper by row label, then by (condition, metric
-    as records call it). problems: what is not counted, and why.
+    read gives the curves of a run. published: the numbers of the figure's paper by row label, then by (condition,
+    metric as records call it). problems: what is not counted, and why.
     """
 
     figure: Figure
@@ -52,10 +52,9 @@ class Runs:
 
     def curves(self, name: str) -> dict[str, list[dict[str, Any]]]:
         """A curve ("test/reliability") of every run that has it, by row label; only this curve is held."""
-        found = {
-            label: [curves[name] for curves in map(self.read, runs) if name in curves] for label, runs in self.records.items()
-        }
-        return {label: curves for label, curves in found.items() if curves}
+        found = {label: map(self.read, runs) for label, runs in self.records.items()}
+        kept = {label: [curves[name] for curves in read if name in curves] for label, read in found.items()}
+        return {label: curves for label, curves in kept.items() if curves}
 
     def first(self, label: str | None = None) -> dict[str, Any]:
         """All curves of the first run of a row, without a label of the first row."""
@@ -153,7 +152,8 @@ def _draw(figure: Figure, table: Any, runs: Runs, records: Records, out: Path) -
         except (RecordError, *MALFORMED) as error:  # of what a record holds beside its metrics nobody has looked yet
             style.plt.close("all")
             problem = f"Not drawn: {figure.name}: {type(error).__name__}: {plain(str(error))}"
-            return Drawn(figure.name, skipped=f"its records cannot be drawn {where}", problems=(*runs.problems, problem))
+            what = f"its records cannot be drawn {where}"
+            return Drawn(figure.name, skipped=what, problems=(*runs.problems, problem))
         style.save(drawn, files)
         stamped.write_text(stamp)
     return Drawn(figure.name, files, problems=runs.problems)

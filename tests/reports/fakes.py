@@ -13,7 +13,10 @@ __all__ = ["Cell", "Column", "FakeSuite", "FakeTable", "Row", "config", "fake_ta
 
 @dataclass(frozen=True)
 class FakeTable(Table):
-    """A table that asks for n_runs splits of every method, or seeds on one split, on the data sets of planned (all without it)."""
+    """A table that asks for n_runs splits of every method, or seeds on one split.
+
+    planned: the methods by data set; without it all methods on all.
+    """
 
     n_runs: int = 3
     one_split: bool = False
@@ -33,7 +36,9 @@ def fake_table(name: str, rows: tuple[Row, ...], columns: tuple[Column, ...], **
     return FakeTable(name=name, rows=rows, columns=columns, recipe=lambda *_: None, **given)
 
 
-def config(method: str, dataset: str, protocol: str = "paper", split: int = 0, seed: int | None = None) -> dict[str, Any]:
+def config(
+    method: str, dataset: str, protocol: str = "paper", split: int = 0, seed: int | None = None
+) -> dict[str, Any]:
     """A configuration with nothing in its parts; the seed is the split's number without one."""
     return {
         "schema": 1, "method": method, "dataset": {"name": dataset, "version": "1", "scheme": "", "split": split},

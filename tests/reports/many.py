@@ -1,7 +1,7 @@
 """A results folder of very many records, and what it costs to look at: python -m tests.reports.many FOLDER [COUNT].
 
-Makes COUNT records (20,000 without it) of a table like digits with many seeds, copies of a real record with other values,
-as far as they are not there; then prints time and memory of `reports table` and of `benchmarks status` over them.
+Makes COUNT records (20,000 without it) of a table like digits with many seeds, copies of a real record with other
+values, as far as they are not there; then prints time and memory of `reports table` and of `benchmarks status`.
 """
 
 from __future__ import annotations

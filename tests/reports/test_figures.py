@@ -83,7 +83,8 @@ def test_every_figure_is_drawn(results: Path, tmp_path: Path) -> None:
 def test_figures_without_records_are_skipped_and_the_others_go_on(results: Path, tmp_path: Path) -> None:
     for path in results.glob("digits/*/*.json"):
         path.unlink()
-    drawn = {each.name: each for each in draw(select(["digits-roc", "cinquin2024-figure-1"]), SUITE, Records(results), tmp_path)}
+    figures = select(["digits-roc", "cinquin2024-figure-1"])
+    drawn = {each.name: each for each in draw(figures, SUITE, Records(results), tmp_path)}
     assert drawn["digits-roc"].skipped == "no records of MAP, FSVI, GFSVI (table digits, protocol paper)"
     assert not drawn["digits-roc"].files and drawn["cinquin2024-figure-1"].files
     (other,) = draw(select(["digits-roc"]), FakeSuite(), Records(results), tmp_path)

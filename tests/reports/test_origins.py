@@ -57,7 +57,8 @@ def test_runs_of_different_data_are_not_averaged(make: Callable[..., TableResult
         assert (cell.n, cell.missing, cell.verdict) == (0, "different data", "missing: runs of different data")
         assert cell.agreement is None and not cell.bold
     assert [cell.n for cell in result.cells[1]] == [3, 3]
-    note = f"Different data: MAP on fashion_mnist: split 0: 11111111 in {key(0)}, {key(2)} / 22222222 in {key(1)}: delete"
+    groups = f"11111111 in {key(0)}, {key(2)} / 22222222 in {key(1)}"
+    note = f"Different data: MAP on fashion_mnist: split 0: {groups}: delete"
     for form in (text(result), markdown(result), latex(result)):
         assert " ".join(form.split()).replace("\\_", "_").count(note) == 1
         assert form.count("— different data") + form.count("--- different data") == 2
@@ -88,7 +89,8 @@ def test_evaluation_sets_of_one_name_have_one_content(make: Callable[..., TableR
 
 def test_only_runs_that_would_be_averaged_have_to_agree(write: Writer) -> None:
     values = {("", "accuracy"): [0.9, 0.8], ("", "training_seconds"): [1.0]}
-    results = write("MAP", "fashion_mnist", values, about=[{"fingerprint": ONE}, {"fingerprint": OTHER}], one_split=True)
+    about = [{"fingerprint": ONE}, {"fingerprint": OTHER}]
+    results = write("MAP", "fashion_mnist", values, about=about, one_split=True)
     accuracy, seconds = aggregate(table(), "paper", Records(results)).cells[0]
     assert (accuracy.missing, seconds.missing, seconds.n) == ("different data", None, 1)
     store = Store(results)
@@ -110,7 +112,8 @@ def test_every_report_says_so_and_ends_with_status_1(
     assert (row.recorded, row.broken, len(problems([row]))) == (0, 0, 1)
     runs = collect(FIGURES["digits-roc"], digits, "paper", Records(results))
     assert list(runs.records) == ["Ensemble"] and runs.missing == ("MAP (different data)",)
-    for arguments in (("table", "rudner2022-1"), ("tables",), ("coverage",), ("figures", "digits-roc", "digits-entropy")):
+    figures = ("figures", "digits-roc", "digits-entropy")
+    for arguments in (("table", "rudner2022-1"), ("tables",), ("coverage",), figures):
         with pytest.raises(SystemExit) as stop:
             build(suite)([*arguments, "--results", str(results), "--out", str(tmp_path / "out")])
         output, errors = capsys.readouterr()

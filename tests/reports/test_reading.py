@@ -21,7 +21,7 @@ from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_ta
 
 METRICS = ("rmse", "mse", "log_posterior_predictive")
 ROWS = tuple(Row(method, method, method) for method in ("MC Dropout", "Ensemble"))
-COLUMNS = tuple(Column(Cell("boston", "", metric), metric, Cell("boston", "experiment=2", metric)) for metric in METRICS)
+COLUMNS = tuple(Column(Cell("boston", "", name), name, Cell("boston", "experiment=2", name)) for name in METRICS)
 TABLES = [fake_table(f"pequignot2020-{n}", ROWS, COLUMNS, paper="pequignot2020", number=n) for n in ("4", "5")]
 GRID = {"grid/grid": {"x": [[0.0], [1.0]], "mean": [0.5, 0.5], "std": [0.1, 0.1], "samples": [[0.0, 1.0]]}}
 
