@@ -11,12 +11,13 @@ import numpy as np
 
 from benchmarks import published
 from benchmarks.published import Published
-from reports.labels import direction
-from reports.records import Records
+from reports.labels import COSTS, direction
+from reports.origins import Asked, Made, ask, different_data, different_note
+from reports.records import Broken, Records
 from reports.significance import bold
 
 AGREES = 2.0
-NOT_PLANNED = "not planned"
+NOT_PLANNED, DIFFERENT = "not planned", "different data"
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class CellResult:
 
     row and column are those of the table; values maps (split, seed) to the metric's value; expected counts the
     runs that the protocol asks for; problems says why runs are absent where there is more to say than that they were
-    not made.
+    not made; different says how the data of its runs differ, which then have no values. machines are the processor
+    models behind a cost.
     """
 
     row: Any
@@ -35,6 +37,8 @@ class CellResult:
     published: Published | None = None
     problems: tuple[str, ...] = ()
     bold: bool = False
+    different: str = ""
+    machines: frozenset[str] = frozenset()
 
     @property
     def n(self) -> int:
@@ -73,6 +77,8 @@ class CellResult:
             return None
         if self.row.method is None:
             return "no method yet"
+        if self.different:
+            return DIFFERENT
         return self.problems[0] if self.problems else ("no run" if self.expected else NOT_PLANNED)
 
     @property
@@ -92,23 +98,37 @@ class CellResult:
     def verdict(self) -> str:
         """The cell in words: what is missing of it, and how it compares with the published value."""
         if self.missing:
-            return "no method yet" if self.row.method is None else f"missing: {self.missing}"
+            reason = f"runs of {DIFFERENT}" if self.different else self.missing
+            return reason if self.row.method is None else f"missing: {reason}"
         partial = f"partial n={self.n}/{self.expected}" if self.n < self.expected else None
         return "; ".join(part for part in (partial, self.agreement) if part) or "not published"
 
 
 @dataclass(frozen=True)
 class TableResult:
-    """A table under one protocol: cells[i][j] belongs to rows[i] and columns[j]."""
+    """A table under one protocol: cells[i][j] belongs to rows[i] and columns[j]; broken are files that do not count."""
 
     table: Any
     protocol: str
     cells: list[list[CellResult]] = field(repr=False)
+    broken: tuple[Broken, ...] = ()
 
     @property
     def flat(self) -> list[CellResult]:
         """Every cell, row by row."""
         return [cell for row in self.cells for cell in row]
+
+    @property
+    def problems(self) -> list[str]:
+        """The files and the runs that could not be counted, and why; each once."""
+        different = [
+            different_note(cell.row, cell.column.cell.dataset, cell.different) for cell in self.flat if cell.different
+        ]
+        return [*map(str, self.broken), *dict.fromkeys(different)]
+
+    def machines(self, j: int) -> list[str]:
+        """The processor models of a column of costs; empty for other columns."""
+        return sorted(set().union(*(row[j].machines for row in self.cells)))
 
 
 def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> TableResult:
@@ -117,33 +137,42 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
     Raises :class:`benchmarks.published.InvalidPublished` for damaged files.
     """
     numbers = published.table(table.paper, table.number) if table.paper else {}
-
-    def cell(row: Any, column: Any) -> CellResult:
-        return _cell(table, row, column, table.cell_runs(row, column, protocol, seeds), protocol, records, numbers)
-
-    cells = [[cell(row, column) for column in table.columns] for row in table.rows]
+    broken: dict[Broken, None] = {}
+    cells = []
+    for row in table.rows:
+        firsts = {column.cell.dataset: column for column in reversed(table.columns)}
+        asked = {name: ask(table, row, first, protocol, records, seeds) for name, first in firsts.items()}
+        broken |= dict.fromkeys(file for each in asked.values() for file in each.broken)
+        cells.append([_cell(row, column, asked[column.cell.dataset], numbers) for column in table.columns])
+    result = TableResult(table, protocol, cells, tuple(broken))
     for j, column in enumerate(table.columns):
-        marks = bold([row[j].values for row in cells], direction(column.cell.metric))
-        for row, mark in zip(cells, marks):
-            row[j] = replace(row[j], bold=mark)
-    return TableResult(table, protocol, cells)
+        if len(result.machines(j)) < 2:
+            marks = bold([row[j].values for row in cells], direction(column.cell.metric))
+            for row, mark in zip(cells, marks):
+                row[j] = replace(row[j], bold=mark) if mark else row[j]
+    return result
 
 
-def _cell(
-    table: Any, row: Any, column: Any, configs: list[dict], protocol: str, records: Records, numbers: dict
-) -> CellResult:
+def _cell(row: Any, column: Any, asked: Asked, numbers: dict) -> CellResult:
+    where = column.cell.dataset, column.cell.condition, column.cell.metric
     values: dict[tuple[int, int], float] = {}
-    problems: list[str] = []
-    for config in configs:
-        if config["protocol"] != protocol:
-            raise ValueError(f"table {table.name}: a run of protocol {config['protocol']!r} in a cell of {protocol!r}")
-        value = records.value(config, column.cell.dataset, column.cell.condition, column.cell.metric)
+    counted: list[Made] = []
+    problems = dict.fromkeys(asked.absent)
+    for made in asked.made:
+        value = made.run.value(*where)
         if isinstance(value, float):
-            values[config["dataset"]["split"], config["seed"]] = value * column.scale
-        elif value is not None:
-            problems.append(value)
+            values[made.replicate] = value * column.scale
+            counted.append(made)
+        else:
+            problems[value] = None
+    different = asked.different and different_data(counted)
+    if different:
+        values, counted = {}, []
+    machines = frozenset(made.run.machine for made in counted) if column.cell.metric in COSTS else frozenset()
     number = numbers.get(column.published_key(row))
-    return CellResult(row, column, len(configs), values, number, tuple(dict.fromkeys(problems)))
+    return CellResult(
+        row, column, asked.expected, values, number, tuple(problems), different=different, machines=machines
+    )
 
 
 def _signed(value: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -13,8 +13,12 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.plan import beyond, check_protocol, parse_seeds
 from benchmarks.provenance import ROOT
 from benchmarks.suite import Suite
+from reports.records import Records
 
-HELP = "Print tables, draw figures and count what is reproduced, from the records in results/. Nothing is trained."
+HELP = (
+    "Print tables, draw figures and count what is reproduced, from the records in results/. Nothing is trained. "
+    "Status 1: records that cannot be trusted were not counted, and are named."
+)
 
 ProtocolOption = Annotated[Optional[str], typer.Option("--protocol", help="paper, short or smoke; without it the table's own")]
 SeedsOption = Annotated[Optional[str], typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")]
@@ -42,7 +46,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         chosen, numbers = check_protocol(found, protocol), parse_seeds(seeds)
         for line in beyond([found], chosen, seeds):
             print(line)
-        _print_table(suite, found, chosen, numbers, results, state, out)
+        _print_table(suite, found, chosen, numbers, Records(results, state), out)
 
     @app.command()
     def tables(
@@ -55,13 +59,16 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Write every table that has the protocol as Markdown and LaTeX, and say how much of each is there."""
         from reports.tables import render_table
 
+        records, problems = Records(results, state), []
         for found in map(suite.table, suite.table_names()):
             if protocol is None or protocol in found.protocols:
                 chosen = protocol or found.default_protocol
                 for line in beyond([found], chosen, seeds):
                     print(line)
-                rendered = render_table(found, chosen, results, out, parse_seeds(seeds), state)
+                rendered = render_table(found, chosen, records, out, parse_seeds(seeds))
                 print(f"{found.name}: {rendered.counts}; {_shown(rendered.files['Markdown'])}")
+                problems += rendered.problems
+        _end(problems)
 
     @app.command()
     def figures(
@@ -77,7 +84,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """
         from reports.figures import select
 
-        _draw(suite, select(names or []), protocol, parse_seeds(seeds), results, out)
+        _end(_draw(suite, select(names or []), protocol, parse_seeds(seeds), Records(results), out))
 
     @app.command()
     def coverage(results: ResultsOption = RESULTS, out: OutOption = OUT) -> None:
@@ -88,6 +95,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         out.mkdir(parents=True, exist_ok=True)
         (out / "coverage.md").write_text(counting.markdown(rows), encoding="utf-8")
         print(f"{counting.text(rows)}\nMarkdown: {_shown(out / 'coverage.md')}")
+        problems = counting.problems(rows)
+        _end(problems, told=problems)
 
     def main(arguments: list[str] | None = None) -> None:
         try:
@@ -105,26 +114,42 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
 
 def _print_table(
-    suite: Suite, found: Any, protocol: str, seeds: list[int] | None, results: Path, state: Path, out: Path
+    suite: Suite, found: Any, protocol: str, seeds: list[int] | None, records: Records, out: Path
 ) -> None:
     from reports.figures import FIGURES
     from reports.tables import render_table
 
-    rendered = render_table(found, protocol, results, out, seeds, state)
+    rendered = render_table(found, protocol, records, out, seeds)
     print(rendered.text)
     for form, path in rendered.files.items():
         print(f"{form}: {_shown(path)}")
-    _draw(suite, [figure for figure in FIGURES.values() if figure.table == found.name], protocol, seeds, results, out)
+    figures = [figure for figure in FIGURES.values() if figure.table == found.name]
+    problems = _draw(suite, figures, protocol, seeds, records, out)
+    _end([*rendered.problems, *problems], told=rendered.problems)
 
 
 def _draw(
-    suite: Suite, figures: list, protocol: str | None, seeds: list[int] | None, results: Path, out: Path
-) -> None:
+    suite: Suite, figures: list, protocol: str | None, seeds: list[int] | None, records: Records, out: Path
+) -> list[str]:
+    """Draw figures and say where they are; what they do not count, and why."""
     from reports.figures import draw
 
-    for drawn in draw(figures, suite, results, out, protocol, seeds):
+    problems: list[str] = []
+    for drawn in draw(figures, suite, records, out, protocol, seeds):
         what = f"{_shown(drawn.files[0])} and .png" if drawn.files else f"skipped: {drawn.skipped}"
         print(f"Figure {drawn.name}: {what}", flush=True)
+        problems += drawn.problems
+    return problems
+
+
+def _end(problems: Iterable[str], told: Collection[str] = ()) -> None:
+    """Say every problem that was not told yet, and end with status 1 if there is any."""
+    found = dict.fromkeys(problems)
+    for problem in found:
+        if problem not in told:
+            print(problem)
+    if found:
+        raise typer.Exit(1)
 
 
 def _shown(path: Path) -> str:

@@ -9,22 +9,26 @@ from typing import Any
 
 from benchmarks import published
 from benchmarks.suite import Suite
-from reports.aggregate import AGREES, CellResult, aggregate
+from reports.aggregate import AGREES, CellResult, TableResult, aggregate
 from reports.records import Records
-from reports.tables import wrapped
+from reports.tables import marked, wrapped
 
-HEADER = ["paper", "table", "published", "with records", "of them partial", "reproduced", "differ", "no error", "reduced", "reproduced"]
+HEADER = [
+    "paper", "table", "published", "with records", "partial", "reproduced", "differ", "no error",
+    "reduced", "reproduced", "broken files",
+]  # fmt: skip
 EXPLANATION = (
     "Cells of the published tables. With records: at least one run under protocol paper; partial: fewer runs "
     f"than that protocol asks for. Reproduced: within {AGREES:g} combined standard errors of the published mean; differ: "
     "beyond; no error: a standard error is not known on one of the sides. Reduced: cells with records under a "
-    "reduced protocol only (smoke apart, which means nothing), counted in the last two columns and nowhere else."
+    "reduced protocol only (smoke apart, which means nothing), counted in its two columns and nowhere else. "
+    "Broken files: records that cannot be trusted and are not counted, for every table that needs them."
 )
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Counts of one published table's cells."""
+    """Counts of one published table's cells, and of the files that it needs and cannot use; problems says why."""
 
     paper: str
     table: str
@@ -36,6 +40,11 @@ class Coverage:
     undecided: int = 0
     reduced: int = 0
     reduced_reproduced: int = 0
+    broken: int = 0
+    problems: tuple[str, ...] = ()
+
+
+COUNTS = [each.name for each in fields(Coverage) if each.type == "int"]
 
 
 def coverage(results_dir: Path | str, suite: Suite) -> list[Coverage]:
@@ -48,24 +57,17 @@ def coverage(results_dir: Path | str, suite: Suite) -> list[Coverage]:
     numbers = {(cell.paper, cell.table) for paper in published.papers() for cell in published.load(paper)}
     rows = []
     for paper, number in sorted(numbers, key=lambda each: (each[0], int(each[1]))):
-        cells = published.table(paper, number)
-        name = f"{paper}-{number}"
-        if name not in known:
-            rows.append(Coverage(paper, number, len(cells)))
-            continue
-        table = suite.table(name)
-        by_protocol = {p: _recorded(table, p, records) for p in table.protocols if p != "smoke"}
-        found = by_protocol.pop("paper", {})
-        reduced = {key: cell for each in by_protocol.values() for key, cell in each.items() if key not in found}
-        agreements = [cell.agreement or "" for cell in found.values()]
-        reproduced = agreements.count("reproduced")
-        differing = sum(agreement.startswith("differs") for agreement in agreements)
-        partial = sum(cell.n < cell.expected for cell in found.values())
-        undecided = len(found) - reproduced - differing
-        also = sum(cell.agreement == "reproduced" for cell in reduced.values())
-        counts = (len(found), partial, reproduced, differing, undecided, len(reduced), also)
-        rows.append(Coverage(paper, number, len(cells), *counts))
+        cells, name = len(published.table(paper, number)), f"{paper}-{number}"
+        if name in known:
+            rows.append(_count(paper, number, cells, suite.table(name), records))
+        else:
+            rows.append(Coverage(paper, number, cells))
     return rows
+
+
+def problems(rows: Iterable[Coverage]) -> list[str]:
+    """What no table counts, and why; each once."""
+    return list(dict.fromkeys(problem for row in rows for problem in row.problems))
 
 
 def totals(rows: Iterable[Coverage]) -> list[Coverage]:
@@ -77,7 +79,7 @@ def totals(rows: Iterable[Coverage]) -> list[Coverage]:
 
 def grid(rows: list[Coverage]) -> list[list[str]]:
     """Header, a line per table, then the totals, as strings."""
-    lines = [[str(getattr(row, field.name)) for field in fields(Coverage)] for row in [*rows, *totals(rows)]]
+    lines = [[row.paper, row.table, *(str(getattr(row, name)) for name in COUNTS)] for row in [*rows, *totals(rows)]]
     return [HEADER, *lines]
 
 
@@ -92,7 +94,8 @@ def text(rows: list[Coverage]) -> str:
     rule = "─" * len(aligned[0])
     end = 1 + len(rows)
     body = [aligned[0], rule, *aligned[1:end], rule, *aligned[end:]]
-    return "\n".join([*body, "", *wrapped(EXPLANATION)]) + "\n"
+    listed = [line for problem in problems(rows) for line in wrapped(problem)]
+    return "\n".join([*body, "", *wrapped(EXPLANATION), *(["", *listed] if listed else [])]) + "\n"
 
 
 def markdown(rows: list[Coverage]) -> str:
@@ -102,14 +105,37 @@ def markdown(rows: list[Coverage]) -> str:
     end = 1 + len(rows)
     table = [lines[0], ends, *lines[1:end], *([f"**{cell}**" for cell in line] for line in lines[end:])]
     body = "\n".join("| " + " | ".join(line) + " |" for line in table)
-    return f"# Coverage of the published tables\n\n{body}\n\n{EXPLANATION}\n"
+    listed = "".join(f"- {marked(problem)}\n" for problem in problems(rows))
+    return f"# Coverage of the published tables\n\n{body}\n\n{EXPLANATION}\n" + (f"\n{listed}" if listed else "")
 
 
-def _recorded(table: Any, protocol: str, records: Records) -> dict[tuple[str, ...], CellResult]:
-    cells = aggregate(table, protocol, records).flat
-    return {cell.published.key: cell for cell in cells if cell.published and cell.values}
+def _count(paper: str, number: str, cells: int, table: Any, records: Records) -> Coverage:
+    results = {protocol: aggregate(table, protocol, records) for protocol in table.protocols if protocol != "smoke"}
+    recorded = {protocol: _recorded(result) for protocol, result in results.items()}
+    found = recorded.pop("paper", {})
+    reduced = {key: cell for each in recorded.values() for key, cell in each.items() if key not in found}
+    agreements = [cell.agreement or "" for cell in found.values()]
+    reproduced = agreements.count("reproduced")
+    differing = sum(agreement.startswith("differs") for agreement in agreements)
+    return Coverage(
+        paper,
+        number,
+        cells,
+        recorded=len(found),
+        partial=sum(cell.n < cell.expected for cell in found.values()),
+        reproduced=reproduced,
+        differing=differing,
+        undecided=len(found) - reproduced - differing,
+        reduced=len(reduced),
+        reduced_reproduced=sum(cell.agreement == "reproduced" for cell in reduced.values()),
+        broken=len({file for result in results.values() for file in result.broken}),
+        problems=tuple(dict.fromkeys(problem for result in results.values() for problem in result.problems)),
+    )
+
+
+def _recorded(result: TableResult) -> dict[tuple[str, ...], CellResult]:
+    return {cell.published.key: cell for cell in result.flat if cell.published and cell.values}
 
 
 def _sum(name: str, rows: list[Coverage]) -> Coverage:
-    counts = [sum(getattr(row, field.name) for row in rows) for field in fields(Coverage)[2:]]
-    return Coverage(name, "all", *counts)
+    return Coverage(name, "all", *(sum(getattr(row, count) for row in rows) for count in COUNTS))

@@ -13,7 +13,7 @@ from reports.aggregate import AGREES, NOT_PLANNED, CellResult, TableResult
 from reports.labels import MARKS, direction, title
 from reports.significance import RULE
 
-MISSING = "—"
+MISSING, MIXED = "—", " (mixed)"
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,7 @@ def caption(result: TableResult) -> list[str]:
     sentences.append(shown if cells else "No run of this protocol yet.")
     if any(cell.bold for cell in cells):
         sentences.append(RULE)
+    sentences += _mixed_machines(result)
     known = [cell for cell in result.flat if cell.published]
     if known:
         agreements = [cell.agreement or "" for cell in known]
@@ -143,7 +144,24 @@ def _column(result: TableResult, j: int) -> Column:
         if any(each.agreement for each in across):
             texts["difference"] = _difference(cell)
         rows.append(texts)
-    return Column(spec.cell.metric, spec.label, rows, [cell.bold for cell in cells])
+    return Column(spec.cell.metric, _label(result, j), rows, [cell.bold for cell in cells])
+
+
+def _label(result: TableResult, j: int) -> str:
+    return result.table.columns[j].label + (MIXED if len(result.machines(j)) > 1 else "")
+
+
+def _mixed_machines(result: TableResult) -> list[str]:
+    """A sentence for the columns of costs that have the same two or more processor models."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for j in range(len(result.table.columns)):
+        groups.setdefault(tuple(result.machines(j)), []).append(_label(result, j))
+    return [
+        f"{', '.join(dict.fromkeys(labels))}: made on {', '.join(models[:-1])} and {models[-1]}, "
+        "so costs are not compared and none is bold."
+        for models, labels in groups.items()
+        if len(models) > 1
+    ]
 
 
 def _published(number: Published | None) -> str:

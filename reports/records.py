@@ -1,44 +1,169 @@
-"""The records that reports read: each file at most once, and nothing written."""
+"""The records that reports read: each file once, nothing written, and of each only what tables need."""
 
 from __future__ import annotations
 
+import math
+import os
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.config import run_key
 from benchmarks.failures import Failures
+from benchmarks.progress import brief
 from benchmarks.store import RecordError, Store
+
+Cell = tuple[str, str, str]  # data set, condition, metric
+CELL, VALUE = itemgetter("dataset", "condition", "metric"), itemgetter("value")
+MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
+UNKNOWN = "unknown processor"
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A file that cannot be trusted: its name in the results folder; what is wrong with it, and what to do."""
+
+    file: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"Not counted: {self.file}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What records of the same metrics share: where each value stands, and which metrics are of an old version."""
+
+    places: dict[Cell, int]
+    stale: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is kept of a record: its values, and on what data and machine they were made.
+
+    data holds (name, fingerprint) of its split, under the empty name, and of every evaluation set that it says.
+    """
+
+    file: str
+    layout: Layout
+    values: array
+    data: tuple[tuple[str, str], ...]
+    machine: str
+
+    @property
+    def key(self) -> str:
+        """The run's key."""
+        return Path(self.file).stem
+
+    def value(self, dataset: str, condition: str, metric: str) -> float | str:
+        """One metric as in the record, or why the record does not give it."""
+        place = self.layout.places.get((dataset, condition, metric))
+        if place is None:
+            return "not in the record"
+        return "stale record" if metric in self.layout.stale else self.values[place]
+
+    def conditions(self, metric: str) -> Iterator[tuple[str, float]]:
+        """Every condition that a metric was computed for, and its value."""
+        for (_, condition, name), place in self.layout.places.items():
+            if name == metric:
+                yield condition, self.values[place]
 
 
 class Records:
     """The records under a results folder, by configuration.
 
-    A folder that is not there holds no records. A file that cannot be used is a problem of its cells, not an error.
+    A folder that is not there holds no records. A file that cannot be trusted is a problem of its cells, not an error.
     With a state folder, runs that failed are told from runs that were not made.
     """
 
     def __init__(self, folder: Path | str, state: Path | str | None = None) -> None:
         self.store = Store(folder)
         self.failed = set(Failures(state).keys()) if state else set()
-        self._read: dict[str, dict[str, Any] | str | None] = {}
+        self._found: dict[str, Run | Broken | str | None] = {}
+        self._shared: dict[Any, Any] = {}  # what many records have in common is held once
 
-    def get(self, config: dict[str, Any]) -> dict[str, Any] | str | None:
-        """The record of a run, None where there is none, or a few words on why it cannot be used."""
-        key = run_key(config)
-        if key not in self._read:
-            try:
-                self._read[key] = self.store.get(config) or ("failed run" if key in self.failed else None)
-            except RecordError:
-                self._read[key] = "unreadable record"
-        return self._read[key]
+    def get(self, config: dict[str, Any]) -> Run | Broken | str | None:
+        """What is kept of a run's record; None where there is none, or a few words if that is known to have failed."""
+        path = self.store.path(config)
+        if path.stem not in self._found:
+            self._found[path.stem] = self._look_up(path)
+        return self._found[path.stem]
 
-    def value(self, config: dict[str, Any], dataset: str, condition: str, metric: str) -> float | str | None:
-        """One metric of one run, as in the record; None without a record, or why the record does not give it."""
-        record = self.get(config)
-        if not isinstance(record, dict):
-            return record
-        for row in record["metrics"]:
-            if (row["dataset"], row["condition"], row["metric"]) == (dataset, condition, metric):
-                stale = record["metric_versions"].get(metric, 1) < self.store.version(metric)
-                return "stale record" if stale else float(row["value"])
-        return "not in the record"
+    def curves(self, run: Run) -> dict[str, Any]:
+        """The curves of a run, read from its file now. Raises RecordError."""
+        return self.store.read(self.store.root / run.file)["curves"]
+
+    def _look_up(self, path: Path) -> Run | Broken | str | None:
+        try:
+            os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return "failed run" if path.stem in self.failed else None
+        except OSError:
+            pass  # reading it says more
+        file = path.relative_to(self.store.root).as_posix()
+        try:
+            return self._run(self.store.read(path, curves=False), file)
+        except RecordError as error:
+            reason = str(error).removeprefix(f"{path}: ")
+        except MALFORMED as error:
+            reason = f"not a record of this project ({type(error).__name__}: {error}): {WHAT_TO_DO}"
+        return Broken(file, plain(reason))
+
+    def _run(self, record: dict[str, Any], file: str) -> Run:
+        """What is kept of a record. Raises one of MALFORMED."""
+        rows, about = record["metrics"], record["provenance"]
+        values = array("d", map(VALUE, rows))
+        if not math.isfinite(sum(values)):
+            raise ValueError("the value of a metric is not a finite number")
+        data = [("", about["fingerprint"])] if "fingerprint" in about else []
+        data += sorted(about.get("data", {}).items())
+        machine = about.get("device"), about.get("cpu")
+        return Run(
+            file,
+            self._layout(tuple(map(CELL, rows)), tuple(record["metric_versions"].items())),
+            values,
+            self._share(tuple(data), lambda: _words(data)),
+            self._share(machine, lambda: _machine(*machine)),
+        )
+
+    def _layout(self, cells: tuple[Cell, ...], versions: tuple[tuple[str, int], ...]) -> Layout:
+        def make() -> Layout:
+            stale = {metric for metric, version in versions if version < self.store.version(metric)}
+            places: dict[Cell, int] = {}
+            for place, cell in enumerate(_words(cells)):
+                places.setdefault(cell, place)
+            return Layout(places, frozenset(stale))
+
+        return self._share((cells, versions), make)
+
+    def _share(self, key: Any, make: Any) -> Any:
+        found = self._shared.get(key)
+        if found is None:
+            found = self._shared[key] = make()
+        return found
+
+
+def plain(words: str, length: int = 400) -> str:
+    """Words from a file as one line that can be printed."""
+    line = " ".join(words.split())
+    return brief("".join(character if character.isprintable() else "?" for character in line), length)
+
+
+def _words(groups: Any) -> tuple[tuple[str, ...], ...]:
+    """The same groups of words. Raises TypeError where one is no word."""
+    for word in (word for group in groups for word in group):
+        if not isinstance(word, str):
+            raise TypeError(f"{word!r} stands where a name is expected")
+    return tuple(groups)
+
+
+def _machine(device: str | None, cpu: str | None) -> str:
+    """What a machine computes with, for people."""
+    _words([[word for word in (device, cpu) if word is not None]])
+    if device in (None, "cpu"):
+        return plain(cpu or UNKNOWN)
+    return plain(f"{device} ({cpu or UNKNOWN})")

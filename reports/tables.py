@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 import unicodedata
 from dataclasses import dataclass
@@ -34,27 +35,22 @@ WRAPPER = r"""\documentclass{{article}}
 
 @dataclass(frozen=True)
 class RenderedTable:
-    """A table for the terminal, the files that were written by form, and how many of its cells have values."""
+    """A table for the terminal, its files by form, how many of its cells have values, and what is not counted."""
 
     text: str
     files: dict[str, Path]
     counts: str
+    problems: tuple[str, ...] = ()
 
 
 def render_table(
-    table: Any,
-    protocol: str,
-    results_dir: Path | str,
-    out_dir: Path | str,
-    seeds: list[int] | None = None,
-    state_dir: Path | str | None = None,
+    table: Any, protocol: str, records: Records, out_dir: Path | str, seeds: list[int] | None = None
 ) -> RenderedTable:
     """Aggregate a table from its records and write it as Markdown, LaTeX and LaTeX that compiles alone.
 
-    Files: <out>/<table>-<protocol>.md, .tex (to \\input) and -standalone.tex. With a state folder, cells of failed runs
-    say so.
+    Files: <out>/<table>-<protocol>.md, .tex (to \\input) and -standalone.tex.
     """
-    result = aggregate(table, protocol, Records(results_dir, state_dir), seeds)
+    result = aggregate(table, protocol, records, seeds)
     out = Path(out_dir)
     out.mkdir(parents=True, exist_ok=True)
     name = f"{table.name}-{protocol}"
@@ -63,7 +59,9 @@ def render_table(
     files["LaTeX"].write_text(latex(result), encoding="utf-8")
     files["LaTeX alone"].write_text(WRAPPER.format(name=f"{name}.tex"), encoding="utf-8")
     filled = sum(bool(cell.values) for cell in result.flat)
-    return RenderedTable(text(result), files, f"{filled} of {len(result.flat)} cells, protocol {protocol}")
+    counts = f"{filled} of {len(result.flat)} cells, protocol {protocol}"
+    counts += f", not counted: {len(result.problems)}" if result.problems else ""
+    return RenderedTable(text(result), files, counts, tuple(result.problems))
 
 
 def text(result: TableResult) -> str:
@@ -82,6 +80,7 @@ def text(result: TableResult) -> str:
         parts.append("\n".join(rows))
     parts.append("\n".join(wrapped(" ".join(caption(result)).replace("Bold:", "*:"))))
     parts += ["\n".join(wrapped(f"Note: {note}")) for note in notes(result)]
+    parts += ["\n".join(line for problem in result.problems for line in wrapped(problem))] if result.problems else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -95,18 +94,19 @@ def markdown(result: TableResult) -> str:
             rows.append([line.label, *texts] if line.kind == "value" else [f"*{line.label}*", *texts])
         parts.append("\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows))
     parts.append(" ".join(caption(result)))
-    parts += ["\n".join(f"- {note}" for note in notes(result))] if notes(result) else []
+    for listed in (notes(result), [marked(problem) for problem in result.problems]):
+        parts += ["\n".join(f"- {each}" for each in listed)] if listed else []
     return "\n\n".join(parts) + "\n"
 
 
 def latex(result: TableResult) -> str:
-    """The table as LaTeX to \\input (needs booktabs): one float per block, the caption and notes on the first."""
+    """The table as LaTeX to \\input (needs booktabs): one float per block; caption, notes, problems on the first."""
     words = " ".join(escape(sentence) for sentence in [heading(result) + ".", *caption(result), *notes(result)])
     floats = []
     for number, block in enumerate(blocks(result, lambda column: column.width + 2, LATEX_WIDTH - _label_width(result))):
         head = words if number == 0 else f"{escape(heading(result))}, continued."
         label = f"tab:{result.table.name}" + (f"-{number + 1}" if number else "")
-        floats.append(_float(block, head, label))
+        floats.append(_float(block, head, label, [] if number else result.problems))
     return "\n".join(floats)
 
 
@@ -118,6 +118,11 @@ def notes(result: TableResult) -> list[str]:
 def escape(words: str) -> str:
     """Text for LaTeX: special characters, mathematical signs, Greek letters; ? for what pdflatex cannot set."""
     return "".join(LATEX.get(character) or _letter(character) for character in words)
+
+
+def marked(words: str) -> str:
+    """Text for Markdown: what it would take for a mark is printed as it is."""
+    return re.sub(r"([\\`*_<>\[\]|])", r"\\\1", words)
 
 
 def wrapped(words: str, width: int = WIDTH) -> list[str]:
@@ -132,7 +137,7 @@ def _letter(character: str) -> str:
     return f"$\\{letter.lower()}$" if kind == "GREEK SMALL LETTER" else "?"
 
 
-def _float(block: Block, head: str, label: str) -> str:
+def _float(block: Block, head: str, label: str, problems: list[str]) -> str:
     lines = [r"\begin{table}[htbp]", r"\centering\footnotesize\setlength{\tabcolsep}{4pt}"]
     lines += [rf"\caption{{{head}}}", rf"\label{{{label}}}", rf"\begin{{tabular}}{{l{'r' * len(block.header)}}}", r"\toprule"]
     if block.title:
@@ -144,7 +149,8 @@ def _float(block: Block, head: str, label: str) -> str:
         cells = [rf"\textbf{{{escape(cell)}}}" if mark else escape(cell) for cell, mark in zip(line.texts, line.bold)]
         name = escape(line.label) if line.kind == "value" else rf"\quad\textit{{{line.label}}}"
         lines.append(" & ".join([name, *cells]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+    lines += [r"\bottomrule", r"\end{tabular}", *(rf"\par\smallskip {escape(problem)}" for problem in problems)]
+    return "\n".join([*lines, r"\end{table}", ""])
 
 
 def _label_width(result: TableResult) -> int:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks import published
-from benchmarks.config import run_key
 from benchmarks.errors import unknown
 from benchmarks.published import Published
+from benchmarks.store import RecordError
 from benchmarks.suite import Suite
+from reports.aggregate import DIFFERENT
 from reports.figures.catalogue import FIGURES, Figure
-from reports.records import Records
+from reports.origins import ask, different_note
+from reports.records import MALFORMED, Records, Run, plain
 
 __all__ = ["FIGURES", "Drawn", "Figure", "NothingToShow", "Runs", "collect", "draw", "select"]
 
@@ -27,16 +29,19 @@ FALLBACK = "short"
 
 @dataclass(frozen=True)
 class Runs:
-    """The records that a figure shows, by row label and in the order of the table, and the labels that have none.
+    """The runs that a figure shows, by row label and in the order of the table, and the labels that have none.
 
-    published: the numbers of the figure's paper by row label, then by (condition, metric as records call it).
+    read gives the curves of a run. published: the numbers of the figure's paper by row label, then by (condition,
+    metric as records call it). problems: what is not counted, and why.
     """
 
     figure: Figure
     protocol: str
-    records: dict[str, list[dict[str, Any]]]
+    records: dict[str, list[Run]]
     missing: tuple[str, ...]
+    read: Callable[[Run], dict[str, Any]] = field(repr=False)
     published: dict[str, dict[tuple[str, str], Published]] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
 
     @property
     def subtitle(self) -> str:
@@ -46,9 +51,14 @@ class Runs:
         return f"protocol {self.protocol}, n = {n} runs"
 
     def curves(self, name: str) -> dict[str, list[dict[str, Any]]]:
-        """A curve ("test/reliability") of every run that has it, by row label."""
-        found = {label: [r["curves"][name] for r in runs if name in r["curves"]] for label, runs in self.records.items()}
-        return {label: curves for label, curves in found.items() if curves}
+        """A curve ("test/reliability") of every run that has it, by row label; only this curve is held."""
+        found = {label: map(self.read, runs) for label, runs in self.records.items()}
+        kept = {label: [curves[name] for curves in read if name in curves] for label, read in found.items()}
+        return {label: curves for label, curves in kept.items() if curves}
+
+    def first(self, label: str | None = None) -> dict[str, Any]:
+        """All curves of the first run of a row, without a label of the first row."""
+        return self.read(self.records[label or next(iter(self.records))][0])
 
 
 class NothingToShow(Exception):
@@ -57,11 +67,12 @@ class NothingToShow(Exception):
 
 @dataclass(frozen=True)
 class Drawn:
-    """What became of a figure: its files, or the reason why there are none."""
+    """What became of a figure: its files, or the reason why there are none; and what it does not count, and why."""
 
     name: str
     files: tuple[Path, ...] = ()
     skipped: str = ""
+    problems: tuple[str, ...] = ()
 
 
 def select(names: Sequence[str]) -> list[Figure]:
@@ -75,70 +86,83 @@ def select(names: Sequence[str]) -> list[Figure]:
 def draw(
     figures: Sequence[Figure],
     suite: Suite,
-    results_dir: Path | str,
+    records: Records,
     out_dir: Path | str,
     protocol: str | None = None,
     seeds: list[int] | None = None,
 ) -> Iterator[Drawn]:
     """Draw figures as PDF and PNG into <out>/figures, one after the other; those whose records are unchanged stay.
 
-    Without a protocol it is the table's own, or the fallback where only that has records. A figure without records is skipped.
+    Without a protocol it is the table's own, or the fallback where only that has records. A figure without records, or
+    with records that cannot be drawn, is skipped.
     """
-    records, out = Records(results_dir), Path(out_dir) / "figures"
+    out = Path(out_dir) / "figures"
     out.mkdir(parents=True, exist_ok=True)
     for figure in figures:
         if figure.table not in suite.table_names():
             yield Drawn(figure.name, skipped=f"there is no table {figure.table}")
             continue
         table = suite.table(figure.table)
-        runs, keys = collect(figure, table, protocol or table.default_protocol, records, seeds)
+        runs = collect(figure, table, protocol or table.default_protocol, records, seeds)
         if not runs.records and protocol is None and FALLBACK in table.protocols:
             short = collect(figure, table, FALLBACK, records, seeds)
-            runs, keys = short if short[0].records else (runs, keys)
-        if not runs.records:
-            what = f"no records of {', '.join(runs.missing)}" if runs.missing else f"no run of {figure.dataset} is planned"
-            yield Drawn(figure.name, skipped=f"{what} (table {table.name}, protocol {runs.protocol})")
-            continue
-        stem = out / f"{figure.name}-{runs.protocol}"
-        files = (stem.with_suffix(".pdf"), stem.with_suffix(".png"))
-        stamp, stamped = _stamp(runs, keys, records), out / f".{stem.name}.stamp"
-        if not (stamped.exists() and stamped.read_text() == stamp and all(file.exists() for file in files)):
-            module, function = figure.draw.split(":")
-            try:
-                drawn = getattr(importlib.import_module(f"reports.figures.{module}"), function)(runs)
-            except NothingToShow as reason:
-                yield Drawn(figure.name, skipped=f"{reason} (table {table.name}, protocol {runs.protocol})")
-                continue
-            importlib.import_module("reports.figures.style").save(drawn, files)
-            stamped.write_text(stamp)
-        yield Drawn(figure.name, files)
+            problems = tuple(dict.fromkeys([*runs.problems, *short.problems]))
+            runs = replace(short if short.records else runs, problems=problems)
+        yield _draw(figure, table, runs, records, out)
 
 
-def collect(
-    figure: Figure, table: Any, protocol: str, records: Records, seeds: list[int] | None = None
-) -> tuple[Runs, list[dict]]:
-    """The records of a figure by row label, and their configurations."""
+def collect(figure: Figure, table: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> Runs:
+    """The runs of a figure by row label; runs of one row whose data differ are left out."""
     columns = [column for column in table.columns if column.cell.dataset == figure.dataset]
-    found: dict[str, list[dict[str, Any]]] = {}
-    missing, used = [], []
+    found: dict[str, list[Run]] = {}
+    missing: list[str] = []
+    problems: list[str] = []
     numbers = published.table(figure.paper, None).values() if figure.paper else ()
     marks: dict[str, dict[tuple[str, str], Published]] = {}
-    for row in table.rows:
+    for row in table.rows if columns else ():
         own = [n for n in numbers if (n.dataset, n.method) == (figure.dataset, row.published or row.label)]
         marks[row.label] = {(n.condition, published.recorded(n.paper, n.metric)): n for n in own}
-        configs = table.cell_runs(row, columns[0], protocol, seeds) if columns and row.method else []
-        usable = [config for config in configs if isinstance(records.get(config), dict)]
-        used += usable
-        if usable:
-            found[row.label] = [records.get(config) for config in usable]
-        elif configs:
+        asked = ask(table, row, columns[0], protocol, records, seeds)
+        problems += map(str, asked.broken)
+        if asked.different:
+            problems.append(different_note(row, figure.dataset, asked.different))
+            missing.append(f"{row.label} ({DIFFERENT})")
+        elif asked.made:
+            found[row.label] = [made.run for made in asked.made]
+        elif asked.expected:
             missing.append(row.label)
-    return Runs(figure, protocol, found, tuple(missing), marks), used
+    return Runs(figure, protocol, found, tuple(missing), records.curves, marks, tuple(dict.fromkeys(problems)))
 
 
-def _stamp(runs: Runs, configs: list[dict], records: Records) -> str:
+def _draw(figure: Figure, table: Any, runs: Runs, records: Records, out: Path) -> Drawn:
+    where = f"(table {table.name}, protocol {runs.protocol})"
+    if not runs.records:
+        what = f"no records of {', '.join(runs.missing)}" if runs.missing else f"no run of {figure.dataset} is planned"
+        return Drawn(figure.name, skipped=f"{what} {where}", problems=runs.problems)
+    stem = out / f"{figure.name}-{runs.protocol}"
+    files = (stem.with_suffix(".pdf"), stem.with_suffix(".png"))
+    stamp, stamped = _stamp(runs, records), out / f".{stem.name}.stamp"
+    if not (stamped.exists() and stamped.read_text() == stamp and all(file.exists() for file in files)):
+        module, function = figure.draw.split(":")
+        style = importlib.import_module("reports.figures.style")
+        try:
+            drawn = getattr(importlib.import_module(f"reports.figures.{module}"), function)(runs)
+        except NothingToShow as reason:
+            return Drawn(figure.name, skipped=f"{reason} {where}", problems=runs.problems)
+        except (RecordError, *MALFORMED) as error:  # of what a record holds beside its metrics nobody has looked yet
+            style.plt.close("all")
+            problem = f"Not drawn: {figure.name}: {type(error).__name__}: {plain(str(error))}"
+            what = f"its records cannot be drawn {where}"
+            return Drawn(figure.name, skipped=what, problems=(*runs.problems, problem))
+        style.save(drawn, files)
+        stamped.write_text(stamp)
+    return Drawn(figure.name, files, problems=runs.problems)
+
+
+def _stamp(runs: Runs, records: Records) -> str:
     """What a drawn figure depends on: its records, the published numbers, and the code that draws it."""
     code = [path.read_text() for path in sorted(Path(__file__).parent.glob("*.py"))]
-    paths = [records.store.path(config) for config in configs]
-    files = [(run_key(config), path.stat().st_mtime_ns, path.stat().st_size) for config, path in zip(configs, paths)]
+    used = [run.file for row in runs.records.values() for run in row]
+    states = [(records.store.root / file).stat() for file in used]
+    files = [(file, state.st_mtime_ns, state.st_size) for file, state in zip(used, states)]
     return hashlib.sha256(json.dumps([repr(runs.figure), repr(runs.published), code, files]).encode()).hexdigest()

@@ -58,7 +58,7 @@ def histograms(runs: Runs) -> Canvas:
 
 def ood_set(runs: Runs) -> str:
     """The first out-of-distribution set of the records, "ood-mnist" say. Raises NothingToShow without any."""
-    names = [name for name in next(iter(runs.records.values()))[0]["curves"] if name.endswith("/roc")]
+    names = [name for name in runs.first() if name.endswith("/roc")]
     if not names:
         raise NothingToShow("the records hold no out-of-distribution set")
     return names[0].removesuffix("/roc")

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure as Canvas
 
 from reports.figures import Runs
 from reports.figures.style import colour, line
+from reports.records import Run
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,12 @@ ROTATION = Shift("shift=rotation;angle", "rotation (degrees)")
 Line = tuple[np.ndarray, np.ndarray]  # levels [L], values [runs, L]
 
 
-def by_level(records: Sequence[Mapping[str, Any]], metric: str, shift: Shift, scale: float = 1.0) -> Line:
-    """A metric at the levels of a shift that every run has, in order."""
+def by_level(records: Sequence[Run], metric: str, shift: Shift, scale: float = 1.0) -> Line:
+    """A metric at the levels of a shift that every run has, in order; a named level goes before the unchanged set."""
     runs = []
     for record in records:
-        rows = [row for row in record["metrics"] if row["metric"] == metric]
-        named = {shift.level(row["condition"]): scale * row["value"] for row in rows if row["condition"]}
-        runs.append({shift.level(row["condition"]): scale * row["value"] for row in rows} | named)
+        values = sorted(record.conditions(metric), key=lambda each: bool(each[0]))
+        runs.append({shift.level(condition): scale * value for condition, value in values})
     levels = sorted(level for level in set.intersection(*map(set, runs)) if level is not None)
     return np.array(levels), np.array([[run[level] for level in levels] for run in runs])
 
@@ -66,12 +66,7 @@ def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def metric_mean(runs: Runs, label: str, metric: str, condition: str = "") -> float:
     """A metric's mean over the runs of a row; nan without any."""
-    values = [
-        row["value"]
-        for record in runs.records[label]
-        for row in record["metrics"]
-        if (row["metric"], row["condition"]) == (metric, condition)
-    ]
+    values = [value for run in runs.records[label] for found, value in run.conditions(metric) if found == condition]
     return float(np.mean(values)) if values else float("nan")
 
 

@@ -102,7 +102,7 @@ def examples(runs: Runs) -> Canvas:
     size = (PAGE, 1.7 * len(labels) + 0.6)
     figure, axes = plt.subplots(len(labels), len(EXAMPLES), figsize=size, sharex=True, sharey=True, squeeze=False)
     for row, label in zip(axes, labels):
-        angles, curves = _turned(runs.records[label][0]["curves"])
+        angles, curves = _turned(runs.first(label))
         for axis, which in zip(row, EXAMPLES):
             truth, prior = curves[0]["label"][which], np.ones(len(angles))
             mean = np.array([curve["probability"][which][truth] for curve in curves])

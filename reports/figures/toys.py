@@ -76,7 +76,7 @@ def _bands(runs: Runs, deviations: tuple[int, ...], paths: bool) -> Canvas:
 
 def _training_points(runs: Runs) -> tuple[np.ndarray, np.ndarray] | None:
     """Inputs [N, D] and targets [N] of the first run, as its record keeps them; None where it does not."""
-    curve = next(iter(runs.records.values()))[0]["curves"].get("train/points")
+    curve = runs.first().get("train/points")
     return (np.array(curve["x"]), np.array(curve["y"])) if curve else None
 
 

@@ -14,7 +14,10 @@ from tests.reports.fakes import config
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., Path]:
-    """write(method, dataset, {(condition, metric): [value of each split]}, protocol, curves) -> the results folder."""
+    """write(method, dataset, {(condition, metric): [value of each run]}, ...) -> the results folder.
+
+    Runs differ in split, with one_split in seed; about holds the provenance of each.
+    """
 
     def writer(
         method: str,
@@ -22,16 +25,19 @@ def write(tmp_path: Path) -> Callable[..., Path]:
         values: dict[tuple[str, str], list[float | None]],
         protocol: str = "paper",
         curves: dict[str, Any] | None = None,
+        about: list[dict[str, Any]] | None = None,
+        one_split: bool = False,
     ) -> Path:
         store = Store(tmp_path / "results")
-        for split in range(max(len(runs) for runs in values.values())):
+        for run in range(max(len(runs) for runs in values.values())):
             metrics = [
-                {"dataset": dataset, "condition": condition, "metric": metric, "value": runs[split], "n": 100}
+                {"dataset": dataset, "condition": condition, "metric": metric, "value": runs[run], "n": 100}
                 for (condition, metric), runs in values.items()
-                if split < len(runs) and runs[split] is not None
+                if run < len(runs) and runs[run] is not None
             ]
             if metrics:
-                store.write(store.make(config(method, dataset, protocol, split), metrics, curves or {}, {}))
+                made = config(method, dataset, protocol, 0 if one_split else run, run)
+                store.write(store.make(made, metrics, curves or {}, about[run] if about else {}))
         return tmp_path / "results"
 
     return writer

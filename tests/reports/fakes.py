@@ -1,4 +1,4 @@
-"""Tables whose runs differ in split alone, and a suite of them: small enough to compute by hand."""
+"""Tables whose runs differ in split or seed alone, and a suite of them: small enough to compute by hand."""
 
 from __future__ import annotations
 
@@ -13,16 +13,21 @@ __all__ = ["Cell", "Column", "FakeSuite", "FakeTable", "Row", "config", "fake_ta
 
 @dataclass(frozen=True)
 class FakeTable(Table):
-    """A table that asks for n_runs splits of every method, on the data sets of planned (all without it)."""
+    """A table that asks for n_runs splits of every method, or seeds on one split.
+
+    planned: the methods by data set; without it all methods on all.
+    """
 
     n_runs: int = 3
+    one_split: bool = False
     planned: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def cell_runs(self, row: Row, column: Column, protocol: str, seeds: Any = None) -> list[dict[str, Any]]:
         dataset = column.cell.dataset
         if row.method is None or row.method not in self.planned.get(dataset, (row.method,)):
             return []
-        return [config(row.method, dataset, protocol, split) for split in range(self.n_runs) if seeds is None or split in seeds]
+        chosen = [run for run in range(self.n_runs) if seeds is None or run in seeds]
+        return [config(row.method, dataset, protocol, 0 if self.one_split else run, run) for run in chosen]
 
     def replicates(self, protocol: str | None = None) -> int:
         return self.n_runs
@@ -34,11 +39,13 @@ def fake_table(name: str, rows: tuple[Row, ...], columns: tuple[Column, ...], **
     return FakeTable(name=name, rows=rows, columns=columns, recipe=lambda *_: None, **given)
 
 
-def config(method: str, dataset: str, protocol: str = "paper", split: int = 0) -> dict[str, Any]:
-    """A configuration with nothing in its parts."""
+def config(
+    method: str, dataset: str, protocol: str = "paper", split: int = 0, seed: int | None = None
+) -> dict[str, Any]:
+    """A configuration with nothing in its parts; the seed is the split's number without one."""
     return {
-        "schema": 1, "method": method, "dataset": {"name": dataset, "version": "1", "split": split},
-        "protocol": protocol, "seed": split, "parts": {part: None for part in PARTS},
+        "schema": 1, "method": method, "dataset": {"name": dataset, "version": "1", "scheme": "", "split": split},
+        "protocol": protocol, "seed": split if seed is None else seed, "parts": {part: None for part in PARTS},
         "evaluation": {"samples": 10, "sets": ["test"]},
     }  # fmt: skip
 

@@ -106,8 +106,8 @@ def test_unusable_records_are_no_values(tmp_path: Path) -> None:
     store.write(store.make(broken, [row], {}, {})).write_text("{")
     store.write(store.make(old, [row], {}, {}) | {"metric_versions": {"rmse": 0}})
     cell = only_cell(tmp_path)
-    assert (cell.n, cell.problems) == (0, ("unreadable record", "stale record"))
-    assert cell.verdict == "missing: unreadable record"
+    assert (cell.n, cell.problems) == (0, ("record not counted", "stale record"))
+    assert cell.verdict == "missing: record not counted"
 
 
 def test_failed_runs_are_told_from_those_not_made(tmp_path: Path) -> None:

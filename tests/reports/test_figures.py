@@ -71,7 +71,7 @@ def results(write: Callable[..., Path], tmp_path: Path) -> Path:
 
 def test_every_figure_is_drawn(results: Path, tmp_path: Path) -> None:
     figures = [figure for figure in select([]) if figure.table in SUITE.table_names()]
-    drawn = list(draw(figures, SUITE, results, tmp_path / "out"))
+    drawn = list(draw(figures, SUITE, Records(results), tmp_path / "out"))
     assert [each.name for each in drawn] == [figure.name for figure in figures] and len(figures) == 11
     assert [each.skipped for each in drawn] == [""] * len(figures)
     for each in drawn:
@@ -83,12 +83,13 @@ def test_every_figure_is_drawn(results: Path, tmp_path: Path) -> None:
 def test_figures_without_records_are_skipped_and_the_others_go_on(results: Path, tmp_path: Path) -> None:
     for path in results.glob("digits/*/*.json"):
         path.unlink()
-    drawn = {each.name: each for each in draw(select(["digits-roc", "cinquin2024-figure-1"]), SUITE, results, tmp_path)}
+    figures = select(["digits-roc", "cinquin2024-figure-1"])
+    drawn = {each.name: each for each in draw(figures, SUITE, Records(results), tmp_path)}
     assert drawn["digits-roc"].skipped == "no records of MAP, FSVI, GFSVI (table digits, protocol paper)"
     assert not drawn["digits-roc"].files and drawn["cinquin2024-figure-1"].files
-    (other,) = draw(select(["digits-roc"]), FakeSuite(), results, tmp_path)
+    (other,) = draw(select(["digits-roc"]), FakeSuite(), Records(results), tmp_path)
     assert other.skipped == "there is no table digits"
-    (short,) = draw(select(["cinquin2024-figure-1"]), SUITE, results, tmp_path, "short")
+    (short,) = draw(select(["cinquin2024-figure-1"]), SUITE, Records(results), tmp_path, "short")
     assert short.skipped.endswith("(table toys, protocol short)")
 
 
@@ -98,19 +99,19 @@ def test_short_records_are_drawn_under_their_name_where_the_table_has_none_of_it
     values, curves = digits_curves(np.random.default_rng(1))
     one = {key: [value] for key, value in values.items()}
     results = write("MAP", "digits", one, "short", curves)
-    (drawn,) = draw(select(["digits-roc"]), SUITE, results, tmp_path)
+    (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path)
     assert [file.name for file in drawn.files] == ["digits-roc-short.pdf", "digits-roc-short.png"]
-    (asked,) = draw(select(["digits-roc"]), SUITE, results, tmp_path, "paper")
+    (asked,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path, "paper")
     assert asked.skipped.endswith("(table digits, protocol paper)")
     write("FSVI", "digits", one, "paper", curves)
-    (drawn,) = draw(select(["digits-roc"]), SUITE, results, tmp_path)
+    (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path)
     assert drawn.files[0].name == "digits-roc-paper.pdf"
 
 
 def test_title_and_foot_say_protocol_n_and_what_is_missing(results: Path) -> None:
     from reports.figures import digits
 
-    runs, _ = collect(FIGURES["digits-retention"], SUITE.table("digits"), "paper", Records(results))
+    runs = collect(FIGURES["digits-retention"], SUITE.table("digits"), "paper", Records(results))
     canvas = digits.retention(runs)
     assert canvas.get_suptitle() == (
         "Accuracy on the most certain digits\nprotocol paper, n = 2 runs; bands: SE; numbers: area under the curve (%)"
@@ -121,17 +122,17 @@ def test_title_and_foot_say_protocol_n_and_what_is_missing(results: Path) -> Non
 
 def test_unchanged_figures_stay_and_changed_ones_are_drawn_again(results: Path, tmp_path: Path) -> None:
     figures = select(["cinquin2024-figure-1"])
-    first = next(draw(figures, SUITE, results, tmp_path)).files[1]
+    first = next(draw(figures, SUITE, Records(results), tmp_path)).files[1]
     first.write_bytes(b"left alone")
-    next(draw(figures, SUITE, results, tmp_path))
+    next(draw(figures, SUITE, Records(results), tmp_path))
     assert first.read_bytes() == b"left alone"
     next(results.glob("cinquin-1d/fsvi/*.json")).unlink()
-    next(draw(figures, SUITE, results, tmp_path))
+    next(draw(figures, SUITE, Records(results), tmp_path))
     assert first.read_bytes().startswith(PNG)
 
 
 def test_same_records_same_pdf(results: Path, tmp_path: Path) -> None:
-    files = [next(draw(select(["digits-roc"]), SUITE, results, tmp_path / name)).files[0] for name in "ab"]
+    files = [next(draw(select(["digits-roc"]), SUITE, Records(results), tmp_path / name)).files[0] for name in "ab"]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
@@ -140,12 +141,13 @@ def test_reports_never_load_torch(results: Path, tmp_path: Path) -> None:
         "import sys\n"
         "import reports.cli, reports.coverage, reports.tables\n"
         "from reports.figures import draw, select\n"
+        "from reports.records import Records\n"
         "from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table\n"
         "rows = (Row('MAP', None, 'MAP'),)\n"
         "columns = tuple(Column(Cell(d, '', 'nll'), d) for d in ('digits', 'cinquin_1d', 'two_moons_rudner'))\n"
         "suite = FakeSuite(*(fake_table(n, rows, columns, n_runs=2) for n in ('digits', 'toys')))\n"
         "names = ['digits-rotation', 'cinquin2024-figure-1', 'rudner2021-figure-4']\n"
-        f"assert all(d.files for d in draw(select(names), suite, {str(results)!r}, {str(tmp_path)!r}))\n"
+        f"assert all(d.files for d in draw(select(names), suite, Records({str(results)!r}), {str(tmp_path)!r}))\n"
         "import benchmarks.tables; benchmarks.tables.names()\n"
         "print([name for name in ('torch', 'gpytorch') if name in sys.modules])\n"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.predictions import ClassificationPredictions
 from reports.figures import FIGURES, Figure, Runs, collect, draw, select, shifts, style
 from reports.figures.parts import ROTATION, Shift, by_level
-from reports.records import Records
+from reports.records import Layout, Records, Run
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table
 
 LABELS = ("MAP", "MAP fVI", "Ensemble", "Ensemble fVI", "MC Dropout")
@@ -69,18 +70,17 @@ def no_open_canvas() -> Iterator[None]:
 
 def runs(name: str, results: Path) -> Runs:
     figure = FIGURES[name]
-    return collect(figure, SUITE.table(figure.table), "paper", Records(results))[0]
+    return collect(figure, SUITE.table(figure.table), "paper", Records(results))
 
 
 def mean_of(found: Runs, label: str, metric: str, condition: str) -> float:
-    values = [row["value"] for record in found.records[label] for row in record["metrics"]
-              if (row["metric"], row["condition"]) == (metric, condition)]
+    values = [value for run in found.records[label] for where, value in run.conditions(metric) if where == condition]
     assert len(values) == 2
     return float(np.mean(values))
 
 
 def test_every_figure_is_drawn(results: Path, tmp_path: Path) -> None:
-    drawn = list(draw(FIGURES_OF_IMAGES, SUITE, results, tmp_path / "out"))
+    drawn = list(draw(FIGURES_OF_IMAGES, SUITE, Records(results), tmp_path / "out"))
     assert [each.skipped for each in drawn] == [""] * len(FIGURES_OF_IMAGES) and len(drawn) == 22
     assert all(each.files[1].read_bytes().startswith(PNG) for each in drawn)
     papers = {(figure.paper, figure.number) for figure in FIGURES_OF_IMAGES}
@@ -130,7 +130,7 @@ def test_examples_show_percentiles_of_the_fitted_dirichlet(results: Path) -> Non
     found = runs("dirichlet2022-figure-1", results)
     canvas = shifts.examples(found)
     assert [axis.get_title() for axis in canvas.axes][:3] == [f"Ensemble: a {label}" for label in range(3)]
-    curve = found.records["Ensemble"][0]["curves"]["rotation-90/examples"]
+    curve = found.first("Ensemble")["rotation-90/examples"]
     mean, precision = curve["probability"][1][1], curve["precision"][1]
     axis = canvas.axes[1]
     assert dict(zip(*axis.lines[-1].get_data()))[90] == mean
@@ -141,7 +141,7 @@ def test_examples_show_percentiles_of_the_fitted_dirichlet(results: Path) -> Non
 
 def test_records_without_shifted_images_make_no_figure_of_them(write: Callable[..., Path], tmp_path: Path) -> None:
     results = write("MAP", "mnist", {("", "predictive_entropy"): [0.5, 0.6]})
-    (drawn,) = draw(select(["cinquin2024-figure-13-mnist"]), SUITE, results, tmp_path / "out")
+    (drawn,) = draw(select(["cinquin2024-figure-13-mnist"]), SUITE, Records(results), tmp_path / "out")
     assert drawn.skipped == "the records hold nothing by rotation (table cinquin2024-2, protocol paper)"
 
 
@@ -149,7 +149,7 @@ def test_records_that_lack_what_a_figure_shows_are_said_to(write: Callable[..., 
     results = write("MAP", "mnist", {("shift=rotation;angle=90", "brier"): [0.5, 0.6]})
     results = write("MAP", "cifar10", {("shift=fgsm;epsilon=0", "smoothed_log_likelihood"): [0.5, 0.6]})
     names = ["dirichlet2022-figure-1", "dirichlet2022-figure-7-cifar10", "cinquin2024-figure-12-mnist"]
-    reasons = {each.name: each.skipped for each in draw(select(names), SUITE, results, tmp_path / "out")}
+    reasons = {each.name: each.skipped for each in draw(select(names), SUITE, Records(results), tmp_path / "out")}
     assert reasons == {
         names[0]: "no records of Ensemble or Ensemble fVI (table rotated-mnist, protocol paper)",
         names[1]: "no method has records both with and without fVI (table dirichlet2022-11, protocol paper)",
@@ -158,21 +158,22 @@ def test_records_that_lack_what_a_figure_shows_are_said_to(write: Callable[..., 
 
 
 def test_levels_that_not_every_run_has_are_left_out() -> None:
-    def row(condition: str, value: float) -> dict[str, Any]:
-        return {"condition": condition, "metric": "accuracy", "value": value}
+    def run(values: dict[str, float]) -> Run:
+        places = {("mnist", condition, "accuracy"): place for place, condition in enumerate(values)}
+        return Run("mnist/map/0.json", Layout(places, frozenset()), array("d", values.values()), (), "")
 
-    both = [row("", 0.9), row("shift=rotation;angle=30", 0.5), row("ood=photos", 0.1), row("shift=x;epsilon=0.05", 0.4)]
-    records = [{"metrics": [*both, row("shift=rotation;angle=60", 0.2)]}, {"metrics": both}]
+    both = {"": 0.9, "shift=rotation;angle=30": 0.5, "ood=photos": 0.1, "shift=x;epsilon=0.05": 0.4}
+    records = [run(both | {"shift=rotation;angle=60": 0.2}), run(both)]
     levels, values = by_level(records, "accuracy", ROTATION, 100)
     np.testing.assert_array_equal(levels, [0, 30])
     np.testing.assert_array_equal(values, [[90, 50], [90, 50]])
     levels, values = by_level(records, "accuracy", Shift("shift=x;epsilon", "size"))
     np.testing.assert_array_equal(levels, [0, 0.05])
-    named = [{"metrics": [row("shift=rotation;angle=0", 0.8), row("", 0.9)]}]
+    named = [run({"shift=rotation;angle=0": 0.8, "": 0.9})]
     assert by_level(named, "accuracy", ROTATION)[1].tolist() == [[0.8]], "a named level goes before the unchanged set"
 
 
 def test_a_figure_without_a_paper_has_no_marks(results: Path) -> None:
     figure = Figure("mine", "Mine", "rotated-mnist", "mnist", "shifts:rotation")
-    found = collect(figure, SUITE.table("rotated-mnist"), "paper", Records(results))[0]
+    found = collect(figure, SUITE.table("rotated-mnist"), "paper", Records(results))
     assert not any(found.published.values()) and "published" not in shifts.rotation(found).get_suptitle()

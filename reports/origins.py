@@ -1,0 +1,101 @@
+"""Where runs come from: only runs of the same data are averaged, and only costs of one processor model compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from reports.records import Broken, Records, Run, plain
+
+UNCOUNTED = "record not counted"
+SHOWN, MOST = 3, 1000  # of a list that may be long; characters of all
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A run that was made for a cell: its split and seed, the data that it names, and what is kept of its record."""
+
+    replicate: tuple[int, int]
+    named: tuple[str, str, int]
+    run: Run
+
+    @classmethod
+    def of(cls, config: dict[str, Any], run: Run) -> Made:
+        """The run of a configuration."""
+        data = config["dataset"]
+        return cls((data["split"], config["seed"]), (data["name"], data["scheme"], data["split"]), run)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What records say of the runs of a row on one data set: those made, why others are absent, and broken files."""
+
+    expected: int
+    made: list[Made]
+    absent: tuple[str, ...]
+    broken: tuple[Broken, ...]
+
+    @cached_property
+    def different(self) -> str:
+        """How the data of all that were made differ; empty where they do not."""
+        return different_data(self.made)
+
+
+def ask(
+    table: Any, row: Any, column: Any, protocol: str, records: Records, seeds: list[int] | None = None
+) -> Asked:
+    """Look up the runs of a row: they are the same for all columns of one data set.
+
+    Raises ValueError where the table gives a run of another protocol.
+    """
+    made: list[Made] = []
+    absent: dict[str, None] = {}
+    broken: list[Broken] = []
+    configs = table.cell_runs(row, column, protocol, seeds)
+    for config in configs:
+        if config["protocol"] != protocol:
+            raise ValueError(f"table {table.name}: a run of protocol {config['protocol']!r} in a cell of {protocol!r}")
+        found = records.get(config)
+        if isinstance(found, Run):
+            made.append(Made.of(config, found))
+        elif isinstance(found, Broken):
+            broken.append(found)
+            absent[UNCOUNTED] = None
+        elif found is not None:
+            absent[found] = None
+    return Asked(len(configs), made, tuple(absent), tuple(broken))
+
+
+def different_data(runs: Sequence[Made]) -> str:
+    """How data differ that have one name, with some of the runs of each; empty where they do not.
+
+    Compared are the split (training, validation and test arrays together) and every evaluation set, as far as the
+    records say them.
+    """
+    found: dict[tuple, dict[str, None]] = {}
+    for named, data in {(made.named, made.run.data): None for made in runs}:
+        for part, fingerprint in data:
+            found.setdefault((named, part), {})[fingerprint] = None
+    differing = [(*where, fingerprints) for where, fingerprints in found.items() if len(fingerprints) > 1]
+    return plain(_listed([_groups(*each, runs) for each in differing[:SHOWN]], len(differing), "; "), MOST)
+
+
+def different_note(row: Any, dataset: str, groups: str) -> str:
+    """What a table or figure says of runs that it cannot average."""
+    what_to_do = "delete the records of the wrong data and run the table again"
+    return f"Different data: {row.label} on {dataset}: {groups}: {what_to_do}"
+
+
+def _groups(named: tuple[str, str, int], part: str, fingerprints: Iterable[str], runs: Sequence[Made]) -> str:
+    groups = []
+    for fingerprint in fingerprints:
+        keys = [made.run.key for made in runs if made.named == named and (part, fingerprint) in made.run.data]
+        groups.append(f"{fingerprint[:8]} in {_listed(keys[:SHOWN], len(keys))}")
+    where = f"split {named[2]}" + (f", set {part}" if part else "")
+    return f"{where}: {_listed(groups[:SHOWN], len(groups), ' / ')}"
+
+
+def _listed(shown: Sequence[str], count: int, between: str = ", ") -> str:
+    return between.join(shown) + (f" and {count - len(shown)} more" if count > len(shown) else "")
