@@ -141,6 +141,8 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
         return None
     if isinstance(spec, list | tuple):
         return [_resolved(kind, each, f"{where}[{i}]") for i, each in enumerate(spec)]
+    if spec is None and kind in NAMELESS:
+        spec = {}
     if not isinstance(spec, dict):
         raise UnknownPart(f"{where}: expected a dict of hyper-parameters, found {spec!r}")
     named = kind in REGISTRIES

@@ -80,7 +80,7 @@ def test_run_and_run_again(say):
     assert "5 runs: 5 made now" in say("run", "fake", "--executor", "inprocess")[1]
     status, told = say("run", "fake", "fake-once", "--executor", "inprocess", "--seeds", "2")
     assert status == 1 and "to go on:" in told
-    assert re.search(r"failed 1: MemoryError \(\S*python -m benchmarks show [0-9a-f]+\)", told)
+    assert re.search(r"failed 1: MemoryError \(\S*python -m benchmarks show [0-9a-f-]+\)", told)
     status, told = say("run", "fake")
     assert status == 0 and "nothing to do" in told and "5 were there" in told
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from benchmarks import kept, predictions
-from benchmarks.config import run_key
+from benchmarks import kept, runner
+from benchmarks.config import run_key, training_key
+from benchmarks.executors import InProcess
 from benchmarks.experiment.execute import execute
-from benchmarks.experiment.measure import measure
+from benchmarks.experiment.measure import BROKEN, CHANGED, EVALUATED, UNCHANGED, UNKEPT, UNTRAINED, measure
 from benchmarks.store import Store
 from tests.benchmarks.test_execute import CURVE, MOONS, config
 
@@ -31,45 +34,96 @@ def execute_all(state):
     return [execute([case], state=state)[0] for case in CASES]
 
 
+def counts(found):
+    return {what: count for what, count in found.counts.items() if count}
+
+
 def test_records_that_are_up_to_date_are_left_alone(trained):
     store, state, records = trained
     before = [store.path(case).read_bytes() for case in CASES]
     seen = []
-    counts = measure(CASES, store, state, lambda done, outcome: seen.append((done, outcome)))
-    assert counts["unchanged"] == len(CASES) == counts.total() and seen == [(1, "unchanged"), (2, "unchanged")]
+    found = measure(CASES, store, state, lambda done, outcome: seen.append((done, outcome)))
+    assert counts(found) == {UNCHANGED: 2} and seen == [(1, UNCHANGED), (2, UNCHANGED)]
+    assert not found.lacking and not found.problems
     assert [store.path(case).read_bytes() for case in CASES] == before
 
 
-def test_a_missing_metric_a_stale_one_and_a_missing_curve_come_back(trained):
+def older(store, record):
+    """A record as it was before a metric and a curve were thought of."""
+    name = record["metrics"][0]["metric"]
+    metrics = [row for row in record["metrics"] if row["metric"] != name]
+    old = store.make(record["config"], metrics, {}, record["provenance"])
+    del old["metric_versions"][name]
+    store.write(old)
+    return name
+
+
+def test_a_missing_metric_and_a_missing_curve_come_back(trained):
     store, state, records = trained
-    for record in records:
-        name = next(row["metric"] for row in record["metrics"])
-        old = dict(record, metrics=[row for row in record["metrics"] if row["metric"] != name], curves={
-            "train/points": record["curves"]["train/points"]})
-        store.write(store.make(old["config"], old["metrics"], old["curves"], old["provenance"]))
-    assert measure(CASES, store, state) == {
-        "changed": 2, "unchanged": 0, "without predictions": 0, "without a record": 0}
+    for case, record in zip(CASES, records, strict=True):
+        name = older(store, record)
+        assert store.status(case, {name}) == ("stale", f"its record lacks {name}") and store.status(case) == ("done", "")
+    assert counts(measure(CASES, store, state)) == {CHANGED: 2}
     for case, record in zip(CASES, records, strict=True):
         again = store.get(case)
-        about = again["provenance"].pop("measured")
-        assert set(about) == {"commit", "dirty", "time"}
-        assert {**again, "sha256": ""} == {**record, "sha256": "", "provenance": again["provenance"]}
-        assert again["provenance"] == record["provenance"]
+        assert set(again["provenance"].pop("measured")) == {"commit", "dirty", "time"}
+        assert again == json.loads(json.dumps(record))
 
 
-def test_runs_without_predictions_or_record_are_counted_and_left(trained):
+def test_without_predictions_the_parameters_do(trained):
+    store, state, records = trained
+    for case, record in zip(CASES, records, strict=True):
+        older(store, record)
+        kept.predictions_path(state, run_key(case)).unlink()
+    store.path(CASES[1]).unlink()
+    assert counts(measure(CASES, store, state)) == {EVALUATED: 2}
+    for case, record in zip(CASES, records, strict=True):
+        again = store.get(case)
+        assert {"commit", "dirty", "time", "cpu"} <= set(again["provenance"].pop("evaluated"))
+        assert again == json.loads(json.dumps(record)), "the same functions are drawn again"
+
+
+def test_other_draws_and_sets_need_no_training(trained, monkeypatch):
+    store, state, _ = trained
+    monkeypatch.setattr("benchmarks.experiment.execute.Trainer", None)
+    more = config("MFVI", dataset=MOONS, sets=("test", "grid"), samples=20)
+    fewer = config("MFVI", dataset=MOONS, sets=("test",))
+    assert training_key(more) == training_key(fewer) == training_key(CASES[0])
+    assert counts(measure([more, fewer], store, state)) == {EVALUATED: 2}
+    before, after = (({m["metric"]: m["value"] for m in store.get(case)["metrics"]}) for case in (CASES[0], fewer))
+    assert after == {name: value for name, value in before.items() if name in after}
+    assert store.get(more)["metrics"] != store.get(CASES[0])["metrics"]
+
+
+def test_what_only_training_can_give_is_named(trained):
     store, state, _ = trained
     kept.predictions_path(state, run_key(CASES[0])).unlink()
+    for case in CASES:
+        kept.parameters_path(state, run_key(case)).unlink()
     store.path(CASES[1]).unlink()
-    counts = measure(CASES, store, state)
-    assert counts["without predictions"] == counts["without a record"] == 1 and counts.total() == 2
+    found = measure(CASES, store, state)
+    assert counts(found) == {UNKEPT: 1, UNTRAINED: 1} and found.lacking == [run_key(case) for case in CASES]
     assert not store.path(CASES[1]).exists()
 
 
-def test_damaged_predictions_are_an_error_and_leave_the_record(trained):
-    store, state, _ = trained
+def test_a_damaged_file_is_told_and_stops_no_other(trained):
+    store, state, records = trained
     path, before = kept.predictions_path(state, run_key(CASES[0])), store.path(CASES[0]).read_bytes()
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(predictions.PredictionsError, match=f"{path.name}.*perhaps truncated"):
-        measure(CASES, store, state)
+    older(store, records[1])
+    found = measure(CASES, store, state)
+    assert counts(found) == {BROKEN: 1, CHANGED: 1}
+    (problem,) = found.problems
+    assert run_key(CASES[0]) in problem and path.name in problem and "perhaps truncated" in problem
     assert store.path(CASES[0]).read_bytes() == before
+
+
+def test_a_sweep_measures_stale_records_again_without_training(trained, monkeypatch):
+    store, state, records = trained
+    asked = {run_key(case): {older(store, record)} for case, record in zip(CASES, records, strict=True)}
+    kept.predictions_path(state, run_key(CASES[0])).unlink()
+    monkeypatch.setattr("benchmarks.experiment.execute.Trainer", None)
+    done = runner.run(CASES, InProcess(), results=store.root, state=state, asked=asked)
+    assert done.complete and sorted(done.made) == sorted(asked) and done.plan.counts["stale"] == 2
+    again = runner.run(CASES, InProcess(), results=store.root, state=state, asked=asked)
+    assert again.plan.counts["done"] == 2

@@ -74,3 +74,20 @@ def test_what_is_collected_is_json():
     assert json.loads(json.dumps(found)) == found
     assert {"python", "torch", "numpy"} <= set(found["versions"]) and found["cpu"] and found["threads"] >= 1
     assert provenance.now().endswith("Z") and len(provenance.now()) == 20
+
+
+def test_packages_that_make_numbers_are_named_and_others_are_not():
+    found = provenance.versions()
+    assert {"torch", "numpy", "scipy", "scikit-learn", "numba"} < set(found) and not {"pandas", "gpytorch"} & set(found)
+
+
+def test_a_processor_is_named_with_its_numbers(tmp_path, monkeypatch):
+    provenance.cpu.cache_clear()
+    monkeypatch.setattr(provenance, "CPUINFO", tmp_path / "cpuinfo")
+    first = "processor\t: 0\ncpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\nstepping\t: 1\nflags\t: a: b\n"
+    (tmp_path / "cpuinfo").write_text(f"{first}\nprocessor\t: 1\nmodel\t: 9\n")
+    assert provenance.cpu() == "AMD EPYC (family 26, model 2, stepping 1)"
+    provenance.cpu.cache_clear()
+    (tmp_path / "cpuinfo").unlink()
+    assert provenance.cpu()
+    provenance.cpu.cache_clear()

@@ -1,0 +1,116 @@
+"""Records made anew: equal, equal to rounding, different, failed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+
+import pytest
+
+from benchmarks import upkeep, verify
+from benchmarks.errors import UsageError
+from benchmarks.executors import InProcess
+from benchmarks.runner import run
+from tests.benchmarks import fakes
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Five records of the fakes."""
+    run([fakes.config(seed) for seed in range(5)], InProcess(), results=tmp_path / "results", state=tmp_path / "state", suite=fakes.SUITE)
+    return fakes.store(tmp_path / "results")
+
+
+def changed(store, config, **changes):
+    """A record with another value or another processor, signed."""
+    record = store.get(config)
+    record["metrics"][0]["value"] *= changes.get("times", 1)
+    record["provenance"] |= changes.get("about", {})
+    store.write(record)
+
+
+def again(store, configs, **options):
+    return list(verify.make_again([store.get(c, curves=False) for c in configs], store, InProcess(), fakes.SUITE, **options))
+
+
+def test_a_record_made_anew_is_equal(store):
+    before = {path: path.read_bytes() for path in store.paths().values()}
+    found = again(store, [fakes.config(seed) for seed in range(5)])
+    assert [one.verdict for one in found] == ["equal"] * 5 and not any(one.alarming for one in found)
+    assert {path: path.read_bytes() for path in store.paths().values()} == before
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(1 + 1e-12, "equal to rounding"), (1.01, "different")])
+def test_another_number_is_seen_with_its_size(store, times, verdict):
+    changed(store, fakes.config(1), times=times)
+    (found,) = again(store, [fakes.config(1)])
+    assert found.verdict == verdict and math.isclose(found.difference, 1 - 1 / times, rel_tol=1e-3)
+    assert found.of == "digits accuracy" and found.alarming == (verdict == "different")
+
+
+def test_another_processor_excuses_a_difference(store):
+    changed(store, fakes.config(1), times=1.01, about={"cpu": "some other (family 1, model 2)"})
+    found = again(store, [fakes.config(1)])
+    assert found[0].verdict == "different" and not found[0].alarming and found[0].cpus[0] == "some other (family 1, model 2)"
+    assert "another model of processor" in upkeep.comparison_text(found)
+
+
+def test_a_run_that_fails_now_is_told(store):
+    config = fakes.config(7, do="raise")
+    store.write(store.make(config, [fakes.metric(0.5)], {}, {"seconds": 1.0}))
+    (found,) = again(store, [config])
+    assert found.verdict == "failed" and found.alarming and "the loss exploded" in found.reason
+    assert "the loss exploded" in upkeep.comparison_text([found]) and "1 failed" in upkeep.comparison_text([found])
+
+
+def record(**changes):
+    made = fakes.store("").make(fakes.config(), [fakes.metric(0.5)], {"roc": {"x": [0.0, 1.0]}}, {"cpu": "c"})
+    return json.loads(json.dumps(made)) | changes
+
+
+def test_curves_are_compared_where_metrics_are_equal():
+    other = copy.deepcopy(record())
+    other["curves"]["roc"]["x"][1] = 1.5
+    found = verify.compare(record(), other)
+    assert (found.verdict, found.of) == ("different", "curve roc x[1]") and math.isclose(found.difference, 1 / 3)
+    del other["curves"]["roc"]
+    assert verify.compare(record(), other).verdict == "equal", "curves that only one has are not compared"
+
+
+def test_a_metric_that_only_one_has_is_a_difference_if_both_know_it():
+    other = record(metrics=[fakes.metric(0.5), fakes.metric(0.1) | {"metric": "nll"}])
+    assert verify.compare(record(), other).difference == math.inf
+    older = record(metric_versions={"accuracy": 1})
+    assert verify.compare(older, other).verdict == "equal"
+    costs = [fakes.metric(0.5), fakes.metric(9.0) | {"metric": "training_seconds"}]
+    assert verify.compare(record(metrics=costs, metric_versions={"accuracy": 1, "training_seconds": 1}), record()).verdict == "equal"
+
+
+@pytest.mark.parametrize(("one", "other", "same"), [
+    ("AMD EPYC (family 26, model 2, stepping 1)", "AMD EPYC (family 26, model 2, stepping 1)", True),
+    ("AMD EPYC (family 26, model 2, stepping 1)", "AMD EPYC (family 25, model 1, stepping 1)", False),
+    ("AMD EPYC", "AMD EPYC (family 25, model 1, stepping 1)", False), ("AMD EPYC", "AMD EPYC", True),
+])  # fmt: skip
+def test_models_of_processors(one, other, same):
+    assert verify.same_processor(one, other) == same
+
+
+def test_the_sample_is_random_repeatable_and_of_short_trainings(store):
+    changed(store, fakes.config(2), about={"seconds": 1000.0})
+    chosen, short, every = verify.sample(store, 3, 5.0, seed=4)
+    assert (len(chosen), short, every) == (3, 4, 5)
+    assert [one["key"] for one in chosen] == [one["key"] for one in verify.sample(store, 3, 5.0, seed=4)[0]]
+    assert {one["config"]["seed"] for seed in range(20) for one in verify.sample(store, 3, 5.0, seed)[0]} == {0, 1, 3, 4}
+    with pytest.raises(UsageError, match="no record whose training took at most 0 min, among 5"):
+        verify.sample(store, 3, 0.0, seed=4)
+    with pytest.raises(UsageError, match="N is 0"):
+        verify.sample(store, 0, 5.0, seed=4)
+
+
+def test_what_is_made_again_may_be_kept(store):
+    config = fakes.config(1)
+    changed(store, config, times=3.0)
+    kept = []
+    (found,) = again(store, [config], keep=kept.append)
+    assert found.verdict == "different" and kept[0]["metrics"][0]["value"] == fakes.number(config)
