@@ -51,9 +51,14 @@ class Runs:
         return f"protocol {self.protocol}, n = {n} runs"
 
     def curves(self, name: str) -> dict[str, list[dict[str, Any]]]:
-        """A curve ("test/reliability") of every run that has it, by row label; only this curve is held."""
+        """A curve ("test/reliability") of every run that has it, by row label; only this curve is held.
+
+        Raises NothingToShow where no run has it.
+        """
         found = {label: map(self.read, runs) for label, runs in self.records.items()}
         kept = {label: [curves[name] for curves in read if name in curves] for label, read in found.items()}
+        if not any(kept.values()):
+            raise NothingToShow(f"the records hold no curve {name}")
         return {label: curves for label, curves in kept.items() if curves}
 
     def first(self, label: str | None = None) -> dict[str, Any]:

@@ -217,7 +217,8 @@ def test_curves_of_wrong_types_stop_no_other_figure(run, write: Writer) -> None:
     assert (status, errors) == (1, "")
     assert output.count("Figure digits-") == 3
     assert output.count("Not drawn: digits-reliability: TypeError: ") == 1
-    assert output.count("Not drawn: digits-roc: ") == 1
+    assert output.count("Not drawn: digits-roc: ValueError: ") == 1
+    assert "Figure digits-entropy: skipped: the records hold no curve ood-photos/entropy_histogram" in output
 
 
 def test_reasons_are_one_line_that_can_be_printed(tmp_path: Path) -> None:
