@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from benchmarks import inspection
+from benchmarks import commands, inspection
 from benchmarks.executors import Job
 from benchmarks.plan import Plan, make_plan
 from benchmarks.runner import check_folders
@@ -30,6 +30,8 @@ def run(configs: list[dict[str, Any]], executor: Slurm, results: Path, state: Pa
     if wait:
         plan = follow(configs, results, state, suite, asked)
         print(inspection.failures_text(plan))
+        if plan.counts["done"] < len(plan.runs):
+            print(f"to go on: {commands.again()}")
     elif jobs or plan.select("running", "queued"):
         return UNFINISHED
     return 0 if plan.counts["done"] == len(plan.runs) else 1
@@ -87,5 +89,5 @@ def follow(
                 return plan
             time.sleep(LOOK_EVERY)
     except KeyboardInterrupt:
-        print("no longer waiting; the jobs go on without this command")
+        print(f"no longer waiting; the jobs go on without this command; to wait again: {commands.again()}")
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -224,12 +225,15 @@ def test_a_stopped_sweep_is_gone_on_with(tmp_path, how, executor):
 
 def test_workers_whose_parent_is_killed_save_a_checkpoint_and_end(tmp_path):
     process = command(tmp_path, "run", "fake-save", "--workers", "2")
-    until(lambda: (tmp_path / "state" / "trained").exists() and len(trained(tmp_path)) == 2)
-    workers = [int(line.split()[-1]) for line in trained(tmp_path)]
-    process.kill()
-    process.wait()
-    until(lambda: not any(map(_process, workers)))
-    process.stdout.close()
+    try:
+        until(lambda: (tmp_path / "state" / "trained").exists() and len(trained(tmp_path)) == 2)
+        process.kill()
+        process.wait()
+        until(lambda: not any(_process(int(line.split()[-1])) for line in trained(tmp_path)))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.stdout.close()
     assert (tmp_path / "state" / "saved").exists() and not numbers(tmp_path)
     assert os.listdir(tmp_path / "state" / "claims") == [".lock"] and not Failures(tmp_path / "state").keys()
 

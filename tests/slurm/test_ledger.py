@@ -12,6 +12,7 @@ from benchmarks.executors import work
 from benchmarks.failures import Failures
 from benchmarks.plan import make_plan
 from benchmarks.slurm import ledger, queue
+from benchmarks.slurm.executor import _outcome as outcome
 from benchmarks.slurm.executor import pack
 from tests.benchmarks import fakes
 
@@ -249,6 +250,14 @@ def test_what_slurm_tells_goes_before_a_guess(ended, state, word):
 )
 def test_a_reason_stays_that_the_end_of_the_task_does_not_explain(ended, state, about):
     assert ended(state, **about)["reason"] == about.get("reason", GUESS)
+
+
+def test_a_guess_is_not_told_while_its_task_may_end_in_another_way(folders):
+    (first, *_) = jobs(folders, 1)
+    about = first, first.configs[0], first.keys[0], 0
+    Failures(folders[1]).write(*about[1:3], GUESS, guess=True)
+    assert outcome(*about, {first.keys[0]: "SLURM job 7_0 (running)"}) is None
+    assert outcome(*about, {}).reason == GUESS
 
 
 def test_a_run_whose_worker_died_as_its_task_was_cancelled_is_missing_again(ended):
