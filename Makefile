@@ -8,8 +8,9 @@ WORKERS  ?= ## how many processes work at once; without it one per core
 SLURM    ?= ## for EXECUTOR=slurm, options as partition=gpu time=8:00:00; also from slurm.toml, see docs/cluster.md
 WAIT     ?= ## for EXECUTOR=slurm, 1: wait until every run is over, then print the table
 DRY_RUN  ?= ## 1: show what would be run, and run nothing
+N        ?= ## for verify, how many records; without it 12
 PYTHON   ?= python3## the interpreter that makes .venv, 3.11 or later
-OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS SLURM WAIT DRY_RUN PYTHON
+OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS SLURM WAIT DRY_RUN N PYTHON
 
 # A misspelt option would otherwise be ignored, and a long run started in its place.
 given := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
@@ -21,7 +22,7 @@ $(if $(unknown),$(error unknown option $(unknown); the options are $(OPTIONS)))
 given := $(foreach v,$(OPTIONS),$(if $(filter command environment,$(origin $v)),$v)) \
 	$(filter-out MAKEFLAGS MFLAGS $(OPTIONS),$(given))
 $(foreach v,$(sort $(OPTIONS) $(given)),$(eval override $v := $$(value $v)))
-export PROTOCOL SEEDS EXECUTOR WORKERS SLURM
+export PROTOCOL SEEDS EXECUTOR WORKERS SLURM N
 
 # One thread for each process: the pool keeps every core busy, and records do not depend on the core count.
 export OMP_NUM_THREADS ?= 1
@@ -45,7 +46,7 @@ executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers 
 quoted = '$(subst ','\'',$1)'
 command = make $(call quoted,$@) $(foreach v,$(given),$(if $($v),$(call quoted,$v=$($v))))
 
-.PHONY: help tables figures coverage data status test bench slurm-up slurm-down clean
+.PHONY: help tables figures coverage data status verify test bench slurm-up slurm-down clean
 .DEFAULT_GOAL := help
 
 help: ## list targets and options
@@ -92,6 +93,9 @@ data: $(READY) ## fetch every data set that can be fetched, and say which could 
 status: $(READY) ## runs done, failed, running, stale and missing
 	@$(RUN) benchmarks status $(run_options)
 
+verify: $(READY) ## train a random sample of the records again, N of them, and say whether the numbers are the same
+	@$(RUN) benchmarks verify $${N:+--n "$$N"} $${WORKERS:+--workers "$$WORKERS"}
+
 test: $(READY) ## every test, in parallel
 	@$(RUN) pytest -n "$${WORKERS:-logical}" --dist worksteal
 
@@ -117,4 +121,5 @@ $(READY): pyproject.toml constraints.txt
 	@"$$INTERPRETER" -m venv --clear $(VENV)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt -e '.[test]'
+	@$(VENV)/bin/python -c 'from benchmarks.hyperparameters import known; known()'
 	@touch $@
