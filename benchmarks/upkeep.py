@@ -93,13 +93,17 @@ def comparison_text(found: list[verify.Comparison]) -> str:
         config = one.record["config"]
         size = "" if one.verdict in (verify.EQUAL, verify.FAILED) else f"{one.difference:.1e}"
         what = one.reason if one.verdict == verify.FAILED else one.of if size else ""
-        rows.append((one.record["key"], config["method"], config["dataset"]["name"], one.verdict, size, *one.cpus, progress.brief(what, 80)))
-    lines = [inspection.columns([("key", "method", "data set", "verdict", "largest difference", "made on", "again on", "where"), *rows])]
+        pairs = zip((one.record, one.again or one.record), one.cpus)
+        made = [f"{str(record['provenance'].get('commit'))[:7]}, {cpu}" for record, cpu in pairs]
+        named = one.record["key"], config["method"], config["dataset"]["name"]
+        rows.append((*named, one.verdict, size, *made, progress.brief(what, 80)))
+    head = "key", "method", "data set", "verdict", "largest difference", "made by", "again by", "where"
+    lines = [inspection.columns([head, *rows])]
     counts = {v: sum(one.verdict == v for one in found) for v in (verify.EQUAL, verify.ROUNDED, verify.DIFFERENT, verify.FAILED)}
     lines.append(f"{len(found)} records: {inspection.counts_text(counts)}")
     if counts[verify.DIFFERENT] and not any(one.alarming for one in found):
         lines.append(
             "Numbers differ only from records of another model of processor, or of one whose exact model they do not name: "
-            "rounding differs between models, and training amplifies it."
+            "rounding differs between models, and between commits that add in another order; training amplifies it."
         )
     return "\n".join(lines)
