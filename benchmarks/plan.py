@@ -195,7 +195,8 @@ def _look_up(
     queued: Mapping[str, str],
     strict: bool,
 ) -> PlannedRun:
-    attempts = failures.attempts(key) if key in failed else 0
+    failure = failures.get(key) if key in failed else None  # it may have been forgotten since
+    attempts = failure["attempt"] if failure else 0
     try:
         recorded, note = store.status(config, asked)
     except RecordError as error:
@@ -208,6 +209,6 @@ def _look_up(
         return PlannedRun(key, config, "running", str(live[key]), attempts, asked)
     if key in queued:
         return PlannedRun(key, config, "queued", queued[key], attempts, asked)
-    if key in failed:
-        return PlannedRun(key, config, "failed", failures.get(key)["reason"], attempts, asked)
+    if failure:
+        return PlannedRun(key, config, "failed", failure["reason"], attempts, asked)
     return PlannedRun(key, config, recorded or "missing", note, attempts, asked)

@@ -157,69 +157,6 @@ def test_a_claim_that_later_code_may_have_made_holds_until_it_is_old(folder):
     assert not claims.live() and claims.acquire("key") and claims.live() == {"key": Holder.me()}
 
 
-def put_text(text: str | bytes):
-    return lambda path: os.symlink(text, path)
-
-
-def put_file(path):
-    path.write_text("not a link")
-
-
-def put_folder(path):
-    path.mkdir()
-
-
-NO_CLAIMS = {
-    "a file": put_file,
-    "an empty folder": put_folder,
-    "a text": put_text("?"),
-    "no UTF-8": put_text(b"\xff\xfe\xf0 \x01"),
-    "a number": put_text("7"),
-    "nested too deep": put_text("[" * 2000),
-}
-
-
-@pytest.mark.parametrize("thing", NO_CLAIMS)
-def test_what_no_code_can_have_written_is_no_claim(folder, thing):
-    folder.mkdir()
-    NO_CLAIMS[thing](folder / "key")
-    claims = Claims(folder)
-    assert claims.live() == {} and claims.holder("key") is None
-    assert claims.acquire("key") and claims.live() == {"key": Holder.me()}
-    claims.release("key")
-    assert os.listdir(folder) == [".lock"]
-
-
-WRONG = {
-    "host": 7, "space": None, "pid": "12", "started": 3.5, "job": [], "restart": "0",
-    "host ": "a\nb", "pid ": True, "pid  ": -1, "pid   ": 2**70, "job ": "\ud800",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_a_claim_of_wrong_values_holds_until_it_is_old(folder, name):
-    folder.mkdir()
-    os.symlink(json.dumps(asdict(Holder.me()) | {name.strip(): WRONG[name]}), folder / "key")
-    claims = Claims(folder)
-    assert not claims.acquire("key") and str(claims.live()["key"]).isprintable()
-    os.utime(folder / "key", (0, 0), follow_symlinks=False)
-    claims.clear_dead()
-    assert os.listdir(folder) == [".lock"]
-
-
-def test_a_full_folder_in_the_place_of_a_claim_is_named(folder):
-    (folder / "key" / "full").mkdir(parents=True)
-    claims = Claims(folder)
-    with pytest.raises(ClaimError, match=f"^{folder}/key: expected the claim of a run.*not empty.*delete it and run"):
-        claims.acquire("key")
-    assert claims.live() == {} and not claims.held and claims.acquire("other")
-    (folder / ".lock").unlink(missing_ok=True)
-    (folder / ".lock").mkdir()
-    put(folder, "dead", replace(Holder.me(), started="1"))
-    with pytest.raises(ClaimError, match=r"dead: the run cannot be claimed \(Is a directory: \.lock\)"):
-        claims.acquire("dead")
-
-
 def test_a_holder_of_this_machine_that_does_not_beat_is_stopped(folder, other):
     process, holder = other
     put(folder, "beats", holder, age=200)
