@@ -17,8 +17,8 @@ given := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
 unknown := $(filter-out $(OPTIONS) MAKEFLAGS MFLAGS %_NUM_THREADS FVI_%,$(given))
 $(if $(unknown),$(error unknown option $(unknown); the options are $(OPTIONS)))
 
-# Values are plain text: make expands nothing in them, and recipes take them from the environment, so that no shell reads
-# them as commands.
+# Values are plain text: make expands nothing in them, and recipes take them from the environment, so that no shell
+# reads them as commands.
 given := $(foreach v,$(OPTIONS),$(if $(filter command environment,$(origin $v)),$v)) \
 	$(filter-out MAKEFLAGS MFLAGS $(OPTIONS),$(given))
 $(foreach v,$(sort $(OPTIONS) $(given)),$(eval override $v := $$(value $v)))

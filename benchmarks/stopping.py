@@ -58,7 +58,7 @@ def _follow(make: int, over: threading.Event) -> None:
 
 
 def _ending(pid: int) -> bool:
-    """Whether a make was killed, or waits for its children in the handler of a fatal signal. False where none can tell."""
+    """Whether a make was killed, or waits for its children before it dies of a signal. False where none can tell."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         fields = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}

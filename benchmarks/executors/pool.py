@@ -50,7 +50,7 @@ class Worker:
 class Pool(Executor):
     """Does jobs in ``workers`` processes (default: one for every core this process may use).
 
-    A worker that dies ``moment`` seconds or less before this process is told to stop was stopped too: it has not failed.
+    A worker that dies ``moment`` seconds or less before this process is told to stop was stopped too: no failure.
     """
 
     def __init__(self, workers: int | None = None, moment: float = MOMENT) -> None:

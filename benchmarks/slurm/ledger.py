@@ -205,8 +205,9 @@ def _close(submission: Submission, index: int) -> None:
     if {key for job in jobs for key in job.keys} - set(entry.keys):  # the file was changed
         return
     asked, errors = submission.task_file(index), submission.errors(str(entry.id))
-    unmade = [(job, config, key, Failures(job.state).attempts(key) > attempts) for job in jobs
-              for config, key, attempts in zip(job.configs, job.keys, job.attempts) if not recorded(job, config)]  # fmt: skip
+    unmade = [(job, config, key, Failures(job.state).attempts(key) > tried) for job in jobs
+              for config, key, tried in zip(job.configs, job.keys, job.attempts)
+              if not recorded(job, config)]  # fmt: skip
     left = [(job, config, key) for job, config, key, failed in unmade if not failed]
     guessed = [(job, config, key) for job, config, key, failed in unmade if failed and _guessed(job, key, errors)]
     if not left and not guessed:

@@ -233,7 +233,7 @@ def test_a_guess_of_an_earlier_attempt_stays_an_attempt(ended):
     assert failure["reason"].startswith(LIMIT) and failure["attempt"] == 2
 
 
-@pytest.mark.parametrize(("state", "word"), [("NODE_FAIL", "lost its node"), ("OUT_OF_MEMORY", "for want of memory (O")])
+@pytest.mark.parametrize(("state", "word"), [("NODE_FAIL", "lost its node"), ("OUT_OF_MEMORY", "of memory (OUT_OF")])
 def test_what_slurm_tells_goes_before_a_guess(ended, state, word):
     assert word in ended(state)["reason"]
 
