@@ -1,6 +1,7 @@
 """Images that users bring as arrays: `<folder>/<data set>/<part>.npz`, with FVI_ARRAYS naming the folder.
 
-They take the place of the data set's own files. Records tell them apart by the fingerprint of the data.
+They take the place of the data set's own files. Other arrays under the same name are told apart by the digest of their
+file before they are read (`content`), and by the fingerprint of the data afterwards.
 """
 from __future__ import annotations
 

@@ -107,8 +107,9 @@ def _published(source: Source, split: int, root: str | None) -> dict[str, np.nda
     together = np.concatenate(list(rows.values()))
     different = len(np.unique(together))
     if not different == len(together) == source.rows:
-        raise BadData(f"{' and '.join(map(str, paths.values()))}: expected each of {source.rows} rows in one of the two, "
-                      f"found {len(together) - different} in both and {source.rows - different} in none; {GET_AGAIN}")
+        where = " and ".join(map(str, paths.values()))
+        raise BadData(f"{where}: expected each of {source.rows} rows in one of the two, found "
+                      f"{len(together) - different} in both and {source.rows - different} in none; {GET_AGAIN}")
     return rows
 
 

@@ -1,7 +1,7 @@
 """The catalogue: every method is a named row that picks a family, a divergence, a prior and a context.
 
-Each module of this package, and each file named in the environment variable ``FVI_METHODS`` (separated as in ``PATH``), may add
-rows with :func:`add`, and new parts with the registries of :mod:`fvi_core.registry`. Nothing else needs to know of them.
+Each module of this package, and each file named in the environment variable ``FVI_METHODS`` (as in ``PATH``), may add
+rows with :func:`add`, and new parts with the registries of :mod:`fvi_core.registry`. Nothing else needs to know.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def _run(path: str) -> None:
     if not Path(path).is_file():
         found = "a folder" if Path(path).is_dir() else "not a file"
         raise PluginError(f"FVI_METHODS names {path}, which is {found}; give Python files that call add(Method(...))")
-    name = f"fvi_methods_{re.sub(r'[^a-zA-Z0-9]', '_', Path(path).stem)}_{hashlib.sha256(path.encode()).hexdigest()[:8]}"
+    place = hashlib.sha256(path.encode()).hexdigest()[:8]
+    name = f"fvi_methods_{re.sub('[^a-zA-Z0-9]', '_', Path(path).stem)}_{place}"
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, SourceFileLoader(name, path)))
     rows = dict(_ROWS)
     sys.modules[name] = module  # dataclasses look for their module here
@@ -137,16 +138,16 @@ def _fault(path: str, error: BaseException) -> str:
 
 @cache
 def source_digest(cls: type) -> str | None:
-    """The first 16 digits of the SHA-256 of the file that defines a part, as it is at the first call; None for built-in parts.
+    """The first 16 digits of the SHA-256 of the file that defines a part, as it is at the first call; None if built in.
 
-    If the file's folder is a package, of all Python files in that folder. Raises :class:`PluginError` for a part without a file.
+    If the file's folder is a package, of all Python files in that folder. Raises :class:`PluginError` without a file.
     """
     if cls.__module__.partition(".")[0] == "fvi_core":
         return None
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
     if file is None:
-        raise PluginError(f"{cls.__qualname__} is defined in {cls.__module__}, which is no file, so that its code cannot be named; "
-                          "define it in a file, and let FVI_METHODS name that")
+        raise PluginError(f"{cls.__qualname__} is defined in {cls.__module__}, which is no file: expected one, to name "
+                          "the code that runs; move the part into a file, and let FVI_METHODS name that")
     path = Path(file)
     try:
         if not (path.parent / "__init__.py").is_file():

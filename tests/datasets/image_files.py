@@ -31,7 +31,7 @@ def upstream(name: str, parts: dict[str, Arrays], folder: Path) -> dict[str, byt
     if name == "svhn":
         return {files[part][0]: _matlab(held, folder / "draft.mat") for part, held in parts.items()}
     if name in ("cifar10", "cifar100"):
-        return {files["test"][0]: _archive(_members(name, parts))}
+        return {files["test"][0]: tar_gz(_members(name, parts))}
     return {file: content for part, held in parts.items() for file, content in zip(files[part], _idx(held))}
 
 
@@ -71,7 +71,7 @@ def _members(name: str, parts: dict[str, Arrays]) -> dict[str, bytes]:
     return {**batches, "cifar-10-batches-bin/test_batch.bin": b"".join(rows["test"])}
 
 
-def _archive(members: dict[str, bytes]) -> bytes:
+def tar_gz(members: dict[str, bytes]) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
         for member, content in members.items():

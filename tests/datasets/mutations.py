@@ -21,7 +21,7 @@ from datasets import uci
 from datasets.corruptions import VERSION, corrupt, corrupted, weather
 from datasets.images import read_part
 from tests.datasets.corrupting import LABELS, as_npy, as_tar, clean, files
-from tests.datasets.image_files import SIZES, Arrays, random_images, upstream
+from tests.datasets.image_files import SIZES, Arrays, random_images, tar_gz, upstream
 
 Contents = dict[str, bytes]  # by name; the first is the file to damage
 TERA = 10**12
@@ -123,11 +123,12 @@ def _brought() -> list[bytes]:
         none, with_images(labels), archive({"images.npy": labels, "labels.npy": images}),
         with_images(npy("|u1", (TERA, 3, 32, 32))), with_images(npy("|u1", (10**30, 3, 32, 32))),
         with_images(npy("|u1", (-20, 3, 32, 32))), with_images(npy("|u1", (20, 3, 32, 32), bytes(9))),
-        with_images(npy("|O", (20, 3, 32, 32))), with_images(npy("|u1", "(" * 5000)), with_images(npy("|u1", (), b"1")),
-        with_images(b"\x93NUMPY\7\7" + images[8:]), with_images(images[:4]), with_images(b""), with_images(images + b"1"),
+        with_images(npy("|O", (20, 3, 32, 32))), with_images(npy("|u1", "(" * 5000)),
+        with_images(npy("|u1", (), b"1")), with_images(b"\x93NUMPY\7\7" + images[8:]),
+        *map(with_images, (images[:4], b"", images + b"1")),
         with_images(images[:10] + images[10:].replace(b"'shape'", b"'shap\\'", 1)),
         archive({"images": images, "labels": labels}), archive({"images.npy": images}), archive({}),
-        marked(whole, 0, 1), marked(whole, 2, 99), marked(whole, 2, 12), marked(whole, 2, 14), images, pickle.dumps(held),
+        marked(whole, 0, 1), *(marked(whole, 2, method) for method in (99, 12, 14)), images, pickle.dumps(held),
         *(_npz(False, **{part: value}) for part, value in (
             ("images", held["images"] / 255), ("images", held["images"].astype(">i4")), ("labels", held["labels"] / 2),
             ("labels", held["labels"].astype("m8[s]")), ("labels", held["labels"].astype(str)),
@@ -152,17 +153,7 @@ def _tar() -> list[bytes]:
     sparse = entry.tobuf(tarfile.GNU_FORMAT)
     worded = tarfile.TarInfo.create_pax_global_header({"size": "many", "GNU.sparse.map": "a,b"})
     return [gzip.compress(content) for content in (huge, sparse + bytes(999), worded + huge, bytes(5000))] + [
-        as_gz({name: bytes(size - 1)}), as_gz({name: bytes(size + 1)}), as_gz({"test_batch.bin": bytes(size)})]
-
-
-def as_gz(contents: dict[str, bytes]) -> bytes:
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w:gz") as held:
-        for name, content in contents.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            held.addfile(entry, io.BytesIO(content))
-    return stream.getvalue()
+        tar_gz({name: bytes(size - 1)}), tar_gz({name: bytes(size + 1)}), tar_gz({"test_batch.bin": bytes(size)})]
 
 
 def _mat(compressed: bool, changes: dict | None = None) -> bytes:
@@ -213,7 +204,8 @@ def _published(first: str, form: str) -> Contents:
 
 def _misleading_arrays() -> list[bytes]:
     whole = files()["gaussian_noise.npy"]
-    shapes = [(TERA, 32, 32, 3), (10**30, 32, 32, 3), (-60, -32, 32, 3), (2**62, 4, 32, 3), (0, 32, 32, 3), (), (60, 32, 32)]
+    shapes = [(TERA, 32, 32, 3), (10**30, 32, 32, 3), (-60, -32, 32, 3), (2**62, 4, 32, 3), (0, 32, 32, 3), (),
+              (60, 32, 32)]
     return [*(npy("|u1", shape, bytes(60 * 3072)) for shape in shapes), *(npy("|u1", shape) for shape in shapes),
             npy("|O", (60, 32, 32, 3)), npy("|S0", (60, 32, 32, 3)), npy("|u1", "(" * 5000), whole[:9],
             npy([("a", "|u1")], (60, 32, 32, 3), bytes(60 * 3072)), whole[10:].replace(b"'descr'", b"'desc\\'", 1)]
@@ -287,7 +279,8 @@ FORMATS = [
     Format("matlab compressed", lambda: {_MAT: _mat(True)}, _part("svhn"), source="svhn", inside=False),
     Format("matlab registered", lambda: {_MAT: _mat(False)}, _part("svhn"), checked=True,
            registered={_MAT: _mat(False)}, source="svhn"),
-    Format("table", lambda: _uci("data.txt"), _cut, lambda: [_table().replace(b".", b",", 1), _table()[:-1] + b"1e999\n"]),
+    Format("table", lambda: _uci("data.txt"), _cut,
+           lambda: [_table().replace(b".", b",", 1), _table()[:-1] + b"1e999\n"]),
     Format("row numbers", lambda: _uci("index_train_0.txt"), _cut,
            lambda: [_rows(0, 35), _rows(1, 37), _rows(0, 35) + b"1e999\n", b"0\n" * 36]),
     Format("a registered file", lambda: _uci("data.txt"), _cut, checked=True, registered=_uci("data.txt")),

@@ -55,6 +55,12 @@ def test_damaged_row_numbers_are_refused(tmp_path: Path, write: Callable, conten
     assert str(path) in str(caught.value)
 
 
+def test_a_folder_in_the_place_of_a_text_file_is_refused(tmp_path: Path) -> None:
+    for read in (lambda: checks.read_table(tmp_path, 3, 3), lambda: checks.read_indices(tmp_path, 5)):
+        with pytest.raises(BadData, match=f"^{tmp_path}: expected .*, found: IsADirectoryError: .*make data"):
+            read()
+
+
 def test_row_numbers_may_be_written_as_floats(tmp_path: Path, write: Callable) -> None:
     rows = checks.read_indices(write(tmp_path, "index.txt", b"4.000e+00\n0\n2.0\n"), below=5)
     assert rows.tolist() == [4, 0, 2] and rows.dtype == np.int64
@@ -66,6 +72,8 @@ def test_row_numbers_may_be_written_as_floats(tmp_path: Path, write: Callable) -
     ([0, 1, 1], "found 0, 1"),
     ([-1, 0, 1], "found -1, 0, 1"),
     ([0.0, 1.0, 2.0], "expected whole-number labels, found float64"),
+    (np.array([0, 1, 2], "m8[s]"), "expected whole-number labels, found timedelta64"),
+    (np.array([], int), "every label from 0 to 2, found none"),
 ])
 def test_wrong_labels_are_refused(labels: list, message: str) -> None:
     with pytest.raises(BadData, match=message):

@@ -46,7 +46,8 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, register: Callable, wr
 
 def same(found: list[np.ndarray], whole: list[np.ndarray], values: bool) -> bool:
     return len(found) == len(whole) and all(
-        a.shape == b.shape and a.dtype == b.dtype and (not values or np.array_equal(a, b)) for a, b in zip(found, whole))
+        a.shape == b.shape and a.dtype == b.dtype and (not values or np.array_equal(a, b))
+        for a, b in zip(found, whole))
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=[form.name for form in FORMATS])
@@ -65,7 +66,7 @@ def test_a_damaged_file_is_refused_or_harmless(form: Format, tmp_path: Path, rea
         except Exception as error:
             pytest.fail(f"{what}: {type(error).__name__}: {error}")
         else:
-            assert same(found, whole, form.checked or how in HOPELESS), f"{what}: other arrays are taken for the right ones"
+            assert same(found, whole, form.checked or how in HOPELESS), f"{what}: other arrays pass for the right ones"
     assert refused >= 10 or form.kept
     assert refused == 0 or not form.kept
 
