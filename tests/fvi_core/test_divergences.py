@@ -164,6 +164,12 @@ class TestRegularisedKL(TestFullNetworkKL):
     ridge = 1e-3 * BOX["points"]
 
 
+@pytest.mark.parametrize("option", ["jitter", "covariance"])
+def test_the_regularised_kl_takes_nothing_that_it_would_ignore(option):
+    with pytest.raises(UnknownPart, match=f"no hyper-parameter '{option}'"):
+        DIVERGENCES.build({"name": "regularised_kl", option: 1})
+
+
 class NearestNeighbourContract(DivergenceContract):
     unfit = None
 

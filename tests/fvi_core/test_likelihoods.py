@@ -110,3 +110,13 @@ def test_residual_noise_is_trained_on_the_error_and_calibrated_to_the_residuals(
     torch.testing.assert_close(likelihood.data_term(params, f, y), -error)
     residuals = torch.tensor([((2 - 1) ** 2 + (2 - 4) ** 2) / 2]).sqrt()
     torch.testing.assert_close(likelihood.noise_std(likelihood.calibrate(params, f, y)), residuals)
+
+
+def test_calibrated_noise_is_that_of_the_residuals_also_above_a_floor_and_never_below_it():
+    f, y = rand(3, 4, 50, 1), rand(3, 50, seed=1)
+    y[2] = f[2, :, :, 0].mean(0)  # nothing is left
+    residuals = (y - f[..., 0].mean(1)).square().mean(1).sqrt()
+    likelihood = LIKELIHOODS.build({"name": "residual_gaussian", "init_std": 0.9, "min_std": 0.3})
+    found = likelihood.noise_std(likelihood.calibrate(likelihood.init(3, torch.float64), f, y))
+    torch.testing.assert_close(found[:2], residuals[:2])
+    assert 0.3 <= found[2] < 0.3001 and residuals[:2].min() > 0.3
