@@ -21,9 +21,11 @@ import fvi_core
 from fvi_core import registry
 from fvi_core.registry import REGISTRIES, UnknownPart, nearest
 
-NAMED = ("network", "family", "divergence", "prior", "context", "likelihood")
-OPTIONAL = ("divergence", "prior", "context")
-NAMELESS = {"weight": "fvi_core.objective:Weight", "training": "fvi_core.training:Training"}
+NAMED = ("network", "family", "divergence", "prior", "context", "likelihood", "training", "fit")
+OPTIONAL = ("divergence", "prior", "context", "fit")
+USUAL = {"training": "gradient"}
+"""The part of a kind that is meant where none is named."""
+NAMELESS = {"weight": "fvi_core.objective:Weight"}
 PARTS = (*NAMED, *NAMELESS)
 ROOMS = ("contexts", "divergences", "families", "kernels", "likelihoods", "networks", "objective", "optimisers", "priors", "training")
 
@@ -146,6 +148,8 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
     if not isinstance(spec, dict):
         raise UnknownPart(f"{where}: expected a dict of hyper-parameters, found {spec!r}")
     named = kind in REGISTRIES
+    if kind in USUAL:
+        spec = {"name": USUAL[kind], **spec}
     if named and not isinstance(spec.get("name"), str):
         raise UnknownPart(f"{where}: a 'name' is needed, found only {sorted(spec)}")
     name = spec["name"] if named else ""

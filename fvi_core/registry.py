@@ -85,7 +85,11 @@ LIKELIHOODS: Registry = Registry("likelihood")
 KERNELS: Registry = Registry("kernel")
 OPTIMISERS: Registry = Registry("optimiser")
 SCHEDULES: Registry = Registry("schedule")
+TRAININGS: Registry = Registry("training")
+FITS: Registry = Registry("fit")
 REGISTRIES = {
     registry.kind: registry
-    for registry in (NETWORKS, FAMILIES, DIVERGENCES, PRIORS, CONTEXTS, LIKELIHOODS, KERNELS, OPTIMISERS, SCHEDULES)
+    for registry in (
+        NETWORKS, FAMILIES, DIVERGENCES, PRIORS, CONTEXTS, LIKELIHOODS, KERNELS, OPTIMISERS, SCHEDULES, TRAININGS, FITS,
+    )
 }

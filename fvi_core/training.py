@@ -17,7 +17,7 @@ from fvi_core.objective import Model, noise_of, take
 from fvi_core.optimisers import ScheduleState
 from fvi_core.priors.base import TrainingSet
 from fvi_core.random import Streams
-from fvi_core.registry import OPTIMISERS, SCHEDULES, nested
+from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, nested
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 VALIDATION_IMAGES = 500
@@ -54,9 +54,10 @@ class EarlyStopping:
     every: int = 1
 
 
+@TRAININGS.register("gradient")
 @dataclass(frozen=True)
 class Training:
-    """How the objective is optimised. ``samples``: function draws of the likelihood term in each step.
+    """How the objective is optimised, by stochastic gradients. ``samples``: function draws of the likelihood term in each step.
 
     ``early_stopping`` {"patience": epochs, "every": epochs} keeps the parameters of the lowest validation loss.
     ``clip``: largest absolute value of a gradient's element. ``augment`` {"crop": pixels, "flip": bool} changes training images.

@@ -15,7 +15,8 @@ from benchmarks.tables.spec import Parts, Row, merge
 from datasets.contract import Arrays, Split
 from fvi_core import methods
 from fvi_core.random import Streams
-from fvi_core.training import DTYPES, Trained, Trainer, Training
+from fvi_core.registry import TRAININGS
+from fvi_core.training import DTYPES, Trained, Trainer
 
 
 def random_split(shape: Sequence[int], n_outputs: int, n: int, seed: int = 0) -> Split:
@@ -34,7 +35,7 @@ def training_of(
     parts: Parts, splits: list[Split], device: torch.device = CPU, seeds: Sequence[int] | None = None
 ) -> Work:
     """Training of a method's parts, all stacked: one replica for each split, or for each of ``seeds`` on one split."""
-    settings = Training(**parts["training"])
+    settings = TRAININGS.build({"name": "gradient", **parts["training"]})
     dtype = DTYPES[settings.dtype]
     model = build_model({"parts": parts}, splits[0])
     problem = build_problem(model, splits, device, dtype)

@@ -25,7 +25,8 @@ from datasets import Split
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams
-from fvi_core.training import DTYPES, Problem, Trainer, Training
+from fvi_core.registry import TRAININGS
+from fvi_core.training import DTYPES, Problem, Trainer
 
 COSTS = ("training_seconds",)
 """Metrics of the training itself; all others are computed from the predictions."""
@@ -141,7 +142,7 @@ def _train_and_evaluate(
     stack = {training_key(config): config for config in found.configs} if found else {}
     stack |= {key: runs[0] for key, runs in asked.items()}
     splits = {key: splits.get(key) or load_split(config) for key, config in stack.items()}
-    training = Training(**first["parts"]["training"])
+    training = TRAININGS.build(first["parts"]["training"])
     dtype = DTYPES[training.dtype]
     problem = build_problem(model, list(splits.values()), device, dtype)
     streams = run_streams(list(stack.values()), device, dtype)

@@ -23,7 +23,7 @@ from typing import Any
 
 from fvi_core.registry import forget, nearest
 
-PARTS = ("family", "divergence", "prior", "context", "weight")
+PARTS = ("family", "divergence", "prior", "context", "weight", "fit")
 
 
 class UnknownMethod(KeyError):
@@ -41,6 +41,7 @@ class PluginError(ValueError):
 class Method:
     """One row of the catalogue: the four parts with their hyper-parameters, and the weight of the divergence.
 
+    ``fit``: what is done to the trained parameters before they predict (a Laplace approximation, say).
     ``aliases`` are other names that papers use for it.
     """
 
@@ -52,6 +53,7 @@ class Method:
     prior: dict[str, Any] | None = None
     context: dict[str, Any] | None = None
     weight: dict[str, Any] = field(default_factory=lambda: {"scaling": "elbo", "factor": 1.0})
+    fit: dict[str, Any] | None = None
     aliases: tuple[str, ...] = ()
 
     def parts(self) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from benchmarks.tables.spec import merge
 from datasets import describe
 from fvi_core.objective import noise_of
 from fvi_core.random import Streams
-from fvi_core.training import DTYPES, Trainer, Training
+from fvi_core.registry import TRAININGS
+from fvi_core.training import DTYPES, Trainer
 
 SHOWN = {
     "digits": "digits", "uci": "boston", "cinquin2024-1": "boston", "rotated-mnist": "mnist", "rudner2021-1": "fashion_mnist",
@@ -94,7 +95,7 @@ def test_training_prediction_and_attack_stay_on_the_device(table, label, dataset
         parts = merge(parts, {"prior": {"fit_steps": 2}})
     if "size" in parts["family"]:
         parts = merge(parts, {"family": {"size": 2}})
-    split, training = data_of(dataset), Training(**parts["training"])
+    split, training = data_of(dataset), TRAININGS.build(parts["training"])
     dtype = DTYPES[training.dtype]
     model = build_model({"parts": parts}, split)
     problem = build_problem(model, [split], cuda, dtype)

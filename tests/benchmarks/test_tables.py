@@ -14,7 +14,7 @@ from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownProtocol,
 from benchmarks.tables.spec import merge
 from fvi_core import methods
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES
-from fvi_core.training import Training
+from fvi_core.registry import TRAININGS
 
 NAMES = tables.names()
 RUNNABLE = [name for name in NAMES if any(row.method for row in tables.get(name).rows)]
@@ -40,7 +40,7 @@ def test_all_runs_of_protocol_smoke_are_valid_and_can_be_built(name):
         if key not in built:
             built.add(key)
             model = build_model(config, shape_of(config))
-            training = Training(**config["parts"]["training"])
+            training = TRAININGS.build(config["parts"]["training"])
             OPTIMISERS.build(training.optimiser), SCHEDULES.build(training.schedule)
             assert model.weight(100, 10, 5) > 0 and training.epochs <= 10
 
