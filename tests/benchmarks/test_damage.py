@@ -259,3 +259,18 @@ def test_a_sweep_waits_for_a_claim_that_it_cannot_read_only_until_that_is_old(tm
         summary = runner.run(RUNS, InProcess(), suite=fakes.SUITE, display=Display(), **folders)
     assert summary.complete and len(summary.made) == len(RUNS)
     assert said == ([] if text == "?" else ["waiting for 1 runs that another sweep is making"])
+
+
+@pytest.mark.parametrize("where", ["claims/{}", "logs/{}.log"])
+def test_a_run_whose_files_are_in_the_way_fails_with_their_names(tmp_path, where):
+    state, stack = tmp_path / "state", [fakes.config(seed, stack=3) for seed in range(3)]
+    path = state / where.format(run_key(stack[1]))
+    (path / "full").mkdir(parents=True)
+    folders = {"results": tmp_path / "results", "state": state}
+    with soon():
+        summary = runner.run(stack, InProcess(), suite=fakes.SUITE, **folders)
+    stopped = stack[1:2] if "claims" in where else stack  # the runs of a stack share one log
+    assert summary.failed.keys() == set(map(run_key, stopped))
+    assert all(reason.startswith(f"{path}: ") and "delete" in reason for reason in summary.failed.values())
+    shutil.rmtree(path)
+    assert runner.run(stack, InProcess(), suite=fakes.SUITE, **folders).complete

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -75,6 +76,70 @@ def test_jobs_come_back_from_disk_as_they_were(folders):
     made.task_file(0).write_text("[{")
     with pytest.raises(ledger.LedgerError, match="task-0.json"):
         ledger.jobs_of(made.task_file(0))
+
+
+CHANGES = {
+    "no jobs": lambda jobs: jobs.clear(),
+    "no job": lambda jobs: jobs.append(7),
+    "no configuration": lambda jobs: jobs[0].update(configs=[{"seed": 1}]),
+    "a configuration too many": lambda jobs: jobs[0].update(attempts=[0, 0]),
+    "no count": lambda jobs: jobs[0].update(attempts=["0"]),
+    "no folder": lambda jobs: jobs[0].update(state=None),
+    "a name of no folder": lambda jobs: jobs[0].update(results="a\0b"),
+    "no metrics": lambda jobs: jobs[0].update(metrics="benchmarks.metrics:NONE"),
+    "no module": lambda jobs: jobs[0].update(metrics="benchmarks.none:METRICS"),
+    "no name": lambda jobs: jobs[0].update(metrics="text"),
+    "more": lambda jobs: jobs[0].update(more=1),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changed_jobs_are_named_and_spoil_no_look_at_the_queue(change, folders, slurm):
+    (first, *_) = jobs(folders)
+    work.perform(first, lambda *_: None)  # with a record, all of a job is read
+    made = submitted(folders, [[first]])
+    told = json.loads(made.task_file(0).read_text())
+    CHANGES[change](told)
+    made.task_file(0).write_text(json.dumps(told))
+    with pytest.raises(ledger.LedgerError, match="task-0.json: expected the jobs of a task, found .*; submit again"):
+        ledger.jobs_of(made.task_file(0))
+    assert ledger.pending(folders[1]) == {} and not Failures(folders[1]).keys()
+
+
+def test_jobs_of_other_runs_than_those_that_were_submitted_have_not_failed(folders, slurm):
+    first, other, *_ = jobs(folders)
+    made = submitted(folders, [[first]])
+    ledger.write(made.task_file(0), [asdict(other)])
+    for job in (first, other):
+        work.log_path(job, job.keys[0]).parent.mkdir(parents=True, exist_ok=True)
+        work.log_path(job, job.keys[0]).touch()
+    slurm(scontrol="echo JobState=TIMEOUT")
+    assert ledger.pending(folders[1]) == {} and not Failures(folders[1]).keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("keys", "abc"), ("keys", [["a"]]), ("keys", [None]), ("id", 7), ("id", ""), ("id", "--help"), ("over", None), ("x", 1)],
+)
+def test_a_submission_of_wrong_values_is_left_out(name, value, folders, slurm):
+    first, second, *_ = jobs(folders)
+    whole, changed = submitted(folders, [[first]]), submitted(folders, [[second]])
+    path = changed.folder / "submission.json"
+    told = json.loads(path.read_text())
+    told["tasks"][0][name] = value
+    path.write_text(json.dumps(told))
+    slurm(squeue=line(whole, "7_0"))
+    assert list(ledger.pending(folders[1])) == list(first.keys)
+    path.write_text(json.dumps(told | {"name": None}))
+    assert len(ledger.open_submissions(folders[1])) == 1
+
+
+def test_a_submission_removes_what_killed_ones_have_left(folders):
+    killed = submitted(folders, [jobs(folders)[:1]])
+    left = killed.folder / ".task-0.json.0123.tmp"
+    left.write_text("[{")
+    submitted(folders, [jobs(folders)[:1]])
+    assert not left.exists() and killed.task_file(0).exists()
 
 
 def test_runs_of_tasks_in_the_queue_are_pending_and_those_of_others_are_not(folders, slurm):
