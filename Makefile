@@ -100,13 +100,13 @@ test: $(READY) ## every test, in parallel
 	@$(RUN) pytest -n "$${WORKERS:-logical}" --dist worksteal
 
 bench: $(READY) ## time training steps and the runner itself, beside their goals
-	@$(RUN) benchmarks.cost
+	@$(RUN) tools.cost
 
 slurm-up: $(READY) ## start a small SLURM cluster on this machine, as root, and print the line that makes it known
-	@$(RUN) benchmarks.slurm up
+	@$(RUN) benchmarks.sweep.slurm up
 
 slurm-down: $(READY) ## end it and its jobs
-	@$(RUN) benchmarks.slurm down
+	@$(RUN) benchmarks.sweep.slurm down
 
 clean: ## remove .venv and caches; results/ and .state/ stay
 	rm -rf $(VENV) *.egg-info .pytest_cache .hypothesis
@@ -121,5 +121,5 @@ $(READY): pyproject.toml constraints.txt
 	@"$$INTERPRETER" -m venv --clear $(VENV)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt -e '.[test]'
-	@$(VENV)/bin/python -c 'from benchmarks.hyperparameters import known; known()'
+	@$(VENV)/bin/python -c 'from benchmarks.records.hyperparameters import known; known()'
 	@touch $@

@@ -1,7 +1,7 @@
 """python -m benchmarks"""
 
 if __name__ == "__main__":
-    from benchmarks.cli import build
+    from benchmarks.commands.cli import build
     from benchmarks.suite import Suite
 
     build(Suite())()

@@ -21,7 +21,7 @@ class Suite:
     tables: str = "benchmarks.tables"
     methods: str = "fvi_core.methods:catalogue"
     execute: str = "benchmarks.experiment.execute:execute"
-    limit: str = "benchmarks.config:stack_limit"
+    limit: str = "benchmarks.records.config:stack_limit"
     metrics: str = "benchmarks.metrics.registry:METRICS"
     measure: str = "benchmarks.experiment.measure:measure_stale"
 

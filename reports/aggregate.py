@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import published
-from benchmarks.published import Published
+from benchmarks.records import published
+from benchmarks.records.published import Published
 from reports.labels import COSTS, direction
 from reports.origins import Asked, Made, ask, different_data, different_note
 from reports.records import Broken, Records
@@ -134,7 +134,7 @@ class TableResult:
 def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> TableResult:
     """Every cell of a table under one protocol; runs of other protocols take no part.
 
-    Raises :class:`benchmarks.published.InvalidPublished` for damaged files.
+    Raises :class:`benchmarks.records.published.InvalidPublished` for damaged files.
     """
     numbers = published.table(table.paper, table.number) if table.paper else {}
     broken: dict[Broken, None] = {}

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Optional
 import typer
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.plan import beyond, check_protocol, parse_seeds
-from benchmarks.provenance import ROOT
+from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
+from benchmarks.sweep.plan import beyond, check_protocol, parse_seeds
 from reports.records import Records
 
 HELP = (

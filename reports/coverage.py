@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from benchmarks import published
+from benchmarks.records import published
 from benchmarks.suite import Suite
 from reports.aggregate import AGREES, CellResult, TableResult, aggregate
 from reports.records import Records

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 
-from benchmarks.published import Published
+from benchmarks.records.published import Published
 from reports.aggregate import AGREES, NOT_PLANNED, CellResult, TableResult
 from reports.labels import MARKS, direction, title
 from reports.significance import RULE

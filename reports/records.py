@@ -11,9 +11,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.failures import Failures
-from benchmarks.progress import brief
-from benchmarks.store import RecordError, Store
+from benchmarks.records.store import RecordError, Store
+from benchmarks.state.failures import Failures
+from benchmarks.sweep.progress import brief
 
 Cell = tuple[str, str, str]  # data set, condition, metric
 CELL, VALUE = itemgetter("dataset", "condition", "metric"), itemgetter("value")

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.records.hyperparameters import known
+
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("fvi_core", "datasets", "benchmarks", "reports")
+ROOMS = ("fvi_core", "datasets", "benchmarks", "reports", "tools")
 CLOSED = {
-    "fvi_core": {"datasets", "benchmarks", "reports"},
-    "datasets": {"fvi_core", "benchmarks", "reports"},
-    "benchmarks": {"reports"},
-    "reports": {"fvi_core"},
+    "fvi_core": {"datasets", "benchmarks", "reports", "tools"},
+    "datasets": {"fvi_core", "benchmarks", "reports", "tools"},
+    "benchmarks": {"reports", "tools"},
+    "reports": {"fvi_core", "tools"},
+    "tools": {"reports"},
 }
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "gpytorch", "scipy.stats"}
 LATE = {"submitit", "pooch", "tensorflow_datasets"}
@@ -79,9 +82,59 @@ def test_optional_packages_load_inside_functions(room: str) -> None:
         assert not wrong, f"{path.relative_to(ROOT)} imports {sorted(wrong)} when it is loaded: move it into a function"
 
 
+def modules() -> dict[str, Path]:
+    """Every module of the project by its dotted name."""
+    found = {}
+    for room in ROOMS:
+        for path in sources(room):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def imported_modules(name: str, every: dict[str, Path]) -> set[str]:
+    """The modules of the project that one of them imports anywhere, also inside functions."""
+    package = name if every[name].name == "__init__.py" else name.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(ast.parse(every[name].read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            found |= {full if (full := f"{base}.{alias.name}") in every else base for alias in node.names}
+    return found & set(every) - {name}
+
+
+GROUND = ("errors", "files", "suite")
+FLOORS = ("records", "state", "tables", "metrics", "experiment", "sweep", "commands")
+
+
+def test_each_floor_imports_only_floors_below() -> None:
+    every = modules()
+    height = dict.fromkeys(GROUND, 0) | {floor: i for i, floor in enumerate(FLOORS, start=1)}
+    here = [name for name in every if name.startswith("benchmarks.")]
+    assert {name.split(".")[1] for name in here} == {*GROUND, *FLOORS, "__main__"}
+    for name in here:
+        own = name.split(".")[1]
+        for other in imported_modules(name, every) if own != "__main__" else ():
+            if other.startswith("benchmarks."):
+                floor = other.split(".")[1]
+                assert floor == own or height[floor] < height[own], f"{name} imports {other}, which is no floor below"
+
+
+def test_no_import_circles() -> None:
+    left = {name: imported_modules(name, every) for every in [modules()] for name in every}
+    while free := [name for name, needs in left.items() if not needs & set(left)]:
+        for name in free:
+            del left[name]
+    assert not left, f"these modules import each other: {sorted(left)}"
+
+
 def test_a_recorded_table_is_printed_without_heavy_libraries() -> None:
+    known()  # looked up once, which loads torch, and kept
     code = f"""
-import sys, benchmarks.cli, benchmarks.metrics, reports.cli, reports.coverage, reports.tables
+import sys, benchmarks.commands.cli, benchmarks.metrics, reports.cli, reports.coverage, reports.tables
 from benchmarks import tables
 for name in tables.names():
     tables.get(name).runs()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.claims import _process
+from benchmarks.state.claims import _process
 from tests.benchmarks.test_runner import until
 from tests.test_packaging import OPTIONS, ROOT, calls, make
 

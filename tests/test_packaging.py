@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-import benchmarks.executors
+import benchmarks.sweep.where
 from fvi_core import methods
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, PRIORS
 
@@ -88,7 +88,7 @@ def test_commands_of_the_recipes_take_their_flags(command: str, flags: str) -> N
 
 def test_help_names_every_executor() -> None:
     line = re.search(r"^EXECUTOR.*", MAKEFILE, re.MULTILINE)[0]
-    assert all(name in line for name in benchmarks.executors.NAMES)
+    assert all(name in line for name in benchmarks.sweep.where.NAMES)
 
 
 def test_a_failing_report_fails_make(checkout: Path) -> None:
@@ -152,7 +152,7 @@ def test_documents_name_only_targets_options_and_files_that_exist(path: str) -> 
 
 COMMANDS = re.findall(r"^    \.venv/bin/python -m ([^#\n]+)", (ROOT / "README.md").read_text(), re.MULTILINE)
 READING = re.compile(r"benchmarks (explain|show|tables|methods|plan|status) |reports coverage")
-WRITING = re.compile(r"benchmarks (run|measure) |benchmarks\.selection |reports (tables?|figures) |pytest ")
+WRITING = re.compile(r"benchmarks (run|measure|again|select) |reports (tables?|figures) |pytest ")
 
 
 @pytest.mark.parametrize("command", [command.strip() for command in COMMANDS if not WRITING.match(command)])

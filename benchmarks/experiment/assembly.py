@@ -14,7 +14,7 @@ import fvi_core.divergences  # noqa: F401  (registers its parts)
 import fvi_core.kernels  # noqa: F401
 import fvi_core.likelihoods  # noqa: F401
 import fvi_core.priors  # noqa: F401
-from benchmarks.hyperparameters import context_pools, sources
+from benchmarks.records.hyperparameters import context_pools, sources
 from datasets import Split
 from fvi_core.images import Scale
 from fvi_core.methods import catalogue

@@ -10,17 +10,23 @@ from typing import Any
 import torch
 
 import fvi_core
-from benchmarks import kept
-from benchmarks import predictions as stored
-from benchmarks import provenance as origin
-from benchmarks.checkpoints import Checkpoints, Saver, code_digest
-from benchmarks.config import by_training, run_key, stack_key, training_key, validate_config
 from benchmarks.experiment import parameters
 from benchmarks.experiment.assembly import (
-    build_model, build_problem, check_identity, load_split, pool_names, run_streams, training_fingerprint,
+    build_model,
+    build_problem,
+    check_identity,
+    load_split,
+    pool_names,
+    run_streams,
+    training_fingerprint,
 )
 from benchmarks.experiment.prediction import NotFinite, Predicted, predict_sets
 from benchmarks.metrics import evaluate
+from benchmarks.records import predictions as stored
+from benchmarks.records import provenance as origin
+from benchmarks.records.config import by_training, run_key, stack_key, training_key, validate_config
+from benchmarks.state import kept
+from benchmarks.state.checkpoints import Checkpoints, Saver, code_digest
 from datasets import Split
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model

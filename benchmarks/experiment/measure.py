@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import kept, predictions, provenance
-from benchmarks.config import run_key
 from benchmarks.errors import BenchmarkError
 from benchmarks.experiment.assembly import check_identity, load_split
 from benchmarks.experiment.execute import COSTS, evaluate_kept, measured
 from benchmarks.experiment.prediction import Predicted, set_info
 from benchmarks.metrics.registry import METRICS
-from benchmarks.store import Store
+from benchmarks.records import predictions, provenance
+from benchmarks.records.config import run_key
+from benchmarks.records.store import Store
+from benchmarks.state import kept
 
 CHANGED, UNCHANGED, EVALUATED = "measured again", "unchanged", "evaluated from kept parameters"
 UNKEPT, UNTRAINED, BROKEN = "without predictions and parameters", "not trained", "could not be measured"

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from benchmarks import files
-from benchmarks.config import digest, training_key
-from benchmarks.kept import parameters_path
+from benchmarks.records.config import digest, training_key
+from benchmarks.state.kept import parameters_path
 from fvi_core.networks import Parameters
 
 FORMAT = 1

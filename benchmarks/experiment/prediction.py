@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks import predictions as stored
 from benchmarks.experiment.assembly import inputs_of
 from benchmarks.metrics import SetInfo
+from benchmarks.records import predictions as stored
 from datasets import EvaluationSet, Split
 from fvi_core.attacks import fgsm
 from fvi_core.networks import Parameters

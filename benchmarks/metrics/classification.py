@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr, logsumexp
 
-from benchmarks.predictions import ClassificationPredictions
+from benchmarks.records.predictions import ClassificationPredictions
+
 from . import dirichlet
 
 _CHUNK = 1_000_000  # logits held in float64 at a time: bounds the memory for many classes and samples

@@ -4,7 +4,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import entr
 
-from benchmarks.predictions import ClassificationPredictions, RegressionPredictions
+from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
+
 from . import calibration, ood, regression, selective
 from .classification import log_softmax
 

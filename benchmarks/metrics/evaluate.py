@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.predictions import ClassificationPredictions, Predictions, RegressionPredictions
+from benchmarks.records.predictions import ClassificationPredictions, Predictions, RegressionPredictions
+
 from . import calibration, classification, curves, dirichlet, ood, regression, selective
 
 Row = dict[str, str | float | int]

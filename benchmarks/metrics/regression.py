@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, logsumexp
 
-from benchmarks.predictions import RegressionPredictions
+from benchmarks.records.predictions import RegressionPredictions
 
 _FLOOR = float(np.finfo(np.float32).eps)  # equal samples have no nearest-neighbour distance
 

@@ -21,7 +21,17 @@ class UnknownTable(KeyError):
 def tables() -> dict[str, Table]:
     """Every table by its name, declared ones first, then published tables that no method reproduces yet."""
     from benchmarks.tables import (
-        cifar, cifar_dirichlet, cinquin, cinquin_images, digits, fashion_mnist, pequignot, published, rotated_mnist, rudner2021, toys,
+        cifar,
+        cifar_dirichlet,
+        cinquin,
+        cinquin_images,
+        digits,
+        fashion_mnist,
+        pequignot,
+        published,
+        rotated_mnist,
+        rudner2021,
+        toys,
     )
 
     modules = (pequignot, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images, cifar, cifar_dirichlet)

@@ -5,7 +5,7 @@ One run of a method gives its row in all six tables of a data set.
 
 from __future__ import annotations
 
-from benchmarks import published
+from benchmarks.records import published
 from benchmarks.tables.rotated_mnist import shifted
 from benchmarks.tables.spec import Column, Parts, Recipe, Row, Table, merge
 

@@ -1,12 +1,12 @@
 """cinquin2024, table 1: test expected log-likelihood on UCI in 5-fold cross-validation.
 
 Hyper-parameters are chosen on validation folds: table ``cinquin2024-1-selection`` holds every candidate's validation score, and
-``python -m benchmarks.selection`` writes the choices that table ``cinquin2024-1`` uses.
+``python -m benchmarks.commands.selection`` writes the choices that table ``cinquin2024-1`` uses.
 """
 
 from __future__ import annotations
 
-from benchmarks.selection import chosen
+from benchmarks.tables.choices import chosen
 from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
 
 PAPER, NAME, SELECTION = "cinquin2024", "cinquin2024-1", "cinquin2024-1-selection"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import published
+from benchmarks.records import published
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
 SCALES = {

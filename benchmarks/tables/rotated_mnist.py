@@ -6,7 +6,7 @@ to MC Dropout.
 
 from __future__ import annotations
 
-from benchmarks.published import recorded
+from benchmarks.records.published import recorded
 from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
 
 PAPER, DATASET = "dirichlet2022", "mnist"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import datasets
-from benchmarks.config import SCHEMA, Config
-from benchmarks.hyperparameters import context_pools, resolve, sources
+from benchmarks.records.config import SCHEMA, Config
+from benchmarks.records.hyperparameters import context_pools, resolve, sources
 from datasets import brought
 from fvi_core import methods
 from fvi_core.registry import nearest

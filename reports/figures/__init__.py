@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import published
 from benchmarks.errors import unknown
-from benchmarks.published import Published
-from benchmarks.store import RecordError
+from benchmarks.records import published
+from benchmarks.records.published import Published
+from benchmarks.records.store import RecordError
 from benchmarks.suite import Suite
 from reports.aggregate import DIFFERENT
 from reports.figures.catalogue import FIGURES, Figure

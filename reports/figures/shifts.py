@@ -8,8 +8,16 @@ from matplotlib.figure import Figure as Canvas
 from scipy.stats import beta
 
 from reports.figures import NothingToShow, Runs
-from reports.figures.parts import ROTATION, Shift, band, by_level, legend_below, marks, mean_and_error
-from reports.figures.parts import published_by_level
+from reports.figures.parts import (
+    ROTATION,
+    Shift,
+    band,
+    by_level,
+    legend_below,
+    marks,
+    mean_and_error,
+    published_by_level,
+)
 from reports.figures.style import GREY, PAGE, RED, colour, head, plt
 
 LIKELIHOOD = "smoothed_log_likelihood"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.claims import Claims
-from benchmarks.config import run_key
-from benchmarks.executors import Executor, Job
-from benchmarks.failures import Failures
-from benchmarks.plan import make_plan
+from benchmarks.records.config import run_key
+from benchmarks.state.claims import Claims
+from benchmarks.state.failures import Failures
+from benchmarks.sweep.jobs import Executor, Job
+from benchmarks.sweep.plan import make_plan
 from tests.benchmarks import fakes
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from benchmarks.checkpoints import stop_requested
-from benchmarks.config import canonical_json, run_key
 from benchmarks.errors import unknown
-from benchmarks.store import Store
+from benchmarks.records.config import canonical_json, run_key
+from benchmarks.records.store import Store
+from benchmarks.state.checkpoints import stop_requested
 from benchmarks.suite import Suite
 
 HERE = "tests.benchmarks.fakes"
@@ -221,6 +221,6 @@ def catalogue() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    from benchmarks.cli import build
+    from benchmarks.commands.cli import build
 
     build(SUITE)(sys.argv[1:])

@@ -13,10 +13,12 @@ from typing import Any
 import torch
 
 import benchmarks.experiment.execute  # noqa: F401  (heavy: loaded here, so that what is forked begins at once)
-from benchmarks import checkpoints, provenance, runner
-from benchmarks.executors import InProcess
-from benchmarks.store import Store
+from benchmarks.records import provenance
+from benchmarks.records.store import Store
+from benchmarks.state import checkpoints
 from benchmarks.suite import Suite
+from benchmarks.sweep import runner
+from benchmarks.sweep.executors.in_process import InProcess
 from benchmarks.tables import Recipe, make_config
 
 SUITE = Suite(limit=f"{__name__}:stack_limit")

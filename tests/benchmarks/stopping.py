@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.executors import Job
-from benchmarks.executors.work import perform
+from benchmarks.sweep.executors.work import perform
+from benchmarks.sweep.jobs import Job
 from tests.benchmarks import fakes
 
 HERE = "tests.benchmarks.stopping"

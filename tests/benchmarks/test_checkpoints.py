@@ -14,14 +14,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from benchmarks import checkpoints
-from benchmarks.checkpoints import Checkpoints, Saver, code_digest, interval, peek
-from benchmarks.claims import Claims, Holder, Overtaken
-from benchmarks.config import run_key, training_key
 from benchmarks.errors import UsageError
-from benchmarks.executors import Job
-from benchmarks.executors.work import perform
-from benchmarks.store import Store, StoreError
+from benchmarks.records.config import run_key, training_key
+from benchmarks.records.store import Store, StoreError
+from benchmarks.state import checkpoints
+from benchmarks.state.checkpoints import Checkpoints, Saver, code_digest, interval, peek
+from benchmarks.state.claims import Claims, Holder, Overtaken
+from benchmarks.sweep.executors.work import perform
+from benchmarks.sweep.jobs import Job
 from fvi_core.training import Trainer, Training
 from tests.benchmarks import fakes
 from tests.benchmarks.test_claims import put

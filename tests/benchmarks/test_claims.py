@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import claims as claims_module
-from benchmarks.claims import ClaimError, Claims, Holder
+from benchmarks.state import claims as claims_module
+from benchmarks.state.claims import ClaimError, Claims, Holder
 
 
 def put(folder, key: str, holder: Holder, age: float = 0.0) -> None:
@@ -35,7 +35,7 @@ def folder(tmp_path):
 def other():
     """A live process of this machine."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    from benchmarks.claims import _process
+    from benchmarks.state.claims import _process
 
     yield process, _process(process.pid)
     process.kill()

@@ -9,13 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import inspection, progress
-from benchmarks.cli import build
-from benchmarks.config import run_key
-from benchmarks.executors import RunOutcome
-from benchmarks.failures import Failures
-from benchmarks.plan import make_plan
-from benchmarks.published import Published
+from benchmarks.commands import inspection
+from benchmarks.commands.cli import build
+from benchmarks.records.config import run_key
+from benchmarks.records.published import Published
+from benchmarks.state.failures import Failures
+from benchmarks.sweep import progress
+from benchmarks.sweep.jobs import RunOutcome
+from benchmarks.sweep.plan import make_plan
 from tests.benchmarks import fakes
 
 

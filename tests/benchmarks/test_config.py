@@ -7,10 +7,19 @@ import re
 
 import pytest
 
-from benchmarks.config import (
-    Config, InvalidConfig, by_training, canonical_json, digest, run_key, stack_key, stack_limit, training_key, validate_config,
+from benchmarks.records.config import (
+    Config,
+    InvalidConfig,
+    by_training,
+    canonical_json,
+    digest,
+    run_key,
+    stack_key,
+    stack_limit,
+    training_key,
+    validate_config,
 )
-from benchmarks.hyperparameters import resolve
+from benchmarks.records.hyperparameters import resolve
 from tests.benchmarks import fakes
 
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import datasets
-from benchmarks.cost import __main__ as command
-from benchmarks.cost import measures, timing, trainings
-from benchmarks.cost.timing import Measurement, Timing, interleave, ratio
 from fvi_core import methods
 from fvi_core.training import Trained
+from tools.cost import __main__ as command
+from tools.cost import measures, timing, trainings
+from tools.cost.timing import Measurement, Timing, interleave, ratio
 
 FINE = Trained({}, 1, [0.0])
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import datasets
-from benchmarks.cost import images, trainings
-from benchmarks.cost.timing import Timing
+from tools.cost import images, trainings
+from tools.cost.timing import Timing
 
 CPU = torch.device("cpu")
 

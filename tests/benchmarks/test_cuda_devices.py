@@ -14,8 +14,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks import tables
-from benchmarks.cost.images import random_images, table_parts
-from benchmarks.cost.trainings import random_split
 from benchmarks.experiment.assembly import build_model, build_problem, inputs_of
 from benchmarks.experiment.prediction import attack, predict
 from benchmarks.tables.spec import merge
@@ -24,6 +22,8 @@ from fvi_core.objective import noise_of
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.training import DTYPES, Trainer
+from tools.cost.images import random_images, table_parts
+from tools.cost.trainings import random_split
 
 SHOWN = {
     "digits": "digits", "uci": "boston", "cinquin2024-1": "boston", "rotated-mnist": "mnist", "rudner2021-1": "fashion_mnist",

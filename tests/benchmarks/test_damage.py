@@ -16,16 +16,19 @@ from typing import Any
 
 import pytest
 
-from benchmarks import inspection, predictions, runner
-from benchmarks.checkpoints import Checkpoints, peek
-from benchmarks.claims import ClaimError, Claims, Holder
-from benchmarks.config import run_key
+from benchmarks.commands import inspection
 from benchmarks.errors import BenchmarkError
-from benchmarks.executors import InProcess
-from benchmarks.executors.work import log_path
-from benchmarks.failures import Failures
-from benchmarks.plan import make_plan
-from benchmarks.slurm import ledger, queue
+from benchmarks.records import predictions
+from benchmarks.records.config import run_key
+from benchmarks.state import kept
+from benchmarks.state.checkpoints import Checkpoints, peek
+from benchmarks.state.claims import ClaimError, Claims, Holder
+from benchmarks.state.failures import Failures
+from benchmarks.sweep import runner
+from benchmarks.sweep.executors.in_process import InProcess
+from benchmarks.sweep.executors.work import log_path
+from benchmarks.sweep.plan import make_plan
+from benchmarks.sweep.slurm import ledger, queue
 from tests.benchmarks import fakes
 from tests.benchmarks.damaging import damage
 from tests.benchmarks.test_claims import put
@@ -45,7 +48,7 @@ def whole(tmp_path_factory) -> Path:
     results, state = folder / "results", folder / "state"
     assert runner.run(RUNS[:1], InProcess(), results=results, state=state, suite=fakes.SUITE).complete
     predictions.save(
-        predictions.path_of(state, DONE), {"test": predictions.RegressionPredictions([[0.0, 1.0]], 0.1, [0.0, 1.0])}
+        kept.predictions_path(state, DONE), {"test": predictions.RegressionPredictions([[0.0, 1.0]], 0.1, [0.0, 1.0])}
     )
     put(state / "claims", CLAIMED, replace(Holder.me(), started="1"))
     put(state / "claims", FAILED, replace(Holder.me(), space="another boot"))
@@ -111,14 +114,14 @@ def look(folder: Path, path: Path) -> None:
     plan = make_plan(RUNS, results, state, fakes.SUITE, queued=queued)
     assert plan.runs[0].status == "done"
     told = [inspection.plan_text(plan, plan.jobs(results, state, fakes.SUITE))]
-    told.append(inspection.status_text([fakes.get("fake")], None, [0, 1, 2], results, state, fakes.SUITE, queued))
+    told.append(inspection.status_text([fakes.get("fake")], None, [0, 1, 2], results, state, fakes.SUITE, queued)[0])
     told += [inspection.failure_text(found) for key in KEYS if (found := inspection.find_failure(key, state))]
     assert all(map(str.encode, told)), "all of it can be printed"
     for key, config in zip(KEYS, RUNS):
         failure = Failures(state).get(key)
         if failure:
             kinds = {name: type(value) for name, value in failure.items() if name != "config"}
-            assert kinds.pop("attempt") is int and set(kinds.values()) == {str}, failure
+            assert kinds.pop("attempt") is int and kinds.pop("guess") is bool and set(kinds.values()) == {str}, failure
             assert failure["attempt"] > 0 and failure["config"] in (None, config)
         assert peek(state, key) in (None, "checkpoint at epoch 1 of 2") or area_of(folder, path) == "checkpoints"
         if area_of(folder, path) == "checkpoints":
@@ -127,7 +130,7 @@ def look(folder: Path, path: Path) -> None:
         for index in range(len(submission.entries)):
             attempt(path, ledger.jobs_of, submission.task_file(index))
     with contextlib.suppress(FileNotFoundError):
-        attempt(path, predictions.load, predictions.path_of(state, DONE))
+        attempt(path, predictions.load, kept.predictions_path(state, DONE))
 
 
 def claim(folder: Path, path: Path) -> None:

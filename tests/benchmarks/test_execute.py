@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import datasets
-from benchmarks import predictions
-from benchmarks.config import InvalidConfig, run_key
 from benchmarks.experiment.assembly import ChangedData, build_model, build_problem
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import predict
+from benchmarks.records import predictions
+from benchmarks.records.config import InvalidConfig, run_key
 from benchmarks.tables import Recipe, make_config
 from fvi_core.networks import Network
 from fvi_core.random import Streams

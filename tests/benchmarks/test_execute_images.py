@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import datasets
-from benchmarks import predictions
-from benchmarks.config import run_key
 from benchmarks.experiment.assembly import build_model, build_problem, inputs_of
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import attack, predict
+from benchmarks.records import predictions
+from benchmarks.records.config import run_key
 from benchmarks.tables import Recipe, make_config
 from datasets.images import SOURCES
 from fvi_core.random import Streams

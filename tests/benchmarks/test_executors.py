@@ -10,15 +10,16 @@ import time
 
 import pytest
 
-from benchmarks import executors
-from benchmarks.claims import Claims, _process
-from benchmarks.config import run_key
 from benchmarks.errors import UnknownName, UsageError
-from benchmarks.executors import InProcess, Pool, work
-from benchmarks.executors.cores import available_cores
-from benchmarks.executors.pool import death
-from benchmarks.failures import Failures
-from benchmarks.stopping import stoppable
+from benchmarks.records.config import run_key
+from benchmarks.state.claims import Claims, _process
+from benchmarks.state.failures import Failures
+from benchmarks.sweep import executors
+from benchmarks.sweep.executors import work
+from benchmarks.sweep.executors.cores import available_cores
+from benchmarks.sweep.executors.in_process import InProcess
+from benchmarks.sweep.executors.pool import Pool, death
+from benchmarks.sweep.stopping import stoppable
 from tests.benchmarks import fakes
 from tests.benchmarks.executor_contract import ExecutorContract
 

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from benchmarks import inspection
-from benchmarks.config import run_key
-from benchmarks.failures import Failures
+from benchmarks.commands import inspection
+from benchmarks.records.config import run_key
+from benchmarks.state.failures import Failures
 from tests.benchmarks import fakes
 
 CONFIG = fakes.config()
@@ -29,7 +29,7 @@ def test_a_failure_is_noted_counted_and_forgotten(failures):
         found = failures.get(KEY)
         assert found.pop("time").endswith("Z")
         assert found == {"key": KEY, "reason": "it diverged", "attempt": attempt, "traceback": "Traceback",
-                         "log": "run.log", "config": CONFIG}  # fmt: skip
+                         "log": "run.log", "guess": False, "config": CONFIG}  # fmt: skip
     (failures.folder / f".{KEY}.json.0123.tmp").write_text("half")
     assert failures.keys() == [KEY]
     failures.clear(KEY)
@@ -43,6 +43,7 @@ VALUES = {
     "time": [(None, ""), (7, "")],
     "log": [(None, ""), ([], ""), ("\ud800", "?"), ("a\0b", "a\0b")],
     "traceback": [(None, ""), ({}, "")],
+    "guess": [(None, False), (1, False), (True, True)],
     "config": [(None, None), ([], None), ({}, None), (fakes.config(1), None), (CONFIG | {"seed": float("nan")}, None)],
     "more": [(1, None)],
 }
@@ -65,7 +66,8 @@ def test_what_is_no_failure_is_one_attempt_of_unknown_reason(failures, text):
     failures.folder.mkdir(parents=True)
     (failures.folder / f"{KEY}.json").write_bytes(text)
     assert failures.get(KEY) == {
-        "key": KEY, "reason": UNREADABLE, "attempt": 1, "time": "", "log": "", "traceback": "", "config": None,
+        "key": KEY, "reason": UNREADABLE, "attempt": 1, "time": "", "log": "", "traceback": "",
+        "guess": False, "config": None,
     }  # fmt: skip
 
 

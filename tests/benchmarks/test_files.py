@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import files, predictions, selection
-from benchmarks.checkpoints import Checkpoints
-from benchmarks.config import run_key
-from benchmarks.failures import Failures
-from benchmarks.slurm import ledger
+from benchmarks import files
+from benchmarks.commands import selection
+from benchmarks.records import predictions
+from benchmarks.records.config import run_key
+from benchmarks.state.checkpoints import Checkpoints
+from benchmarks.state.failures import Failures
+from benchmarks.sweep.slurm import ledger
+from benchmarks.tables import choices
 from tests.benchmarks import fakes
 
 CONFIG = fakes.config()
@@ -47,15 +50,15 @@ def submission(folder: Path) -> Path:
     return folder / "slurm" / "1" / "submission.json"
 
 
-def choices(folder: Path) -> Path:
+def selected(folder: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection, "FOLDER", folder / "selected")
+        patch.setattr(choices, "FOLDER", folder / "selected")
         patch.setattr(selection, "select", lambda *_: {})
-        assert selection.main(["mine"]) == 0
+        selection.write("mine", folder)
     return folder / "selected" / "mine.json"
 
 
-WRITERS = [record, failure, prediction, checkpoint, submission, choices]
+WRITERS = [record, failure, prediction, checkpoint, submission, selected]
 
 
 @pytest.fixture

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import checkpoints, runner
-from benchmarks.claims import ClaimError, Claims, Holder
-from benchmarks.config import run_key
-from benchmarks.executors import InProcess
-from benchmarks.failures import Failures
-from benchmarks.store import StoreError
+from benchmarks.records.config import run_key
+from benchmarks.records.store import StoreError
+from benchmarks.state import checkpoints
+from benchmarks.state.claims import ClaimError, Claims, Holder
+from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
+from benchmarks.sweep import runner
+from benchmarks.sweep.executors.in_process import InProcess
 from tests.benchmarks import fakes
 from tests.benchmarks.test_claims import put
 from tests.benchmarks.test_execute import config, numbers, run

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from benchmarks import hyperparameters
-from benchmarks.hyperparameters import PARTS, context_pools, describe, known, look, resolve, sources
+from benchmarks.records import hyperparameters
+from benchmarks.records.hyperparameters import PARTS, context_pools, describe, known, look, resolve, sources
 from fvi_core.methods import source_digest
 from fvi_core.registry import CONTEXTS, DIVERGENCES, REGISTRIES, UnknownPart, nested
 

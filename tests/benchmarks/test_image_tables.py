@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import published, tables
-from benchmarks.config import run_key
+from benchmarks import tables
 from benchmarks.experiment.execute import execute
+from benchmarks.records import published
+from benchmarks.records.config import run_key
 from datasets.images import SOURCES
 from datasets.rotation import rotate
 from fvi_core.contexts import Scene

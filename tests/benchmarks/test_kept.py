@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import kept
-from benchmarks.config import run_key, training_key
 from benchmarks.errors import UsageError
 from benchmarks.experiment import execute as experiment
 from benchmarks.experiment import parameters
 from benchmarks.experiment.assembly import ChangedSource
 from benchmarks.experiment.execute import execute
+from benchmarks.records.config import run_key, training_key
+from benchmarks.state import kept
 from tests.benchmarks.test_execute import MOONS, config, numbers
 
 CASE = config("MC Dropout", dataset=MOONS, sets=("test",), samples=4)

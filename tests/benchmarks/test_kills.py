@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.config import run_key
-from benchmarks.provenance import ROOT
-from benchmarks.store import parse
+from benchmarks.records.config import run_key
+from benchmarks.records.provenance import ROOT
+from benchmarks.records.store import parse
 from tests.benchmarks import fakes, killing
 
 AT_RANDOM, AT_A_TOUCH, OF_A_GROUP = 100, 76, 24

@@ -6,12 +6,13 @@ import json
 
 import pytest
 
-from benchmarks import kept, runner
-from benchmarks.config import run_key, training_key
-from benchmarks.executors import InProcess
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.measure import BROKEN, CHANGED, EVALUATED, UNCHANGED, UNKEPT, UNTRAINED, measure
-from benchmarks.store import Store
+from benchmarks.records.config import run_key, training_key
+from benchmarks.records.store import Store
+from benchmarks.state import kept
+from benchmarks.sweep import runner
+from benchmarks.sweep.executors.in_process import InProcess
 from tests.benchmarks.test_execute import CURVE, MOONS, config
 
 CASES = [

@@ -7,7 +7,7 @@ from scipy.stats import entropy
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from benchmarks.metrics import SetInfo, classification, dirichlet, evaluate
-from benchmarks.predictions import ClassificationPredictions
+from benchmarks.records.predictions import ClassificationPredictions
 
 
 def predictions(samples=7, points=200, classes=5, seed=0, spread=1.0) -> ClassificationPredictions:

@@ -7,9 +7,19 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import dirichlet, entropy
 
-from benchmarks.metrics import METRICS, SetInfo, UnknownMetric, evaluate, metric
-from benchmarks.metrics import calibration, classification, curves, ood, selective
-from benchmarks.predictions import ClassificationPredictions, RegressionPredictions
+from benchmarks.metrics import (
+    METRICS,
+    SetInfo,
+    UnknownMetric,
+    calibration,
+    classification,
+    curves,
+    evaluate,
+    metric,
+    ood,
+    selective,
+)
+from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 
 SCORES = ("predictive_entropy", "expected_entropy", "mutual_information")
 SETS = [SetInfo("photos", "ood", "ood=photos"), SetInfo("test", "id"), SetInfo("plane", "grid"),

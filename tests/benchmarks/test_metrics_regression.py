@@ -8,7 +8,7 @@ from scipy.stats import norm
 from sklearn.metrics import mean_squared_error, root_mean_squared_error
 
 from benchmarks.metrics import SetInfo, curves, evaluate, regression
-from benchmarks.predictions import RegressionPredictions
+from benchmarks.records.predictions import RegressionPredictions
 
 
 def example(y_std: float = 3.0, y_mean: float = -2.0, noise_std=0.4) -> RegressionPredictions:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import migration
-from benchmarks.config import run_key, validate_config
-from benchmarks.migration import migrate
-from benchmarks.store import Store
+from benchmarks.records import migration
+from benchmarks.records.config import run_key, validate_config
+from benchmarks.records.migration import migrate
+from benchmarks.records.store import Store
 
 FIXTURE = Path(__file__).parent / "fixtures" / "schema-1"
 REAL = "1c99a807aae59d29"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import datasets
-from benchmarks.cost import measures, overhead
-from benchmarks.cost.timing import interleave
-from benchmarks.plan import make_plan
-from benchmarks.store import Store
+from benchmarks.records.store import Store
+from benchmarks.sweep.plan import make_plan
+from tools.cost import measures, overhead
+from tools.cost.timing import interleave
 
 
 @pytest.fixture(autouse=True)

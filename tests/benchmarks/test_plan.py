@@ -6,12 +6,12 @@ import dataclasses
 
 import pytest
 
-from benchmarks import plan as planning
-from benchmarks.claims import Claims
-from benchmarks.config import run_key
 from benchmarks.errors import UnknownName, UsageError
-from benchmarks.failures import Failures
-from benchmarks.store import NewerRecord
+from benchmarks.records.config import run_key
+from benchmarks.records.store import NewerRecord
+from benchmarks.state.claims import Claims
+from benchmarks.state.failures import Failures
+from benchmarks.sweep import plan as planning
 from tests.benchmarks import fakes
 
 

@@ -6,8 +6,9 @@ import os
 import numpy as np
 import pytest
 
-from benchmarks import metrics, predictions
-from benchmarks.predictions import ClassificationPredictions, PredictionsError, RegressionPredictions
+from benchmarks import metrics
+from benchmarks.records import predictions
+from benchmarks.records.predictions import ClassificationPredictions, PredictionsError, RegressionPredictions
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from benchmarks import provenance
+from benchmarks.records import provenance
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def checkout(tmp_path, monkeypatch):
     for name in list(os.environ):
         if name.startswith("GIT_"):
             monkeypatch.delenv(name)
-    for name in ("benchmarks/provenance.py", "fvi_core/gaussian.py", "results/digits/map/a.json"):
+    for name in ("benchmarks/records/provenance.py", "fvi_core/gaussian.py", "results/digits/map/a.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1\n")
     identity = ["-c", "user.name=a", "-c", "user.email=a@b"]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import published
 from benchmarks.errors import UnknownName
+from benchmarks.records import published
 
 HEADER = ",".join(published.COLUMNS)
 

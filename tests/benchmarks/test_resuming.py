@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import datasets
-from benchmarks import checkpoints
-from benchmarks.config import run_key, training_key
 from benchmarks.experiment.execute import execute
+from benchmarks.records.config import run_key, training_key
+from benchmarks.state import checkpoints
 from fvi_core import methods
 from fvi_core.likelihoods import LIKELIHOODS
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES

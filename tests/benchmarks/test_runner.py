@@ -15,15 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import files, runner
-from benchmarks.claims import ClaimError, Claims, _process
-from benchmarks.config import run_key
+from benchmarks import files
 from benchmarks.errors import BenchmarkError
-from benchmarks.executors import InProcess, Pool
-from benchmarks.executors.pool import REPORT_EVERY
-from benchmarks.failures import Failures
-from benchmarks.provenance import ROOT
-from benchmarks.store import StoreError
+from benchmarks.records.config import run_key
+from benchmarks.records.provenance import ROOT
+from benchmarks.records.store import StoreError
+from benchmarks.state.claims import ClaimError, Claims, _process
+from benchmarks.state.failures import Failures
+from benchmarks.sweep import runner
+from benchmarks.sweep.executors.in_process import InProcess
+from benchmarks.sweep.executors.pool import REPORT_EVERY, Pool
 from tests.benchmarks import fakes
 
 
@@ -319,7 +320,7 @@ def test_a_kept_record_is_not_written_over_the_one_that_another_sweep_has_made(s
 
 
 def test_a_broken_state_folder_fails_runs_and_not_the_sweep(sweep, tmp_path, monkeypatch):
-    from benchmarks.executors import work
+    from benchmarks.sweep.executors import work
 
     def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

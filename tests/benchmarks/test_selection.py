@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from benchmarks import selection, tables
-from benchmarks.store import Store
-from benchmarks.tables import Cell, Column, Recipe, Row, Table
+from benchmarks import tables
+from benchmarks.commands import selection
+from benchmarks.records.store import Store
+from benchmarks.tables import Cell, Column, Recipe, Row, Table, choices
 
 METRIC = "rmse"
 VALIDATION, TEST = "part=validation", ""
@@ -29,10 +30,10 @@ TABLE = Table("mine-selection", "candidates", ROWS, COLUMNS, recipe)
 def folders(tmp_path, monkeypatch):
     get = tables.get
     monkeypatch.setattr(tables, "get", lambda name: TABLE if name == "mine-selection" else get(name))
-    monkeypatch.setattr(selection, "FOLDER", tmp_path / "selected")
-    selection.choices.cache_clear()
+    monkeypatch.setattr(choices, "FOLDER", tmp_path / "selected")
+    choices.choices.cache_clear()
     yield tmp_path / "results", tmp_path / "selected"
-    selection.choices.cache_clear()
+    choices.choices.cache_clear()
 
 
 def record(results, row, column, scores, test=0.0):
@@ -61,23 +62,18 @@ def test_nothing_is_chosen_while_a_candidate_or_a_fold_is_missing(folders):
     assert selection.select("mine", folders[0] / "none") == {}
 
 
-def test_choices_are_written_to_a_file_and_read_from_it(folders, capsys):
+def test_choices_are_written_to_a_file_and_read_from_it(folders):
     for row, score in zip(ROWS, (1.0, 2.0, 4.0, 3.0), strict=True):
         record(folders[0], row, COLUMNS[0], [score, score])
-    assert selection.chosen("mine", "MAP", "cinquin_1d") is None
-    selection.choices.cache_clear()
-    assert selection.main(["mine", str(folders[0])]) == 0
-    assert "MAP, cinquin_1d: large (2.000)\nMFVI, cinquin_1d: small (4.000)\n" in capsys.readouterr().out
+    assert choices.chosen("mine", "MAP", "cinquin_1d") is None
+    choices.choices.cache_clear()
+    told = selection.write("mine", folders[0])
+    assert "MAP, cinquin_1d: large (2.000)\nMFVI, cinquin_1d: small (4.000)\n" in told
     assert [p.name for p in folders[1].iterdir()] == ["mine.json"]
     written = json.loads((folders[1] / "mine.json").read_text())
     assert written["MFVI"]["cinquin_1d"] == {"scores": {"small": 4.0, "large": 3.0}, "chosen": "small"}
-    assert selection.chosen("mine", "MFVI", "cinquin_1d") == "small"
-    assert selection.chosen("mine", "MFVI", "pequignot_1d") is None and selection.chosen("mine", "FSVI", "boston") is None
-
-
-def test_a_wrong_command_says_how_it_is_used(folders, capsys):
-    assert selection.main([]) == 2 and "usage: python -m benchmarks.selection TABLE" in capsys.readouterr().err
-    assert not folders[1].exists()
+    assert choices.chosen("mine", "MFVI", "cinquin_1d") == "small"
+    assert choices.chosen("mine", "MFVI", "pequignot_1d") is None and choices.chosen("mine", "FSVI", "boston") is None
 
 
 def test_the_table_of_cinquin2024_uses_the_candidates_that_were_chosen(folders):
@@ -88,7 +84,7 @@ def test_the_table_of_cinquin2024_uses_the_candidates_that_were_chosen(folders):
     assert table.cell_runs(gfsvi, boston, "short") == []
     folders[1].mkdir()
     (folders[1] / "cinquin2024-1.json").write_text(json.dumps({"GFSVI": {"boston": {"chosen": "matern52"}}}))
-    selection.choices.cache_clear()
+    choices.choices.cache_clear()
     table = dataclasses.replace(table)
     runs = table.cell_runs(gfsvi, boston, "short")
     row = next(row for row in candidates.rows if (row.method, row.variant) == ("GFSVI", "matern52"))

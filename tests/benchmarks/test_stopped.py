@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.claims import Claims, Holder
-from benchmarks.executors import Job
-from benchmarks.executors.work import perform, settle
-from benchmarks.failures import Failures
-from benchmarks.provenance import ROOT
+from benchmarks.records.provenance import ROOT
+from benchmarks.state.claims import Claims, Holder
+from benchmarks.state.failures import Failures
+from benchmarks.sweep.executors.work import perform, settle
+from benchmarks.sweep.jobs import Job
 from tests.benchmarks import fakes, stopping
 
 LONG = 120.0  # seconds after which a process hangs

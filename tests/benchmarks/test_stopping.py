@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import stopping
-from benchmarks.stopping import interrupt, stoppable
+from benchmarks.sweep import stopping
+from benchmarks.sweep.stopping import interrupt, stoppable
 from tests.benchmarks.test_runner import until
 
 

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import store as store_module
-from benchmarks.config import run_key, validate_config
 from benchmarks.errors import UnknownName
-from benchmarks.store import (
+from benchmarks.records import store as store_module
+from benchmarks.records.config import run_key, validate_config
+from benchmarks.records.store import (
     InvalidRecord,
     NewerRecord,
     RecordError,

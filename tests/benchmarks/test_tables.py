@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import datasets
-from benchmarks import published, tables
-from benchmarks.config import run_key, validate_config
+from benchmarks import tables
 from benchmarks.experiment.assembly import build_model
 from benchmarks.metrics.registry import METRICS
+from benchmarks.records import published
+from benchmarks.records.config import run_key, validate_config
 from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownProtocol, UnknownTable, make_config
 from benchmarks.tables.spec import merge
 from fvi_core import methods

@@ -8,10 +8,11 @@ import math
 
 import pytest
 
-from benchmarks import upkeep, verify
+from benchmarks.commands import upkeep
 from benchmarks.errors import UsageError
-from benchmarks.executors import InProcess
-from benchmarks.runner import run
+from benchmarks.sweep import verify
+from benchmarks.sweep.executors.in_process import InProcess
+from benchmarks.sweep.runner import run
 from tests.benchmarks import fakes
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from fvi_core.families.base import NotSupported
 from fvi_core.contexts import Scene
+from fvi_core.families.base import NotSupported
 from fvi_core.gaussian import gaussian_kl_full
 from fvi_core.likelihoods import LIKELIHOODS
 from fvi_core.linearisation import head_moments

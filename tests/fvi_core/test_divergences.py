@@ -13,7 +13,7 @@ from fvi_core.linearisation import full_network_moments, last_layer_moments
 from fvi_core.networks import Network
 from fvi_core.registry import DIVERGENCES, PRIORS, UnknownPart
 from tests.fvi_core import small
-from tests.fvi_core.contracts import N, R, S, DivergenceContract
+from tests.fvi_core.contracts import DivergenceContract, N, R, S
 
 WIDE = {"name": "mean_field", "log_var_init": [-3.0, -1.0]}
 WEIGHTS = {"name": "gaussian_weights", "variance": 0.7}

@@ -5,7 +5,7 @@ import torch
 
 from fvi_core.registry import FAMILIES, UnknownPart
 from tests.fvi_core import small
-from tests.fvi_core.contracts import N, R, FamilyContract
+from tests.fvi_core.contracts import FamilyContract, N, R
 
 WIDE = {"name": "mean_field", "log_var_init": [-3.0, -1.0]}
 

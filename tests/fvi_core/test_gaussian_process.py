@@ -4,10 +4,10 @@ import gpytorch
 import pytest
 import torch
 
-from fvi_core.gaussian_process import fit_kernel, log_marginal_likelihood, posterior
 import fvi_core.kernels  # noqa: F401  (registers its parts)
-from fvi_core.registry import KERNELS
+from fvi_core.gaussian_process import fit_kernel, log_marginal_likelihood, posterior
 from fvi_core.random import Streams
+from fvi_core.registry import KERNELS
 
 RBF = KERNELS.build({"name": "rbf"})
 

@@ -11,7 +11,6 @@ from fvi_core.networks import ACTIVATIONS, Tape
 from fvi_core.registry import NETWORKS
 from tests.fvi_core import small
 
-
 UNPADDED = {"name": "cnn", "channels": [2], "dense": [4], "pool": [1], "padding": 0}
 
 

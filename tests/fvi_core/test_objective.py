@@ -5,14 +5,14 @@ import math
 import pytest
 import torch
 
+import fvi_core.kernels  # noqa: F401  (registers its parts)
 from fvi_core import methods
 from fvi_core.contexts import Scene
 from fvi_core.divergences.base import Step
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
-import fvi_core.kernels  # noqa: F401  (registers its parts)
-from fvi_core.registry import KERNELS
 from fvi_core.networks import Network
 from fvi_core.objective import Model, Weight, noise_of, take
+from fvi_core.registry import KERNELS
 from fvi_core.training import Problem, Trainer, Training
 from tests.fvi_core import small
 

@@ -8,7 +8,7 @@ from fvi_core.families.swag import COUNT, POINTS
 from fvi_core.registry import FAMILIES
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
-from tests.fvi_core.contracts import R, FamilyContract
+from tests.fvi_core.contracts import FamilyContract, R
 from tests.fvi_core.test_residual import SHAPE, tiny
 
 SGD = {"name": "sgd", "lr": 0.05, "momentum": 0.9}

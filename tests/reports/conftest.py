@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.store import Store
+from benchmarks.records.store import Store
 from tests.reports.fakes import config
 
 

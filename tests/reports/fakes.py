@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.config import PARTS
+from benchmarks.records.config import PARTS
 from benchmarks.tables import Cell, Column, Row, Table
 
 __all__ = ["Cell", "Column", "FakeSuite", "FakeTable", "Row", "config", "fake_table"]

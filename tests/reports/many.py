@@ -15,9 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
-from benchmarks import provenance, tables
-from benchmarks.cli import build as benchmarks
-from benchmarks.store import Store
+from benchmarks import tables
+from benchmarks.commands.cli import build as benchmarks
+from benchmarks.records import provenance
+from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.tables import Table
 from reports.cli import build as reports

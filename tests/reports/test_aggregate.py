@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.config import run_key
-from benchmarks.failures import Failures
-from benchmarks.published import Published
-from benchmarks.store import Store
+from benchmarks.records.config import run_key
+from benchmarks.records.published import Published
+from benchmarks.records.store import Store
+from benchmarks.state.failures import Failures
 from reports.aggregate import CellResult, aggregate
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeTable, Row, config, fake_table

@@ -13,8 +13,8 @@ import pytest
 
 from benchmarks.errors import UnknownName
 from benchmarks.metrics import SetInfo, evaluate
-from benchmarks.predictions import ClassificationPredictions, RegressionPredictions
-from benchmarks.provenance import ROOT
+from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
+from benchmarks.records.provenance import ROOT
 from fvi_core import methods
 from reports.figures import FIGURES, collect, draw, select, style
 from reports.figures.parts import mean_and_error

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import beta
 
 from benchmarks.metrics import SetInfo, evaluate
-from benchmarks.predictions import ClassificationPredictions
+from benchmarks.records.predictions import ClassificationPredictions
 from reports.figures import FIGURES, Figure, Runs, collect, draw, select, shifts, style
 from reports.figures.parts import ROTATION, Shift, by_level
 from reports.records import Layout, Records, Run

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.config import run_key
-from benchmarks.store import Store
+from benchmarks.records.config import run_key
+from benchmarks.records.store import Store
 from reports.aggregate import TableResult, aggregate
 from reports.cli import build
 from reports.coverage import coverage, problems

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.store import Store
+from benchmarks.records.store import Store
 from reports.aggregate import aggregate
 from reports.cli import build
 from reports.coverage import coverage

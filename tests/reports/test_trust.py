@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.store import Store
+from benchmarks.records.store import Store
 from reports.aggregate import TableResult, aggregate
 from reports.cli import build
 from reports.records import Broken, Records

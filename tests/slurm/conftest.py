@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.slurm import cluster as local
+from tools.cluster import cluster as local
 
 ROOT = Path(__file__).resolve().parents[2]
 UNDERTAKER = """
 import shutil, sys
 from pathlib import Path
-from benchmarks.slurm.cluster import Cluster
+from tools.cluster.cluster import Cluster
 
 sys.stdin.read()
 cluster = Cluster(Path(sys.argv[1]))

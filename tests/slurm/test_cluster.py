@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.slurm import cluster as local
-from benchmarks.slurm import cluster_files
-from benchmarks.slurm.__main__ import main
-from benchmarks.slurm.cluster import ClusterError, wait_for
+from tools.cluster import cluster as local
+from tools.cluster import cluster_files
+from tools.cluster.__main__ import main
+from tools.cluster.cluster import ClusterError, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = ("/etc/munge", "/etc/slurm", "/run", "/var/lib/munge", "/var/lib/slurm", "/var/log", "/var/spool", "/dev/shm")
@@ -222,7 +222,7 @@ def test_an_end_of_the_process_that_tests_takes_their_cluster_along(tmp_path):
     code = f"""
 import os, sys
 sys.path.insert(0, {str(ROOT)!r})
-from benchmarks.slurm import cluster
+from tools.cluster import cluster
 from tests.slurm.conftest import passing_folder
 with passing_folder() as folder:
     cluster.up(folder, cores=1, kill_wait=2)

@@ -8,13 +8,13 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from benchmarks.config import run_key
-from benchmarks.executors import work
-from benchmarks.failures import Failures
-from benchmarks.plan import make_plan
-from benchmarks.slurm import ledger, queue
-from benchmarks.slurm.executor import _outcome as outcome
-from benchmarks.slurm.executor import pack
+from benchmarks.records.config import run_key
+from benchmarks.state.failures import Failures
+from benchmarks.sweep.executors import work
+from benchmarks.sweep.plan import make_plan
+from benchmarks.sweep.slurm import ledger, queue
+from benchmarks.sweep.slurm.executor import _outcome as outcome
+from benchmarks.sweep.slurm.executor import pack
 from tests.benchmarks import fakes
 
 

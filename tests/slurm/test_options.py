@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.errors import UsageError
-from benchmarks.slurm.options import Options, load, minutes
+from benchmarks.sweep.slurm.options import Options, load, minutes
 
 
 def test_the_command_line_goes_before_the_file_and_the_file_before_the_defaults(tmp_path, monkeypatch):

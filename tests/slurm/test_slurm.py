@@ -10,17 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import checkpoints, provenance, runner
-from benchmarks.cli import build
-from benchmarks.config import run_key
-from benchmarks.executors import InProcess
-from benchmarks.failures import Failures
-from benchmarks.plan import make_plan
-from benchmarks.slurm import ledger, queue, sweep
-from benchmarks.slurm.executor import Slurm
-from benchmarks.slurm.options import Options
-from benchmarks.store import Store
+from benchmarks.commands import sweeping
+from benchmarks.commands.cli import build
+from benchmarks.records import provenance
+from benchmarks.records.config import run_key
+from benchmarks.records.store import Store
+from benchmarks.state import checkpoints
+from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
+from benchmarks.sweep import runner
+from benchmarks.sweep.executors.in_process import InProcess
+from benchmarks.sweep.plan import make_plan
+from benchmarks.sweep.slurm import ledger, queue
+from benchmarks.sweep.slurm.executor import Slurm
+from benchmarks.sweep.slurm.options import Options
 from benchmarks.tables import Recipe, make_config
 from tests.benchmarks import fakes
 from tests.benchmarks.executor_contract import ExecutorContract
@@ -37,8 +40,8 @@ def environment(cluster, monkeypatch):
     for name, value in cluster.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PYTHONPATH", str(provenance.ROOT))
-    monkeypatch.setattr("benchmarks.slurm.executor.LOOK_EVERY", 0.3)
-    monkeypatch.setattr(sweep, "LOOK_EVERY", 0.3)
+    monkeypatch.setattr("benchmarks.sweep.slurm.executor.LOOK_EVERY", 0.3)
+    monkeypatch.setattr(sweeping, "LOOK_EVERY", 0.3)
 
 
 @pytest.fixture
@@ -56,11 +59,11 @@ def wait(condition, seconds=240, every=0.1):
 
 
 def submit(configs, folders, suite=fakes.SUITE, options=OPTIONS):
-    return sweep.submit(configs, Slurm(options, keep=True), *folders, suite)
+    return sweeping.submit(configs, Slurm(options, keep=True), *folders, suite)
 
 
 def follow(configs, folders, suite=fakes.SUITE):
-    return {run.key: run for run in sweep.follow(configs, *folders, suite).runs}
+    return {run.key: run for run in sweeping.follow(configs, *folders, suite).runs}
 
 
 def metrics(results, configs):
@@ -182,11 +185,11 @@ def test_the_command_line_submits_and_returns_and_says_how_to_go_on(folders, cap
     status, told = say(*run, "--dry-run")
     assert status == 0 and "4 runs: 4 missing" in told and not (folders[1] / "slurm").exists()
     status, told = say(*run)
-    assert status == sweep.UNFINISHED
+    assert status == sweeping.UNFINISHED
     for words in ("submitted 4 runs as 2 tasks: SLURM job ", "make status", "scancel ", "logs", "collect"):
         assert words in told
     status, again = say(*run)
-    assert status == sweep.UNFINISHED and "nothing to submit; 4 runs are on their way" in again
+    assert status == sweeping.UNFINISHED and "nothing to submit; 4 runs are on their way" in again
     wait(lambda: "running" in say("status", "fake-wait")[1])
     told = say("plan", "fake-wait")[1]
     assert "nothing to do" in told

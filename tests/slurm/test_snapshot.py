@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from benchmarks import provenance
-from benchmarks.slurm import snapshot
+from benchmarks.records import provenance
+from benchmarks.sweep.slurm import snapshot
 
 CODE = provenance.code
 

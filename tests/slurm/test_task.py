@@ -10,11 +10,11 @@ import time
 
 import pytest
 
-from benchmarks import stopping
-from benchmarks.claims import _process
-from benchmarks.failures import Failures
-from benchmarks.plan import make_plan
-from benchmarks.slurm import ledger, task
+from benchmarks.state.claims import _process
+from benchmarks.state.failures import Failures
+from benchmarks.sweep import stopping
+from benchmarks.sweep.plan import make_plan
+from benchmarks.sweep.slurm import ledger, task
 from tests.benchmarks import fakes
 
 PATIENCE = 60.0

@@ -1,0 +1,259 @@
+"""The command line: python -m benchmarks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks.commands import inspection, sweeping, upkeep
+from benchmarks.errors import BenchmarkError, UsageError, unknown
+from benchmarks.records.store import Store
+from benchmarks.suite import Suite
+from benchmarks.sweep import hints, progress, runner
+from benchmarks.sweep import plan as planning
+from benchmarks.sweep.slurm import ledger
+from benchmarks.sweep.slurm.options import load as load_options
+from benchmarks.sweep.stopping import stoppable
+from benchmarks.sweep.where import NAMES, make
+
+HELP = """Make the runs that tables need, and look at what is there.
+
+A table needs runs: one training of a method on one split of a data set with one seed. A run whose record is
+in results/ is never made twice, whichever table asked for it.
+
+First `plan TABLE`, then `run TABLE`; stop with Ctrl-C and give the same command to go on. Several `run` at
+once share the work. `make table-NAME` runs, and then prints the table. With `--executor slurm`, `run` submits
+what is missing to the cluster and returns; `status` then reads records and queue.
+"""
+
+Tables = Annotated[list[str], typer.Argument(metavar="TABLE...", help="names of tables (see `tables`)")]
+AnyTables = Annotated[
+    list[str] | None, typer.Argument(metavar="[TABLE...]", help="names of tables; without any, all")
+]
+ProtocolOption = Annotated[
+    str | None, typer.Option("--protocol", help="paper, short or smoke; without it the table's own")
+]
+SeedsOption = Annotated[
+    str | None, typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")
+]
+MethodOption = Annotated[
+    list[str] | None, typer.Option("--method", help="only this method; may be given again")
+]
+DatasetOption = Annotated[
+    list[str] | None, typer.Option("--dataset", help="only this data set; may be given again")
+]
+ExecutorOption = Annotated[
+    str, typer.Option("--executor", help=f"where runs are trained: {', '.join(NAMES)}")
+]
+SlurmOption = Annotated[
+    list[str] | None,
+    typer.Option("--slurm", metavar="KEY=VALUE", help="for a cluster: partition=gpu, time=8:00:00; may be given again"),
+]
+SlurmFileOption = Annotated[
+    Path | None,
+    typer.Option("--slurm-file", help="TOML file of such options; without it $FVI_SLURM or slurm.toml, if there"),
+]
+WaitOption = Annotated[bool, typer.Option("--wait", help="for a cluster: do not return before every run is over")]
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", help="processes at once; without it one per core")
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and run nothing")]
+ResultsOption = Annotated[
+    Path, typer.Option("--results", help="folder of the records", show_default="results")
+]
+StateOption = Annotated[
+    Path, typer.Option("--state", help="folder of claims, failures, logs, checkpoints", show_default=".state")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="as JSON")]
+
+
+def build(suite: Suite) -> Callable[[list[str] | None], None]:
+    """The command line over a suite, as a function of the arguments; it exits."""
+    app = typer.Typer(
+        help=HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+    def choose(tables, protocol, seeds, methods, datasets) -> list[dict[str, Any]]:
+        found = [suite.table(t) for t in tables]
+        configs = planning.table_runs(found, protocol, planning.parse_seeds(seeds))
+        if seeds and not configs:
+            raise UsageError(
+                f"--seeds {seeds} chooses none of the runs of {', '.join(tables)}: they are counted from 0"
+            )
+        for line in planning.beyond(found, protocol, seeds):
+            print(line)
+        return planning.only(configs, methods or [], datasets or [])
+
+    def asked(tables, protocol, seeds) -> dict[str, set[str]]:
+        return planning.asked_metrics([suite.table(t) for t in tables], protocol, planning.parse_seeds(seeds))
+
+    upkeep.add(app, suite)
+
+    @app.command("tables")
+    def tables_() -> None:
+        """List the tables."""
+        rows = [(t.name, " ".join(t.protocols), t.title) for t in map(suite.table, suite.table_names())]
+        print(inspection.columns([("table", "protocols", "title"), *rows]))
+
+    @app.command()
+    def methods() -> None:
+        """List the methods."""
+        rows = [(name, m.paper or "", m.description) for name, m in suite.catalogue().items()]
+        print(inspection.columns([("method", "paper", "description"), *rows]))
+
+    @app.command()
+    def plan(
+        tables: Tables,
+        protocol: ProtocolOption = None,
+        seeds: SeedsOption = None,
+        method: MethodOption = None,
+        dataset: DatasetOption = None,
+        results: ResultsOption = runner.RESULTS,
+        state: StateOption = runner.STATE,
+    ) -> None:
+        """Show which runs tables need, which are done, and the jobs that are left to do."""
+        configs = choose(tables, protocol, seeds, method, dataset)
+        wanted = asked(tables, protocol, seeds)
+        found = planning.make_plan(configs, results, state, suite, queued=ledger.pending(state), asked=wanted)
+        print(inspection.plan_text(found, found.jobs(results, state, suite)))
+
+    @app.command()
+    def run(
+        tables: Tables,
+        protocol: ProtocolOption = None,
+        seeds: SeedsOption = None,
+        method: MethodOption = None,
+        dataset: DatasetOption = None,
+        executor: ExecutorOption = "pool",
+        workers: WorkersOption = None,
+        slurm: SlurmOption = None,
+        slurm_file: SlurmFileOption = None,
+        wait: WaitOption = False,
+        dry_run: DryRunOption = False,
+        results: ResultsOption = runner.RESULTS,
+        state: StateOption = runner.STATE,
+    ) -> None:
+        """Make the runs that have no record. Failed runs are tried again."""
+        cluster = executor == "slurm"
+        where = make(executor, workers, load_options(slurm_file, slurm or (), folder=runner.ROOT) if cluster else None)
+        configs, wanted = choose(tables, protocol, seeds, method, dataset), asked(tables, protocol, seeds)
+        if not cluster and (slurm or slurm_file or wait):
+            raise UsageError(f"--slurm, --slurm-file and --wait are for --executor slurm, found --executor {executor}")
+        if dry_run:
+            queued = ledger.pending(state) if cluster else {}
+            found = planning.make_plan(configs, results, state, suite, queued=queued, asked=wanted)
+            print(inspection.plan_text(found, found.jobs(results, state, suite)))
+            return
+        if cluster:
+            raise typer.Exit(sweeping.run(configs, where, results, state, suite, wait, wanted))
+        summary = runner.run(
+            configs, where, results=results, state=state, suite=suite, display=progress.display(), asked=wanted
+        )
+        print(inspection.summary_text(summary, again=hints.again()))
+        raise typer.Exit(130 if summary.interrupted else 0 if summary.complete else 1)
+
+    @app.command()
+    def measure(
+        tables: Tables,
+        protocol: ProtocolOption = None,
+        seeds: SeedsOption = None,
+        method: MethodOption = None,
+        dataset: DatasetOption = None,
+        results: ResultsOption = runner.RESULTS,
+        state: StateOption = runner.STATE,
+    ) -> None:
+        """Measure runs from the predictions and parameters kept in .state. Nothing is trained.
+
+        A new metric is computed from the predictions; a run that differs from a trained one only in evaluation sets,
+        attacks or draws is evaluated from the parameters. What neither can give is named.
+        """
+        from benchmarks.experiment.measure import measure as measure_runs  # here, since it needs torch
+
+        configs = choose(tables, protocol, seeds, method, dataset)
+        ticker = progress.Ticker(len(configs), "runs")
+        found = measure_runs(configs, Store(results, suite.metrics), state, ticker)
+        print(inspection.measured_text(found, state))
+        raise typer.Exit(1 if found.problems else 0)
+
+    @app.command()
+    def status(
+        tables: AnyTables = None,
+        protocol: ProtocolOption = None,
+        seeds: SeedsOption = None,
+        results: ResultsOption = runner.RESULTS,
+        state: StateOption = runner.STATE,
+    ) -> None:
+        """Count runs by status; say why runs failed, and which records cannot be read."""
+        chosen = [suite.table(name) for name in tables or suite.table_names()]
+        if not tables and protocol:
+            chosen = [table for table in chosen if protocol in table.protocols]
+            if not chosen:
+                raise unknown(
+                    "protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols}
+                )
+        seed_list, queued = planning.parse_seeds(seeds), ledger.pending(state)
+        for line in planning.beyond(chosen, protocol, seeds):
+            print(line)
+        text, problems = inspection.status_text(chosen, protocol, seed_list, results, state, suite, queued)
+        print(text)
+        raise typer.Exit(1 if problems else 0)
+
+    @app.command()
+    def show(
+        key: Annotated[str, typer.Argument(help="a run's key, or its first digits")],
+        as_json: JsonOption = False,
+        results: ResultsOption = runner.RESULTS,
+        state: StateOption = runner.STATE,
+    ) -> None:
+        """Show one record with all its provenance, or why the run failed."""
+        store = Store(results)
+        failure = inspection.find_failure(key, state)
+        if failure and not any(k.startswith(key.lower()) for k in store.paths()):
+            print(json.dumps(failure, indent=1) if as_json else inspection.failure_text(failure))
+            return
+        path = store.find(key)
+        record = store.read(path)
+        print(json.dumps(record, indent=1) if as_json else inspection.record_text(record, path))
+
+    @app.command()
+    def explain(
+        table: Annotated[str, typer.Argument(help="name of a table")],
+        row: Annotated[str, typer.Argument(help="label or method of a row")],
+        column: Annotated[
+            str, typer.Argument(help="label of a column, or data set and metric, as 'boston rmse'")
+        ],
+        protocol: ProtocolOption = None,
+        seeds: SeedsOption = None,
+        results: ResultsOption = runner.RESULTS,
+        state: StateOption = runner.STATE,
+    ) -> None:
+        """Say where one cell of a table comes from, and the command that makes it again."""
+        found = suite.table(table)
+        print(
+            inspection.cell_text(
+                found, row, column, protocol, planning.parse_seeds(seeds), results, state, suite
+            )
+        )
+
+    def main(arguments: list[str] | None = None) -> None:
+        try:
+            with stoppable():
+                app(arguments)
+        except KeyboardInterrupt:
+            sys.exit(130)
+        except (BenchmarkError, KeyError, ValueError) as error:
+            if not type(error).__module__.startswith(("benchmarks", "datasets", "fvi_core", "tests")):
+                raise
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(getattr(error, "exit_code", 2))
+
+    return main

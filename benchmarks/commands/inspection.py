@@ -1,0 +1,338 @@
+"""What is there, as text for people: plans, summaries, statuses, records, cells."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from types import MappingProxyType
+from typing import Any
+
+from benchmarks.errors import UsageError, unknown
+from benchmarks.records import published
+from benchmarks.records.config import PARTS, run_key
+from benchmarks.records.store import Store
+from benchmarks.state import kept
+from benchmarks.state.checkpoints import peek
+from benchmarks.state.failures import Failures
+from benchmarks.suite import Suite
+from benchmarks.sweep import hints
+from benchmarks.sweep.jobs import Job
+from benchmarks.sweep.plan import STATUSES, Plan, asked_metrics, check_protocol, make_plan
+from benchmarks.sweep.progress import brief, duration
+from benchmarks.sweep.runner import Summary
+
+
+def columns(rows: Sequence[Sequence[Any]]) -> str:
+    """Rows as aligned columns, the first one a heading."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in texts
+    )
+
+
+def counts_text(counts: dict[str, int]) -> str:
+    """Counts of statuses, without those that are zero."""
+    return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none"
+
+
+def plan_text(plan: Plan, jobs: list[Job]) -> str:
+    """The runs of every method on every data set by status, then the jobs that are left."""
+    groups: dict[tuple[str, str, str], Counter] = {}
+    for run in plan.runs:
+        group = run.config["method"], run.config["dataset"]["name"], run.config["protocol"]
+        groups.setdefault(group, Counter())[run.status] += 1
+    rows = [(*group, *(counter[status] or "" for status in STATUSES)) for group, counter in groups.items()]
+    lines = [columns([("method", "data set", "protocol", *STATUSES), *rows]), "", *plan.problems]
+    lines.append(f"{len(plan.runs)} runs: {counts_text(plan.counts)}")
+    left = sum(len(job.configs) for job in jobs)
+    lines.append(f"to do: {left} runs in {len(jobs)} jobs" if jobs else "nothing to do")
+    return "\n".join(lines)
+
+
+def summary_text(summary: Summary, again: str) -> str:
+    """What a sweep did, what failed and why, and the command that goes on."""
+    parts = [
+        (len(summary.made), "made now"),
+        (summary.plan.counts["done"], "were there"),
+        (len(summary.elsewhere), "made by another sweep"),
+        (len(summary.failed), "failed"),
+        (len(summary.unsaved), "made but not saved"),
+    ]
+    told = ", ".join(f"{count} {what}" for count, what in parts if count)
+    lines = [f"{len(summary.plan.runs)} runs: {told or 'none made'} ({duration(summary.seconds)})"]
+    for reason, count in Counter(summary.failed.values()).most_common():
+        first = next(key for key, why in summary.failed.items() if why == reason)
+        lines.append(f"  failed {count}: {brief(reason)} ({hints.benchmarks('show', first)})")
+    for key, record in summary.unsaved.items():
+        values = ", ".join(f"{row['metric']} {row['value']:.4g}" for row in record["metrics"][:6])
+        lines.append(f"  not saved {key}: {values}")
+    if summary.unsaved:
+        lines.append(f"  {summary.unsaved_reason}")
+    if summary.interrupted:
+        lines.append("stopped; what was made is saved")
+    if not summary.complete:
+        lines.append(f"to go on: {again}")
+    return "\n".join(lines)
+
+
+def status_text(
+    tables,
+    protocol: str | None,
+    seeds: list[int] | None,
+    results: Path,
+    state: Path,
+    suite: Suite,
+    queued: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[str, int]:
+    """Counts for every table, then who is running, what failed and why, and which files are no records: how many too."""
+    runs = {table.name: table.runs(check_protocol(table, protocol), seeds) for table in tables}
+    keys = {name: list(dict.fromkeys(map(run_key, configs))) for name, configs in runs.items()}
+    everything = [config for configs in runs.values() for config in configs]
+    asked = asked_metrics(tables, protocol, seeds)
+    plan = make_plan(everything, results, state, suite, strict=False, queued=queued, asked=asked)
+    found = {run.key: run for run in plan.runs}
+    rows: list[tuple] = []
+    for table in tables:
+        counts = Counter(found[key].status for key in keys[table.name])
+        rows.append(
+            (
+                table.name,
+                check_protocol(table, protocol),
+                *(counts[s] for s in STATUSES),
+                len(keys[table.name]),
+            )
+        )
+    lines = [columns([("table", "protocol", *STATUSES, "all"), *rows])]
+    for run in plan.select("running"):
+        lines.append(
+            f"running {run.key}: {run.config['method']}, {run.config['dataset']['name']}: "
+            + "; ".join(filter(None, [run.note, peek(state, run.key)]))
+        )
+    lines += [f"queued {count}: {note}" for note, count in Counter(r.note for r in plan.select("queued")).items()]
+    lines += filter(None, [failures_text(plan)])
+    lines += [f"stale {count}: {note}" for note, count in Counter(r.note for r in plan.select("stale")).items()]
+    lines += filter(None, [kept_text(state)])
+    problems = dict.fromkeys([*Store(results, suite.metrics).problems().values(), *plan.problems])
+    return "\n".join([*lines, *(f"not counted: {problem}" for problem in problems)]), len(problems)
+
+
+def kept_text(state: Path) -> str:
+    """What trained runs have left in the state folder, and how much it may be; nothing if there is nothing."""
+    told = [f"{name} {count} files, {size / 1e6:.0f} MB" for name, (count, size) in kept.sizes(state).items() if count]
+    return f"kept in {state}: {'; '.join(told)} (at most {kept.limit() / 1e9:g} GB together, ${kept.VARIABLE})" if told else ""
+
+
+def measured_text(found: Any, state: Path) -> str:
+    """What became of runs that were to be measured, and what only training can give."""
+    told = ", ".join(f"{count} {what}" for what, count in found.counts.items() if count)
+    lines = [f"{sum(found.counts.values())} runs: {told or 'none'}"]
+    lines += [f"could not be measured: {problem}" for problem in found.problems]
+    if found.lacking:
+        some = ", ".join(found.lacking[:3]) + (", ..." if len(found.lacking) > 3 else "")
+        lines.append(
+            f"{len(found.lacking)} runs ({some}) have left neither predictions nor parameters in {state}, which keeps what "
+            "was trained on this machine: `make` their table trains runs that have no record or lack a metric, "
+            "`python -m benchmarks again KEY` any"
+        )
+    return "\n".join(lines)
+
+
+def failures_text(plan: Plan) -> str:
+    """A line for every reason why runs of a method on a data set failed."""
+    failed: dict[tuple[str, str, str], list[str]] = {}
+    for run in plan.select("failed"):
+        failed.setdefault((run.config["method"], run.config["dataset"]["name"], run.note), []).append(run.key)
+    return "\n".join(
+        f"failed {len(same)}: {method}, {dataset}: {brief(reason)} ({hints.benchmarks('show', same[0])})"
+        for (method, dataset, reason), same in failed.items()
+    )
+
+
+def record_text(record: dict[str, Any], path: Path) -> str:
+    """One record for reading: what was run, its metrics, where it comes from."""
+    config, about = record["config"], dict(record["provenance"])
+    data = config["dataset"]
+    lines = [
+        f"{config['method']} on {data['name']} (version {data['version']}, split {data['split']}), "
+        f"seed {config['seed']}, protocol {config['protocol']}",
+        f"{record['key']}  {path}",
+        "",
+        *configuration_lines(config),
+        "",
+        columns(
+            [
+                ("data set", "condition", "metric", "value", "n"),
+                *(
+                    (r["dataset"], r["condition"], r["metric"], f"{r['value']:.6g}", r["n"])
+                    for r in record["metrics"]
+                ),
+            ]
+        ),
+        "",
+    ]
+    if record["curves"]:
+        lines.append(f"curves: {', '.join(record['curves'])}")
+    about["commit"] = (
+        f"{about.get('commit')}{' with uncommitted changes' if about.pop('dirty', None) else ''}"
+    )
+    if "seconds" in about:
+        about["seconds"] = f"{about['seconds']:.2f}"
+    lines += [f"{name}: {_compact(value)}" for name, value in about.items()]
+    return "\n".join(lines)
+
+
+def find_failure(prefix: str, state: Path) -> dict[str, Any] | None:
+    """The failure of the one failed run whose key starts so, or None."""
+    failures = Failures(state)
+    found = [key for key in failures.keys() if key.startswith(prefix.lower())]
+    return failures.get(found[0]) if len(found) == 1 else None
+
+
+def failure_text(failure: dict[str, Any]) -> str:
+    """Why a run failed."""
+    config = failure["config"]
+    lines = [
+        f"{failure['key']}: failed at attempt {failure['attempt']} ({failure['time'] or 'time not known'})"
+    ]
+    if config:
+        lines += [
+            f"{config['method']} on {config['dataset']['name']}, "
+            f"split {config['dataset']['split']}, seed {config['seed']}"
+        ]
+    lines += [f"reason: {failure['reason']}", failure["traceback"].rstrip(), f"log: {failure['log']}"]
+    return "\n".join(filter(None, [*lines, *_tail(failure["log"])]))
+
+
+def _tail(log: str, length: int = 20) -> list[str]:
+    """The last lines of a log, indented."""
+    try:
+        lines = Path(log).read_text(errors="replace").splitlines() if log else []
+    except (OSError, ValueError):  # also a name that no file can have
+        return []
+    return [f"  {line}" for line in lines[-length:]]
+
+
+def cell_text(table, row_name, column_name, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
+    """One cell; where the column is the name of a data set, all of its cells in the row."""
+    given = ["--protocol", protocol] if protocol else []
+    given += ["--seeds", ",".join(map(str, [*seeds, ""]))] if seeds else []
+
+    def command(row: str, column: str) -> str:
+        return hints.benchmarks("explain", table.name, row, column, *given)
+
+    row = _pick("row", row_name, _row_names(table), table, lambda name: command(name, column_name))
+    own = [column for column in table.columns if column.cell.dataset.lower() == column_name.lower()]
+    names = _column_names(table)
+    if not own or column_name.lower() in map(str.lower, names):
+        own = [_pick("column", column_name, names, table, lambda name: command(row_name, name))]
+    return "\n\n".join(_cell_text(table, row, column, protocol, seeds, results, state, suite) for column in own)
+
+
+def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
+    """One cell: its value over its runs, the published one, the records, configuration and command."""
+    protocol = check_protocol(table, protocol)
+    lines = [f"{table.name} ({protocol}): {row.label}, {column.label}"]
+    target = column.published_key(row)
+    if table.paper and target:
+        cell = published.table(table.paper, table.number).get(target)
+        lines.append(
+            f"published: {cell.printed if cell else 'no number'} "
+            f"({table.paper}, table {cell.table if cell else table.number}, {row.published})"
+        )
+    configs = table.cell_runs(row, column, protocol, seeds)
+    if not configs:
+        return "\n".join(
+            [*lines, "ours: no method makes this row yet" if row.method is None else "ours: not planned"]
+        )
+    wanted, values, listed = column.cell, [], []
+    for run in make_plan(configs, results, state, suite, strict=False).runs:
+        value = None
+        if run.status in ("done", "stale"):
+            rows = Store(results).get(run.config)["metrics"]
+            found = [
+                r["value"] for r in rows if (r["dataset"], r["condition"], r["metric"]) == _where(wanted)
+            ]
+            value = found[0] * column.scale if found else None
+            values += found
+        shown = "metric not in the record" if value is None else f"{value:.{column.digits + 2}f}"
+        told = shown if run.status in ("done", "stale") else brief(run.note, 80)
+        listed.append((run.key, run.config["dataset"]["split"], run.config["seed"], run.status, told))
+    lines.append(
+        f"ours: {_mean_text([value * column.scale for value in values], column.digits)}, "
+        f"{len(configs)} runs planned"
+    )
+    lines.append(
+        f"metric: {' / '.join(filter(None, _where(wanted)))}"
+        + (f", times {column.scale:g}" if column.scale != 1 else "")
+    )
+    lines += [
+        "",
+        columns([("key", "split", "seed", "status", "value"), *listed]),
+        "",
+        *configuration_lines(configs[0]),
+        "",
+    ]
+    names = sorted({config["dataset"]["name"] for config in configs})
+    command = ["run", table.name, "--protocol", protocol, "--method", row.method]
+    command += [word for name in names for word in ("--dataset", name)]
+    apart = ["--results", "again", "--state", "again/.state"]
+    lines.append(f"makes what is missing: {hints.benchmarks(*command)}")
+    lines.append(f"makes it again, apart: {hints.benchmarks(*command, *apart)}")
+    return "\n".join(lines)
+
+
+def configuration_lines(config: dict[str, Any]) -> list[str]:
+    """The parts of a configuration, one line each."""
+    parts = [f"{name}: {_compact(config['parts'].get(name))}" for name in PARTS]
+    return [*parts, f"evaluation: {_compact(config['evaluation'])}"]
+
+
+def _compact(value: Any) -> str:
+    if isinstance(value, dict):
+        rest = [f"{name}={_compact(part)}" for name, part in value.items() if name != "name"]
+        return " ".join(([str(value["name"])] if "name" in value else []) + rest)
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _where(cell: Any) -> tuple[str, str, str]:
+    return cell.dataset, cell.condition, cell.metric
+
+
+def _mean_text(values: list[float], digits: int) -> str:
+    if not values:
+        return "no record"
+    error = f" ± {stdev(values) / math.sqrt(len(values)):.{digits + 1}f}" if len(values) > 1 else ""
+    return f"{mean(values):.{digits + 1}f}{error} (mean ± standard error, n = {len(values)})"
+
+
+def _row_names(table: Any) -> dict[str, Any]:
+    """Rows by label, and by method where it is theirs alone."""
+    methods = Counter(row.method for row in table.rows if row.method)
+    return {**{r.method: r for r in table.rows if methods[r.method] == 1}, **{r.label: r for r in table.rows}}
+
+
+def _column_names(table: Any) -> dict[str, Any]:
+    """Columns by label where it is theirs alone, and by data set, metric and condition."""
+    labels = Counter(column.label for column in table.columns)
+    full = {
+        " ".join(filter(None, (c.cell.dataset, c.cell.metric, c.cell.condition))): c for c in table.columns
+    }
+    return {**full, **{c.label: c for c in table.columns if labels[c.label] == 1}}
+
+
+def _pick(kind: str, name: str, known: dict[str, Any], table: Any, command: Callable[[str], str]) -> Any:
+    """What a name, or a part of one, stands for. Raises UnknownName, and UsageError with a command for each meaning."""
+    exact = [label for label in known if label.lower() == name.lower()]
+    near = exact or [label for label in known if name.lower() in label.lower()]
+    meanings = {id(known[label]): label for label in near}
+    if len(meanings) > 1:
+        listed = "\n".join(f"  {command(label)}" for label in meanings.values())
+        raise UsageError(f"{kind} {name!r} of table {table.name} may be any of {len(meanings)}: say which\n{listed}")
+    if not near:
+        raise unknown(f"{kind} of table {table.name}", name, known)
+    return known[near[0]]

@@ -1,0 +1,94 @@
+"""A sweep on the cluster, as the command line offers it: submit what is missing, say how to follow it, wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from benchmarks.commands import inspection
+from benchmarks.suite import Suite
+from benchmarks.sweep import hints
+from benchmarks.sweep.jobs import Job
+from benchmarks.sweep.plan import Plan, make_plan
+from benchmarks.sweep.runner import check_folders
+from benchmarks.sweep.slurm import ledger
+from benchmarks.sweep.slurm.executor import Slurm
+
+UNFINISHED = 3  # exit status: runs are still to come
+LOOK_EVERY = 5.0  # seconds between looks while waiting
+LINE_EVERY = 60.0  # seconds between lines if nothing changes
+
+
+def run(configs: list[dict[str, Any]], executor: Slurm, results: Path, state: Path, suite: Suite, wait: bool,
+        asked: Mapping[str, Iterable[str]] = MappingProxyType({})) -> int:  # fmt: skip
+    """Submit and tell; with ``wait``, follow until every run is over. The exit status of the command."""
+    results, state = Path(results).resolve(), Path(state).resolve()
+    plan, jobs, submissions = submit(configs, executor, results, state, suite, asked)
+    print(submitted_text(plan, jobs, submissions, state))
+    if wait:
+        plan = follow(configs, results, state, suite, asked)
+        print(inspection.failures_text(plan))
+        if plan.counts["done"] < len(plan.runs):
+            print(f"to go on: {hints.again()}")
+    elif jobs or plan.select("running", "queued"):
+        return UNFINISHED
+    return 0 if plan.counts["done"] == len(plan.runs) else 1
+
+
+def submit(
+    configs: list[dict[str, Any]], executor: Slurm, results: Path, state: Path, suite: Suite,
+    asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
+) -> tuple[Plan, list[Job], list[ledger.Submission]]:
+    """Submit the runs that are neither done nor queued nor running; the plan as it was before.
+
+    Raises StoreError, ClaimError, LedgerError, QueueError, SubmissionError, SnapshotError.
+    """
+    check_folders(results, state)
+    with ledger.locked(state):
+        plan = make_plan(configs, results, state, suite, queued=ledger.pending(state, held=True), asked=asked)
+        jobs = plan.jobs(results, state, suite)
+        executor.submit(jobs)
+    return plan, jobs, executor.submissions
+
+
+def submitted_text(plan: Plan, jobs: list[Job], submissions: list[ledger.Submission], state: Path) -> str:
+    """What was submitted, and how to follow, cancel and collect it."""
+    lines = [*plan.problems, f"{len(plan.runs)} runs: {inspection.counts_text(plan.counts)}"]
+    if not jobs:
+        waiting = plan.counts["running"] + plan.counts["queued"]
+        return "\n".join([*lines, "nothing to submit" + (f"; {waiting} runs are on their way" if waiting else "")])
+    ids = [submission.job for submission in submissions]
+    n_tasks = sum(len(submission.entries) for submission in submissions)
+    lines += [
+        f"submitted {sum(len(job.configs) for job in jobs)} runs as {n_tasks} tasks: SLURM job {', '.join(ids)}",
+        "  follow:  make status   (or: squeue --me)",
+        f"  logs:    {state}/logs/<run>.log, and of tasks {submissions[-1].log_folder}",
+        f"  cancel:  scancel {' '.join(ids)}",
+        "  collect: nothing to do: each run writes its record into results/ as it ends; make the table when you like",
+        "  again:   the same command submits only what is neither done nor queued nor running",
+    ]
+    return "\n".join(lines)
+
+
+def follow(
+    configs: list[dict[str, Any]], results: Path, state: Path, suite: Suite,
+    asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
+) -> Plan:
+    """Wait until no run is queued or running, with a line whenever something changes. Ctrl-C leaves the jobs alone."""
+    told, last = "", 0.0
+    try:
+        while True:
+            plan = make_plan(configs, results, state, suite, strict=False, queued=ledger.pending(state), asked=asked)
+            text = inspection.counts_text(plan.counts)
+            if text != told or time.monotonic() - last > LINE_EVERY:
+                told, last = text, time.monotonic()
+                print(f"{len(plan.runs)} runs: {text}", flush=True)
+            if not plan.select("running", "queued"):
+                return plan
+            time.sleep(LOOK_EVERY)
+    except KeyboardInterrupt:
+        print(f"no longer waiting; the jobs go on without this command; to wait again: {hints.again()}")
+        raise

@@ -1,0 +1,118 @@
+"""Commands that keep records trustworthy: migrate, verify, again."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks.commands import inspection, selection
+from benchmarks.records.store import Store
+from benchmarks.suite import Suite
+from benchmarks.sweep import progress, runner, verify
+from benchmarks.sweep.where import make
+
+ResultsOption = Annotated[
+    Path, typer.Option("--results", help="folder of the records", show_default="results")
+]
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", help="processes at once; without it one per core")
+]
+
+
+def add(app: typer.Typer, suite: Suite) -> None:
+    """Add the commands to a command line."""
+
+    @app.command()
+    def migrate(results: ResultsOption = runner.RESULTS) -> None:
+        """Give records of older schemas their present configuration and name. Numbers stay as they are."""
+        from benchmarks.records.migration import migrate as migrate_records
+
+        store = Store(results, suite.metrics)
+        store.check_writable()
+        found = migrate_records(store, progress.Ticker(len(store.paths()), "records"))
+        print(f"{found.moved} records migrated, {found.present} are of the present schema, {len(found.refused)} left alone")
+        for reason in found.refused:
+            print(f"left alone: {reason}")
+        raise typer.Exit(1 if found.refused else 0)
+
+    @app.command()
+    def select(
+        table: Annotated[str, typer.Argument(help="name of a table whose hyper-parameters table NAME-selection tries")],
+        results: ResultsOption = runner.RESULTS,
+    ) -> None:
+        """Choose hyper-parameters by the validation scores of a selection table's records."""
+        print(selection.write(table, results))
+
+    @app.command("verify")
+    def verify_(
+        n: Annotated[int, typer.Option("--n", help="how many records")] = 12,
+        minutes: Annotated[
+            float, typer.Option("--minutes", help="only records whose training took at most so long")
+        ] = 5.0,
+        seed: Annotated[int | None, typer.Option("--seed", help="of the random choice; without it another each time")] = None,
+        workers: WorkersOption = None,
+        results: ResultsOption = runner.RESULTS,
+    ) -> None:
+        """Train a random sample of the records again, in a temporary folder, and compare. Nothing in results/ changes.
+
+        Status 1: a run failed, or gave other numbers on the same model of processor.
+        """
+        store = Store(results, suite.metrics)
+        seed = secrets.randbelow(10**6) if seed is None else seed
+        chosen, short, every = verify.sample(store, n, minutes, seed)
+        took = progress.duration(verify.estimate(chosen))
+        print(
+            f"{len(chosen)} records (--seed {seed}) of the {short} whose training took at most {minutes:g} min, "
+            f"of {every} in all; their trainings took {took} on one core each"
+        )
+        found = list(verify.make_again(chosen, store, make("pool", workers), suite, progress.display()))
+        print(comparison_text(found))
+        raise typer.Exit(1 if any(one.alarming for one in found) else 0)
+
+    @app.command()
+    def again(
+        key: Annotated[str, typer.Argument(help="a run's key, or its first digits")],
+        workers: WorkersOption = None,
+        results: ResultsOption = runner.RESULTS,
+    ) -> None:
+        """Train the run of one record anew, with nothing to go on from; the new record replaces the old one."""
+        store = Store(results, suite.metrics)
+        store.check_writable()
+        record = store.read(store.find(key))
+        kept: list[Path] = []
+
+        def keep(made: dict[str, Any]) -> None:
+            kept.append(store.write(made))
+
+        print(f"{record['key']}: took {progress.duration(verify.estimate([record]))} when it was made")
+        found = list(verify.make_again([record], store, make("pool", workers), suite, progress.display(), keep))
+        print(comparison_text(found))
+        if not kept:
+            raise typer.Exit(1)
+        print(f"wrote {kept[0]}")
+
+
+def comparison_text(found: list[verify.Comparison]) -> str:
+    """A line for each record made anew, then counts, and what differences mean."""
+    rows: list[tuple[str, ...]] = []
+    for one in found:
+        config = one.record["config"]
+        size = "" if one.verdict in (verify.EQUAL, verify.FAILED) else f"{one.difference:.1e}"
+        what = one.reason if one.verdict == verify.FAILED else one.of if size else ""
+        pairs = zip((one.record, one.again or one.record), one.cpus)
+        made = [f"{str(record['provenance'].get('commit'))[:7]}, {cpu}" for record, cpu in pairs]
+        named = one.record["key"], config["method"], config["dataset"]["name"]
+        rows.append((*named, one.verdict, size, *made, progress.brief(what, 80)))
+    head = "key", "method", "data set", "verdict", "largest difference", "made by", "again by", "where"
+    lines = [inspection.columns([head, *rows])]
+    counts = {v: sum(one.verdict == v for one in found) for v in (verify.EQUAL, verify.ROUNDED, verify.DIFFERENT, verify.FAILED)}
+    lines.append(f"{len(found)} records: {inspection.counts_text(counts)}")
+    if counts[verify.DIFFERENT] and not any(one.alarming for one in found):
+        lines.append(
+            "Numbers differ only from records of another model of processor, or of one whose exact model they do not name: "
+            "rounding differs between models, and between commits that add in another order; training amplifies it."
+        )
+    return "\n".join(lines)

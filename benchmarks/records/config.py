@@ -1,0 +1,138 @@
+"""A run's configuration: plain JSON with every hyper-parameter, and the keys derived from it.
+
+A run is a training and an evaluation. What determines the trained parameters has one key (``training_key``): method,
+data set, protocol, seed, parts with all their defaults, the sources of parts that are no part of this project. What is
+asked of them then (evaluation sets, draws) has another, and a run's key is the two together, so that one training may
+serve several runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, NoReturn
+
+from benchmarks.records.hyperparameters import PARTS
+from benchmarks.records.hyperparameters import resolve as resolve_parts
+
+SCHEMA = 2
+MOST, WEIGHTS = 10, 1_000_000  # runs, and weights of all their networks, in one stack
+REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources", "evaluation")
+DATASET = ("name", "version", "scheme", "split", "content")
+EVALUATION = ("samples", "sets", "content")
+
+
+class InvalidConfig(ValueError):
+    """A run configuration that lacks a key, has one that nobody reads, or leaves a hyper-parameter out."""
+
+
+class Config(dict):
+    """A configuration that is never changed again, so that its keys are computed once."""
+
+    @cached_property
+    def key(self) -> str:
+        """See :func:`run_key`."""
+        return _run_key(self)
+
+    @cached_property
+    def training_key(self) -> str:
+        """See :func:`training_key`."""
+        return _training_key(self)
+
+    def __reduce__(self) -> tuple:
+        return Config, (dict(self),)
+
+    def _fixed(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("a run's configuration is not changed once it is made; make another of dict(config)")
+
+    __setitem__ = __delitem__ = __ior__ = update = pop = popitem = setdefault = clear = _fixed
+
+
+def canonical_json(config: Any) -> str:
+    """The one spelling of a configuration: sorted keys, no spaces, no NaN."""
+    return json.dumps(config, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(config: Any, digits: int = 16) -> str:
+    """So many hexadecimal digits of the SHA-256 of a configuration, or a part of one, in its one spelling."""
+    return hashlib.sha256(canonical_json(config).encode()).hexdigest()[:digits]
+
+
+def run_key(config: dict[str, Any]) -> str:
+    """What names a run: 16 digits of its training, a hyphen, 8 digits of its evaluation."""
+    return config.key if isinstance(config, Config) else _run_key(config)
+
+
+def training_key(config: dict[str, Any]) -> str:
+    """16 hexadecimal digits naming a training: all of the configuration but what is asked of the trained model."""
+    return config.training_key if isinstance(config, Config) else _training_key(config)
+
+
+def _run_key(config: dict[str, Any]) -> str:
+    return f"{training_key(config)}-{digest(config.get('evaluation'), 8)}"
+
+
+def _training_key(config: dict[str, Any]) -> str:
+    return digest({name: value for name, value in config.items() if name != "evaluation"})
+
+
+def stack_key(config: dict[str, Any]) -> str:
+    """The key of what a training shares with its siblings: everything but the seed and the split."""
+    shared = {name: value for name, value in config.items() if name not in ("seed", "evaluation")}
+    shared["dataset"] = {name: value for name, value in config["dataset"].items() if name != "split"}
+    return digest(shared)
+
+
+def by_training(configs: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Runs by the training that they share."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for config in configs:
+        found.setdefault(training_key(config), []).append(config)
+    return found
+
+
+def is_large(config: dict[str, Any]) -> bool:
+    """Whether a single run fills a core: its steps are long beside what surrounds them."""
+    parts = config["parts"]
+    return (parts["divergence"] or {}).get("name") == "nearest_neighbour_kl" or parts["network"]["name"] != "mlp"
+
+
+def stack_limit(config: dict[str, Any]) -> int:
+    """How many trainings of one stack key go together: one if they are large, else as many as fit the caches."""
+    import datasets  # here, since keys alone do not need it
+
+    if is_large(config):
+        return 1
+    parts, data = config["parts"], config["dataset"]
+    sizes = [math.prod(datasets.describe(data["name"], data["scheme"] or None).shape), *parts["network"]["hidden"]]
+    weights = sum(a * b for a, b in zip(sizes, sizes[1:])) * parts["family"].get("size", 1)
+    return max(1, min(MOST, WEIGHTS // max(1, weights)))
+
+
+def validate_config(config: dict[str, Any]) -> None:
+    """Raise :class:`InvalidConfig` unless the configuration is of this schema and says every hyper-parameter."""
+    _same_keys("configuration", config, REQUIRED)
+    if config["schema"] != SCHEMA:
+        raise InvalidConfig(f"configuration schema {config['schema']!r}: this version reads schema {SCHEMA}")
+    for name, expected in (("dataset", DATASET), ("evaluation", EVALUATION), ("parts", PARTS)):
+        _same_keys(f"configuration['{name}']", config[name], expected)
+    resolved = resolve_parts(config["parts"])
+    for name, part in resolved.items():
+        if canonical_json(part) != canonical_json(config["parts"][name]):
+            raise InvalidConfig(
+                f"configuration['parts']['{name}']: expected every hyper-parameter, {canonical_json(part)}, "
+                f"found {canonical_json(config['parts'][name])}"
+            )
+
+
+def _same_keys(where: str, found: Any, expected: tuple[str, ...]) -> None:
+    if not isinstance(found, dict):
+        raise InvalidConfig(f"{where}: expected a dict of {sorted(expected)}, found {found!r}")
+    missing, extra = set(expected) - set(found), set(found) - set(expected)
+    if missing or extra:
+        raise InvalidConfig(
+            f"{where}: missing {sorted(missing)}, not expected {sorted(extra)}; it has {sorted(expected)}"
+        )

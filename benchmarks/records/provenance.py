@@ -1,0 +1,102 @@
+"""Where a record comes from: code, versions, machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = ("fvi_core", "datasets", "benchmarks")
+CPUINFO = Path("/proc/cpuinfo")
+CPU_NUMBERS = {"family": "cpu family", "model": "model", "stepping": "stepping"}
+SNAPSHOT = "snapshot.json"  # stands beside the packages in a copy of the code that jobs use
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "numba")  # numba: corrupted images
+
+
+def git(*arguments: str, root: Path = ROOT) -> str | None:
+    """The output of a git command at the checkout, or None where there is no git or no checkout."""
+    try:
+        # Without locks: a process that is killed in `git status` would leave its lock in the checkout.
+        done = subprocess.run(["git", "--no-optional-locks", *arguments], cwd=root, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+@cache
+def code(root: Path = ROOT) -> tuple[str, bool | None]:
+    """(commit, dirty) of the code, looked up once per process, at its first call.
+
+    Dirty means that a tracked file of the folders that make numbers differs from the commit; results and
+    untracked files do not count. Outside a checkout the commit is $FVI_COMMIT or 'unknown', and dirty is
+    None; a snapshot says both itself.
+    """
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        taken = json.loads((root / SNAPSHOT).read_text())
+        return taken["commit"], taken["dirty"]
+    # A checkout of something else may lie above an exported copy: its commit would say nothing of this code.
+    if git("ls-files", "--error-unmatch", "benchmarks/records/provenance.py", root=root) is None:
+        return os.environ.get("FVI_COMMIT") or "unknown", None
+    commit = git("rev-parse", "HEAD", root=root)
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *CODE, root=root)
+    return commit or os.environ.get("FVI_COMMIT") or "unknown", None if changed is None else bool(changed)
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that make numbers; from their metadata, so none is imported."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@cache
+def cpu() -> str:
+    """The processor's model, as precisely as the system tells: virtual machines hide the marketing name's number."""
+    try:
+        first = CPUINFO.read_text().partition("\n\n")[0]
+    except OSError:
+        first = ""
+    told = dict(map(str.strip, line.split(":", 1)) for line in first.splitlines() if ":" in line)
+    name = told.get("model name") or platform.processor() or platform.machine()
+    numbers = [f"{what} {told[key]}" for what, key in CPU_NUMBERS.items() if key in told]
+    return f"{name} ({', '.join(numbers)})" if numbers else name
+
+
+def device() -> str:
+    """What this process trains on."""
+    torch = sys.modules.get("torch")
+    return torch.cuda.get_device_name() if torch and torch.cuda.is_available() else "cpu"
+
+
+def collect() -> dict[str, Any]:
+    """The part of a record's provenance that is the same for every run of this process."""
+    commit, dirty = code()
+    torch = sys.modules.get("torch")
+    return {
+        "commit": commit,
+        "dirty": dirty,
+        "versions": versions(),
+        "device": device(),
+        "platform": f"{platform.system()} {platform.release().partition('-')[0]} {platform.machine()}",
+        "cpu": cpu(),
+        "threads": torch.get_num_threads() if torch else int(os.environ.get("OMP_NUM_THREADS") or 1),
+    }
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601 to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,112 @@
+"""The published numbers: one CSV per paper in published/ beside this file, one row per published cell."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from benchmarks.errors import BenchmarkError, unknown
+
+FOLDER = Path(__file__).parent / "published"
+RECORDED = {("dirichlet2022", "log_likelihood"): "smoothed_log_likelihood"}
+"""(paper, metric) -> what records call it, where that is another name; the tables' notes say why."""
+COLUMNS = ("table", "dataset", "condition", "method", "metric", "mean", "stderr", "n_runs", "note")
+
+
+class InvalidPublished(BenchmarkError, ValueError):
+    """A file of published numbers that cannot be read as one: names the file, the line and what was expected."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published cell. ``mean`` and ``stderr`` are in the unit the paper prints; None is what it does not say."""
+
+    paper: str
+    table: str
+    dataset: str
+    condition: str
+    method: str
+    metric: str
+    mean: float
+    stderr: float | None
+    n_runs: int | None
+    note: str
+    printed: str
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What tells cells of one table apart: (data set, condition, method, metric)."""
+        return self.dataset, self.condition, self.method, self.metric
+
+
+def recorded(paper: str, metric: str) -> str:
+    """What records call a metric of a paper."""
+    return RECORDED.get((paper, metric), metric)
+
+
+def papers(folder: Path = FOLDER) -> list[str]:
+    """The papers that have a file, in order of their names."""
+    return sorted(path.stem for path in folder.glob("*.csv"))
+
+
+@lru_cache(maxsize=None)
+def load(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
+    """Every published cell of a paper.
+
+    Raises :class:`benchmarks.errors.UnknownName` (with the nearest names) and :class:`InvalidPublished` for a wrong
+    header, a number that is not one, a negative standard error, or a cell that is there twice.
+    """
+    path = folder / f"{paper}.csv"
+    if not path.is_file():
+        raise unknown("paper", paper, papers(folder), f"each has a file in {folder}")
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = csv.reader(file)
+        header = tuple(next(lines, ()))
+        if header != COLUMNS:
+            raise InvalidPublished(f"{path}: expected the columns {','.join(COLUMNS)}, found {','.join(header)}")
+        cells = tuple(_cell(paper, line, f"{path}, line {lines.line_num}") for line in lines)
+    twice = [key for key, count in Counter((cell.table, *cell.key) for cell in cells).items() if count > 1]
+    if twice:
+        raise InvalidPublished(f"{path}: {len(twice)} cells are there more than once, first {twice[0]}: keep one")
+    return cells
+
+
+def table(paper: str, number: int | str | None, folder: Path = FOLDER) -> dict[tuple[str, str, str, str], Published]:
+    """The cells of one published table, or of all of a paper's, by (data set, condition, method, metric)."""
+    return {cell.key: cell for cell in load(paper, folder) if number is None or cell.table == str(number)}
+
+
+def _cell(paper: str, line: list[str], where: str) -> Published:
+    if len(line) != len(COLUMNS):
+        raise InvalidPublished(f"{where}: expected {len(COLUMNS)} columns, found {len(line)}")
+    row = dict(zip(COLUMNS, line))
+    for name in ("table", "dataset", "method", "metric"):
+        if not row[name]:
+            raise InvalidPublished(f"{where}: {name} is empty")
+    stderr = _number(row["stderr"], "stderr", where) if row["stderr"] else None
+    if stderr is not None and stderr < 0:
+        raise InvalidPublished(f"{where}: stderr is {row['stderr']}, expected a number that is not negative")
+    if row["n_runs"] and not row["n_runs"].isdecimal():
+        raise InvalidPublished(f"{where}: n_runs is {row['n_runs']!r}, expected a whole number or nothing")
+    return Published(
+        paper=paper,
+        **{name: row[name] for name in ("table", "dataset", "condition", "method", "metric", "note")},
+        mean=_number(row["mean"], "mean", where),
+        stderr=stderr,
+        n_runs=int(row["n_runs"]) if row["n_runs"] else None,
+        printed=row["mean"] + (f" ± {row['stderr']}" if row["stderr"] else ""),
+    )
+
+
+def _number(text: str, name: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InvalidPublished(f"{where}: {name} is {text!r}, expected a finite number")
+    return value

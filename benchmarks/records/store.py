@@ -1,0 +1,317 @@
+"""The result store: one JSON file per run, whole or not there.
+
+    results/<data set>/<method>/<key>.json
+
+A file is found by its run's configuration alone; nothing else (job, host, time) enters its name. The last line of a
+record is the SHA-256 of what stands before it. Every read recomputes it, and the key from the configuration: a record
+that was changed, moved or damaged is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from benchmarks import files
+from benchmarks.errors import BenchmarkError, unknown
+from benchmarks.records.config import run_key
+from benchmarks.records.schemas import UPGRADES
+from benchmarks.suite import Suite, resolve
+
+SCHEMA = 2
+SECTIONS = {"config": dict, "metrics": list, "curves": dict, "provenance": dict}
+DEPTH = {"config": 2, "metrics": 1, "curves": 1, "provenance": 1}  # how far a section is broken into lines
+ROW = {"dataset": str, "condition": str, "metric": str, "value": (int, float), "n": int}
+HEAD = re.compile(rb'\{\n"schema": (\d{1,9}),\n')
+TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n\}\n\Z')
+WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
+
+
+class RecordError(BenchmarkError):
+    """A file of the results folder that is no record: truncated, changed, or something else."""
+
+
+class OlderRecord(RecordError):
+    """A record of an older schema under its old name: it is read, but found by nobody until it is migrated."""
+
+
+class NewerRecord(RecordError):
+    """A record of a schema that only later code can read."""
+
+
+class InvalidRecord(BenchmarkError, ValueError):
+    """A record that must not be written: a metric that is not finite, or not there."""
+
+
+class StoreError(BenchmarkError):
+    """The results folder cannot be written: read only, full, or no folder."""
+
+
+class Store:
+    """The records under a results folder. metrics says where the versions of metrics are ("module:name")."""
+
+    def __init__(self, root: Path | str, metrics: str = Suite.metrics) -> None:
+        self.root, self.metrics = Path(root), metrics
+
+    def path(self, config: dict[str, Any]) -> Path:
+        """The file of a run's record, there or not."""
+        return (
+            self.root / slug(config["dataset"]["name"]) / slug(config["method"]) / f"{run_key(config)}.json"
+        )
+
+    def paths(self) -> dict[str, Path]:
+        """Every file that is named like a record, by key; none is opened."""
+        return {p.stem: p for p in sorted(self.root.glob("*/*/*.json")) if not p.name.startswith(".")}
+
+    def status(self, config: dict[str, Any], asked: set[str] = frozenset()) -> tuple[str | None, str]:
+        """What there is of a run, and why it is not all: 'done', 'stale' or None without a record.
+
+        Stale: a metric has a newer version, or one that is ``asked`` was not known yet when the record was made.
+        Raises RecordError.
+        """
+        record = self._load(self.path(config), ("curves", "metrics"))
+        if record is None:
+            return None, ""
+        versions, known = record["metric_versions"], resolve(self.metrics)
+        lacking = sorted(name for name in asked if name in known and name not in versions)
+        if lacking:
+            return "stale", f"its record lacks {', '.join(lacking)}"
+        old = sorted(name for name, version in versions.items() if name in known and version < known[name].version)
+        return ("stale", f"its record has an older version of {', '.join(old)}") if old else ("done", "")
+
+    def read(self, path: Path, curves: bool = True) -> dict[str, Any]:
+        """One record, upgraded to the present schema. Raises RecordError: the file, and what to do.
+
+        Without ``curves`` they are not parsed, and none are in it.
+        """
+        record = self._load(path, () if curves else ("curves",))
+        if record is None:
+            raise RecordError(f"{path}: there is no such file")
+        return record
+
+    def get(self, config: dict[str, Any], curves: bool = True) -> dict[str, Any] | None:
+        """The record of a run, or None. Raises :class:`RecordError`."""
+        return self._load(self.path(config), () if curves else ("curves",))
+
+    def find(self, prefix: str) -> Path:
+        """The one record whose key starts so. Raises UnknownName for none, RecordError for several."""
+        paths = self.paths()
+        found = [key for key in paths if key.startswith(prefix.lower())]
+        if not found:
+            raise unknown("key", prefix, paths if len(paths) < 20 else [], f"keys are file names under {self.root}")
+        if len(found) > 1:
+            raise RecordError(
+                f"{len(found)} keys start with {prefix!r}: {', '.join(found[:5])}; give more digits"
+            )
+        return paths[found[0]]
+
+    def records(self, curves: bool = True) -> Iterator[dict[str, Any] | RecordError]:
+        """Every record; in place of one that cannot be used, the error."""
+        for path in self.paths().values():
+            try:
+                yield self.read(path, curves)
+            except RecordError as error:
+                yield error
+
+    def problems(self) -> dict[str, str]:
+        """Every file that is named like a record and is none that anybody finds: why, by its path under the folder."""
+        found = {}
+        for key, path in self.paths().items():
+            try:
+                record = self.read(path, curves=False)
+                if self.path(record["config"]) != path:
+                    raise (
+                        OlderRecord(f"{path}: a record of an older schema: python -m benchmarks migrate")
+                        if record["key"] != key
+                        else RecordError(f"{path}: is in the wrong folder, expected {self.path(record['config'])}")
+                    )
+            except RecordError as error:
+                found[str(path.relative_to(self.root))] = str(error)
+        return found
+
+    def version(self, metric: str) -> int:
+        """The present version of a metric."""
+        known = resolve(self.metrics)
+        return known[metric].version if metric in known else 1
+
+    def make(self, config: dict, metrics: list[dict], curves: dict, provenance: dict) -> dict[str, Any]:
+        """A record of the present schema, not yet written.
+
+        ``metric_versions`` are those of all metrics known today: one of them that has no row is not defined for the run.
+        """
+        names = {row["metric"] for row in metrics} | set(resolve(self.metrics))
+        return {
+            "schema": SCHEMA,
+            "metric_versions": {name: self.version(name) for name in sorted(names)},
+            "key": run_key(config),
+            "config": config,
+            "metrics": [{name: row[name] for name in ROW} for row in metrics],
+            "curves": curves,
+            "provenance": provenance,
+        }
+
+    def write(self, record: dict[str, Any], around: AbstractContextManager[Any] = nullcontext()) -> Path:
+        """Write a record by atomic rename. Raises InvalidRecord and StoreError, and then leaves no file.
+
+        ``around`` is entered directly before the record takes its place, where it may raise.
+        """
+        path = self.path(record["config"])
+        text = serialise(record)
+        try:
+            files.write(path, text, around)
+        except OSError as error:
+            raise StoreError(
+                f"{path}: the record cannot be written ({error.strerror or error}): "
+                "make room or make the folder writable, then run the same command again"
+            ) from error
+        return path
+
+    def check_writable(self) -> None:
+        """Raise :class:`StoreError` before anything is computed if records could not be written."""
+        try:
+            files.write(self.root / ".writable", "")
+            (self.root / ".writable").unlink(missing_ok=True)  # others look at the same time
+        except OSError as error:
+            raise StoreError(
+                f"{self.root}: the results folder cannot be written ({error.strerror or error}): "
+                "make room or make it writable, or choose another with --results"
+            ) from error
+
+    def _load(self, path: Path, without: tuple[str, ...]) -> dict[str, Any] | None:
+        try:
+            data = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            if path.is_symlink():
+                raise RecordError(f"{path}: a link to nothing: {WHAT_TO_DO}") from None
+            return None
+        except OSError as error:
+            raise RecordError(f"{path}: cannot be read ({error.strerror}): make it readable, or {WHAT_TO_DO}") from error
+        return parse(data, path, without)
+
+
+def slug(name: str) -> str:
+    """A name as a folder: lower case, one hyphen for everything that is not a letter, digit or dot."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.") or "unnamed"
+
+
+def serialise(record: dict[str, Any]) -> str:
+    """The one spelling of a record: a line for every metric row, curve and part. Raises InvalidRecord."""
+    for row in record["metrics"]:
+        if not math.isfinite(row["value"]):
+            where = f"{row['metric']} of {row['dataset']}" + (
+                f" ({row['condition']})" if row["condition"] else ""
+            )
+            raise InvalidRecord(f"{where} is {float(row['value'])}")
+    if not record["metrics"]:
+        raise InvalidRecord("there are no metrics")
+    try:
+        body = "{\n" + "".join(
+            f'"{name}": {_lines(record[name], DEPTH.get(name, 0))},\n'
+            for name in ("schema", "metric_versions", "key", *SECTIONS)
+        )
+    except ValueError as error:
+        raise InvalidRecord(
+            f"a curve or the provenance holds a number that is not finite ({error})"
+        ) from error
+    return body + f'"sha256": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n'
+
+
+def _lines(value: Any, depth: int) -> str:
+    if depth and isinstance(value, dict) and value:
+        inner = ",\n".join(f"{json.dumps(str(k))}: {_lines(value[k], depth - 1)}" for k in sorted(value))
+        return "{\n" + inner + "\n}"
+    if depth and isinstance(value, list) and value:
+        return "[\n" + ",\n".join(_lines(item, 0) for item in value) + "\n]"
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, default=lambda number: number.item())
+
+
+def parse(data: bytes, path: Path, without: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The record in a file's bytes, upgraded to the present schema. Raises :class:`RecordError`.
+
+    Sections ``without`` which the caller does are not parsed, and empty.
+    """
+    head = HEAD.match(data)
+    if head and int(head[1]) > SCHEMA:
+        raise NewerRecord(f"{path}: schema {int(head[1])}, this code reads up to {SCHEMA}: update the code")
+    tail = TAIL.search(data, max(0, len(data) - 100))
+    if tail is None:
+        raise RecordError(f"{path}: not a whole record (no SHA-256 in its last line): {WHAT_TO_DO}")
+    digest = hashlib.sha256(data[: tail.start()]).hexdigest()
+    if digest.encode() != tail[1]:
+        raise RecordError(
+            f"{path}: changed since it was written (its SHA-256 is {digest[:8]}..., "
+            f"its last line says {tail[1][:8].decode()}...): {WHAT_TO_DO}"
+        )
+    try:
+        record = json.loads(_cut(data, without), parse_constant=_not_a_number)
+        if not isinstance(record, dict) or type(record.get("schema")) is not int:
+            raise ValueError("no schema")
+        for section, kind in SECTIONS.items():
+            if not isinstance(record.get(section), kind):
+                raise ValueError(f"{section} missing or malformed")
+        del record["sha256"]
+        named = record.get("key")
+        record = upgrade(record)
+        _check(record)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
+        told = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split()) or type(error).__name__
+        raise RecordError(f"{path}: not a record of this project ({told[:200]}): {WHAT_TO_DO}") from error
+    if named != path.stem:
+        raise RecordError(f"{path}: holds the record of key {str(named)[:40]!r}, not of its name: {WHAT_TO_DO}")
+    return record
+
+
+def _cut(data: bytes, without: tuple[str, ...]) -> bytes:
+    """The bytes of a record with these sections empty, where they stand as :func:`serialise` writes them."""
+    order = list(SECTIONS)
+    for name in without:
+        start = data.find(f'\n"{name}": '.encode())
+        end = data.rfind(f',\n"{order[order.index(name) + 1]}": '.encode())
+        if 0 < start < end:
+            empty = b"[]" if SECTIONS[name] is list else b"{}"
+            data = data[:start] + f'\n"{name}": '.encode() + empty + data[end:]
+    return data
+
+
+def _check(record: dict[str, Any]) -> None:
+    """Raise ValueError, KeyError or TypeError unless a record is what it says."""
+    config = record["config"]
+    for name in ("method", "protocol"):
+        if not isinstance(config[name], str):
+            raise ValueError(f"its {name} is {config[name]!r}")
+    if not isinstance(config["dataset"]["name"], str) or not isinstance(config["parts"], dict):
+        raise ValueError("its configuration is malformed")
+    if record["key"] != run_key(config):
+        raise ValueError(f"its configuration has the key {run_key(config)}, it says {str(record['key'])[:40]!r}")
+    versions = record["metric_versions"]
+    if not isinstance(versions, dict) or not all(type(version) is int for version in versions.values()):
+        raise ValueError("metric_versions malformed")
+    for row in record["metrics"]:
+        for name, kind in ROW.items():
+            if not isinstance(row[name], kind) or isinstance(row[name], bool):
+                raise ValueError(f"a metric row has {name} {row[name]!r}")
+        if not math.isfinite(row["value"]):
+            raise ValueError(f"{row['metric']} is {row['value']}")
+
+
+def _not_a_number(text: str) -> None:
+    raise ValueError(f"it holds {text}")
+
+
+def upgrade(record: dict[str, Any], schema: int | None = None, upgrades: dict | None = None) -> dict[str, Any]:
+    """A record of an older schema as the present one. Raises what an upgrade raises."""
+    schema, upgrades = schema or SCHEMA, UPGRADES if upgrades is None else upgrades
+    while record["schema"] < schema:
+        before = record["schema"]
+        if before not in upgrades:
+            raise ValueError(f"schema {before} is not known")
+        record = upgrades[before](record)
+        if record["schema"] <= before:
+            raise ValueError(f"the upgrade of schema {before} gave schema {record['schema']}")
+    return record

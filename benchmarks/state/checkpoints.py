@@ -1,0 +1,262 @@
+"""Checkpoints: what a long training needs to go on after its process has died, in a folder of the state.
+
+    <stack>.ckpt   the SHA-256 of what follows, a line of JSON about the stack, the trainer's state as torch saves it
+    <key>          a link to the checkpoint of the stack that the training of this key is part of
+
+A checkpoint is used only where it gives the numbers of an uninterrupted training; in doubt it is ignored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import math
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import files
+from benchmarks.errors import UsageError
+from benchmarks.records.config import training_key
+from benchmarks.state.claims import Claims, Overtaken
+
+FORMAT = 1
+SUFFIX = ".ckpt"
+VARIABLE = "FVI_CHECKPOINT_SECONDS"
+INTERVAL = 60.0  # seconds of training between checkpoints
+SHARE = 50  # a checkpoint that took t seconds defers the next by this many t: saving costs about 2 % at most
+
+_stop = False  # no threading.Event: setting one in a signal handler can wait for itself
+
+
+def request_stop(*_: object) -> None:
+    """Stop training at the end of the present epoch, with a checkpoint. May be called by a signal handler, or be one.
+
+    The stopped training raises KeyboardInterrupt. A stop that was requested is not taken back.
+    """
+    global _stop
+    _stop = True
+
+
+def stop_requested() -> bool:
+    """Whether this process has been asked to stop."""
+    return _stop
+
+
+def interval() -> float:
+    """Seconds between checkpoints: 0 is after every epoch, inf only when stopped. Raises :class:`UsageError`."""
+    text = os.environ.get(VARIABLE) or str(INTERVAL)
+    with contextlib.suppress(ValueError):
+        if not math.isnan(seconds := float(text)) and seconds >= 0:
+            return seconds
+    raise UsageError(f"{VARIABLE} is {text!r}, expected seconds, 0 or more")
+
+
+def code_digest(paths: Iterable[Path]) -> str:
+    """16 digits of a SHA-256 over files and, of folders, the .py files in them."""
+    digest = hashlib.sha256()
+    for path in paths:
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            own = hashlib.sha256(file.read_bytes()).hexdigest()
+            digest.update(f"{file.relative_to(path.parent)} {own}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """An interrupted training: its runs in the order of the stack, and the trainer's state.
+
+    seconds: what it took so far; resumed: how often it was gone on with before.
+    """
+
+    configs: list[dict[str, Any]]
+    epoch: int
+    epochs: int
+    seconds: float
+    resumed: int
+    state: dict[str, Any]
+
+
+class Checkpoints:
+    """The checkpoints under a state folder."""
+
+    def __init__(self, state: Path | str) -> None:
+        self.folder = Path(state) / "checkpoints"
+
+    def parts(self, keys: Iterable[str]) -> list[list[str]]:
+        """Trainings in groups that share a checkpoint, or have none."""
+        found: dict[str | None, list[str]] = {}
+        for key in keys:
+            found.setdefault(self._target(key), []).append(key)
+        return list(found.values())
+
+    def find(self, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint | None:
+        """The checkpoint that a group of trainings shares (key -> fingerprint of its data); its stack may hold more.
+
+        ``made`` is what must be the same for the numbers to be: code, torch, device, threads. Raises nothing: why a
+        checkpoint that is there is not used is printed.
+        """
+        self.clear()
+        name = self._target(next(iter(fingerprints)))
+        if name is None:
+            return None
+        try:
+            found = self._load(name, fingerprints, made)
+        except Exception as error:  # whatever it is, training from the beginning is right
+            reason = " ".join(str(error).split()) or type(error).__name__
+            print(f"a checkpoint in {self.folder} is not used: {reason}; training starts from the beginning")
+            return None
+        print(f"going on from the checkpoint at epoch {found.epoch} of {found.epochs}")
+        return found
+
+    def save(self, about: Mapping[str, Any], keys: Iterable[str], state: dict[str, Any]) -> None:
+        """Write the checkpoint of a stack, whole or not at all, and link ``keys``, some of its runs, to it.
+
+        ``about``: what :class:`Saver` knows of the stack. Raises OSError, and Overtaken if others have claimed the runs.
+        """
+        import torch
+
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        line = json.dumps({"format": FORMAT, **about}).encode() + b"\n"
+        digest = hashlib.sha256(line)
+        digest.update(buffer.getbuffer())
+        path = self.folder / (hashlib.sha256("\n".join(about["keys"]).encode()).hexdigest()[:16] + SUFFIX)
+        with files.replacing(path, self._linking(keys, path.name)) as file:
+            file.write(digest.hexdigest().encode() + b"\n" + line)
+            file.write(buffer.getbuffer())
+
+    def clear(self, *keys: str) -> None:
+        """Forget the checkpoints of trainings (the keys of runs will do), and remove what nobody can use any more. Raises nothing.
+
+        That is checkpoints that no run needs, links to nothing, and what killed writers left.
+        """
+        if not set(files.listdir(self.folder)) - {".lock"}:
+            return
+        with contextlib.suppress(OSError), files.locked(self.folder):
+            names, used = files.listdir(self.folder), set()
+            trainings = {self.path(key).name for key in keys}
+            for name in names:
+                path = self.folder / name
+                if path.is_symlink():
+                    if name in trainings or name.startswith(".") or not path.exists():
+                        path.unlink(missing_ok=True)
+                    else:
+                        used.add(os.readlink(path))
+            files.clear(self.folder)
+            for name in names:
+                if name.endswith(SUFFIX) and name not in used:
+                    (self.folder / name).unlink(missing_ok=True)
+
+    def _load(self, name: str, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint:
+        import torch
+
+        with open(self.folder / name, "rb") as file:
+            digest, line, data = file.readline().strip(), file.readline(), file.read()
+        found = hashlib.sha256(line)
+        found.update(data)
+        if found.hexdigest().encode() != digest:
+            raise ValueError(f"{name} is not whole, or is no checkpoint")
+        about = json.loads(line)
+        if about["format"] != FORMAT:
+            raise ValueError(f"it has format {about['format']}, this code reads {FORMAT}")
+        for what, value in made.items():
+            if about[what] != value:
+                raise ValueError(f"it was made with {what} {about[what]}, this is {value}")
+        keys = [training_key(config) for config in about["configs"]]
+        if keys != about["keys"] or not set(fingerprints) <= set(keys):
+            raise ValueError("it is of other runs")
+        data_of = dict(zip(keys, about["fingerprints"], strict=True))
+        if any(data_of[key] != fingerprint for key, fingerprint in fingerprints.items()):
+            raise ValueError("the data set has changed since")
+        state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        return Checkpoint(
+            about["configs"], about["epoch"], about["epochs"], about["seconds"], about["resumed"], state
+        )
+
+    def path(self, key: str) -> Path:
+        """The link of a training, there or not; the key of one of its runs will do."""
+        return self.folder / key.partition("-")[0]
+
+    def _target(self, key: str) -> str | None:
+        try:
+            return os.readlink(self.path(key))
+        except OSError:
+            return None
+
+    @contextlib.contextmanager
+    def _linking(self, keys: Iterable[str], target: str) -> Iterator[None]:
+        """One step: a checkpoint takes its place and is linked; without a link it would be taken for a leftover."""
+        claims = Claims(self.folder.parent / "claims")
+        with files.locked(self.folder):
+            own = [key for key in keys if not claims.taken(key)]
+            if not own:
+                raise Overtaken("other processes have claimed its runs")
+            yield
+            for key in own:
+                self._link(key, target)
+
+    def _link(self, key: str, target: str) -> None:
+        if self._target(key) != target:
+            spare = self.folder / ".spare"
+            spare.unlink(missing_ok=True)
+            os.symlink(target, spare)
+            os.replace(spare, self.path(key))
+
+
+class Saver:
+    """Saves a trainer after an epoch when it is time to; the hook of ``Trainer.run``.
+
+    ``about`` holds the keys, configs and fingerprints of the stack, and what :meth:`Checkpoints.find` compares;
+    ``asked`` are the runs that need the checkpoint; ``found`` is what training goes on from. A checkpoint that cannot
+    be written is told and stops nothing. Raises KeyboardInterrupt when a stop was requested.
+    """
+
+    def __init__(
+        self, checkpoints: Checkpoints, about: dict[str, Any], asked: list[str], found: Checkpoint | None
+    ) -> None:
+        self.checkpoints, self.about, self.asked = checkpoints, about, asked
+        self.interval = interval()
+        self.before = found.seconds if found else 0.0
+        self.resumed = found.resumed + 1 if found else 0
+        self.started = time.perf_counter()
+        self.due = self.before + self.interval
+
+    @property
+    def seconds(self) -> float:
+        """What training has taken in all its parts."""
+        return self.before + time.perf_counter() - self.started
+
+    def __call__(self, trainer: Any) -> None:
+        now, stop = self.seconds, stop_requested()
+        if stop or now >= self.due or (trainer.finished and now >= self.interval):
+            self._save(trainer, now)
+            took = self.seconds - now
+            self.due = now + took + (max(self.interval, SHARE * took) if self.interval else 0.0)
+        if stop:
+            raise KeyboardInterrupt
+
+    def _save(self, trainer: Any, seconds: float) -> None:
+        epochs = {"epoch": trainer.epoch, "epochs": trainer.training.epochs}
+        about = self.about | epochs | {"seconds": seconds, "resumed": self.resumed}
+        try:
+            self.checkpoints.save(about, self.asked, trainer.state())
+        except (OSError, MemoryError) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            print(f"no checkpoint could be written in {self.checkpoints.folder} ({reason}); training goes on without")
+
+
+def peek(state: Path | str, key: str) -> str | None:
+    """How far the checkpoint of a run has come, in words, or None where there is none."""
+    try:
+        with open(Checkpoints(state).path(key), "rb") as file:
+            file.readline()
+            about = files.parse(file.readline())
+            return f"checkpoint at epoch {about['epoch']:d} of {about['epochs']:d}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

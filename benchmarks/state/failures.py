@@ -1,0 +1,129 @@
+"""Failed runs: why, where the log is, how often. Kept in the state folder, never beside results."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from benchmarks import files
+from benchmarks.records import provenance
+from benchmarks.records.config import run_key
+
+TEXTS = ("time", "log", "traceback")
+
+
+class Failures:
+    """One file per failed run: reason, traceback, log, time and the number of attempts so far."""
+
+    def __init__(self, state: Path | str) -> None:
+        self.folder = Path(state) / "failures"
+
+    def path(self, key: str) -> Path:
+        """The file of a run's failure, there or not."""
+        return self.folder / f"{key}.json"
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The failure of a run, or None. Raises nothing: what cannot be read is one attempt of unknown reason.
+
+        Its configuration is None where the file holds that of no run or of another one.
+        """
+        try:
+            found = files.parse(self.path(key).read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError):
+            found = None
+        found = found if isinstance(found, dict) else {}
+        attempt, reason = found.get("attempt"), _text(found.get("reason"))
+        return {
+            "key": key,
+            "reason": reason or "unknown: its failure file cannot be read",
+            "attempt": attempt if type(attempt) is int and attempt > 0 else 1,
+            **{name: _text(found.get(name)) for name in TEXTS},
+            "guess": found.get("guess") is True,
+            "config": _config(found.get("config"), key),
+        }
+
+    def attempts(self, key: str) -> int:
+        """How often a run has failed since it last succeeded."""
+        failure = self.get(key)
+        return failure["attempt"] if failure else 0
+
+    def write(
+        self,
+        config: dict[str, Any],
+        key: str,
+        reason: str,
+        traceback: str = "",
+        log: str = "",
+        guess: bool = False,
+        around: AbstractContextManager[Any] = nullcontext(),
+    ) -> None:
+        """Note a failure. Raises OSError.
+
+        ``guess``: how its process ended is known, but not why. ``around`` is entered directly before the failure is
+        written, where it may raise.
+        """
+        self._save(config, key, reason, traceback, log, guess, self.attempts(key) + 1, around)
+
+    def explain(self, config: dict[str, Any], key: str, reason: str, log: str) -> None:
+        """Put a better reason in the place of a guess: it is the same attempt. Raises OSError."""
+        self._save(config, key, reason, "", log, False, self.attempts(key))
+
+    def guessed(self, key: str) -> bool:
+        """Whether the reason of the last failure of a run is a guess."""
+        return bool((self.get(key) or {}).get("guess"))
+
+    def _save(
+        self,
+        config: dict[str, Any],
+        key: str,
+        reason: str,
+        traceback: str,
+        log: str,
+        guess: bool,
+        attempt: int,
+        around: AbstractContextManager[Any] = nullcontext(),
+    ) -> None:
+        failure = {
+            "key": key,
+            "reason": reason,
+            "guess": guess,
+            "attempt": attempt,
+            "time": provenance.now(),
+            "log": log,
+            "traceback": traceback,
+            "config": config,
+        }
+        files.write(self.path(key), json.dumps(failure, indent=1) + "\n", around)
+
+    def clear(self, key: str) -> None:
+        """Forget a run's failures."""
+        path = self.path(key)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        files.clear(self.folder, path.name)
+
+    def keys(self) -> list[str]:
+        """The runs that have failed."""
+        return [name.removesuffix(".json") for name in files.listdir(self.folder) if _is_failure(name)]
+
+
+def _is_failure(name: str) -> bool:
+    return name.endswith(".json") and not name.startswith(".")
+
+
+def _text(value: Any) -> str:
+    """A text that can be printed and written; empty for what is none."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+
+
+def _config(found: Any, key: str) -> dict[str, Any] | None:
+    """A configuration if it is the one of this key."""
+    try:
+        return found if run_key(found) == key else None
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        return None

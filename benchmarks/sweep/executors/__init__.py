@@ -1,0 +1,1 @@
+"""Executors: who does the jobs of a sweep."""

@@ -1,0 +1,290 @@
+"""Doing one job: claim its runs, train them, write each record or failure. The same for every executor."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.records import provenance
+from benchmarks.records.config import run_key
+from benchmarks.records.store import InvalidRecord, RecordError, Store, StoreError
+from benchmarks.state.checkpoints import Checkpoints
+from benchmarks.state.claims import ClaimError, Claims, Overtaken
+from benchmarks.state.failures import Failures
+from benchmarks.suite import resolve
+from benchmarks.sweep.jobs import Job, RunOutcome
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+class LogError(BenchmarkError):
+    """The log of a run cannot be written."""
+
+
+def perform(job: Job, report: Callable[[float, str], None], descriptors: bool = False) -> list[RunOutcome]:
+    """Make the runs of a job that nobody else makes or has made, and say what became of every one.
+
+    Raises nothing but interrupts (KeyboardInterrupt, SystemExit), and then has given up its claims. With
+    descriptors the log also takes what compiled code prints; that is for processes that do nothing else.
+    """
+    outcomes: dict[str, RunOutcome] = {}
+    with Claims(Path(job.state) / "claims") as claims:
+        try:
+            with threads(job.threads):
+                runs = zip(job.keys, job.configs, job.attempts)
+                mine = {
+                    key: config
+                    for key, config, tried in runs
+                    if _is_mine(job, key, config, tried, claims, outcomes)
+                }
+                if mine:
+                    _train(job, mine, report, descriptors, claims, outcomes)
+        except Overtaken:
+            outcomes |= {key: RunOutcome(key, "elsewhere") for key in job.keys if key not in outcomes}
+        except Exception as error:
+            for config, key in zip(job.configs, job.keys):
+                if key not in outcomes:
+                    _fail(job, config, key, reason_of(error), traceback.format_exc(), claims, outcomes)
+    return [outcomes[key] for key in job.keys]
+
+
+def settle(job: Job, reason: str) -> list[RunOutcome]:
+    """The outcomes of a job whose process has died: what it had not recorded has failed, for this reason."""
+    claims, outcomes = Claims(Path(job.state) / "claims"), {}
+    for config, key in zip(job.configs, job.keys):
+        if recorded(job, config):
+            outcomes[key] = RunOutcome(key, "done")
+        else:
+            _fail(job, config, key, reason, "", claims, outcomes, guess=True)
+            claims.release(key)
+    return [outcomes[key] for key in job.keys]
+
+
+def reason_of(error: BaseException) -> str:
+    """An exception in one line."""
+    text = " ".join(str(error).split())
+    return (
+        text
+        if isinstance(error, BenchmarkError)
+        else f"{type(error).__name__}: {text}"
+        if text
+        else type(error).__name__
+    )
+
+
+@contextlib.contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Numerical libraries use this many threads: the last digits of sums depend on their number."""
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update({name: str(count) for name in THREAD_VARIABLES})
+    torch = sys.modules.get("torch")
+    used = torch.get_num_threads() if torch else None
+    if torch:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+        if used:
+            torch.set_num_threads(used)
+
+
+def _is_mine(
+    job: Job, key: str, config: dict, attempts: int, claims: Claims, outcomes: dict[str, RunOutcome]
+) -> bool:
+    """Claim a run, unless another sweep makes it, or has made or tried it since this job was planned."""
+    failure = Failures(job.state).get(key) or {"attempt": 0}
+    try:
+        acquired = claims.acquire(key)
+    except ClaimError as error:
+        _fail(job, config, key, str(error), "", claims, outcomes)
+        return False
+    if not acquired:
+        outcomes[key] = RunOutcome(key, "elsewhere")
+        return False
+    if recorded(job, config):
+        outcomes[key] = RunOutcome(key, "found")
+        Checkpoints(job.state).clear(key)
+    elif failure["attempt"] > attempts:
+        outcomes[key] = RunOutcome(key, "failed", failure["reason"])
+    else:
+        return True
+    claims.release(key)
+    return False
+
+
+def _store(job: Job) -> Store:
+    return Store(job.results, job.metrics)
+
+
+def recorded(job: Job, config: dict) -> bool:
+    """Whether a run of a job has its record."""
+    return is_recorded(_store(job), config, job.asked_of(run_key(config)))
+
+
+def is_recorded(store: Store, config: dict, asked: set[str] = frozenset()) -> bool:
+    """Whether a run has a record that is whole, of the present metrics, and knows those that are asked for."""
+    try:
+        return store.status(config, asked)[0] == "done"
+    except RecordError:
+        return False
+
+
+def _train(
+    job: Job,
+    mine: dict[str, dict],
+    report: Callable[[float, str], None],
+    descriptors: bool,
+    claims: Claims,
+    outcomes: dict[str, RunOutcome],
+) -> None:
+    def told(fraction: float, text: str = "") -> None:
+        if all(map(claims.taken, mine)):
+            raise Overtaken("others have claimed all runs of this job since")  # they need not be trained twice
+        report(fraction, text)
+
+    started = provenance.now()
+    with _log(job, list(mine), descriptors):
+        try:
+            mine = {key: config for key, config in mine.items() if not _measured(job, key, config, outcomes)}
+            if not mine:
+                return
+            made = resolve(job.execute)(list(mine.values()), state=Path(job.state), report=told)
+        except Exception:
+            traceback.print_exc()
+            raise
+    made = {run_key(outcome.config): outcome for outcome in made}
+    for key, config in mine.items():
+        outcome = made.get(key)
+        if outcome is None:
+            _fail(job, config, key, f"{job.execute} gave no outcome for this run", "", claims, outcomes)
+        elif outcome.status != "done":
+            _fail(job, config, key, outcome.reason or "no reason given", "", claims, outcomes, final=True)
+        else:
+            _record(job, config, key, outcome, started, claims, outcomes)
+
+
+@contextlib.contextmanager
+def _fence(
+    job: Job, config: dict, key: str, claims: Claims, outcomes: dict[str, RunOutcome]
+) -> Iterator[None]:
+    """Around the writing of what became of a run: a process that was stopped writes over nothing that others made.
+
+    If another one has claimed the run or has made it, that is the outcome. Raises Overtaken then.
+    """
+    with contextlib.suppress(ClaimError):  # where nothing can be claimed the record alone decides
+        if not claims.acquire(key):
+            outcomes[key] = RunOutcome(key, "elsewhere")
+            raise Overtaken(key)
+    if recorded(job, config):
+        outcomes[key] = RunOutcome(key, "found")
+        Checkpoints(job.state).clear(key)
+        raise Overtaken(key)
+    yield
+
+
+def _measured(job: Job, key: str, config: dict, outcomes: dict[str, RunOutcome]) -> bool:
+    """Whether a run whose record is stale could be measured again from what its training has left."""
+    try:
+        if not job.measure or _store(job).status(config, job.asked_of(key))[0] != "stale":
+            return False
+        if not resolve(job.measure)(config, Path(job.results), job.metrics, Path(job.state)) or not recorded(job, config):
+            return False
+    except (BenchmarkError, ValueError, KeyError, OSError) as error:
+        print(f"{key}: its record cannot be measured again ({reason_of(error)}); it is trained again")
+        return False
+    outcomes[key] = RunOutcome(key, "done")
+    return True
+
+
+def _record(
+    job: Job,
+    config: dict,
+    key: str,
+    outcome: Any,
+    started: str,
+    claims: Claims,
+    outcomes: dict[str, RunOutcome],
+) -> None:
+    about = {**provenance.collect(), "started": started, "finished": provenance.now(), **outcome.provenance}
+    record = _store(job).make(config, outcome.metrics, outcome.curves, about)
+    try:
+        _store(job).write(record, _fence(job, config, key, claims, outcomes))
+    except Overtaken:
+        pass
+    except InvalidRecord as error:
+        _fail(job, config, key, str(error), "", claims, outcomes, final=True)
+    except StoreError as error:
+        outcomes[key] = RunOutcome(key, "unsaved", str(error), record)
+    else:
+        Failures(job.state).clear(key)
+        Checkpoints(job.state).clear(key)
+        outcomes[key] = RunOutcome(key, "done")
+
+
+def _fail(
+    job: Job,
+    config: dict,
+    key: str,
+    reason: str,
+    trace: str,
+    claims: Claims,
+    outcomes: dict[str, RunOutcome],
+    final: bool = False,
+    guess: bool = False,
+) -> None:
+    """Note a failure; a final one would come again if training went on from its checkpoint; of a guess only the end is known."""
+    fence = _fence(job, config, key, claims, outcomes)
+    try:
+        Failures(job.state).write(config, key, reason, trace, str(log_path(job, key)), guess, fence)
+    except Overtaken:
+        return
+    except OSError as error:
+        reason += f" (and this could not be noted in {job.state}: {error.strerror or error})"
+    if final:
+        Checkpoints(job.state).clear(key)
+    outcomes[key] = RunOutcome(key, "failed", reason)
+
+
+def log_path(job: Job, key: str) -> Path:
+    """The log of a run; the runs of one job share one file."""
+    return Path(job.state) / "logs" / f"{key}.log"
+
+
+@contextlib.contextmanager
+def _log(job: Job, keys: list[str], descriptors: bool) -> Iterator[None]:
+    """What is printed is added to the log of the first run; the logs of the others are links to it."""
+    path = log_path(job, keys[0])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for key in keys:
+            if key != keys[0] or path.is_symlink():
+                log_path(job, key).unlink(missing_ok=True)
+        for key in keys[1:]:
+            log_path(job, key).symlink_to(path.name)
+        opened = open(path, "a", encoding="utf-8", buffering=1)  # what an earlier attempt said stays
+    except OSError as error:
+        raise LogError(
+            f"{error.filename or path}: the log of a run cannot be written ({error.strerror or error}): "
+            "make room or delete what is there, then run the same command again"
+        ) from error
+    with opened as file:
+        print(f"{provenance.now()} {job.title}: {' '.join(keys)}", file=file)
+        if descriptors:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+            try:
+                yield
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+        else:
+            with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+                yield

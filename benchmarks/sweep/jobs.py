@@ -1,0 +1,91 @@
+"""What every executor is given and gives back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from benchmarks.records.config import run_key
+
+
+@dataclass(frozen=True)
+class Job:
+    """Runs that one process trains together. Plain data: it can be pickled, or written as JSON.
+
+    attempts[i] counts the failures of run i that were known when the job was planned; execute, metrics and measure
+    say where the function that trains, the versions of metrics and what measures a stale record again without
+    training are ("module:name"; measure may be "": there is no such thing); results and state are
+    folders; asked[i] are the metrics that the record of run i must know of.
+    """
+
+    configs: tuple[dict[str, Any], ...]
+    attempts: tuple[int, ...]
+    execute: str
+    metrics: str
+    results: str
+    state: str
+    threads: int = 1
+    asked: tuple[tuple[str, ...], ...] = ()
+    measure: str = ""
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the runs."""
+        return tuple(run_key(config) for config in self.configs)
+
+    def asked_of(self, key: str) -> set[str]:
+        """The metrics that the record of a run must know of."""
+        return set(dict(zip(self.keys, self.asked)).get(key, ()))
+
+    @property
+    def title(self) -> str:
+        """The job in a few words."""
+        first = self.configs[0]
+        of = (
+            f"split {first['dataset']['split']} seed {first['seed']}"
+            if len(self.configs) == 1
+            else f"{len(self.configs)} runs"
+        )
+        return f"{first['method']}, {first['dataset']['name']}, {of}"
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What became of one run.
+
+    status: done; failed (reason); elsewhere (another sweep is making it); found (another sweep has made it);
+    unsaved (made, but its record could not be written: it is in record, and reason says why).
+    """
+
+    key: str
+    status: str
+    reason: str = ""
+    record: dict[str, Any] | None = None
+
+
+Report = Callable[[Job, float, str], None]  # job, fraction of it that is done, what it does now
+
+
+class Executor(ABC):
+    """A place where jobs are done. The process that does a job writes its records; outcomes tell of them."""
+
+    @abstractmethod
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Take over jobs, to be done in about this order. May be called again while outcomes are read."""
+
+    @abstractmethod
+    def outcomes(self, report: Report) -> Iterator[tuple[Job, list[RunOutcome]]]:
+        """Every submitted job, once, as it ends, with one outcome per run, whatever became of the job."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop what is still being done, give up its claims, and leave no process behind."""
+
+    def __enter__(self) -> Executor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,214 @@
+"""From tables to the runs they need, what is known of each, and the jobs that are left to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from benchmarks.errors import UsageError, unknown
+from benchmarks.records.config import by_training, run_key, stack_key
+from benchmarks.records.store import NewerRecord, RecordError, Store
+from benchmarks.state.claims import Claims
+from benchmarks.state.failures import Failures
+from benchmarks.suite import Suite
+from benchmarks.sweep.jobs import Job
+
+STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run and its status; note: who makes it, where it waits, why it failed or is stale, what is wrong with its record.
+
+    asked: the metrics that its tables show.
+    """
+
+    key: str
+    config: dict[str, Any]
+    status: str
+    note: str = ""
+    attempts: int = 0
+    asked: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every run once, in the order of the tables."""
+
+    runs: tuple[PlannedRun, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Runs of every status."""
+        found = Counter(run.status for run in self.runs)
+        return {status: found[status] for status in STATUSES}
+
+    @property
+    def problems(self) -> list[str]:
+        """Records that cannot be read."""
+        return [run.note for run in self.runs if run.status == "missing" and run.note]
+
+    def select(self, *statuses: str) -> list[PlannedRun]:
+        """The runs of these statuses."""
+        return [run for run in self.runs if run.status in statuses]
+
+    def jobs(self, results: Path, state: Path, suite: Suite, threads: int = 1) -> list[Job]:
+        """What is missing, stale or failed, as jobs: longest first if epochs are known, else in order."""
+        groups: dict[str, list[PlannedRun]] = {}
+        for run in self.select("missing", "failed", "stale"):
+            groups.setdefault(stack_key(run.config), []).append(run)
+        jobs = []
+        for group in groups.values():
+            limit = max(1, suite.stack_limit(group[0].config))
+            by_key = {run.key: run for run in group}
+            trainings = list(by_training(run.config for run in group).values())
+            for start in range(0, len(trainings), limit):
+                together = [config for training in trainings[start : start + limit] for config in training]
+                runs = [by_key[run_key(config)] for config in together]
+                jobs.append(
+                    Job(
+                        configs=tuple(run.config for run in runs),
+                        attempts=tuple(run.attempts for run in runs),
+                        execute=suite.execute,
+                        metrics=suite.metrics,
+                        results=str(results),
+                        state=str(state),
+                        threads=threads,
+                        measure=suite.measure,
+                        asked=tuple(tuple(sorted(run.asked)) for run in runs),
+                    )
+                )
+        return sorted(jobs, key=lambda job: -(job.configs[0]["parts"]["training"].get("epochs") or 0))
+
+
+def make_plan(
+    configs: Iterable[dict[str, Any]],
+    results: Path,
+    state: Path,
+    suite: Suite,
+    strict: bool = True,
+    queued: Mapping[str, str] = MappingProxyType({}),
+    asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
+) -> Plan:
+    """Look up every run. queued: runs that wait in a cluster's queue, and what it says of each; asked: metrics by key.
+
+    Raises :class:`NewerRecord` if strict: such a record must not be written over.
+    """
+    store, failures, claims = Store(results, suite.metrics), Failures(state), Claims(Path(state) / "claims")
+    failed, live = set(failures.keys()), claims.live()
+    unique = {run_key(config): config for config in configs}
+    return Plan(
+        tuple(
+            _look_up(key, config, frozenset(asked.get(key, ())), store, failures, failed, live, queued, strict)
+            for key, config in unique.items()
+        )
+    )
+
+
+def table_runs(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None) -> list[dict[str, Any]]:
+    """The configurations that tables need, each in its default protocol unless one is named."""
+    return [config for table in tables for config in table.runs(check_protocol(table, protocol), seeds)]
+
+
+def asked_metrics(
+    tables: Sequence[Any], protocol: str | None, seeds: list[int] | None = None
+) -> dict[str, set[str]]:
+    """The metrics that tables show of each run, by its key."""
+    found: dict[str, set[str]] = {}
+    for table in tables:
+        for key, metrics in table.asked(check_protocol(table, protocol), seeds).items():
+            found.setdefault(key, set()).update(metrics)
+    return found
+
+
+def beyond(tables: Iterable[Any], protocol: str | None, text: str | None) -> list[str]:
+    """A sentence for every table that has fewer replicates than seeds were asked for."""
+    seeds, told = parse_seeds(text) or [], []
+    for table in tables:
+        chosen = check_protocol(table, protocol)
+        count = table.replicates(chosen)
+        used = sum(seed < count for seed in seeds)
+        if 0 < count and used < len(seeds):
+            has = f"table {table.name} has {count} replicate{'s' * (count > 1)} at protocol {chosen}"
+            some = f"{used or 'none'} of the {len(seeds)} asked for are used"
+            told.append(f"--seeds {text}: {has}, {some if used < count else f'all {count} are used'}")
+    return told
+
+
+def only(configs: list[dict[str, Any]], methods: list[str], datasets: list[str]) -> list[dict[str, Any]]:
+    """Only the runs of these methods and data sets; with no names, of all. Raises UnknownName."""
+    for kind, names, known in (
+        ("method", methods, {config["method"] for config in configs}),
+        ("data set", datasets, {config["dataset"]["name"] for config in configs}),
+    ):
+        for name in names:
+            if name not in known:
+                raise unknown(f"{kind} of this table", name, known)
+    return [
+        config
+        for config in configs
+        if (not methods or config["method"] in methods)
+        and (not datasets or config["dataset"]["name"] in datasets)
+    ]
+
+
+def check_protocol(table: Any, protocol: str | None) -> str:
+    """The protocol to use for a table. Raises UnknownName."""
+    if protocol is None:
+        return table.default_protocol
+    if protocol not in table.protocols:
+        raise unknown(f"protocol of table {table.name}", protocol, table.protocols)
+    return protocol
+
+
+def parse_seeds(text: str | None) -> list[int] | None:
+    """Seeds as users write them: '5' (how many: 0 to 4), '0-4', '0,3', '2-2' (2 alone). Raises UsageError."""
+    if not text:
+        return None
+    seeds: list[int] = []
+    try:
+        if text.isdecimal():
+            seeds = list(range(int(text)))
+        else:
+            for part in filter(None, text.split(",")):
+                first, _, last = part.partition("-")
+                seeds += range(int(first), int(last or first) + 1)
+    except ValueError:
+        seeds = []
+    if not seeds:
+        raise UsageError(f"--seeds is {text!r}, expected how many (5), a range (0-4) or a list (0,3)")
+    return sorted(set(seeds))
+
+
+def _look_up(
+    key: str,
+    config: dict,
+    asked: frozenset[str],
+    store: Store,
+    failures: Failures,
+    failed: set[str],
+    live: dict,
+    queued: Mapping[str, str],
+    strict: bool,
+) -> PlannedRun:
+    failure = failures.get(key) if key in failed else None  # it may have been forgotten since
+    attempts = failure["attempt"] if failure else 0
+    try:
+        recorded, note = store.status(config, asked)
+    except RecordError as error:
+        if strict and isinstance(error, NewerRecord):
+            raise
+        recorded, note = None, str(error)
+    if recorded == "done":
+        return PlannedRun(key, config, "done", asked=asked)
+    if key in live:
+        return PlannedRun(key, config, "running", str(live[key]), attempts, asked)
+    if key in queued:
+        return PlannedRun(key, config, "queued", queued[key], attempts, asked)
+    if failure:
+        return PlannedRun(key, config, "failed", failure["reason"], attempts, asked)
+    return PlannedRun(key, config, recorded or "missing", note, attempts, asked)

@@ -1,0 +1,168 @@
+"""Progress of a sweep: live on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, TextIO
+
+from benchmarks.sweep.jobs import Job, RunOutcome
+from benchmarks.sweep.plan import Plan
+
+LINE_EVERY = 10.0  # seconds between plain lines
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people write them: 8 s, 3 min, 2 h 05 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def brief(reason: str, length: int = 240) -> str:
+    """A reason that may be long, for a list; `show` tells all of it."""
+    return reason if len(reason) <= length else reason[: length - 3].rstrip() + "..."
+
+
+class Ticker:
+    """A line every ten seconds or so: how many of a number of things are done, and the time left."""
+
+    def __init__(self, total: int, what: str, file: TextIO | None = None, every: float = LINE_EVERY) -> None:
+        self.total, self.what, self.file, self.every = total, what, file or sys.stdout, every
+        self.start = self.last = time.monotonic()
+
+    def __call__(self, done: int, *_: object) -> None:
+        """So many are done."""
+        now = time.monotonic()
+        if now - self.last >= self.every and done < self.total:
+            self.last = now
+            left = duration((now - self.start) / done * (self.total - done))
+            print(f"{done}/{self.total} {self.what}, about {left} left", file=self.file, flush=True)
+
+
+class Plain:
+    """One line at the start, for every failure, every ten seconds or so, and at the end."""
+
+    def __init__(self, file: TextIO | None = None, every: float = LINE_EVERY) -> None:
+        self.file, self.every = file or sys.stdout, every
+        self.total = self.over = self.failed = 0
+        self.running: dict[tuple[str, ...], tuple[Job, float, str]] = {}
+        self.reasons: set[str] = set()
+        self.start = self.last = time.monotonic()
+
+    def begin(self, plan: Plan, jobs: list[Job]) -> None:
+        """Say what there is to do."""
+        self.total = sum(len(job.configs) for job in jobs)
+        for problem in plan.problems:
+            self.say(problem)
+        known = ", ".join(f"{count} {status}" for status, count in plan.counts.items() if count)
+        self.say(
+            f"{len(plan.runs)} runs: {known or 'none'}"
+            + (f"; {len(jobs)} jobs to do" if jobs else "; nothing to do")
+        )
+
+    def report(self, job: Job, fraction: float, text: str) -> None:
+        """Note how far a job has come."""
+        self.running[job.keys] = (job, fraction, text)
+        self._show()
+
+    def end(self, job: Job, outcomes: list[RunOutcome]) -> None:
+        """Note that a job is over, and say which of its runs failed."""
+        self.running.pop(job.keys, None)
+        self.over += len(outcomes)
+        for reason in dict.fromkeys(o.reason for o in outcomes if o.status in ("failed", "unsaved")):
+            keys = [o.key for o in outcomes if o.reason == reason]
+            self.failed += len(keys)
+            told = "for the same reason" if reason in self.reasons else brief(reason)
+            self.reasons.add(reason)
+            self.say(f"failed: {job.title}: {told} ({' '.join(keys)})")
+        self._show(now=self.over >= self.total)
+
+    def say(self, text: str) -> None:
+        """Print a sentence."""
+        print(text, file=self.file, flush=True)
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+    def left(self) -> str:
+        """The time left, if it goes on as until now."""
+        part = sum(fraction * len(job.configs) for job, fraction, _ in self.running.values())
+        done, spent = self.over + part, time.monotonic() - self.start
+        return (
+            f"about {duration(spent * (self.total - done) / done)} left"
+            if done > 0 and spent > 1
+            else "time left not known"
+        )
+
+    def _show(self, now: bool = False) -> None:
+        if not now and time.monotonic() - self.last < self.every:
+            return
+        self.last = time.monotonic()
+        working = "; ".join(f"{job.title} {fraction:.0%}" for job, fraction, _ in self.running.values())
+        failed = f", {self.failed} failed" if self.failed else ""
+        tail = f", {self.left()}" if self.over < self.total else f" in {duration(self.last - self.start)}"
+        self.say(f"{self.over}/{self.total} runs{failed}{tail}" + (f" [{working}]" if working else ""))
+
+
+class Live(Plain):
+    """A bar for the sweep and one for every running job, with failures printed above them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        # The console keeps the stream of now: jobs done in this process send what they print to their logs.
+        self.bars: Any = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[text]}", markup=False),
+            console=Console(file=self.file),
+            redirect_stdout=False,
+            redirect_stderr=False,
+            transient=True,
+        )
+        self.tasks: dict[tuple[str, ...], Any] = {}
+        self.whole: Any = None
+
+    def begin(self, plan: Plan, jobs: list[Job]) -> None:
+        """Say what there is to do and draw the bars."""
+        super().begin(plan, jobs)
+        if jobs:
+            self.whole = self.bars.add_task("all runs", total=self.total, text="")
+            self.bars.start()
+
+    def report(self, job: Job, fraction: float, text: str) -> None:
+        """Move a job's bar."""
+        if job.keys not in self.tasks:
+            self.tasks[job.keys] = self.bars.add_task(job.title, total=1.0, text="")
+        self.bars.update(self.tasks[job.keys], completed=fraction, text=text)
+        super().report(job, fraction, text)
+
+    def end(self, job: Job, outcomes: list[RunOutcome]) -> None:
+        """Remove a job's bar."""
+        if job.keys in self.tasks:
+            self.bars.remove_task(self.tasks.pop(job.keys))
+        super().end(job, outcomes)
+
+    def say(self, text: str) -> None:
+        """Print a sentence above the bars."""
+        self.bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Take the bars away."""
+        self.bars.stop()
+
+    def _show(self, now: bool = False) -> None:
+        part = sum(fraction * len(job.configs) for job, fraction, _ in self.running.values())
+        text = f"{self.over}/{self.total}, {self.failed} failed, {self.left()}"
+        if self.whole is not None:
+            self.bars.update(self.whole, completed=self.over + part, text=text)
+
+
+def display() -> Plain:
+    """Live on a terminal, plain elsewhere."""
+    return Live() if sys.stdout.isatty() else Plain()

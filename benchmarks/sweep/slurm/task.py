@@ -1,0 +1,113 @@
+"""One task of a SLURM array: a sweep over its runs, which saves itself when its time ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.records.store import Store
+from benchmarks.state.checkpoints import Checkpoints
+from benchmarks.state.failures import Failures
+from benchmarks.suite import Suite
+from benchmarks.sweep import progress, runner
+from benchmarks.sweep.executors.pool import Pool
+from benchmarks.sweep.executors.work import log_path
+from benchmarks.sweep.jobs import Job
+from benchmarks.sweep.slurm import ledger
+from benchmarks.sweep.stopping import interrupt
+
+STOPPED = 128 + signal.SIGTERM
+MOMENT = 5.0  # seconds in which SLURM's signal has reached every process of a task
+EARLY = 65.0  # seconds by which SLURM's signal may come too early: it looks at limits every half a minute
+
+
+class Task:
+    """What submitit calls on the node. file: its jobs; seconds: its time limit; notice: how long before we are told.
+
+    Only these are pickled, as plain text and numbers, with the name of this class.
+    """
+
+    pool: Pool | None = None  # until the task has begun
+
+    def __init__(self, file: str, workers: int, seconds: float, notice: float) -> None:
+        self.file, self.workers, self.seconds, self.notice = file, workers, seconds, notice
+
+    def __call__(self) -> str:
+        """Make the runs that nobody has made meanwhile; what became of them."""
+        from submitit.core.utils import UncompletedJobError
+
+        self.started = time.monotonic()
+        self.begun = Path(f"{self.file}.begun")  # its time is by the clock that stamps records and checkpoints
+        self.begun.touch()
+        signal.signal(signal.SIGTERM, interrupt)  # submitit would ignore it; it comes before a requeue and a cancel
+        self.jobs = ledger.jobs_of(self.file)
+        self.pool = Pool(self.workers, MOMENT)
+        where = self.jobs[0]
+        try:
+            summary = runner.run(
+                [config for job in self.jobs for config in job.configs],
+                self.pool,
+                results=where.results,
+                state=where.state,
+                suite=Suite(metrics=where.metrics),
+                display=progress.Plain(),
+                jobs=[job for job in map(_untried, self.jobs) if job.configs],
+            )
+        except UncompletedJobError as error:  # raised by submitit after `checkpoint`, in place of a requeue
+            told = " ".join(str(error).split())
+            about = told if self.progress else f"no checkpoint was written; {told}"
+            self._note(ledger.time_is_up(self.seconds / 60, about), self.pool.stopped)
+            raise
+        if summary.interrupted:
+            sys.exit(STOPPED)
+        for record in summary.unsaved.values():
+            self._note(summary.unsaved_reason, {record["key"]})
+        return json.dumps({"made": summary.made, "failed": sorted(summary.failed), "elsewhere": summary.elsewhere})
+
+    def checkpoint(self):
+        """Called by submitit at the signal before the time limit or a preemption: save, and be requeued.
+
+        A task that had most of its time and used it for nothing is not requeued: None.
+        """
+        from submitit.helpers import DelayedSubmission
+
+        if self.pool is None:
+            return DelayedSubmission(self)
+        spent = time.monotonic() - self.started
+        self.pool.stop(grace=max(1.0, min(self.notice, self.seconds - spent) * 0.7))
+        self.progress = self._progress()
+        return DelayedSubmission(self) if self.progress or spent < self.seconds - self.notice - EARLY else None
+
+    def _progress(self) -> bool:
+        """Whether a record or a checkpoint of one of the runs was written in this life of the task."""
+        begun = self.begun.stat().st_mtime
+        for job in self.jobs:
+            store, checkpoints = Store(job.results, job.metrics), Checkpoints(job.state)
+            for config, key in zip(job.configs, job.keys):
+                for path in (store.path(config), checkpoints.path(key)):
+                    with contextlib.suppress(OSError):
+                        if path.stat().st_mtime >= begun:
+                            return True
+        return False
+
+    def _note(self, reason: str, keys: set[str]) -> None:
+        for job in self.jobs:
+            for config, key in zip(job.configs, job.keys):
+                if key in keys:
+                    ledger.note_end(job, config, key, reason, log_path(job, key))
+
+    def __getstate__(self) -> dict:
+        return {name: self.__dict__[name] for name in ("file", "workers", "seconds", "notice")}
+
+
+def _untried(job: Job) -> Job:
+    """A job without the runs that have failed since it was planned, perhaps in an earlier life of this task."""
+    failures = Failures(job.state)
+    runs = zip(job.configs, job.keys, job.attempts)
+    left = [(config, tried) for config, key, tried in runs if failures.attempts(key) <= tried]
+    return replace(job, configs=tuple(config for config, _ in left), attempts=tuple(tried for _, tried in left))

@@ -1,0 +1,146 @@
+"""Records made anew and compared: `verify` a random sample, or one `again`."""
+
+from __future__ import annotations
+
+import math
+import random
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.errors import UsageError
+from benchmarks.records import provenance
+from benchmarks.records.store import RecordError, Store
+from benchmarks.suite import Suite
+from benchmarks.sweep import runner
+from benchmarks.sweep.jobs import Executor
+from benchmarks.sweep.runner import Display
+
+ROUNDING = 1e-9  # relative differences up to this are the order of additions
+EQUAL, ROUNDED, DIFFERENT, FAILED = "equal", "equal to rounding", "different", "failed"
+COSTS = ("training_seconds", "peak_memory_bytes")  # never the same twice
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A record beside the one made anew. difference: the largest relative one, and of what; cpus: before and now."""
+
+    record: dict[str, Any]
+    again: dict[str, Any] | None
+    verdict: str
+    difference: float = 0.0
+    of: str = ""
+    reason: str = ""
+
+    @property
+    def cpus(self) -> tuple[str, str]:
+        """The processors that made the two."""
+        after = self.again["provenance"] if self.again else {"cpu": provenance.cpu()}
+        return str(self.record["provenance"].get("cpu", "not known")), str(after.get("cpu", "not known"))
+
+    @property
+    def alarming(self) -> bool:
+        """Whether the same numbers were to be expected: they are not there, or other ones on the same processor."""
+        return self.verdict == FAILED or (self.verdict == DIFFERENT and same_processor(*self.cpus))
+
+
+def same_processor(one: str, other: str) -> bool:
+    """Whether two names are of one model; older records have the name alone, without the numbers in brackets."""
+    return one == other or one.partition(" (family ")[0] == other.partition(" (family ")[0] and "(family" not in one + other
+
+
+def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[dict[str, Any]], int, int]:
+    """Random records among those whose training took at most so many minutes; how many these are, and all.
+
+    Raises UsageError if there is none.
+    """
+    if n < 1:
+        raise UsageError(f"N is {n}, expected 1 or more")
+    every = [record for record in store.records(curves=False) if not isinstance(record, RecordError)]
+    short = [record for record in every if _seconds(record) <= 60 * minutes]
+    if not short:
+        raise UsageError(f"{store.root}: no record whose training took at most {minutes:g} min, among {len(every)}")
+    chosen = random.Random(seed).sample(sorted(short, key=lambda record: record["key"]), min(n, len(short)))
+    return chosen, len(short), len(every)
+
+
+def estimate(records: Iterable[dict[str, Any]]) -> float:
+    """Seconds that the trainings took when the records were made."""
+    return sum(map(_seconds, records))
+
+
+def make_again(
+    records: list[dict[str, Any]], store: Store, executor: Executor, suite: Suite, display: Display | None = None,
+    keep: Callable[[dict[str, Any]], None] = lambda record: None,
+) -> Iterator[Comparison]:
+    """Train the runs of records anew, with nothing to go on from, and compare; ``keep`` is given what was made."""
+    with tempfile.TemporaryDirectory(prefix="fvi-again-") as folder:
+        results, state = Path(folder) / "results", Path(folder) / "state"
+        configs = [record["config"] for record in records]
+        summary = runner.run(configs, executor, results=results, state=state, suite=suite, display=display)
+        if summary.interrupted:
+            raise KeyboardInterrupt
+        made = Store(results, suite.metrics)
+        for record in records:
+            before, after = store.get(record["config"]), made.get(record["config"])
+            if after is None:
+                yield Comparison(record, None, FAILED, reason=summary.failed.get(record["key"], "no record was made"))
+                continue
+            keep(after)
+            yield compare(before or record, after)
+
+
+def compare(before: dict[str, Any], after: dict[str, Any]) -> Comparison:
+    """Two records of one run: their metrics, and where these are equal, the curves that both have.
+
+    Metrics that only one of them knows are left out.
+    """
+    known = set(before["metric_versions"]) & set(after["metric_versions"])
+    first, second = (
+        {(row["dataset"], row["condition"], row["metric"]): row["value"] for row in record["metrics"]
+         if row["metric"] in known and row["metric"] not in COSTS}
+        for record in (before, after)
+    )  # fmt: skip
+    worst, of = _largest(first, second)
+    if worst == 0:
+        curves = [{name: record["curves"][name] for name in set(before["curves"]) & set(after["curves"])} for record in (before, after)]
+        worst, of = _largest(*(dict(_leaves(curve)) for curve in curves))
+        of = of and f"curve {of}"
+    verdict = EQUAL if worst == 0 else ROUNDED if worst <= ROUNDING else DIFFERENT
+    return Comparison(before, after, verdict, worst, of)
+
+
+def _largest(first: dict[Any, Any], second: dict[Any, Any]) -> tuple[float, str]:
+    """The largest relative difference, and where; infinite where one of them lacks a number."""
+    found = max(((_relative(first.get(name), second.get(name)), _told(name)) for name in {*first, *second}), default=(0.0, ""))
+    return found if found[0] else (0.0, "")
+
+
+def _told(name: Any) -> str:
+    return name if isinstance(name, str) else " ".join(filter(None, name))
+
+
+def _relative(one: Any, other: Any) -> float:
+    if one == other:
+        return 0.0
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return abs(one - other) / max(abs(one), abs(other))
+    return math.inf
+
+
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{place} {name}".strip())
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield from _leaves(inner, f"{place}[{i}]")
+    else:
+        yield place, value
+
+
+def _seconds(record: dict[str, Any]) -> float:
+    seconds = record["provenance"].get("seconds")
+    return float(seconds) if isinstance(seconds, int | float) else math.inf

@@ -1,0 +1,1 @@
+"""A small SLURM cluster on this machine."""

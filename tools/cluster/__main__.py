@@ -1,0 +1,73 @@
+"""python -m benchmarks.sweep.slurm: a small SLURM cluster on this machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.errors import BenchmarkError
+from tools.cluster import cluster
+
+app = typer.Typer(
+    help="A real SLURM cluster of one node on this machine, to try things out. As root.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+FolderOption = Annotated[
+    Path, typer.Option("--folder", help="where all its files are", show_default=str(cluster.default_folder()))
+]
+
+
+@app.command()
+def up(
+    folder: FolderOption = cluster.default_folder(),
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="of the node, also more than there are; without it those of the machine")
+    ] = None,
+    kill_wait: Annotated[int, typer.Option(min=1, help="seconds between SIGTERM and SIGKILL of a job")] = 5,
+) -> None:
+    """Start it; prints the line that makes SLURM's commands find it."""
+    before = cluster.Cluster(folder.absolute()).daemons()
+    made = cluster.up(folder, cores=cores, kill_wait=kill_wait)
+    known = before == made.daemons()
+    print(f"the cluster in {made.folder} {'was up already' if known else 'is up'}; now give", file=sys.stderr)
+    print(*(f"export {name}={value}" for name, value in made.environment.items()), sep="\n")
+
+
+@app.command()
+def down(folder: FolderOption = cluster.default_folder()) -> None:
+    """End it with all its jobs; its logs stay."""
+    ended = cluster.Cluster(folder.absolute()).down()
+    print(f"the cluster in {folder} {'is down' if ended else 'was not up'}")
+
+
+@app.command()
+def status(folder: FolderOption = cluster.default_folder()) -> None:
+    """Say which daemons are up, and what the node does. Exit status 1 if the cluster is not up."""
+    found = cluster.Cluster(folder.absolute())
+    daemons = found.daemons()
+    for name in cluster.DAEMONS:
+        print(f"{name:<10} {f'process {daemons[name]}' if name in daemons else 'down'}")
+    whole = len(daemons) == len(cluster.DAEMONS)
+    print(f"{'node':<10} {(found.state() if whole else '') or 'unknown'}")
+    if not whole:
+        raise typer.Exit(1)
+    print(*(f"export {name}={value}" for name, value in found.environment.items()), sep="\n")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line as a function of its arguments; it exits."""
+    try:
+        app(arguments)
+    except BenchmarkError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""python -m tools.cost"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    # Read when torch is loaded. Waiting threads then sleep; where other work wants the cores, threads that
+    # spin lose whole time slices at every parallel operation, and ratios measure that.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+from benchmarks.commands.inspection import columns
+from benchmarks.records import provenance
+from fvi_core.registry import nearest
+from tools import cost
+from tools.cost.measures import BENCHMARKS
+from tools.cost.timing import Measurement
+
+OUTPUT = Path("reports/output")
+REPEATS = 7
+HEADING = ("benchmark", "measured", "threads", "wall", "process", "goal", "met", "wall ms (process ms)")
+
+
+def table(measurements: list[Measurement]) -> list[tuple[str, ...]]:
+    """Rows of text under :data:`HEADING`."""
+    rows = []
+    for m in measurements:
+        goal = "" if m.goal is None else f"{'>=' if m.at_least else '<='} {m.goal:g} {m.unit}"
+        made_of = ", ".join(f"{name} {wall:.4g} ({process:.4g})" for name, (wall, process) in m.times.items())
+        wall, process = (f"{value:.3g} {m.unit}" for value in (m.wall, m.process))
+        rows.append((m.benchmark, m.name, str(m.threads), wall, process, goal, m.verdict, made_of))
+    return rows
+
+
+def machine() -> dict[str, Any]:
+    """Where the numbers are from; ``load``: the system's load average over the minute before."""
+    about = {k: v for k, v in provenance.collect().items() if k != "threads"}
+    return about | {
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "waiting_threads": os.environ.get("OMP_WAIT_POLICY", "default"),
+        "made": provenance.now(),
+    }
+
+
+def headline(about: dict[str, Any], repeats: int) -> str:
+    """The machine in one line."""
+    return (
+        f"{about['cpu']}, {about['cores']} cores, load {about['load']} before the start, "
+        f"OMP_WAIT_POLICY {about['waiting_threads']}, "
+        f"torch {about['versions']['torch']}, commit {about['commit'][:10]}"
+        f"{' with changes' if about['dirty'] else ''}; medians of {repeats} turns"
+    )
+
+
+def write(folder: Path, about: dict[str, Any], repeats: int, measurements: list[Measurement]) -> list[Path]:
+    """``cost.json`` and ``cost.md`` in the folder."""
+    found = [
+        asdict(m) | {"met": m.met(m.wall), "met_by_process_time": m.met(m.process)} for m in measurements
+    ]
+    rows = [HEADING, ("---",) * len(HEADING), *table(measurements)]
+    lines = ["# Cost of training steps", "", headline(about, repeats), ""]
+    texts = {
+        "cost.json": json.dumps({"machine": about, "turns": repeats, "measurements": found}, indent=1),
+        "cost.md": "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text + "\n")
+    return [folder / name for name in texts]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print, write. Status 2: bad arguments or folder; a missed goal is no error."""
+    purpose = cost.__doc__.split("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m tools.cost", description=purpose)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"{', '.join(BENCHMARKS)}; none: all")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help=f"turns that are counted ({REPEATS})")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help=f"for cost.json and cost.md ({OUTPUT})")
+    options = parser.parse_args(arguments)
+    for name in options.names:
+        if name not in BENCHMARKS:
+            parser.error(f"no benchmark {name!r}; {nearest(name, BENCHMARKS)}")
+    if options.repeats < 1:
+        parser.error(f"--repeats must be 1 or more, found {options.repeats}")
+    about = machine()
+    measurements = []
+    for name in dict.fromkeys(options.names or BENCHMARKS):
+        print(f"measuring {name} ...", file=sys.stderr)
+        measurements += BENCHMARKS[name](options.repeats)
+    print(f"{columns([HEADING, *table(measurements)])}\n{headline(about, options.repeats)}")
+    try:
+        written = write(options.output, about, options.repeats, measurements)
+    except OSError as error:
+        reason = f"{error.strerror}; name another folder"
+        print(f"error: --output {options.output} cannot be written: {reason}", file=sys.stderr)
+        return 2
+    print("wrote", *written)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

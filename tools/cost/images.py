@@ -1,0 +1,145 @@
+"""Image classifiers of the tables: time of a step and an epoch, ratio to MAP, share of the matmul peak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter, process_time
+
+import numpy as np
+import torch
+
+import datasets
+from benchmarks import tables
+from benchmarks.tables.spec import Parts, merge
+from datasets.contract import Arrays, Pixels, Split
+from fvi_core import methods
+from tools.cost.timing import Measurement, Timing, interleave, ratio, threads
+from tools.cost.trainings import one_by_one, training_of
+
+STEPS, SEEDS = 40, 10
+ROTATED = ("MAP", "MAP fVI", "MC Dropout", "MC Dropout fVI", "Ensemble", "Ensemble fVI")
+FASHION = ("MAP", "MFVI", "MFVI (radial)", "MC Dropout", "SWAG", "FSVI (monochrome)", "FSVI (KMNIST)")
+CIFAR = {
+    "rudner2022-2": ("MAP", "FSVI (monochrome)"),
+    "dirichlet2022-11": ("MAP", "MAP fVI", "Radial fVI", "Rank1 fVI"),
+}
+GOALS = {"fashion_mnist": {"FSVI (monochrome)": 1.5, "FSVI (KMNIST)": 1.5}, "cifar10": {"MAP": 2.0}}
+"""Seconds of an epoch on one H200."""
+RATIOS = {"fashion_mnist": {}, "cifar10": {"FSVI (monochrome)": 2.0}}
+"""Over MAP with as many samples."""
+COMPILED = ", compiled"
+
+
+def random_images(dataset: str, n: int, seed: int = 0, pools: Sequence[str] = ()) -> Split:
+    """``n`` images of random pixels in the shape of a data set, and as many in each pool."""
+    described, rng = datasets.describe(dataset), np.random.default_rng(seed)
+    shape = (n, *described.shape)
+    x, y = rng.integers(256, size=shape, dtype=np.uint8), rng.integers(described.n_outputs, size=n)
+    low, high = (np.full(described.shape, end, np.float32) for end in (-1, 1))
+    pixels = Pixels((0.5,) * described.shape[0], (0.5,) * described.shape[0])
+    made = {name: lambda: datasets.Pool(x, "random pixels") for name in pools}
+    part = Arrays(x, y)
+    about = (dataset, "1", seed, "", "classification", described.n_outputs)
+    return Split(*about, part, part, low, high, pools=made, pixels=pixels)
+
+
+def table_parts(table: str, label: str, dataset: str, changes: Parts | None = None) -> Parts:
+    """One row of a table as its paper's protocol trains it on the data set, but for one epoch."""
+    found = tables.get(table)
+    row = next(row for row in found.rows if row.label == label)
+    own = merge(methods.get(row.method).parts(), found.recipe(row, dataset, "paper").parts)
+    return merge(own, merge({"training": {"epochs": 1}}, changes or {}))
+
+
+def matmul_peak(device: torch.device, dtype: torch.dtype) -> Timing:
+    """Floating-point operations in a second, by either clock: the best of several products of square matrices."""
+    size = 8192 if device.type == "cuda" else 1024
+    a = torch.ones(size, size, device=device, dtype=dtype)
+    wall, process = [], []
+    for _ in range(6):
+        start = perf_counter(), process_time()
+        float((a @ a)[0, 0])  # waits for the device
+        wall.append(perf_counter() - start[0])
+        process.append(process_time() - start[1])
+    return Timing(2 * size**3 / min(wall), 2 * size**3 / min(process))
+
+
+def operations(parts: Parts, split: Split, device: torch.device) -> int:
+    """Floating-point operations of the products and convolutions of one epoch."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    train = training_of(parts, [split], device)()
+    with FlopCounterMode(display=False) as counter:
+        train()
+    return counter.get_total_flops()
+
+
+def mlp(repeats: int) -> list[Measurement]:
+    """Rotated MNIST's 784-50-50-10 network in batches of 256, on one thread; ten seeds of MAP apart and together."""
+    split = random_images("mnist", STEPS * 256)
+    parts = {label: table_parts("rotated-mnist", label, "mnist") for label in ROTATED}
+    works = {label: training_of(own, [split]) for label, own in parts.items()}
+    looped = one_by_one([training_of(parts["MAP"], [split], seeds=[seed]) for seed in range(SEEDS)])
+    stacked = training_of(parts["MAP"], [split], seeds=range(SEEDS))
+    stack = {"MAP, ten seeds looped": looped, "MAP, ten seeds stacked": stacked}
+    with threads(1):
+        times = interleave(works, repeats, STEPS)
+        seeds = interleave(stack, repeats, STEPS)
+    found = [_step("mlp", label, 1, times[label], 1.5 if label == "MAP" else None) for label in ROTATED]
+    goals = {"MAP fVI": "MAP", "MC Dropout fVI": "MC Dropout", "Ensemble fVI": "Ensemble"}
+    found += [ratio("mlp", label, "MAP", times, 1) for label in ROTATED if label != "MAP"]
+    found += [ratio("mlp", top, bottom, times, 1, goal=2.0) for top, bottom in goals.items() if bottom != "MAP"]
+    return [*found, ratio("mlp", *stack, seeds, count=1)]
+
+
+def cnn(repeats: int) -> list[Measurement]:
+    """rudner2022's FashionMNIST network, every row as its table has it."""
+    return _networks("cnn", "fashion_mnist", {"rudner2022-1": FASHION}, repeats, batches=2)
+
+
+def resnet(repeats: int) -> list[Measurement]:
+    """ResNet-18 on CIFAR-10 in batches of 128; on a GPU in bfloat16."""
+    return _networks("resnet", "cifar10", CIFAR, repeats, batches=1)
+
+
+def _networks(name: str, dataset: str, rows: dict[str, Sequence[str]], repeats: int, batches: int) -> list[Measurement]:
+    """Rows of tables on one data set: a step, an epoch, the ratio to the first table's MAP, the share of the peak.
+
+    On a GPU in bfloat16, as they are and compiled.
+    """
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    cuda = device.type == "cuda"
+    precision: Parts = {"training": {"precision": "bfloat16"}} if cuda else {}
+    ways: dict[str, Parts] = {"": {}, COMPILED: {"training": {"compile": True}}} if cuda else {"": {}}
+    count = 1 if cuda else torch.get_num_threads()
+    batches = 100 if cuda else batches
+    works, needed, labels = {}, {}, {}
+    for i, (table, own) in enumerate(rows.items()):
+        for row in own:
+            label = row if i == 0 else f"{row} ({table})"
+            plain = table_parts(table, row, dataset, precision)
+            batch = plain["training"]["batch_size"]
+            split = random_images(dataset, batches * batch, pools=("kmnist", "cifar100"))
+            needed[label] = operations(plain, split, device) / batches
+            for way, changes in ways.items():
+                works[label + way] = training_of(merge(plain, changes), [split], device)
+                labels[label + way] = label, way, batch
+    times = interleave(works, repeats, batches)
+    peak = matmul_peak(device, torch.bfloat16 if cuda else torch.float32)
+    found = []
+    for shown, (label, way, batch) in labels.items():
+        steps, timing = -(-datasets.describe(dataset).n_train // batch), times[shown]
+        goal = GOALS[dataset].get(label) if cuda else None
+        found += [
+            _step(name, shown, count, timing),
+            Measurement(name, f"{shown} epoch", count, "s", timing.wall * steps, timing.process * steps, {}, goal),
+        ]
+        if label != "MAP":
+            found.append(ratio(name, shown, f"MAP{way}", times, count, goal=RATIOS[dataset].get(label)))
+        shares = needed[label] / peak.wall / timing.wall, needed[label] / peak.process / timing.process
+        found.append(Measurement(name, f"{shown}, share of matmul peak", count, "x", *shares, {}))
+    return found
+
+
+def _step(name: str, label: str, count: int, timing: Timing, goal: float | None = None) -> Measurement:
+    return Measurement(name, f"{label} step", count, "ms", 1e3 * timing.wall, 1e3 * timing.process, {}, goal)

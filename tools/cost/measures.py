@@ -1,0 +1,60 @@
+"""The benchmarks, each a function of the number of turns."""
+
+from __future__ import annotations
+
+import datasets
+from tools.cost import images, trainings
+from tools.cost.overhead import overhead
+from tools.cost.timing import Measurement, interleave, ratio, threads
+from tools.cost.trainings import training_of
+
+
+def fsvi(repeats: int) -> list[Measurement]:
+    """One FSVI (last layer) step over one MAP step on two threads."""
+    steps, split = 2, trainings.random_split((1, 28, 28), 10, 256)
+    works = {f"{name} step": training_of(trainings.fsvi_parts(name), [split]) for name in ("FSVI", "MAP")}
+    with threads(2):
+        return [ratio("fsvi", *works, interleave(works, repeats, steps), count=2, goal=2.2)]
+
+
+def stacked(repeats: int) -> list[Measurement]:
+    """Ten splits of boston trained one after another, over the same ten as one stack, on one thread."""
+    splits = [trainings.boston(i) for i in range(10)]
+    found = []
+    for method in ("MAP", "MC Dropout", "MFVI"):
+        parts = trainings.uci_parts(method, epochs=2)
+        looped = trainings.one_by_one([training_of(parts, [split]) for split in splits])
+        works = {f"{method} looped": looped, f"{method} stacked": training_of(parts, splits)}
+        with threads(1):
+            times = interleave(works, repeats)
+        found.append(ratio("stacked", *works, times, count=1, goal=3.0, at_least=True))
+    return found
+
+
+def hyvi(repeats: int) -> list[Measurement]:
+    """Milliseconds of one step on boston, on one thread."""
+    goals, split = {"FuNN-HyVI": 25.0, "NN-HyVI": 11.0}, trainings.boston()
+    works = {name: training_of(trainings.uci_parts(name, epochs=1), [split]) for name in goals}
+    steps = -(-len(split.train) // trainings.uci_parts("NN-HyVI", 1)["training"]["batch_size"])
+    with threads(1):
+        times = interleave(works, repeats, steps)
+    return [
+        Measurement("hyvi", f"{name} step", 1, "ms", 1e3 * t.wall, 1e3 * t.process, {}, goals[name])
+        for name, t in times.items()
+    ]
+
+
+def catalogue(repeats: int) -> list[Measurement]:
+    """One step of each method over one step of MAP on the digits network, on one thread."""
+    described = datasets.describe("digits")
+    steps, split = 4, trainings.random_split(described.shape, described.n_outputs, 4 * 128)
+    works = {name: training_of(parts, [split]) for name, parts in trainings.catalogue_parts().items()}
+    with threads(1):
+        times = interleave(works, repeats, steps)
+    return [ratio("catalogue", name, "MAP", times, count=1) for name in works if name != "MAP"]
+
+
+BENCHMARKS = {
+    "fsvi": fsvi, "stacked": stacked, "hyvi": hyvi, "catalogue": catalogue, "overhead": overhead,
+    "mlp": images.mlp, "cnn": images.cnn, "resnet": images.resnet,
+}

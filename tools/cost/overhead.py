@@ -1,0 +1,89 @@
+"""What the runner costs beside training: runs that train nothing, and a plan of ten thousand runs that are recorded."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+from benchmarks import tables
+from benchmarks.experiment.execute import Outcome
+from benchmarks.metrics.registry import METRICS
+from benchmarks.records.store import Store, serialise
+from benchmarks.suite import Suite
+from benchmarks.sweep import runner
+from benchmarks.sweep.executors.in_process import InProcess
+from benchmarks.sweep.plan import make_plan
+from fvi_core.training import Trained
+from tools.cost.timing import Measurement, Timing, Work, interleave, threads
+
+RUNS, RECORDS = 50, 10_000
+GOALS = {"run": 50.0, "plan": 3.0}  # milliseconds of a run, seconds of the plan
+SUITE = Suite(execute=f"{__name__}:train_nothing", limit=f"{__name__}:alone")
+
+
+def alone(config: dict[str, Any]) -> int:
+    """Runs that are trained together: one, so that nothing of the runner's is shared between runs."""
+    return 1
+
+
+def train_nothing(configs: list[dict[str, Any]], *, state: Path, report: Callable[[float, str], None]) -> list[Outcome]:
+    """Outcomes with as many metrics as there are, made at once."""
+    about = {"dataset": configs[0]["dataset"]["name"], "condition": "", "value": 0.5, "n": 1}
+    rows = [{"metric": name, **about} for name in METRICS]
+    return [Outcome(config, "done", rows, provenance={"fingerprint": "", "seconds": 0.0}) for config in configs]
+
+
+def some_runs() -> Iterator[dict[str, Any]]:
+    """Runs of every method and data set of table ``uci``, with ever more seeds."""
+    firsts = tables.get("uci").runs("paper", (0,))
+    return ({**config, "seed": seed} for seed in count() for config in firsts)
+
+
+def running(folder: Path, configs: list[dict[str, Any]]) -> Work:
+    """A sweep over runs that are missing, each time in new folders."""
+    turns = count()
+
+    def make() -> Callable[[], list[Trained]]:
+        own = folder / str(next(turns))
+
+        def sweep() -> list[Trained]:
+            found = runner.run(configs, InProcess(), results=own / "results", state=own / "state", suite=SUITE)
+            return [Trained({}, 0, [], reason) for reason in found.failed.values()]
+
+        return sweep
+
+    return make
+
+
+def planning(folder: Path, configs: list[dict[str, Any]]) -> Work:
+    """A plan of runs that all have their record."""
+    results, state = folder / "results", folder / "state"
+    store = Store(results, SUITE.metrics)
+    for config in configs:
+        (outcome,) = train_nothing([config], state=state, report=lambda *_: None)
+        path = store.path(config)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(serialise(store.make(config, outcome.metrics, {}, outcome.provenance)))
+
+    def plan() -> list[Trained]:
+        left = make_plan(configs, results, state, SUITE).jobs(results, state, SUITE)
+        return [Trained({}, 0, [], f"{len(left)} jobs are left")] if left else []
+
+    return lambda: plan
+
+
+def overhead(repeats: int) -> list[Measurement]:
+    """The runner's own time for each run, and for a plan of many."""
+    with tempfile.TemporaryDirectory() as folder, threads(1):
+        run = interleave({"run": running(Path(folder) / "run", list(islice(some_runs(), RUNS)))}, repeats, RUNS)
+        plan = interleave({"plan": planning(Path(folder) / "plan", list(islice(some_runs(), RECORDS)))}, repeats)
+    return [measured("a run without training", run["run"], "ms", 1e3, GOALS["run"]),
+            measured(f"plan of {RECORDS} recorded runs", plan["plan"], "s", 1.0, GOALS["plan"])]
+
+
+def measured(name: str, took: Timing, unit: str, scale: float, goal: float) -> Measurement:
+    """One of the numbers, in its unit, on one thread."""
+    return Measurement("overhead", name, 1, unit, scale * took.wall, scale * took.process, {}, goal)

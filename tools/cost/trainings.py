@@ -1,0 +1,91 @@
+"""What is trained: methods with the settings of their tables, on random arrays of the data's shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+import datasets
+from benchmarks.experiment.assembly import build_model, build_problem
+from benchmarks.tables import digits, pequignot
+from benchmarks.tables.spec import Parts, Row, merge
+from datasets.contract import Arrays, Split
+from fvi_core import methods
+from fvi_core.random import Streams
+from fvi_core.registry import TRAININGS
+from fvi_core.training import DTYPES, Trained, Trainer
+from tools.cost.timing import Work
+
+
+def random_split(shape: Sequence[int], n_outputs: int, n: int, seed: int = 0) -> Split:
+    """``n`` random inputs: classification into ``n_outputs`` classes, or regression where it is 1."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, *shape), dtype=np.float32)
+    y = rng.integers(n_outputs, size=n) if n_outputs > 1 else rng.standard_normal(n)
+    task = "classification" if n_outputs > 1 else "regression"
+    return Split("random", "1", seed, "", task, n_outputs, Arrays(x, y), Arrays(x, y), x.min(0), x.max(0))
+
+
+CPU = torch.device("cpu")
+
+
+def training_of(
+    parts: Parts, splits: list[Split], device: torch.device = CPU, seeds: Sequence[int] | None = None
+) -> Work:
+    """Training of a method's parts, all stacked: one replica for each split, or for each of ``seeds`` on one split."""
+    settings = TRAININGS.build({"name": "gradient", **parts["training"]})
+    dtype = DTYPES[settings.dtype]
+    model = build_model({"parts": parts}, splits[0])
+    problem = build_problem(model, splits, device, dtype)
+    seeds = [split.split for split in splits] if seeds is None else seeds
+    return lambda: Trainer(model, settings, problem, Streams(seeds, device, dtype)).run
+
+
+def one_by_one(works: list[Work]) -> Work:
+    """The same trainings, one after another."""
+
+    def make() -> Callable[[], list[Trained]]:
+        trainings = [work() for work in works]
+        return lambda: [result for train in trainings for result in train()]
+
+    return make
+
+
+def fsvi_parts(method: str) -> Parts:
+    """A method on rudner2022's FashionMNIST network: batch 128, one sample, 32 monochrome context images."""
+    parts = merge(methods.get(method).parts(), {
+        "network": {"name": "cnn", "channels": [32, 64], "pool": [1, 1], "dense": [256]},
+        "likelihood": {"name": "categorical"},
+        "training": {"epochs": 1, "batch_size": 128, "optimiser": {"name": "adam", "lr": 5e-4}},
+    })
+    context = {"name": "random_monochrome", "points": 32}
+    return merge(parts, {"context": context}) if parts["context"] else parts
+
+
+def uci_parts(method: str, epochs: int) -> Parts:
+    """A method on boston as in pequignot2020's table 5; one that it lacks, with its MC Dropout's settings."""
+    listed = method in {row.method for row in pequignot.ROWS}
+    own = pequignot.recipe(Row(method, None, method if listed else "MC Dropout"), "boston", "paper").parts
+    if not listed:
+        own = {kind: own[kind] for kind in ("network", "likelihood", "training")}
+    return merge(merge(methods.get(method).parts(), own), {"training": {"epochs": epochs}})
+
+
+def boston(split: int = 0) -> Split:
+    """Random numbers in the shape of boston's training part."""
+    described = datasets.describe("boston", pequignot.PAPER)
+    return random_split(described.shape, 1, described.n_train, split)
+
+
+def digits_parts(method: str) -> Parts:
+    """A method as in table ``digits``, one epoch; a prior is fitted for few steps, which are not timed."""
+    recipe = digits.recipe(Row(method, None, method), "digits", "smoke")
+    return merge(merge(methods.get(method).parts(), recipe.parts), {"training": {"epochs": 1}})
+
+
+def catalogue_parts() -> dict[str, Parts]:
+    """Every row of the catalogue but exact Gaussian processes, which are no networks and only regress."""
+    rows = methods.catalogue().values()
+    return {row.name: digits_parts(row.name) for row in rows if row.family["name"] != "exact_gp"}
