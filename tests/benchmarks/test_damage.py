@@ -155,7 +155,7 @@ def sweep(folder: Path, path: Path) -> None:
     for reason in summary.failed.values() if summary else ():
         assert str(path) in reason, f"{reason} does not name {path}"
     store = fakes.store(results)
-    left = [key for key, config in zip(KEYS, RUNS) if store.status(config) != "done"]
+    left = [key for key, config in zip(KEYS, RUNS) if store.status(config)[0] != "done"]
     assert left == (sorted(summary.failed, key=left.index) if summary else left), summary
     if path.is_file():
         assert not left or path.name == area_of(folder, path), "only a folder can stop a run"
