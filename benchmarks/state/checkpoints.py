@@ -117,7 +117,8 @@ class Checkpoints:
     def save(self, about: Mapping[str, Any], keys: Iterable[str], state: dict[str, Any]) -> None:
         """Write the checkpoint of a stack, whole or not at all, and link ``keys``, some of its runs, to it.
 
-        ``about``: what :class:`Saver` knows of the stack. Raises OSError, and Overtaken if others have claimed the runs.
+        ``about``: what :class:`Saver` knows of the stack. Raises OSError, and Overtaken if others have claimed its runs
+        since.
         """
         import torch
 

@@ -10,7 +10,8 @@ from random import Random
 from typing import Any
 
 DEEP = object()  # stands for lists in lists in lists
-VALUES = (None, True, -1, 0, 2**70, 0.5, float("inf"), float("nan"), "", "\0", "\ud800", "../..", "x" * 300, [], {}, [[]], DEEP)
+NUMBERS = (True, -1, 0, 2**70, 0.5, float("inf"), float("nan"))
+VALUES = (None, *NUMBERS, "", "\0", "\ud800", "../..", "x" * 300, [], {}, [[]], DEEP)
 
 
 def cut(data: bytes, chance: Random) -> bytes:

@@ -1,4 +1,4 @@
-"""Damaged state: whatever a file holds, planning, looking, claiming and sweeping end, and say what is wrong in words."""
+"""Damaged state: whatever a file holds, planning, looking, claiming and sweeping end and say in words what is wrong."""
 
 from __future__ import annotations
 

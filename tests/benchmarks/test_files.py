@@ -36,8 +36,9 @@ def failure(folder: Path) -> Path:
 
 
 def prediction(folder: Path) -> Path:
-    predictions.save(folder / "artifacts" / f"{KEY}.npz", {"test": predictions.ClassificationPredictions([[[0.0, 1.0]]])})
-    return folder / "artifacts" / f"{KEY}.npz"
+    path = predictions.path_of(folder, KEY)
+    predictions.save(path, {"test": predictions.ClassificationPredictions([[[0.0, 1.0]]])})
+    return path
 
 
 def checkpoint(folder: Path) -> Path:
@@ -97,7 +98,8 @@ def test_everything_that_is_written_is_on_disk_and_so_is_its_name(write, events,
 def test_whoever_writes_removes_what_killed_writers_left_and_no_more(write, tmp_path):
     path = write(tmp_path)
     before = sorted(os.listdir(path.parent))
-    dead, living, other = (path.with_name(f".{name}.0123{n}.tmp") for n, name in enumerate((path.name, path.name, "x.json")))
+    dead, living = (path.with_name(f".{path.name}.{digits}.tmp") for digits in ("0123", "4567"))
+    other = path.with_name(".x.json.0123.tmp")
     dead.write_text("half")
     other.touch()
     with open(living, "wb") as writer, open(other, "rb") as another:
@@ -192,8 +194,8 @@ def test_a_folder_that_cannot_be_synced_is_told_unless_none_can_be(tmp_path, mon
 
 
 def test_a_lock_is_waited_for_but_not_for_ever(tmp_path):
-    with files.locked(tmp_path) as mine, files.locked(tmp_path, patience=0.01) as too, files.locked(tmp_path, 0) as third:
-        assert (mine, too, third) == (True, False, False)
+    with files.locked(tmp_path) as mine, files.locked(tmp_path, 0) as second, files.locked(tmp_path, 0.01) as third:
+        assert (mine, second, third) == (True, False, False)
     with files.locked(tmp_path, 0) as mine:
         assert mine
 

@@ -65,7 +65,8 @@ class Stopped:
     def make(self, run: int) -> str:
         """Make a run here; what became of it."""
         attempts = (Failures(self.state).attempts(self.job.keys[run]),)
-        job = replace(self.job, configs=self.job.configs[run : run + 1], attempts=attempts, execute=f"{stopping.HERE}:made")
+        one = {"configs": self.job.configs[run : run + 1], "attempts": attempts}
+        job = replace(self.job, execute=f"{stopping.HERE}:made", **one)
         (outcome,) = perform(job, lambda *_: None)
         return outcome.status
 
