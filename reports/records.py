@@ -104,7 +104,7 @@ class Records:
             return "failed run" if path.stem in self.failed else None
         except OSError:
             pass  # reading it says more
-        file = path.relative_to(self.store.root).as_posix()
+        file = "/".join(path.parts[-3:])
         try:
             return self._run(self.store.read(path, curves=False), file)
         except RecordError as error:

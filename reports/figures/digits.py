@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from reports.figures import Runs
+from reports.figures import NothingToShow, Runs
 from reports.figures.parts import ROTATION, band, by_level, label_edges, mean_and_error, metric_mean, stack
 from reports.figures.style import GREY, PAGE, colour, head, in_function_space, panels, plt
 
@@ -80,6 +80,8 @@ def entropy(runs: Runs) -> Canvas:
 
 def rotation(runs: Runs) -> Canvas:
     """Accuracy and NLL of the predictive against the angle."""
+    if not any(len(by_level(records, "nll", ROTATION)[0]) for records in runs.records.values()):
+        raise NothingToShow("the records hold nothing by rotation")
     figure, axes = plt.subplots(2, 2, figsize=(PAGE, 5.4), sharex=True, sharey="row")
     for row, (metric, scale, name) in zip(axes, (("accuracy", 100, "accuracy (%)"), ("nll", 1, "NLL (nats)"))):
         lines = {label: by_level(records, metric, ROTATION, scale) for label, records in runs.records.items()}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from benchmarks.records.store import Store
 from reports.aggregate import TableResult, aggregate
 from reports.cli import build
-from reports.records import Broken, Records
+from reports.records import Broken, Records, plain
 from reports.tables import latex, markdown, text
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, config, fake_table
 
@@ -102,9 +102,10 @@ def test_figures_name_what_they_leave_out(run, write: Writer) -> None:
     status, output, _ = run("figures", "digits-roc", "digits-entropy")
     assert status == 1 and output.count("Figure digits-") == 2
     assert output.count(f"Not counted: {broken.relative_to(results)}: ") == 1
-    assert run("figures", "cinquin2024-figure-1")[0] == 0
+    assert "Not drawn" not in output and run("figures", "cinquin2024-figure-1")[0] == 0
     status, output, _ = run("table", "digits")
     assert status == 1 and output.count(f"Not counted: {broken.relative_to(results)}: ") == 1
+    assert output.count("Figure digits-") == 5 and "Not drawn" not in output
 
 
 def test_coverage_counts_a_broken_file_for_every_table_and_names_it_once(run) -> None:
@@ -221,10 +222,9 @@ def test_curves_of_wrong_types_stop_no_other_figure(run, write: Writer) -> None:
     assert "Figure digits-entropy: skipped: the records hold no curve ood-photos/entropy_histogram" in output
 
 
-def test_reasons_are_one_line_that_can_be_printed(tmp_path: Path) -> None:
-    path = Store(tmp_path).path(config("MAP", "fashion_mnist"))
-    path.parent.mkdir(parents=True)
-    path.write_text("{}")
-    forged(path, lambda record: record.update(schema=1, key="\x1b[2J\n" + "x" * 10_000, config=[], metrics=[]))
-    found = Records(tmp_path).get(config("MAP", "fashion_mnist"))
+def test_reasons_are_one_line_that_can_be_printed(write: Writer) -> None:
+    results = write("MAP", "fashion_mnist", {("", "accuracy"): [0.5]})
+    forged(results / file_of(results), lambda record: first_row(record).update(condition=["\x1b[2J\n" + "x" * 10_000]))
+    found = Records(results).get(config("MAP", "fashion_mnist"))
     assert isinstance(found, Broken) and found.reason.isprintable() and len(found.reason) <= 400
+    assert plain("a\n b\x1b[2J" + "c" * 10, length=12) == "a b?[2Jcc..."
