@@ -1,4 +1,4 @@
-"""Commands that keep records trustworthy: migrate, verify, again."""
+"""Commands on records as a whole: migrate, verify, again, select, export."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.commands import inspection, selection
+from benchmarks.commands import export, inspection, selection
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import progress, runner, verify
@@ -37,6 +37,21 @@ def add(app: typer.Typer, suite: Suite) -> None:
         for reason in found.refused:
             print(f"left alone: {reason}")
         raise typer.Exit(1 if found.refused else 0)
+
+    @app.command("export")
+    def export_(
+        out: Annotated[Path, typer.Argument(help="file to write: records.csv or records.parquet")],
+        results: ResultsOption = runner.RESULTS,
+    ) -> None:
+        """Write every metric of every record as one table, for pandas, R or a spreadsheet.
+
+        Status 1: records that cannot be trusted were left out, and are named.
+        """
+        rows, problems = export.write(Store(results, suite.metrics), out)
+        print(f"wrote {rows} rows to {out}")
+        for problem in problems:
+            print(f"not counted: {problem}")
+        raise typer.Exit(1 if problems else 0)
 
     @app.command()
     def select(
