@@ -94,7 +94,8 @@ def status_text(
     keys = {name: list(dict.fromkeys(map(run_key, configs))) for name, configs in runs.items()}
     everything = [config for configs in runs.values() for config in configs]
     asked = asked_metrics(tables, protocol, seeds)
-    plan = make_plan(everything, results, state, suite, strict=False, queued=queued, asked=asked)
+    store = Store(results, suite.metrics, remember=True)
+    plan = make_plan(everything, results, state, suite, strict=False, queued=queued, asked=asked, store=store)
     found = {run.key: run for run in plan.runs}
     rows: list[tuple] = []
     for table in tables:
@@ -117,7 +118,7 @@ def status_text(
     lines += filter(None, [failures_text(plan)])
     lines += [f"stale {count}: {note}" for note, count in Counter(r.note for r in plan.select("stale")).items()]
     lines += filter(None, [kept_text(state)])
-    problems = dict.fromkeys([*Store(results, suite.metrics).problems().values(), *plan.problems])
+    problems = dict.fromkeys([*store.problems().values(), *plan.problems])
     return "\n".join([*lines, *(f"not counted: {problem}" for problem in problems)]), len(problems)
 
 

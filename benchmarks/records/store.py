@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from benchmarks.suite import Suite, resolve
 SCHEMA = 2
 SECTIONS = {"config": dict, "metrics": list, "curves": dict, "provenance": dict}
 DEPTH = {"config": 2, "metrics": 1, "curves": 1, "provenance": 1}  # how far a section is broken into lines
-ROW = {"dataset": str, "condition": str, "metric": str, "value": (int, float), "n": int}
+ROW = {"dataset": {str}, "condition": {str}, "metric": {str}, "value": {int, float}, "n": {int}}
+HEAD_ONLY = ("curves", "metrics")  # what telling whose record it is does without
 HEAD = re.compile(rb'\{\n"schema": (\d{1,9}),\n')
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n\}\n\Z')
 WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
@@ -54,10 +56,14 @@ class StoreError(BenchmarkError):
 
 
 class Store:
-    """The records under a results folder. metrics says where the versions of metrics are ("module:name")."""
+    """The records under a results folder. metrics says where the versions of metrics are ("module:name").
 
-    def __init__(self, root: Path | str, metrics: str = Suite.metrics) -> None:
+    remember: for one look at many files, each is read once by ``status`` and ``problems`` together, while it is the same.
+    """
+
+    def __init__(self, root: Path | str, metrics: str = Suite.metrics, remember: bool = False) -> None:
         self.root, self.metrics = Path(root), metrics
+        self._heads: dict[Path, tuple[tuple[int, int, int], dict[str, Any]]] | None = {} if remember else None
 
     def path(self, config: dict[str, Any]) -> Path:
         """The file of a run's record, there or not."""
@@ -75,7 +81,7 @@ class Store:
         Stale: a metric has a newer version, or one that is ``asked`` was not known yet when the record was made.
         Raises RecordError.
         """
-        record = self._load(self.path(config), ("curves", "metrics"))
+        record = self._head(self.path(config))
         if record is None:
             return None, ""
         versions, known = record["metric_versions"], resolve(self.metrics)
@@ -124,13 +130,11 @@ class Store:
         found = {}
         for key, path in self.paths().items():
             try:
-                record = self.read(path, curves=False)
-                if self.path(record["config"]) != path:
-                    raise (
-                        OlderRecord(f"{path}: a record of an older schema: python -m benchmarks migrate")
-                        if record["key"] != key
-                        else RecordError(f"{path}: is in the wrong folder, expected {self.path(record['config'])}")
-                    )
+                record = self._head(path)
+                if record is None or record["key"] != key:
+                    raise OlderRecord(f"{path}: a record of an older schema: python -m benchmarks migrate")
+                if record["place"] != path:
+                    raise RecordError(f"{path}: is in the wrong folder, expected {record['place']}")
             except RecordError as error:
                 found[str(path.relative_to(self.root))] = str(error)
         return found
@@ -182,6 +186,23 @@ class Store:
                 f"{self.root}: the results folder cannot be written ({error.strerror or error}): "
                 "make room or make it writable, or choose another with --results"
             ) from error
+
+    def _head(self, path: Path) -> dict[str, Any] | None:
+        """Key, versions of metrics and proper place of the record in a file. Raises RecordError."""
+        try:
+            about = path.stat()
+        except OSError:
+            about = None
+        stamp = (about.st_mtime_ns, about.st_size, about.st_ino) if about else (0, 0, 0)
+        if self._heads and path in self._heads and self._heads[path][0] == stamp:
+            return self._heads[path][1]
+        record = self._load(path, HEAD_ONLY)
+        if record is None:
+            return None
+        head = {"key": record["key"], "metric_versions": record["metric_versions"], "place": self.path(record["config"])}
+        if self._heads is not None:
+            self._heads[path] = stamp, head
+        return head
 
     def _load(self, path: Path, without: tuple[str, ...]) -> dict[str, Any] | None:
         try:
@@ -292,10 +313,12 @@ def _check(record: dict[str, Any]) -> None:
     versions = record["metric_versions"]
     if not isinstance(versions, dict) or not all(type(version) is int for version in versions.values()):
         raise ValueError("metric_versions malformed")
-    for row in record["metrics"]:
-        for name, kind in ROW.items():
-            if not isinstance(row[name], kind) or isinstance(row[name], bool):
-                raise ValueError(f"a metric row has {name} {row[name]!r}")
+    rows = record["metrics"]
+    for name, kinds in ROW.items():  # column by column, which is several times faster than row by row
+        if not set(map(type, map(itemgetter(name), rows))) <= kinds:
+            wrong = next(row[name] for row in rows if type(row[name]) not in kinds)
+            raise ValueError(f"a metric row has {name} {wrong!r}")
+    for row in rows if not all(map(math.isfinite, map(itemgetter("value"), rows))) else ():
         if not math.isfinite(row["value"]):
             raise ValueError(f"{row['metric']} is {row['value']}")
 

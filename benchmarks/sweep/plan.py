@@ -93,12 +93,14 @@ def make_plan(
     strict: bool = True,
     queued: Mapping[str, str] = MappingProxyType({}),
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
+    store: Store | None = None,
 ) -> Plan:
     """Look up every run. queued: runs that wait in a cluster's queue, and what it says of each; asked: metrics by key.
 
     Raises :class:`NewerRecord` if strict: such a record must not be written over.
     """
-    store, failures, claims = Store(results, suite.metrics), Failures(state), Claims(Path(state) / "claims")
+    store = store or Store(results, suite.metrics)
+    failures, claims = Failures(state), Claims(Path(state) / "claims")
     failed, live = set(failures.keys()), claims.live()
     unique = {run_key(config): config for config in configs}
     return Plan(

@@ -148,7 +148,21 @@ def test_a_damaged_record_is_named_and_never_done(store, damage, message):
         store.read(path)
     assert str(path) in str(caught.value)
     assert [type(found) for found in store.records()] in ([RecordError], [NewerRecord])
-    assert list(store.problems()) == [str(path.relative_to(store.root))]
+
+
+def test_what_fails_is_named_once_and_read_once(store, monkeypatch):
+    paths = [store.write(record(seed)) for seed in range(3)]
+    paths[1].write_text(paths[1].read_text().replace('"value": 0.5', '"value": 0.6'))
+    seen = []
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: seen.append(path) or read(path))
+    look = Store(store.root, store.metrics, remember=True)
+    assert look.status(fakes.config(0)) == ("done", "")
+    assert list(look.problems()) == [str(paths[1].relative_to(store.root))]
+    assert look.status(fakes.config(2)) == ("done", "")
+    assert sorted(seen) == sorted(paths)
+    store.write(record(0, value=0.25) | {"metric_versions": {"accuracy": 0}})
+    assert look.status(fakes.config(0))[0] == "stale", "a file that has changed since is read again"
 
 
 def test_a_record_under_another_name_or_in_another_folder_is_named(store):
