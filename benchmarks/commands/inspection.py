@@ -290,14 +290,21 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
 def configuration_lines(config: dict[str, Any]) -> list[str]:
     """The parts of a configuration, one line each."""
     parts = [f"{name}: {_compact(config['parts'].get(name))}" for name in PARTS]
-    return [*parts, f"evaluation: {_compact(config['evaluation'])}"]
+    named = {"sources": config.get("sources"), "brought data": config["dataset"].get("content")}
+    asked = {name: value for name, value in config["evaluation"].items() if value != {}}
+    return [*parts, *(f"{name}: {_compact(value)}" for name, value in named.items() if value), f"evaluation: {_compact(asked)}"]
 
 
-def _compact(value: Any) -> str:
-    if isinstance(value, dict):
-        rest = [f"{name}={_compact(part)}" for name, part in value.items() if name != "name"]
-        return " ".join(([str(value["name"])] if "name" in value else []) + rest)
-    return value if isinstance(value, str) else json.dumps(value)
+def _compact(value: Any, inner: bool = False) -> str:
+    """A part as name and hyper-parameters; those of a part inside another in brackets."""
+    if isinstance(value, list):
+        return f"[{', '.join(_compact(each, inner=True) for each in value)}]"
+    if not isinstance(value, dict):
+        return value if isinstance(value, str) else json.dumps(value)
+    rest = (", " if inner else " ").join(f"{name}={_compact(part, inner=True)}" for name, part in value.items() if name != "name")
+    if inner:
+        return f"{value.get('name', '')}({rest})" if rest or "name" not in value else str(value["name"])
+    return " ".join(filter(None, [str(value.get("name", "")), rest]))
 
 
 def _where(cell: Any) -> tuple[str, str, str]:
