@@ -37,6 +37,10 @@ class Context:
         """Names of the pools that it draws from."""
         return set()
 
+    def is_batch(self) -> bool:
+        """Whether it is the training batch itself, the very tensor."""
+        return False
+
     def extends_batch(self) -> bool:
         """Whether its first points are the whole training batch, and others follow."""
         return False
@@ -91,6 +95,9 @@ class TrainingBatch(Context):
             return scene.x
         index = streams.permutation(scene.x.shape[1])[:, : self.points]
         return _take(scene.x, index)
+
+    def is_batch(self) -> bool:
+        return self.points is None
 
 
 @CONTEXTS.register("rotated_batch")
@@ -196,8 +203,7 @@ class Mixture(Context):
         return set().union(*(CONTEXTS.build(part).pools() for part in self.parts))
 
     def extends_batch(self) -> bool:
-        first = CONTEXTS.build(self.parts[0])
-        return isinstance(first, TrainingBatch) and first.points is None
+        return CONTEXTS.build(self.parts[0]).is_batch()
 
 
 def _take(x: Tensor, index: Tensor) -> Tensor:

@@ -1,27 +1,90 @@
-"""Likelihoods p(y | f): what the data term of the objective is made of."""
+"""Likelihoods p(y | f): what the data term of the objective is made of, and what prediction makes of a network's outputs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fvi_core.registry import LIKELIHOODS
 
-Params = dict[str, Tensor]
+if TYPE_CHECKING:
+    from fvi_core.fitting import Fitting
 
+Params = dict[str, Tensor]
+PREFIX = "likelihood/"
+"""What the names of a likelihood's parameters begin with, among all that are trained."""
+
+
+class Likelihood:
+    """The contract: values of the network's outputs f ``[R, S, N, Q]`` and targets y ``[R, N]`` (or ``[R, N, D]``) in.
+
+    A subclass is a dataclass of hyper-parameters with :meth:`log_prob`; all else has a default.
+    """
+
+    name: ClassVar[str]
+    has_closed_form: ClassVar[bool] = False  # expected_log_prob_gaussian exists
+    learned: ClassVar[bool] = False  # training moves its parameters
+
+    def outputs(self, targets: int) -> int:
+        """How many outputs a network needs, for so many classes or so many numbers in a target."""
+        return targets
+
+    def init(self, replicas: int, dtype: torch.dtype = torch.float32) -> Params:
+        """Its own parameters, one of each replica."""
+        return {}
+
+    def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
+        """log p(y | f), ``[R, S, N]``."""
+        raise NotImplementedError
+
+    def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
+        """What training maximises, ``[R]``: the mean log-likelihood over samples and points."""
+        return self.log_prob(params, f, y).mean((1, 2))
+
+    def expected_log_prob_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
+        """E log p(y | f) for f ~ N(mean, var), ``[R, N]``. Raises NotImplementedError: ask ``has_closed_form`` first."""
+        raise NotImplementedError(
+            f"likelihood {self.name!r} has no closed-form expectation under a Gaussian; average log_prob over function samples"
+        )
+
+    def noise_std(self, params: Params) -> Tensor | None:
+        """Standard deviation of Gaussian noise in a target, ``[R]``; None where there is no such noise."""
+        return None
+
+    def joined(self, params: Params) -> Params:
+        """Parameters ``[R, M]`` of members that trained independently as one's, ``[R]``."""
+        return {name: value.mean(1) for name, value in params.items()}
+
+    def fit(self, parameters: Params, fitting: Fitting) -> Params:
+        """All parameters, those of the family too, once training has ended (see :mod:`fvi_core.fitting`)."""
+        return parameters
+
+    def values(self, f: Tensor) -> Tensor:
+        """What predictions hold of the outputs ``[..., Q]``: logits of the classes, or values of the targets ``[..., D]``."""
+        return f
+
+    def scores(self, values: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Uncertainties of its own by name, ``[N]`` each (high: out of distribution), of predictions ``[S, N, D]``.
+
+        They come before those that every likelihood of its kind has; the first of all is meant where none is named.
+        """
+        return {}
 
 
 @LIKELIHOODS.register("gaussian")
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Likelihood):
     """y = f(x) + noise, noise ~ N(0, std^2) with std = min_std + softplus(raw), one noise level per replica.
 
-    ``init_std``: initial standard deviation; ``min_std``: floor that it never falls below, both in units of
-    the targets; ``learned=False`` keeps ``init_std``: no gradient then reaches the parameter. Raises
-    ValueError if init_std <= min_std.
+    Vectors y ``[R, N, D]`` have independent noise of this level in each of their numbers. ``init_std``: initial
+    standard deviation; ``min_std``: floor that it never falls below, both in units of the targets; ``learned=False``
+    keeps ``init_std``: no gradient then reaches the parameter. Raises ValueError if init_std <= min_std.
     """
 
     init_std: float = 0.5
@@ -44,24 +107,25 @@ class Gaussian:
         return {"raw_noise": torch.full((replicas,), above + math.log(-math.expm1(-above)), dtype=dtype)}
 
     def noise_std(self, params: Params) -> Tensor:
-        """Standard deviation of the noise, ``[R]``."""
         raw = params["raw_noise"] if self.learned else params["raw_noise"].detach()
         return self.min_std + torch.nn.functional.softplus(raw)
 
     def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
-        """log N(y | f, std^2) of function samples: f ``[R, S, N, 1]``, y ``[R, N]`` -> ``[R, S, N]``."""
-        return self._log_density(self.noise_std(params)[:, None, None], (y[:, None] - _single(f)).square())
-
-    def data_term(self, params: dict[str, Tensor], f: Tensor, y: Tensor) -> Tensor:
-        """Mean log-likelihood over samples and points, ``[R]``: what training maximises."""
-        return self.log_prob(params, f, y).mean((1, 2))
+        """log N(y | f, std^2) of function samples: f ``[R, S, N, D]``, y ``[R, N]`` or ``[R, N, D]`` -> ``[R, S, N]``."""
+        std = self.noise_std(params)[:, None, None]
+        if y.dim() == 2:
+            return self._log_density(std, (y[:, None] - _single(f)).square())
+        return self._log_density(std.unsqueeze(-1), (y[:, None] - _vector(f, y)).square()).sum(-1)
 
     def expected_log_prob_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
-        """E log N(y | f, std^2) for f ~ N(mean, var): ``[R, N, 1]``, ``[R, N, 1]``, ``[R, N]`` -> ``[R, N]``.
+        """E log N(y | f, std^2) for f ~ N(mean, var): ``[R, N, D]``, ``[R, N, D]``, y as in training -> ``[R, N]``.
 
         -1/2 log(2 pi std^2) - ((y - mean)^2 + var) / (2 std^2)  (cinquin2024, eq. B.2).
         """
-        return self._log_density(self.noise_std(params)[:, None], (y - _single(mean)).square() + _single(var))
+        std = self.noise_std(params)[:, None]
+        if y.dim() == 2:
+            return self._log_density(std, (y - _single(mean)).square() + _single(var))
+        return self._log_density(std.unsqueeze(-1), (y - _vector(mean, y)).square() + var).sum(-1)
 
     @staticmethod
     def _log_density(std: Tensor, expected_square: Tensor) -> Tensor:
@@ -73,35 +137,31 @@ class Gaussian:
 class ResidualGaussian(Gaussian):
     """Gaussian noise for a network trained on the root mean square error alone (the ensembles of pequignot2020, App. E).
 
-    Training minimises sqrt(mean (y - f)^2) of a batch; ``calibrate`` then sets the noise to the residuals of the training set.
+    Training minimises sqrt(mean (y - f)^2) of a batch; the noise is then set to the residuals of the training set.
     """
 
     learned: bool = False
 
-    def data_term(self, params: dict[str, Tensor], f: Tensor, y: Tensor) -> Tensor:
+    def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
         """Minus the root mean square error, ``[R]``."""
         return -(y[:, None] - _single(f)).square().mean((1, 2)).sqrt()
 
-    def calibrate(self, params: dict[str, Tensor], f: Tensor, y: Tensor) -> dict[str, Tensor]:
-        """Noise parameters whose standard deviation is the root mean square residual of the mean function.
+    def fit(self, parameters: Params, fitting: Fitting) -> Params:
+        """Noise whose standard deviation is the root mean square residual of the mean function at the training set.
 
         Where residuals are below ``min_std + 1e-6``, it is that.
         """
-        residual = (y - _single(f).mean(1)).square().mean(1).sqrt()
+        family, noise = noise_of(parameters)
+        mean = torch.cat([_single(f).mean(1) for f in fitting.functions_at(parameters, fitting.streams.child("calibrate"))], dim=1)
+        residual = (fitting.y - mean).square().mean(1).sqrt()
         above = (residual - self.min_std).clamp_min(1e-6)
-        return {"raw_noise": (above + torch.log(-torch.expm1(-above))).to(params["raw_noise"])}
+        return with_noise(family, {"raw_noise": (above + torch.log(-torch.expm1(-above))).to(noise["raw_noise"])})
 
 
 @LIKELIHOODS.register("categorical")
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(Likelihood):
     """y ~ Cat(softmax f(x)); no parameters."""
-
-    has_closed_form = False
-
-    def init(self, replicas: int, dtype: torch.dtype = torch.float32) -> Params:
-        """No parameters: an empty dict."""
-        return {}
 
     def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
         """log softmax(f)_y: f ``[R, S, N, K]``, y ``[R, N]`` long -> ``[R, S, N]`` (cinquin2024, eq. B.3).
@@ -112,19 +172,26 @@ class Categorical:
         labels = y[:, None, :, None].expand(*f.shape[:-1], 1)
         return f.gather(-1, labels)[..., 0] - f.logsumexp(-1)
 
-    def data_term(self, params: dict[str, Tensor], f: Tensor, y: Tensor) -> Tensor:
-        """Mean log-likelihood over samples and points, ``[R]``: what training maximises."""
-        return self.log_prob(params, f, y).mean((1, 2))
 
-    def expected_log_prob_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
-        """Has no closed form: raises NotImplementedError. Ask ``has_closed_form`` first."""
-        raise NotImplementedError(
-            "likelihood 'categorical' has no closed-form expectation under a Gaussian; "
-            "average log_prob over function samples"
-        )
+def noise_of(parameters: Params) -> tuple[Params, Params]:
+    """Split trained tensors into the family's parameters and the likelihood's."""
+    family = {k: v for k, v in parameters.items() if not k.startswith(PREFIX)}
+    return family, {k.removeprefix(PREFIX): v for k, v in parameters.items() if k.startswith(PREFIX)}
+
+
+def with_noise(family: Params, noise: Params) -> Params:
+    """The family's parameters and the likelihood's as one: the inverse of :func:`noise_of`."""
+    return family | {PREFIX + name: value for name, value in noise.items()}
 
 
 def _single(values: Tensor) -> Tensor:
     if values.shape[-1] != 1:
         raise ValueError(f"likelihood 'gaussian': expected one output, found shape {tuple(values.shape)}")
     return values[..., 0]
+
+
+def _vector(values: Tensor, y: Tensor) -> Tensor:
+    if values.shape[-1] != y.shape[-1]:
+        raise ValueError(
+            f"likelihood 'gaussian': expected {y.shape[-1]} outputs, one for each number of a target, found {values.shape[-1]}")
+    return values

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from fvi_core.contexts import Context, Scene
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.families.base import DrawnNetworks, Family, Functions, NotSupported
+from fvi_core.families.base import Family, Functions
+from fvi_core.fitting import Fit, Fitting, own_of
+from fvi_core.likelihoods import Likelihood, noise_of
 from fvi_core.networks import STATE, Network, Parameters
 from fvi_core.priors.base import Prior
+from fvi_core.problem import Problem
 from fvi_core.random import Streams
 from fvi_core.registry import nearest
+from fvi_core.together import Together
 
 SCALINGS = ("elbo", "batch", "context", "none")
 
@@ -43,15 +45,44 @@ class Weight:
 
 @dataclass(frozen=True)
 class Model:
-    """The four parts, the likelihood and the weight of one method, built for one data set."""
+    """The four parts, the likelihood, the weight and the fit part of one method, built for one data set."""
 
     network: Network
     family: Family
     divergence: Divergence | None
     prior: Prior | None
     context: Context | None
-    likelihood: object
+    likelihood: Likelihood
     weight: Weight
+    fit: Fit | None = None
+
+    def fitted(self, parameters: Parameters, problem: Problem, streams: Streams) -> Parameters:
+        """What prediction takes of the trained parameters ``[1, ...]`` of one replica (see :mod:`fvi_core.fitting`)."""
+        fitting = Fitting.of(self.network, self.family, self.likelihood, problem, streams)
+        parameters = self.family.fit(self.likelihood.fit(parameters, fitting), fitting)
+        return parameters if self.fit is None else self.fit(parameters, fitting)
+
+    def functions(self, parameters: Parameters, samples: int, streams: Streams) -> Functions:
+        """The functions that prediction draws, of fitted parameters."""
+        rest, own = own_of(parameters)
+        family = noise_of(rest)[0]
+        if self.fit is None:
+            return self.family.functions(self.network, family, samples, streams)
+        return self.fit.functions(self.network, self.family, family, own, samples, streams)
+
+    def marginals(self, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Their mean and variance ``[R, N, Q]`` where these have a closed form that is of use, else None."""
+        if not self.likelihood.has_closed_form:
+            return None
+        rest, own = own_of(parameters)
+        family = noise_of(rest)[0]
+        if self.fit is None:
+            return self.family.marginals(self.network, family, x)
+        return self.fit.marginals(self.network, self.family, family, own, x)
+
+    def noise_std(self, parameters: Parameters) -> Tensor | None:
+        """Standard deviation ``[R]`` of the noise, where there is Gaussian noise."""
+        return self.likelihood.noise_std(noise_of(own_of(parameters)[0])[1])
 
     def _together(self, network: Network) -> bool:
         """Whether the training batch and a context are evaluated in one pass."""
@@ -78,10 +109,9 @@ class Model:
         state = {k: v for k, v in parameters.items() if k.startswith(STATE)}
         parameters = {k: v for k, v in parameters.items() if k not in state}
         network = self.network.watched({} if seen is None else seen)
-        if "raw_noise" in noise:
-            evidence = self.family.log_evidence(network, parameters, self.likelihood.noise_std(noise), x, y)
-            if evidence is not None:
-                return -evidence / n_train
+        evidence = self.family.log_evidence(network, parameters, self.likelihood, noise, x, y)
+        if evidence is not None:
+            return -evidence / n_train
         context_size = 0
 
         def sample_context() -> Tensor:
@@ -96,7 +126,8 @@ class Model:
         else:
             functions = self.family.functions(network, parameters, samples, streams["noise"])
             if self._together(network):
-                functions = Together(functions, x, sample_context, self.context.extends_batch(), network.joint)
+                extended = self.context.is_batch() or self.context.extends_batch()
+                functions = Together(functions, x, sample_context, extended, network.joint, self.family.draws_networks)
                 sample_context = functions.next_context
             values = functions(x)
             fit = self.likelihood.data_term(noise, values, y)
@@ -106,66 +137,3 @@ class Model:
                     sample_context, streams["divergence"], streams["prior"], state)
         divergence = self.divergence(step)
         return -fit + self.weight(n_train, x.shape[1], context_size or 1) * divergence
-
-
-class Together:
-    """A draw of functions at the training batch and a context in one pass: normalised by common statistics, where the
-    network is ``joint``, and without a second look at a batch that is the context's beginning (``extended``)."""
-
-    def __init__(
-        self, functions: Functions, x: Tensor, draw_context: Callable[[], Tensor], extended: bool, joint: bool
-    ):
-        self.functions, self.x, self.draw_context, self.joint = functions, x, draw_context, joint
-        self.context, self.taken = draw_context(), False
-        extended = extended or self.context is x
-        self.first = 0 if extended else x.shape[1]
-        points = self.context if extended else torch.cat([x, self.context], dim=1)
-        self.phi = None
-        if isinstance(functions, DrawnNetworks):
-            self.phi = functions.network.features(functions.parameters, points)
-            self.values = functions.network.head(functions.parameters, self.phi)
-        else:
-            self.values = functions(points)
-
-    def next_context(self) -> Tensor:
-        """The context that was evaluated already; after that others, unless statistics are joint."""
-        if not self.taken:
-            self.taken = True
-            return self.context
-        if self.joint:
-            raise NotSupported("network: joint statistics are those of one context set in a step, found more")
-        return self.draw_context()
-
-    def __call__(self, points: Tensor) -> Tensor:
-        known = self._known(points)
-        return self.functions(points) if known is None else self.values[:, :, known]
-
-    def features(self, points: Tensor) -> Tensor:
-        """Inputs of the last layer in the first function, ``[R, N, F]``."""
-        if self.phi is None:
-            raise NotSupported("a last layer is linearised in networks of drawn parameters, which these are not")
-        known = self._known(points)
-        return self.functions.features(points) if known is None else self.phi[:, 0, known]
-
-    def _known(self, points: Tensor) -> slice | None:
-        if points is self.x:
-            return slice(self.x.shape[1])
-        return slice(self.first, None) if points is self.context else None
-
-
-def noise_of(parameters: Parameters) -> tuple[Parameters, Parameters]:
-    """Split trained tensors into the family's parameters and the likelihood's."""
-    prefix = "likelihood/"
-    family = {k: v for k, v in parameters.items() if not k.startswith(prefix)}
-    return family, {k.removeprefix(prefix): v for k, v in parameters.items() if k.startswith(prefix)}
-
-
-def take(x: Tensor, owner: Tensor, index: Tensor | None = None) -> Tensor:
-    """Rows of ``x [D, N, ...]`` for replicas that own data set ``owner [R]``: ``[R, N, ...]``, or those of ``index [R, B]``."""
-    if index is not None and x.shape[0] == 1:  # rows of one array are copied whole, much faster than by pairs of indices
-        return x[0].index_select(0, index.flatten()).unflatten(0, index.shape)
-    if index is not None:
-        return x[owner[:, None], index]
-    if x.shape[0] == 1:
-        return x.expand(len(owner), *x.shape[1:])
-    return x[owner] if not torch.equal(owner, torch.arange(len(x), device=owner.device)) else x

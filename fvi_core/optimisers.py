@@ -13,7 +13,6 @@ from torch import Tensor
 from fvi_core.registry import OPTIMISERS, SCHEDULES
 
 
-
 class Optimiser:
     """Updates a list of tensors ``[R, ...]`` in place. Raises nothing on NaN: the trainer watches the loss.
 

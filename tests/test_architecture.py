@@ -95,8 +95,12 @@ def modules() -> dict[str, Path]:
 def imported_modules(name: str, every: dict[str, Path]) -> set[str]:
     """The modules of the project that one of them imports anywhere, also inside functions."""
     package = name if every[name].name == "__init__.py" else name.rpartition(".")[0]
+    tree = ast.parse(every[name].read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = []  # only read by type checkers
     found = set()
-    for node in ast.walk(ast.parse(every[name].read_text())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -11,17 +11,19 @@ from torch import Tensor
 
 import datasets
 import fvi_core.divergences  # noqa: F401  (registers its parts)
+import fvi_core.fits  # noqa: F401
 import fvi_core.kernels  # noqa: F401
 import fvi_core.likelihoods  # noqa: F401
 import fvi_core.priors  # noqa: F401
+import fvi_core.training  # noqa: F401
 from benchmarks.records.hyperparameters import context_pools, sources
 from datasets import Split
 from fvi_core.images import Scale
 from fvi_core.methods import catalogue
 from fvi_core.objective import Model, Weight
+from fvi_core.problem import Problem
 from fvi_core.random import Streams, seed_from
-from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, LIKELIHOODS, NETWORKS, PRIORS
-from fvi_core.training import Problem
+from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, LIKELIHOODS, NETWORKS, PRIORS
 
 
 class ChangedData(ValueError):
@@ -62,10 +64,11 @@ def load_split(config: dict[str, Any]) -> Split:
 def build_model(config: dict[str, Any], split: Split) -> Model:
     """The method's parts, built for the shape of one data set. Raises UnknownPart."""
     parts = config["parts"]
-    network = NETWORKS.build(parts["network"]).build(split.train.x.shape[1:], split.n_outputs)
-    optional = [None if parts[kind] is None else registry.build(parts[kind])
-                for kind, registry in (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS))]
-    return Model(network, FAMILIES.build(parts["family"]), *optional, LIKELIHOODS.build(parts["likelihood"]), Weight(**parts["weight"]))
+    likelihood = LIKELIHOODS.build(parts["likelihood"])
+    network = NETWORKS.build(parts["network"]).build(split.train.x.shape[1:], likelihood.outputs(split.n_outputs))
+    registries = (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS), ("fit", FITS))
+    *optional, fit = (registry.build(parts[kind]) if parts.get(kind) else None for kind, registry in registries)
+    return Model(network, FAMILIES.build(parts["family"]), *optional, likelihood, Weight(**parts["weight"]), fit)
 
 
 def build_problem(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> Problem:

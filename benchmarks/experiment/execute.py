@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,9 +31,10 @@ from benchmarks.state.checkpoints import Checkpoints, Saver, code_digest
 from datasets import Split
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
+from fvi_core.problem import Problem
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
-from fvi_core.training import DTYPES, Problem, Trainer
+from fvi_core.stack import DTYPES
 
 COSTS = ("training_seconds",)
 """Metrics of the training itself; all others are computed from the predictions."""
@@ -59,7 +61,7 @@ class Outcome:
 def execute(
     configs: list[dict[str, Any]], *, state: Path, report: Callable[[float, str], None] = lambda fraction, text: None
 ) -> list[Outcome]:
-    """Train and evaluate runs that share everything but seed, split and evaluation; outcomes in the order given.
+    """Train, fit and evaluate runs that share everything but seed, split and evaluation; outcomes in the order given.
 
     Trainings go as one stack, each once, whatever number of runs evaluates it; those whose parameters the state keeps,
     trained by this very code on the same data, do not go at all. Predictions go to ``state/artifacts/<key>.npz``. A run
@@ -155,9 +157,9 @@ def _train_and_evaluate(
     prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]
     about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made}
     saver = Saver(checkpoints, about, list(asked), found)
-    trainer = Trainer(model, training, problem, streams.child("train"), found.state if found else None)
+    stacked = training.start(model, problem, streams.child("train"), found.state if found else None)
     started = origin.now()
-    trained = trainer.run(report, saver)
+    trained = stacked.run(report, saver)
     about_all = {**origin.collect(), "seconds": saver.seconds / len(stack), "stack": len(stack), "started": started}
     about_all |= {"finished": origin.now()} | memory(device)
     outcomes = {}
@@ -171,12 +173,12 @@ def _train_and_evaluate(
         if result.reason:
             outcomes |= {run_key(c): Outcome(c, "failed", provenance=provenance, reason=result.reason) for c in asked[key]}
             continue
-        parameters.save(state, config, parameters.Kept(result.parameters, prints[i], made, provenance))
-        own = problem if problem.x.shape[0] == 1 else \
-            Problem(*(t[i : i + 1] for t in (problem.x, problem.y, problem.low, problem.high)), pools=problem.pools, pixels=problem.pixels)
-        noise = streams.subset([i]).child("evaluate")
+        own, noise, begun = problem.of(i), streams.subset([i]).child("evaluate"), time.perf_counter()
+        fitted = model.fitted(result.parameters, own, noise)
+        provenance["fit_seconds"] = time.perf_counter() - begun
+        parameters.save(state, config, parameters.Kept(fitted, prints[i], made, provenance))
         for one in asked[key]:
-            outcomes[run_key(one)] = _evaluate(one, splits[key], model, own, result.parameters, noise, provenance, state)
+            outcomes[run_key(one)] = _evaluate(one, splits[key], model, own, fitted, noise, provenance, state)
     return outcomes
 
 

@@ -1,4 +1,4 @@
-"""Trained parameters, kept under the state folder: more evaluation sets, draws and attacks need no training.
+"""Trained and fitted parameters, kept under the state folder: more evaluation sets, draws and attacks need neither again.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from benchmarks.records.config import digest, training_key
 from benchmarks.state.kept import parameters_path
 from fvi_core.networks import Parameters
 
-FORMAT = 1
+FORMAT = 2  # 1: as they were before what is fitted after training
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Parameters ``[1, ...]`` of one training: fingerprint of its data, what made it, and its provenance."""
+    """Parameters ``[1, ...]`` of one training, as prediction takes them: fingerprint of its data, what made it, and its provenance."""
 
     parameters: Parameters
     fingerprint: str

@@ -15,15 +15,13 @@ from benchmarks.metrics import SetInfo
 from benchmarks.records import predictions as stored
 from datasets import EvaluationSet, Split
 from fvi_core.attacks import fgsm
+from fvi_core.families.base import NotSupported
+from fvi_core.fitting import rows_at_once
 from fvi_core.networks import Parameters
-from fvi_core.objective import Model, noise_of
+from fvi_core.objective import Model
+from fvi_core.problem import Problem
 from fvi_core.random import Streams
-from fvi_core.training import Problem
 
-CHUNK = 2**24
-"""Most values of a layer computed at once in prediction."""
-ON_GPU = 8
-"""Times as many on a GPU, which small pieces leave idle."""
 KEPT = 16
 """Layers whose values a gradient needs: so many times fewer inputs are attacked at once than predicted."""
 
@@ -49,18 +47,10 @@ class Predicted:
 
 def predict_sets(evaluation: dict[str, Any], split: Split, model: Model, problem: Problem, parameters: Parameters,
                  streams: Streams) -> Predicted:
-    """What one trained replica says of the evaluation sets that a run asks for. Raises :class:`NotFinite`."""
-    parameters, noise = noise_of(parameters)
-    samples = evaluation["samples"]
-    if noise and noise["raw_noise"].dim() > 1:  # members of an ensemble, each with its own noise
-        noise = {"raw_noise": noise["raw_noise"].mean(1)}
-    if hasattr(model.likelihood, "calibrate"):
-        with torch.no_grad():
-            f = model.family.functions(model.network, parameters, samples, streams.child("calibrate"))(problem.x)
-        noise = model.likelihood.calibrate(noise, f, problem.y)
-    found = Predicted(noise_std=float(model.likelihood.noise_std(noise)[0]) if noise else None)
-    if noise:
-        parameters = model.family.condition(parameters, model.likelihood.noise_std(noise).detach(), problem.x, problem.y)
+    """What one trained and fitted replica says of the evaluation sets that a run asks for. Raises :class:`NotFinite`,
+    NotSupported."""
+    samples, std = evaluation["samples"], model.noise_std(parameters)
+    found = Predicted(noise_std=None if std is None else float(std[0]))
     prepare = partial(inputs_of, problem)
     for name in evaluation["sets"]:
         chosen = split.evaluation(name)
@@ -79,33 +69,37 @@ def predict_sets(evaluation: dict[str, Any], split: Split, model: Model, problem
             found.inputs[chosen.name] = chosen.x
         if chosen.source:
             found.sources[chosen.name] = chosen.source
-        if split.task == "classification":
-            found.sets[name] = stored.ClassificationPredictions(f.float().cpu().numpy(), chosen.y)
-        else:
-            mean, variance = (None, None) if marginals is None else (m.cpu().numpy() for m in marginals)
-            found.sets[name] = stored.RegressionPredictions(
-                f[..., 0].float().cpu().numpy(), found.noise_std, chosen.y, split.y_mean, split.y_std, mean, variance)
+        found.sets[name] = predictions_of(model, split, f, marginals, found.noise_std, chosen.y)
     return found
+
+
+def predictions_of(
+    model: Model, split: Split, f: Tensor, marginals: tuple[Tensor, Tensor] | None, noise_std: float | None, y: Any
+) -> stored.Predictions:
+    """Function samples ``[S, N, Q]`` at inputs of labels or targets y, as they are stored. Raises NotSupported."""
+    values = model.likelihood.values(f).float().cpu().numpy()
+    if split.task == "classification":
+        return stored.ClassificationPredictions(values, y)
+    if noise_std is None:
+        raise NotSupported(f"predictions of a regression hold Gaussian noise, which likelihood {model.likelihood.name!r} has not")
+    moments = () if marginals is None else (m.cpu().numpy() for m in marginals)
+    values, *moments = (each[..., 0] if split.n_outputs == 1 else each for each in (values, *moments))
+    return stored.RegressionPredictions(values, noise_std, y, split.y_mean, split.y_std, *moments)
 
 
 @torch.no_grad()
 def predict(model: Model, parameters: Parameters, x: Tensor, samples: int, streams: Streams,
             prepare: Callable[[Tensor], Tensor] = lambda x: x) -> tuple[Tensor, tuple | None]:
-    """Function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals where they are of use.
+    """Function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals ``[N, Q]`` where they are of use.
 
     ``prepare`` makes inputs of the network of x, a piece at a time.
     """
-    functions = model.family.functions(model.network, parameters, samples, streams)
-    rows = rows_of(model, samples, next(iter(parameters.values())).device) if model.family.pointwise else len(x)
+    functions = model.functions(parameters, samples, streams)
+    device = next(iter(parameters.values())).device
+    rows = rows_at_once(model.network, samples, device) if model.family.pointwise else len(x)
     pieces = [functions(prepare(part).unsqueeze(0))[0] for part in x.split(rows)]
-    marginals = model.family.marginals(model.network, parameters, prepare(x).unsqueeze(0)) if model.likelihood.has_closed_form else None
-    return torch.cat(pieces, dim=1), None if marginals is None else tuple(m[0, :, 0].double() for m in marginals)
-
-
-def rows_of(model: Model, samples: int, device: torch.device) -> int:
-    """How many inputs are predicted at once."""
-    chunk = CHUNK * ON_GPU if device.type == "cuda" else CHUNK
-    return max(1, chunk // (samples * max(model.network.width, 1)))
+    marginals = model.marginals(parameters, prepare(x).unsqueeze(0)) if model.likelihood.has_closed_form else None
+    return torch.cat(pieces, dim=1), None if marginals is None else tuple(m[0].double() for m in marginals)
 
 
 def attack(model: Model, parameters: Parameters, problem: Problem, clean: EvaluationSet, samples: int, streams: Streams) -> Tensor:
@@ -113,10 +107,10 @@ def attack(model: Model, parameters: Parameters, problem: Problem, clean: Evalua
 
     In network units ``[N, C, H, W]``, as is ``epsilon``; kept between black and white.
     """
-    functions = model.family.functions(model.network, parameters, samples, streams)
+    functions = model.functions(parameters, samples, streams)
     x, y = (torch.from_numpy(array).to(problem.x.device) for array in (clean.x, clean.y))
     low, high = (problem.scale(torch.full_like(x[0, :, :1, :1], end)) for end in (0, 255))
-    chunk = max(1, rows_of(model, samples, x.device) // KEPT)
+    chunk = max(1, rows_at_once(model.network, samples, x.device) // KEPT)
     return fgsm(functions, problem.scale(x)[None], y[None], clean.epsilon, low, high, chunk=chunk)[0]
 
 

@@ -27,7 +27,7 @@ USUAL = {"training": "gradient"}
 """The part of a kind that is meant where none is named."""
 NAMELESS = {"weight": "fvi_core.objective:Weight"}
 PARTS = (*NAMED, *NAMELESS)
-ROOMS = ("contexts", "divergences", "families", "kernels", "likelihoods", "networks", "objective", "optimisers", "priors", "training")
+ROOMS = ("contexts", "divergences", "families", "fits", "kernels", "likelihoods", "networks", "objective", "optimisers", "priors", "training")
 
 Known = dict[str, dict[str, dict[str, Any]]]
 """Kind of part -> name of part ("" where it has none) -> hyper-parameter -> its "type", "default", and the kind it is "of"."""

@@ -243,7 +243,7 @@ class Saver:
             raise KeyboardInterrupt
 
     def _save(self, trainer: Any, seconds: float) -> None:
-        epochs = {"epoch": trainer.epoch, "epochs": trainer.training.epochs}
+        epochs = {"epoch": trainer.epoch, "epochs": trainer.epochs}
         about = self.about | epochs | {"seconds": seconds, "resumed": self.resumed}
         try:
             self.checkpoints.save(about, self.asked, trainer.state())

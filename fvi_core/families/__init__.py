@@ -10,6 +10,7 @@ from fvi_core.families import (  # noqa: F401
     point,
     radial,
     rank1,
+    samples,
     swag,
 )
 from fvi_core.families.base import Family, Functions

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
@@ -13,6 +13,10 @@ from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.networks import STATE, BatchNorm, Network, Parameters, Weighted
 from fvi_core.products import product
 from fvi_core.random import Streams
+
+if TYPE_CHECKING:
+    from fvi_core.fitting import Fitting
+    from fvi_core.likelihoods import Likelihood
 
 Functions = Callable[[Tensor], Tensor]
 """S random functions of each replica: inputs ``[R, N, ...]`` to values ``[R, S, N, Q]``, the same draw at every call."""
@@ -42,18 +46,42 @@ class Family:
     name: ClassVar[str]
     pointwise: ClassVar[bool] = True  # a draw's values at some inputs may be computed apart from those at others
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
+    draws_networks: ClassVar[bool] = False  # functions are DrawnNetworks
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         """Initial variational parameters, one draw for each replica, and the network's state (``init_state``)."""
         raise NotImplementedError
 
-    def apart(self) -> tuple[Family, int]:
+    def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
+        """Of initial parameters the network ``[R, *shape]`` that they are of: about it a prior may be linearised."""
+        return {name: parameters[name] for name in network.shapes if name in parameters}
+
+    def independent(self) -> tuple[Family, int]:
         """The family that is trained, and how many of it, each by itself, make up this one: itself, once."""
         return self, 1
 
-    def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int, x: Tensor) -> Parameters:
-        """New values of what is kept, after ``epoch`` of ``epochs``; x ``[R, B, ...]``: inputs of the last batch."""
+    def member_streams(self, streams: Streams) -> Streams:
+        """The streams of what is trained independently: M for each replica, member m of replica r at r*M + m."""
+        return streams
+
+    def joined(self, parameters: Parameters) -> Parameters:
+        """Parameters ``[R*M, ...]`` of what was trained independently as this family's ``[R, ...]``."""
+        return parameters
+
+    def sampled(self, positions: Sequence[Parameters]) -> Parameters:
+        """Parameters of the distribution that is the positions of a chain, each as :meth:`init` makes one."""
+        raise NotSupported(f"family {self.name!r} does not hold the positions of a chain; use family 'samples'")
+
+    def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int) -> Parameters:
+        """New values of what is kept, after ``epoch`` of ``epochs``."""
         return {}
+
+    def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+        """Parameters as prediction needs them, once training has ended; an exact model keeps its training set here.
+
+        They are the likelihood's too, already fitted (see :mod:`fvi_core.fitting`).
+        """
+        return parameters
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         """``samples`` random functions of each replica; a family of fewer distinct functions may return fewer."""
@@ -84,13 +112,11 @@ class Family:
         """Mean and variance ``[R, N, Q]`` of f(x) where they have a closed form, else None."""
         return None
 
-    def log_evidence(self, network: Network, parameters: Parameters, noise_std: Tensor, x: Tensor, y: Tensor) -> Tensor | None:
+    def log_evidence(
+        self, network: Network, parameters: Parameters, likelihood: Likelihood, noise: Parameters, x: Tensor, y: Tensor
+    ) -> Tensor | None:
         """Log marginal likelihood ``[R]`` of an exact model: where there is one, it is the whole objective; else None."""
         return None
-
-    def condition(self, parameters: Parameters, noise_std: Tensor, x: Tensor, y: Tensor) -> Parameters:
-        """Parameters as prediction needs them, once training has ended; an exact model keeps its training set here."""
-        return parameters
 
 
 class NotSupported(TypeError):

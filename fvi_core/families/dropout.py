@@ -22,6 +22,8 @@ class Dropout(Point):
     it at every input, so that a draw is one function everywhere (needed by divergences that compare functions jointly).
     """
 
+    draws_networks = False
+
     rate: float = 0.1
     masks: str = "input"
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from fvi_core.families.base import Family, Functions
+from fvi_core.likelihoods import noise_of, with_noise
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import FAMILIES, nested
+
+if TYPE_CHECKING:
+    from fvi_core.fitting import Fitting
 
 
 @FAMILIES.register("ensemble")
@@ -27,7 +31,7 @@ class Ensemble(Family):
     size: int = 5
     joint: bool = False
 
-    def apart(self) -> tuple[Family, int]:
+    def independent(self) -> tuple[Family, int]:
         return (self, 1) if self.joint else (self.member, self.size)
 
     @property
@@ -35,6 +39,12 @@ class Ensemble(Family):
         return FAMILIES.build(self.base)
 
     def member_streams(self, streams: Streams) -> Streams:
+        return streams if self.joint else self.streams_of_members(streams)
+
+    def joined(self, parameters: Parameters) -> Parameters:
+        return parameters if self.joint else self.group(parameters)
+
+    def streams_of_members(self, streams: Streams) -> Streams:
         """Independent streams of R*M members, member m of replica r at r*M + m."""
         seeds = [seed_from(seed, "member", m) for seed in streams.seeds for m in range(self.size)]
         return Streams(seeds, streams.device, streams.dtype)
@@ -44,11 +54,19 @@ class Ensemble(Family):
         return {name: value.unflatten(0, (-1, self.size)) for name, value in parameters.items()}
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        return self.group(self.member.init(network, self.member_streams(streams)))
+        return self.group(self.member.init(network, self.streams_of_members(streams)))
 
-    def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int, x: Tensor) -> Parameters:
+    def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int) -> Parameters:
         members = {name: value.flatten(0, 1) for name, value in parameters.items()}
-        return self.group(self.member.after_epoch(network, members, epoch, epochs, x.repeat_interleave(self.size, dim=0)))
+        return self.group(self.member.after_epoch(network, members, epoch, epochs))
+
+    def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+        family, noise = noise_of(parameters)
+        members = {name: value.flatten(0, 1) for name, value in family.items()}
+        shared = {name: value.repeat_interleave(self.size, dim=0) for name, value in noise.items()}
+        own = fitting.of_members(self.member, self.size, self.streams_of_members(fitting.streams))
+        fitted, _ = noise_of(self.member.fit(with_noise(members, shared), own))
+        return with_noise(self.group(fitted), noise)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         members = {name: value.flatten(0, 1) for name, value in parameters.items()}

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import Family, Functions
+from fvi_core.families.base import Family, Functions, NotSupported
 from fvi_core.gaussian import cholesky
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
+from fvi_core.likelihoods import Likelihood, noise_of
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, KERNELS, nested
+
+if TYPE_CHECKING:
+    from fvi_core.fitting import Fitting
 
 
 @FAMILIES.register("exact_gp")
@@ -34,11 +38,23 @@ class ExactGP(Family):
         made = KERNELS.build(self.kernel).init(len(streams), features)
         return {name: value.to(streams.device) for name, value in made.items()}
 
-    def log_evidence(self, network: Network, parameters: Parameters, noise_std: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        return log_marginal_likelihood(KERNELS.build(self.kernel), parameters, noise_std.square(), x, y)
+    def log_evidence(
+        self, network: Network, parameters: Parameters, likelihood: Likelihood, noise: Parameters, x: Tensor, y: Tensor
+    ) -> Tensor:
+        variance = self._noise(likelihood, noise)
+        return log_marginal_likelihood(KERNELS.build(self.kernel), parameters, variance, x, y)
 
-    def condition(self, parameters: Parameters, noise_std: Tensor, x: Tensor, y: Tensor) -> Parameters:
-        return parameters | {"train/x": x, "train/y": y, "train/noise": noise_std.square()}
+    def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+        if fitting.y.dim() > 2:
+            raise NotSupported(f"family {self.name!r} predicts one target, found {fitting.y.shape[-1]}")
+        variance = self._noise(fitting.likelihood, noise_of(parameters)[1]).detach()
+        return parameters | {"train/x": fitting.x, "train/y": fitting.y, "train/noise": variance}
+
+    def _noise(self, likelihood: Likelihood, noise: Parameters) -> Tensor:
+        std = likelihood.noise_std(noise)
+        if std is None:
+            raise NotSupported(f"family {self.name!r} needs Gaussian noise, which likelihood {likelihood.name!r} has not")
+        return std.square()
 
     def _posterior(self, parameters: Parameters, x: Tensor, full: bool) -> tuple[Tensor, Tensor]:
         kernel, hyper = KERNELS.build(self.kernel), {k: v for k, v in parameters.items() if "train/" not in k}

@@ -19,6 +19,8 @@ from fvi_core.registry import FAMILIES
 class Hypernetwork(Family):
     """``theta = h(eps), eps ~ N(0, I_latent)`` with a ReLU network h that outputs all parameters of the predictor."""
 
+    draws_networks = True
+
     latent: int = 5
     hidden: tuple[int, ...] = (20, 40)
 

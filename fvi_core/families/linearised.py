@@ -21,6 +21,7 @@ class LinearisedMeanField(MeanField):
     """``f_L(x; w) = f(x; m) + J(x; m)(w - m)`` with ``w ~ N(m, S)``, S diagonal: a Gaussian process with closed-form moments."""
 
     closed_form = True
+    draws_networks = False
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         if network.state:

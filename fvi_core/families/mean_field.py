@@ -23,6 +23,8 @@ class MeanField(Family):
     means start at 0). ``log_var_init``: bounds of the uniform initial log-variances.
     """
 
+    draws_networks = True
+
     mean_init: str | float = "default"
     log_var_init: tuple[float, float] = (-10.0, -8.0)
 
@@ -34,6 +36,9 @@ class MeanField(Family):
         low, high = self.log_var_init
         log_vars = {name: low + (high - low) * streams.uniform(*shape) for name, shape in network.shapes.items()}
         return {MEAN + k: v for k, v in means.items()} | {LOG_VAR + k: v for k, v in log_vars.items()} | network.init_state(streams)
+
+    def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
+        return {name: parameters[MEAN + name] for name in network.shapes}
 
     def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
         means = {k.removeprefix(MEAN): v for k, v in parameters.items() if k.startswith(MEAN)}

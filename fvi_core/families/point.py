@@ -15,6 +15,8 @@ from fvi_core.registry import FAMILIES
 class Point(Family):
     """``q(f) = delta(f - f_w)``."""
 
+    draws_networks = True
+
     def init(self, network: Network, streams: Streams) -> Parameters:
         return network.init(streams) | network.init_state(streams)
 

@@ -30,6 +30,8 @@ class Radial(Family):
     (dirichlet2022 App. F).
     """
 
+    draws_networks = True
+
     rho_init: float = -5.0
     layers: str = "all"
     kl: str = "monte_carlo"
@@ -48,6 +50,9 @@ class Radial(Family):
         names = [name for layer in self.drawn(network) for name in layer.shapes]
         rhos = {RHO + name: torch.full_like(means[name], self.rho_init) for name in names}
         return {MEAN + name: value for name, value in means.items()} | rhos | network.init_state(streams)
+
+    def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
+        return {name: parameters[MEAN + name] for name in network.shapes}
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         drawn = {name: parameters[MEAN + name].unsqueeze(1) for name in network.shapes}

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import DrawnNetworks
+from fvi_core.families.base import DrawnNetworks, state_of
 from fvi_core.families.point import Point
 from fvi_core.networks import STATE, Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
+
+if TYPE_CHECKING:
+    from fvi_core.fitting import Fitting
 
 MEAN, SQUARE, DEVIATION = f"{STATE}swag_mean/", f"{STATE}swag_square/", f"{STATE}swag_deviation/"
 COUNT, POINTS = f"{STATE}swag_count", f"{STATE}swag_points"
@@ -28,8 +32,8 @@ class SWAG(Point):
 
     Iterates are taken after the share ``start`` of the epochs, at every ``every``-th epoch; training itself is that of
     a point. ``scale`` 0 predicts with the mean alone (stochastic weight averaging). With batch normalisation each drawn
-    network gets its own statistics (alg. 1), here those of ``points`` training inputs kept from each of the last
-    ``rank`` iterates' batches.
+    network gets its own statistics (alg. 1), here those of ``rank * points`` random training inputs, chosen once
+    training has ended.
     """
 
     rank: int = 20
@@ -50,12 +54,10 @@ class SWAG(Point):
             value = parameters[name]
             kept |= {MEAN + name: torch.zeros_like(value), SQUARE + name: torch.zeros_like(value),
                      DEVIATION + name: value.new_zeros(len(value), self.rank, *value.shape[1:])}
-        if network.state:
-            kept[POINTS] = kept[COUNT].new_zeros(len(streams), self.rank * self.points, *network.input_shape)
         return parameters | kept
 
     @torch.no_grad()
-    def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int, x: Tensor) -> Parameters:
+    def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int) -> Parameters:
         past = epoch - int(self.start * epochs)
         if past < 1 or (past - 1) % self.every:
             return {}
@@ -68,10 +70,12 @@ class SWAG(Point):
             # Welford's sum of squares: the difference of two averages would lose a small variance to rounding.
             moved |= {MEAN + name: mean, SQUARE + name: parameters[SQUARE + name] + before * (value - mean),
                       DEVIATION + name: _pushed(parameters[DEVIATION + name], (value - mean).unsqueeze(1))}
-        if network.state:
-            index = torch.arange(self.points, device=x.device) % x.shape[1]
-            moved[POINTS] = _pushed(parameters[POINTS], x[:, index])
         return moved
+
+    def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+        if not fitting.network.state:
+            return parameters
+        return parameters | {POINTS: fitting.some(self.rank * self.points, fitting.streams.child("swag"))}
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         """Draws ``[R, S, *shape]``; one of the mean without ``scale``, and of the point before anything was collected."""
@@ -90,7 +94,9 @@ class SWAG(Point):
         drawn = network.unflatten(mean.unsqueeze(1) + self.scale * (diagonal + low_rank) / 2**0.5)
         if not network.state:
             return drawn
-        x = parameters[POINTS][:, -int(columns.max()) * self.points :]
+        if POINTS not in parameters:  # in the middle of training: the iterates' own statistics
+            return drawn | state_of({name: parameters[name] for name in network.state})
+        x = parameters[POINTS]
         seen = [network.statistics({k: v[:, s : s + 1] for k, v in drawn.items()}, x) for s in range(samples)]
         return drawn | {name: torch.cat([one[name] for one in seen], dim=1) for name in network.state}
 

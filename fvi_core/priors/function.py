@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fvi_core.families.base import Functions
 from fvi_core.gaussian import cholesky
 from fvi_core.gaussian_process import fit_kernel
-from fvi_core.families.base import Functions
 from fvi_core.labels import milios_targets
 from fvi_core.networks import Network, Parameters
 from fvi_core.priors.base import Prior, TrainingSet

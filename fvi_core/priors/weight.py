@@ -14,7 +14,6 @@ from fvi_core.priors.base import Prior, TrainingSet
 from fvi_core.random import Streams
 from fvi_core.registry import PRIORS
 
-
 CALIBRATION = 500
 """Training points whose statistics normalise the prior's features, where these are measured once."""
 

@@ -18,10 +18,9 @@ from benchmarks.experiment.assembly import build_model, build_problem, inputs_of
 from benchmarks.experiment.prediction import attack, predict
 from benchmarks.tables.spec import merge
 from datasets import describe
-from fvi_core.objective import noise_of
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
-from fvi_core.training import DTYPES, Trainer
+from fvi_core.stack import DTYPES
 from tools.cost.images import random_images, table_parts
 from tools.cost.trainings import random_split
 
@@ -95,18 +94,15 @@ def test_training_prediction_and_attack_stay_on_the_device(table, label, dataset
         parts = merge(parts, {"prior": {"fit_steps": 2}})
     if "size" in parts["family"]:
         parts = merge(parts, {"family": {"size": 2}})
-    split, training = data_of(dataset), TRAININGS.build(parts["training"])
+    split, training = data_of(dataset), TRAININGS.build({"name": "gradient", **parts["training"]})
     dtype = DTYPES[training.dtype]
     model = build_model({"parts": parts}, split)
     problem = build_problem(model, [split], cuda, dtype)
-    trainer = Trainer(model, training, problem, Streams([0, 1], cuda, dtype))
-    first, _ = trainer.run()
-    parameters, noise = noise_of(first.parameters)
-    assert {value.device for value in parameters.values()} == {cuda} and first.reason is None
+    first, _ = training.start(model, problem, Streams([0, 1], cuda, dtype)).run()
+    assert first.reason is None
     streams = Streams([5], cuda, dtype)
-    if noise:
-        noise = {name: value if value.dim() == 1 else value.mean(1) for name, value in noise.items()}
-        parameters = model.family.condition(parameters, model.likelihood.noise_std(noise).detach(), problem.x, problem.y)
+    parameters = model.fitted(first.parameters, problem.of(0), streams)
+    assert {value.device for value in parameters.values()} == {cuda}
     f, _ = predict(model, parameters, torch.from_numpy(split.test.x), SAMPLES, streams, partial(inputs_of, problem))
     assert f.device == cuda and f.shape[1:] == (IMAGES, split.n_outputs)
     if split.pixels is not None:

@@ -184,7 +184,7 @@ def test_a_partner_out_of_reach_is_told_before_training(folder, tmp_path, monkey
     (tmp_path / "arrays" / "mnist").symlink_to(folder / "mnist")
     monkeypatch.setenv("FVI_ARRAYS", str(tmp_path / "arrays"))
     heard = []
-    monkeypatch.setattr("benchmarks.experiment.execute.Trainer", lambda *a: heard.append(a))
+    monkeypatch.setattr("fvi_core.training.Trainer", lambda *a: heard.append(a))
     with pytest.raises(datasets.DataNotFound, match="notmnist/t10k-images-idx3-ubyte.gz' was not found"):
         execute([config(sets=("test", "ood-notmnist"))], state=tmp_path)
     assert not heard

@@ -15,6 +15,7 @@ from benchmarks.experiment.assembly import ChangedSource
 from benchmarks.experiment.execute import execute
 from benchmarks.records.config import run_key, training_key
 from benchmarks.state import kept
+from fvi_core import training as gradients
 from tests.benchmarks.test_execute import MOONS, config, numbers
 
 CASE = config("MC Dropout", dataset=MOONS, sets=("test",), samples=4)
@@ -24,13 +25,13 @@ MORE = config("MC Dropout", dataset=MOONS, sets=("test", "grid"), samples=9)
 @pytest.fixture
 def trainings(monkeypatch):
     """How many replicas were trained, by call."""
-    seen, original = [], experiment.Trainer
+    seen, original = [], gradients.Trainer
 
     def trainer(model, training, problem, streams, state):
         seen.append(len(streams))
         return original(model, training, problem, streams, state)
 
-    monkeypatch.setattr(experiment, "Trainer", trainer)
+    monkeypatch.setattr(gradients, "Trainer", trainer)
     return seen
 
 

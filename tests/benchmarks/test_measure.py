@@ -86,7 +86,7 @@ def test_without_predictions_the_parameters_do(trained):
 
 def test_other_draws_and_sets_need_no_training(trained, monkeypatch):
     store, state, _ = trained
-    monkeypatch.setattr("benchmarks.experiment.execute.Trainer", None)
+    monkeypatch.setattr("fvi_core.training.Trainer", None)
     more = config("MFVI", dataset=MOONS, sets=("test", "grid"), samples=20)
     fewer = config("MFVI", dataset=MOONS, sets=("test",))
     assert training_key(more) == training_key(fewer) == training_key(CASES[0])
@@ -123,7 +123,7 @@ def test_a_sweep_measures_stale_records_again_without_training(trained, monkeypa
     store, state, records = trained
     asked = {run_key(case): {older(store, record)} for case, record in zip(CASES, records, strict=True)}
     kept.predictions_path(state, run_key(CASES[0])).unlink()
-    monkeypatch.setattr("benchmarks.experiment.execute.Trainer", None)
+    monkeypatch.setattr("fvi_core.training.Trainer", None)
     done = runner.run(CASES, InProcess(), results=store.root, state=state, asked=asked)
     assert done.complete and sorted(done.made) == sorted(asked) and done.plan.counts["stale"] == 2
     again = runner.run(CASES, InProcess(), results=store.root, state=state, asked=asked)

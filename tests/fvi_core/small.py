@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 import fvi_core.divergences  # noqa: F401  (registers its parts)
+import fvi_core.fits  # noqa: F401
 import fvi_core.priors  # noqa: F401
 from fvi_core.contexts import Scene
 from fvi_core.divergences.base import Step
@@ -15,9 +16,9 @@ from fvi_core.likelihoods import LIKELIHOODS
 from fvi_core.networks import Network, Parameters
 from fvi_core.objective import Model, Weight
 from fvi_core.priors.base import TrainingSet
+from fvi_core.problem import Problem
 from fvi_core.random import Streams, seed_from
-from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, NETWORKS, PRIORS
-from fvi_core.training import Problem
+from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, NETWORKS, PRIORS
 
 TANH = {"name": "mlp", "hidden": [4, 3], "activation": "tanh"}
 RELU = {"name": "mlp", "hidden": [5], "activation": "relu"}
@@ -42,12 +43,13 @@ def inputs(replicas: int, points: int, shape: tuple[int, ...] = (2,), dtype: tor
 
 def model(parts: dict[str, Any], outputs: int = 1, shape: tuple[int, ...] | None = None) -> Model:
     """A model of plain descriptions; what is not described is absent, the network tanh, the likelihood by outputs."""
-    spec = {"network": TANH, "divergence": None, "prior": None, "context": None, "weight": {}} | parts
+    spec = {"network": TANH, "divergence": None, "prior": None, "context": None, "weight": {}, "fit": None} | parts
     spec.setdefault("likelihood", {"name": "gaussian" if outputs == 1 else "categorical"})
-    optional = [None if spec[kind] is None else registry.build(spec[kind])
-                for kind, registry in (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS))]
-    return Model(network(spec["network"], outputs, shape), FAMILIES.build(spec["family"]), *optional,
-                 LIKELIHOODS.build(spec["likelihood"]), Weight(**spec["weight"]))
+    registries = (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS), ("fit", FITS))
+    *optional, fit = (None if spec[kind] is None else registry.build(spec[kind]) for kind, registry in registries)
+    likelihood = LIKELIHOODS.build(spec["likelihood"])
+    made = network(spec["network"], likelihood.outputs(outputs), shape)
+    return Model(made, FAMILIES.build(spec["family"]), *optional, likelihood, Weight(**spec["weight"]), fit)
 
 
 def problem(replicas: int = 3, points: int = 10, outputs: int = 1, shape: tuple[int, ...] = (2,),
@@ -65,7 +67,7 @@ def step(model: Model, parameters: Parameters, data: Problem, streams: Streams, 
          start: Parameters | None = None) -> Step:
     """One training step on all points, as the objective makes it; the prior sees ``start``, or the parameters."""
     start = start or parameters
-    initial = {k.removeprefix("mean/"): v.detach() for k, v in start.items() if not k.startswith("log_var/")}
+    initial = model.family.initial_network(model.network, {name: value.detach() for name, value in start.items()})
     train = TrainingSet(data.x, data.y, model.network.n_outputs, not data.y.is_floating_point())
     state = model.prior.init(model.network, initial, train, streams.child("fit"))
     scene = Scene(data.x, data.low, data.high, data.pools)

@@ -183,12 +183,12 @@ def test_joint_and_apart_are_what_they_say(monkeypatch, joint):
     phi = model.network.features({k: v[:, :1] for k, v in at_context.items()}, context).squeeze(1)
     fit = model.likelihood.data_term({}, values, made.problem.y)
     mean, log_var = model.family.gaussian_weights(trained)
-    mean_p, spread_p = model.prior.moments(model.network, made.prior_state, context, "full")
+    mean_p, spread_p = model.prior.moments(model.network, made.now.prior, context, "full")
     kl = gaussian_kl_full(*head_moments(phi, mean, log_var), mean_p, spread_p, 1e-6).sum(-1)
     torch.testing.assert_close(loss, -fit + kl / N, rtol=1e-8, atol=1e-8)
     seen = model.network.statistics(drawn, both if joint else x)
     for name, value in model.network.track(start, seen).items():
-        running = torch.cat([made.results[r].parameters[name] for r in range(R)])
+        running = torch.cat([made.now.results[r].parameters[name] for r in range(R)])
         torch.testing.assert_close(running, value, rtol=1e-10, atol=1e-12)
 
 
@@ -198,16 +198,16 @@ def seen_sites(network, name):
 
 
 def test_the_prior_is_normalised_by_training_points_once_where_statistics_are_joint():
-    assert trainer("FSVI").prior_state.keys() == tiny().shapes.keys()  # apart: by each context's own statistics
+    assert trainer("FSVI").now.prior.keys() == tiny().shapes.keys()  # apart: by each context's own statistics
     made = trainer("FSVI", joint=True, dtype=torch.float64)
-    weights = {k: v for k, v in made.prior_state.items() if not k.startswith(STATE)}
+    weights = {k: v for k, v in made.now.prior.items() if not k.startswith(STATE)}
     expected = made.model.network.statistics({k: v.unsqueeze(1) for k, v in weights.items()}, made.problem.x)
-    assert made.prior_state.keys() - weights.keys() == expected.keys()
+    assert made.now.prior.keys() - weights.keys() == expected.keys()
     for name, value in expected.items():
-        torch.testing.assert_close(made.prior_state[name], value.squeeze(1), rtol=1e-12, atol=1e-12)
-    before = {k: v.clone() for k, v in made.prior_state.items()}
+        torch.testing.assert_close(made.now.prior[name], value.squeeze(1), rtol=1e-12, atol=1e-12)
+    before = {k: v.clone() for k, v in made.now.prior.items()}
     made.run()
-    assert all(torch.equal(made.prior_state[k], v) for k, v in before.items())
+    assert all(torch.equal(made.now.prior[k], v) for k, v in before.items())
 
 
 def test_two_context_sets_cannot_be_joint(monkeypatch):

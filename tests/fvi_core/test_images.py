@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from fvi_core.images import Augmentation, Scale, crop
-from fvi_core.training import Problem, Trainer, Training
+from fvi_core.problem import Problem
+from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
 
 R, B = 3, 40

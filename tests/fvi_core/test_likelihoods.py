@@ -1,11 +1,15 @@
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from fvi_core.likelihoods import LIKELIHOODS, Categorical, Gaussian
+from fvi_core.fitting import Fitting
+from fvi_core.likelihoods import LIKELIHOODS, Categorical, Gaussian, with_noise
+from fvi_core.likelihoods import noise_of as noise_of_all
 from fvi_core.registry import UnknownPart
+from tests.fvi_core import small
 
 
 def rand(*shape, seed=0):
@@ -101,6 +105,14 @@ def test_data_term_is_the_mean_log_density_of_each_replica():
     torch.testing.assert_close(likelihood.data_term(params, f, y), expected)
 
 
+def fitted(likelihood, params, f, y):
+    """The likelihood's parameters after a fit to functions of these values."""
+    family = SimpleNamespace(functions=lambda *_: lambda x: f, pointwise=True)
+    network = SimpleNamespace(width=1)
+    fitting = Fitting(network, family, likelihood, torch.zeros(*y.shape, 1), y, small.streams(len(y)))
+    return noise_of_all(likelihood.fit(with_noise({}, params), fitting))[1]
+
+
 def test_residual_noise_is_trained_on_the_error_and_calibrated_to_the_residuals():
     likelihood = LIKELIHOODS.build({"name": "residual_gaussian"})
     f = torch.tensor([[1.0, 2.0], [3.0, 2.0]])[None, :, :, None]
@@ -109,7 +121,7 @@ def test_residual_noise_is_trained_on_the_error_and_calibrated_to_the_residuals(
     error = torch.tensor([(0 + 4 + 4 + 4) / 4]).sqrt()
     torch.testing.assert_close(likelihood.data_term(params, f, y), -error)
     residuals = torch.tensor([((2 - 1) ** 2 + (2 - 4) ** 2) / 2]).sqrt()
-    torch.testing.assert_close(likelihood.noise_std(likelihood.calibrate(params, f, y)), residuals)
+    torch.testing.assert_close(likelihood.noise_std(fitted(likelihood, params, f, y)), residuals)
 
 
 def test_calibrated_noise_is_that_of_the_residuals_also_above_a_floor_and_never_below_it():
@@ -117,6 +129,6 @@ def test_calibrated_noise_is_that_of_the_residuals_also_above_a_floor_and_never_
     y[2] = f[2, :, :, 0].mean(0)  # nothing is left
     residuals = (y - f[..., 0].mean(1)).square().mean(1).sqrt()
     likelihood = LIKELIHOODS.build({"name": "residual_gaussian", "init_std": 0.9, "min_std": 0.3})
-    found = likelihood.noise_std(likelihood.calibrate(likelihood.init(3, torch.float64), f, y))
+    found = likelihood.noise_std(fitted(likelihood, likelihood.init(3, torch.float64), f, y))
     torch.testing.assert_close(found[:2], residuals[:2])
     assert 0.3 <= found[2] < 0.3001 and residuals[:2].min() > 0.3

@@ -27,7 +27,7 @@ def test_the_rows_that_are_promised_are_there():
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_a_row_is_plain_data_whose_parts_fit(name):
     row = methods.get(name)
-    assert json.loads(json.dumps(row.parts())).keys() == {"family", "divergence", "prior", "context", "weight"}
+    assert json.loads(json.dumps(row.parts())).keys() == {"family", "divergence", "prior", "context", "weight", "fit"}
     parts = json.loads(json.dumps(row.parts()))
     for kind, option, fewer in (("context", "points", 4), ("divergence", "samples", 6), ("prior", "fit_steps", 2)):
         if parts[kind] and (option in parts[kind] or parts[kind]["name"] == "gaussian_process"):

@@ -5,15 +5,17 @@ import math
 import pytest
 import torch
 
-import fvi_core.kernels  # noqa: F401  (registers its parts)
+import fvi_core.kernels  # noqa: F401  (registers its parts)  # noqa: F401  (registers its parts)
 from fvi_core import methods
 from fvi_core.contexts import Scene
 from fvi_core.divergences.base import Step
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
+from fvi_core.likelihoods import noise_of
 from fvi_core.networks import Network
-from fvi_core.objective import Model, Weight, noise_of, take
+from fvi_core.objective import Model, Weight
+from fvi_core.problem import Problem, take
 from fvi_core.registry import KERNELS
-from fvi_core.training import Problem, Trainer, Training
+from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
 
 R, N = 2, 6
@@ -43,7 +45,7 @@ def loss_of(model, n_train=40, samples=3, outputs=1):
     parameters = {k: v.requires_grad_() for k, v in family.items()}
     names = ("noise", "context", "divergence", "prior")
     scene = Scene(data.x, data.low, data.high, data.pools)
-    initial = {k.removeprefix("mean/"): v.detach() for k, v in family.items() if "log_var" not in k}
+    initial = model.family.initial_network(model.network, {k: v.detach() for k, v in family.items()})
     state = model.prior.init(model.network, initial, None, streams.child("fit")) if model.prior else {}
     made = {name: streams.child(name) for name in names}
     loss = model.loss(parameters, noise, state, data.x, data.y, n_train, samples, scene, made)

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from fvi_core.families.swag import COUNT, POINTS
+from fvi_core.fitting import Fitting
 from fvi_core.registry import FAMILIES
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
@@ -95,27 +96,33 @@ def test_collecting_does_not_change_training():
 def test_drawn_networks_are_normalised_by_kept_training_points():
     network, family = tiny(), FAMILIES.build({"name": "swag", "rank": 3, "start": 0.0, "points": 4})
     parameters = family.init(network, small.streams(R))
-    batches = [small.inputs(R, 5, SHAPE) + i for i in range(5)]
-    for epoch, x in enumerate(batches, 1):
+    for epoch in range(1, 6):
         for name, shape in network.shapes.items():
             parameters[name] = parameters[name] + 0.1 * small.streams(R, name=f"{name}{epoch}").normal(*shape)
-        parameters = parameters | family.after_epoch(network, parameters, epoch, 5, x)
-    expected = torch.cat([x[:, :4] for x in batches[2:]], dim=1)
-    assert torch.equal(parameters[POINTS], expected)
+        parameters = parameters | family.after_epoch(network, parameters, epoch, 5)
+    data = small.problem(R, 20, 3, SHAPE)
+    model = small.model({"family": {"name": "swag"}}, 3)
+    streams = small.streams(R)
+    parameters = family.fit(parameters, Fitting(network, family, model.likelihood, data.x, data.y, streams))
+    expected = parameters[POINTS]
+    assert expected.shape[:2] == (R, 12)
+    for r in range(R):
+        same = (expected[r][:, None] == data.x[r]).flatten(2).all(-1)
+        assert (same.sum(1) == 1).all() and (same.sum(0) <= 1).all(), "training inputs, each at most once"
     drawn = family.weights(network, parameters, 2, small.streams(R))
     held = network.statistics(drawn, expected)
     for name in network.state:
         torch.testing.assert_close(drawn[name], held[name], rtol=1e-10, atol=1e-12)
-    f = family.functions(network, parameters, 2, small.streams(R))(batches[0])
-    assert torch.equal(f, network(drawn, batches[0]))
+    f = family.functions(network, parameters, 2, small.streams(R))(data.x)
+    assert torch.equal(f, network(drawn, data.x))
 
 
-def test_fewer_points_than_asked_for_are_repeated():
-    network, family = tiny(), FAMILIES.build({"name": "swag", "rank": 2, "start": 0.0, "points": 5})
-    parameters = family.init(network, small.streams(R))
-    x = small.inputs(R, 3, SHAPE)
-    kept = family.after_epoch(network, parameters, 1, 4, x)[POINTS][:, -5:]
-    assert torch.equal(kept, x[:, [0, 1, 2, 0, 1]])
+def test_all_training_points_are_kept_where_they_are_fewer():
+    network, family = tiny(), FAMILIES.build({"name": "swag", "rank": 2, "points": 5})
+    model, data = small.model({"family": {"name": "swag"}}, 3), small.problem(R, 3, 3, SHAPE)
+    fitting = Fitting(network, family, model.likelihood, data.x, data.y, small.streams(R))
+    kept = family.fit(family.init(network, small.streams(R)), fitting)[POINTS]
+    assert torch.equal(kept.flatten(2).sort(1).values, data.x.flatten(2).sort(1).values)
 
 
 def test_options_are_checked():

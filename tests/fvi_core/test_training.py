@@ -6,10 +6,11 @@ import math
 import pytest
 import torch
 
+from fvi_core.likelihoods import noise_of
 from fvi_core.networks import Network
-from fvi_core.objective import noise_of
+from fvi_core.problem import Problem
 from fvi_core.registry import UnknownPart
-from fvi_core.training import Problem, Trainer, Training
+from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
 
 R, N = 3, 10
@@ -137,10 +138,13 @@ def test_members_of_an_independent_ensemble_are_networks_trained_by_themselves()
     members = small.model(KINDS["Ensemble"]).family.member_streams(small.streams(R).subset([1]))
     data = small.one(small.problem(R, N, validation=4), 1)
     options = Training(3, 4, ADAM, samples=10, dtype="float64")
+    together, noise = noise_of(result.parameters)
+    alone = [Trainer(model, options, data, members.subset([m])).run()[0].parameters for m in range(2)]
     for m in range(2):
-        alone = Trainer(model, options, data, members.subset([m])).run()[0]
-        for name, value in alone.parameters.items():
-            assert torch.equal(result.parameters[name][:, m], value)
+        for name, value in together.items():
+            assert torch.equal(value[:, m], alone[m][name])
+    mean = (alone[0]["likelihood/raw_noise"] + alone[1]["likelihood/raw_noise"]) / 2
+    torch.testing.assert_close(noise["raw_noise"], mean)
 
 
 def test_members_of_a_joint_ensemble_share_their_batches(monkeypatch):
@@ -162,7 +166,7 @@ def test_training_goes_on_from_a_saved_state_bitwise(kind, rule):
     def hook(trainer):
         file = io.BytesIO()
         torch.save(trainer.state(), file)
-        saved[trainer.epoch] = (file, len(trainer.active), len(trainer.results))
+        saved[trainer.epoch] = (file, len(trainer.active), len(trainer.now.results))
 
     whole = train(KINDS[kind], dtype=dtype, hook=hook, **rule)
     data = small.problem(R, N, dtype=getattr(torch, dtype), validation=4)

@@ -15,7 +15,7 @@ from datasets.contract import Arrays, Split
 from fvi_core import methods
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
-from fvi_core.training import DTYPES, Trained, Trainer
+from fvi_core.stack import DTYPES, Trained
 from tools.cost.timing import Work
 
 
@@ -40,7 +40,7 @@ def training_of(
     model = build_model({"parts": parts}, splits[0])
     problem = build_problem(model, splits, device, dtype)
     seeds = [split.split for split in splits] if seeds is None else seeds
-    return lambda: Trainer(model, settings, problem, Streams(seeds, device, dtype)).run
+    return lambda: settings.start(model, problem, Streams(seeds, device, dtype)).run
 
 
 def one_by_one(works: list[Work]) -> Work:

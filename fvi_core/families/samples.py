@@ -1,0 +1,65 @@
+"""Networks of given weights, equally likely: what a Markov chain leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from fvi_core.families.base import DrawnNetworks, Family
+from fvi_core.networks import Network, Parameters
+from fvi_core.random import Streams
+from fvi_core.registry import FAMILIES
+
+if TYPE_CHECKING:
+    from fvi_core.fitting import Fitting
+
+
+@FAMILIES.register("samples")
+@dataclass(frozen=True)
+class Samples(Family):
+    """``q(f) = 1/S sum_s delta(f - f_{w_s})`` with parameters ``[R, S, *shape]``; one network as long as it is trained.
+
+    Asked for S functions or more it gives all, asked for fewer it gives so many, evenly spaced along the chain. Nothing
+    is drawn at random.
+    """
+
+    draws_networks = True
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        start = network.init(streams) | network.init_state(streams)
+        return {name: value.unsqueeze(1) for name, value in start.items()}
+
+    def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
+        return {name: parameters[name][:, 0] for name in network.shapes}
+
+    def sampled(self, positions: Sequence[Parameters]) -> Parameters:
+        return {name: torch.cat([position[name] for position in positions], dim=1) for name in positions[0]}
+
+    @torch.no_grad()
+    def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+        """With batch normalisation: the statistics of every network, at random training inputs."""
+        network = fitting.network
+        if not network.state:
+            return parameters
+        x = fitting.some(STATISTICS, fitting.streams.child("samples"))
+        count = parameters[next(iter(network.shapes))].shape[1]
+        seen = [network.statistics({name: parameters[name][:, s : s + 1] for name in network.shapes}, x) for s in range(count)]
+        return parameters | {name: torch.cat([one[name] for one in seen], dim=1) for name in network.state}
+
+    def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+        names = [*network.shapes, *(name for name in network.state if name in parameters)]
+        held = parameters[names[0]].shape[1]
+        if samples >= held:
+            return {name: parameters[name] for name in names}
+        index = torch.arange(samples, device=parameters[names[0]].device) * held // samples
+        return {name: parameters[name][:, index] for name in names}
+
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
+        return DrawnNetworks(network, self.weights(network, parameters, samples, streams))
+
+
+STATISTICS = 1024
+"""Training inputs whose statistics normalise each network."""

@@ -1,0 +1,83 @@
+"""Fit parts: what a method may do to trained parameters before they predict."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fvi_core.families.base import Family, Functions
+from fvi_core.fitting import PREFIX, Fit, Fitting
+from fvi_core.likelihoods import noise_of
+from fvi_core.networks import Network, Parameters
+from fvi_core.random import Streams
+from fvi_core.registry import FITS
+
+SHRINK = (math.sqrt(5) - 1) / 2
+
+
+@FITS.register("temperature")
+@dataclass(frozen=True)
+class Temperature(Fit):
+    """Logits divided by one number T (Guo et al. 2017), which maximises the likelihood of the validation part, or of the
+    training part where there is none, under the mean of the class probabilities of ``samples`` functions.
+
+    T is sought between 1 / ``most`` and ``most``. Raises ValueError for a regression.
+    """
+
+    samples: int = 20
+    most: float = 100.0
+
+    def __post_init__(self):
+        if self.samples < 1 or self.most <= 1:
+            raise ValueError(f"fit 'temperature': expected samples 1 or more and most above 1, found {self.samples} and {self.most}")
+
+    @torch.no_grad()
+    def __call__(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+        if not fitting.classification:
+            raise ValueError("fit 'temperature': it divides the logits of classes, found a regression; take the part out")
+        held = fitting.validation is not None
+        drawn = fitting.functions_at(parameters, fitting.streams.child("temperature"), self.samples, validation=held)
+        f, y = torch.cat(list(drawn), dim=2).double(), (fitting.validation[1] if held else fitting.y)
+        noise = noise_of(parameters)[1]
+
+        def loss(log_temperature: Tensor) -> Tensor:
+            scaled = f / log_temperature.exp().view(-1, 1, 1, 1)
+            log = fitting.likelihood.log_prob(noise, scaled, y)
+            return math.log(f.shape[1]) - log.logsumexp(1).mean(1)
+
+        end = f.new_full((len(f),), math.log(self.most))
+        best = golden_section(loss, -end, end)
+        return parameters | {PREFIX + "log_temperature": best}
+
+    def functions(
+        self, network: Network, family: Family, parameters: Parameters, own: Parameters, samples: int, streams: Streams
+    ) -> Functions:
+        functions = family.functions(network, parameters, samples, streams)
+
+        def scaled(x: Tensor) -> Tensor:
+            f = functions(x)
+            return f / own["log_temperature"].exp().to(f).view(-1, 1, 1, 1)
+
+        return scaled
+
+    def marginals(
+        self, network: Network, family: Family, parameters: Parameters, own: Parameters, x: Tensor
+    ) -> tuple[Tensor, Tensor] | None:
+        return None
+
+
+def golden_section(function, low: Tensor, high: Tensor, steps: int = 60) -> Tensor:
+    """Where a function ``[R] -> [R]`` of one number each, with one minimum between ``low`` and ``high``, has it."""
+    a, b = high - SHRINK * (high - low), low + SHRINK * (high - low)
+    at_a, at_b = function(a), function(b)
+    for _ in range(steps):
+        left = at_a < at_b
+        low, high = torch.where(left, low, a), torch.where(left, b, high)
+        point = torch.where(left, high - SHRINK * (high - low), low + SHRINK * (high - low))
+        value = function(point)
+        a, b, at_a, at_b = (torch.where(left, point, b), torch.where(left, a, point),
+                            torch.where(left, value, at_b), torch.where(left, at_a, value))
+    return (low + high) / 2

@@ -1,0 +1,152 @@
+"""What is fitted once, between training and prediction: noise, an exact posterior, a Laplace approximation, a temperature.
+
+The likelihood fits first, then the family, then the method's fit part, if it has one; each is given the parameters that the
+one before returned. They are kept as they are then: later evaluations do not fit again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fvi_core.families.base import Family, Functions
+from fvi_core.images import Scale
+from fvi_core.likelihoods import Likelihood, noise_of
+from fvi_core.networks import Network, Parameters
+from fvi_core.problem import Problem
+from fvi_core.random import Streams
+
+CHUNK = 2**24
+"""Most values of a layer computed at once outside training."""
+ON_GPU = 8
+"""Times as many on a GPU, which small pieces leave idle."""
+DRAWS = 100
+"""Functions drawn where the mean function is asked for; evaluations draw as many as they like."""
+PREFIX = "fit/"
+"""What the names of a fit part's own parameters begin with."""
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """All that may be fitted to: the parts, the training data, random streams of its own (one for each replica).
+
+    ``held [R, N, ...]`` are inputs as they are held, perhaps pixels, of which ``pixels`` makes inputs of the network;
+    ``y [R, N]``. ``validation``: the same pair of the validation part, where the data set has one.
+    """
+
+    network: Network
+    family: Family
+    likelihood: Likelihood
+    held: Tensor
+    y: Tensor
+    streams: Streams
+    validation: tuple[Tensor, Tensor] | None = None
+    pixels: Scale | None = None
+
+    @classmethod
+    def of(
+        cls, network: Network, family: Family, likelihood: Likelihood, problem: Problem, streams: Streams
+    ) -> Fitting:
+        """What one replica's problem has (see :meth:`Problem.of`)."""
+        validation = None
+        if problem.validation is not None:
+            validation = tuple(part.unsqueeze(0) for part in problem.validation[0])
+        return cls(network, family, likelihood, problem.x, problem.y, streams, validation, problem.pixels)
+
+    @property
+    def n_train(self) -> int:
+        """Training points of a replica."""
+        return self.held.shape[1]
+
+    @property
+    def classification(self) -> bool:
+        """Whether targets are labels."""
+        return not self.y.is_floating_point()
+
+    @property
+    def x(self) -> Tensor:
+        """All training inputs as the network takes them; images as numbers take four times the memory of their bytes."""
+        return self.scale(self.held)
+
+    def scale(self, x: Tensor) -> Tensor:
+        """Data as the network takes them."""
+        return x if self.pixels is None else self.pixels(x)
+
+    def batches(self, size: int, validation: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
+        """Training data ``x [R, B, ...]``, ``y [R, B]`` in order, as the network takes them; or those of the validation part.
+
+        Raises ValueError where the data set has no validation part.
+        """
+        if validation and self.validation is None:
+            raise ValueError("a fit asks for validation data, but the data set has no validation part; choose another split scheme")
+        held, y = self.validation if validation else (self.held, self.y)
+        for x, targets in zip(held.split(size, 1), y.split(size, 1), strict=True):
+            yield self.scale(x), targets
+
+    def some(self, count: int, streams: Streams) -> Tensor:
+        """So many random training inputs, or all where there are fewer, ``[R, count, ...]``."""
+        order = streams.permutation(self.n_train)[:, :count]
+        rows = torch.arange(len(self.held), device=self.held.device)[:, None]
+        return self.scale(self.held[rows, order])
+
+    @torch.no_grad()
+    def functions_at(
+        self, parameters: Parameters, streams: Streams, draws: int = DRAWS, validation: bool = False
+    ) -> Iterator[Tensor]:
+        """Values ``[R, S, B, Q]`` of one draw of functions at all training (or validation) inputs, a batch at a time."""
+        functions = self.family.functions(self.network, noise_of(parameters)[0], draws, streams)
+        points = (self.validation[0] if validation and self.validation else self.held).shape[1]
+        size = rows_at_once(self.network, draws, self.held.device) if self.family.pointwise else points
+        for x, _ in self.batches(size, validation):
+            yield functions(x)
+
+    def of_members(self, family: Family, count: int, streams: Streams) -> Fitting:
+        """That of ``count`` members of every replica, each by itself: ``[R*count, ...]``."""
+        def each(x: Tensor) -> Tensor:
+            # Expanded before it is flattened: for one replica the members' data are a view, for more a copy.
+            return x.unsqueeze(1).expand(-1, count, *x.shape[1:]).flatten(0, 1)
+
+        validation = None if self.validation is None else tuple(map(each, self.validation))
+        return replace(self, family=family, held=each(self.held), y=each(self.y), streams=streams, validation=validation)
+
+
+class Fit:
+    """The contract of a fit part: the last to change the parameters, and what is predicted with them.
+
+    A subclass is a dataclass of hyper-parameters. What it adds to the parameters is named with ``PREFIX``, and is not
+    handed to the family.
+    """
+
+    name: ClassVar[str]
+
+    def __call__(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+        """The parameters that prediction will have, ``[R, ...]``."""
+        raise NotImplementedError
+
+    def functions(
+        self, network: Network, family: Family, parameters: Parameters, own: Parameters, samples: int, streams: Streams
+    ) -> Functions:
+        """The functions that prediction draws, of the family's parameters and its ``own`` (without ``PREFIX``)."""
+        return family.functions(network, parameters, samples, streams)
+
+    def marginals(
+        self, network: Network, family: Family, parameters: Parameters, own: Parameters, x: Tensor
+    ) -> tuple[Tensor, Tensor] | None:
+        """Mean and variance ``[R, N, Q]`` of these functions where they have a closed form, else None."""
+        return family.marginals(network, parameters, x)
+
+
+def own_of(parameters: Parameters) -> tuple[Parameters, Parameters]:
+    """Split fitted tensors into those of family and likelihood, and those of the fit part."""
+    rest = {k: v for k, v in parameters.items() if not k.startswith(PREFIX)}
+    return rest, {k.removeprefix(PREFIX): v for k, v in parameters.items() if k.startswith(PREFIX)}
+
+
+def rows_at_once(network: Network, samples: int, device: torch.device) -> int:
+    """How many inputs so many functions are evaluated at together."""
+    chunk = CHUNK * ON_GPU if device.type == "cuda" else CHUNK
+    return max(1, chunk // (samples * max(network.width, 1)))

@@ -1,0 +1,58 @@
+"""What a stack of replicas is trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from fvi_core.images import Scale
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Training data of D replicas' data sets: ``x [D, N, ...]``, ``y [D, N]``, or ``y [D, N, Q]`` for vectors of Q targets;
+    D is R, or 1 when all replicas share one.
+
+    ``low``, ``high`` ``[D, ...]`` bound the training inputs; ``pools`` are named inputs ``[P, ...]`` that contexts draw from.
+    ``validation`` holds one pair (x ``[V, ...]``, y ``[V]``) for each data set; their sizes may differ.
+    Inputs, validation and pools may be pixels 0 to 255, of any type: then ``pixels`` makes inputs of the network of them.
+    """
+
+    x: Tensor
+    y: Tensor
+    low: Tensor
+    high: Tensor
+    validation: Sequence[tuple[Tensor, Tensor]] | None = None
+    pools: Mapping[str, Tensor] = field(default_factory=dict)
+    pixels: Scale | None = None
+
+    def scale(self, x: Tensor) -> Tensor:
+        """Data as the network takes them."""
+        return x if self.pixels is None else self.pixels(x)
+
+    @property
+    def classification(self) -> bool:
+        """Whether targets are labels."""
+        return not self.y.is_floating_point()
+
+    def of(self, replica: int) -> Problem:
+        """The problem of one replica of the stack."""
+        if self.x.shape[0] == 1:
+            return self
+        tensors = {name: getattr(self, name)[replica : replica + 1] for name in ("x", "y", "low", "high")}
+        held = None if self.validation is None else [self.validation[replica]]
+        return replace(self, **tensors, validation=held)
+
+
+def take(x: Tensor, owner: Tensor, index: Tensor | None = None) -> Tensor:
+    """Rows of ``x [D, N, ...]`` for replicas that own data set ``owner [R]``: ``[R, N, ...]``, or those of ``index [R, B]``."""
+    if index is not None and x.shape[0] == 1:  # rows of one array are copied whole, much faster than by pairs of indices
+        return x[0].index_select(0, index.flatten()).unflatten(0, index.shape)
+    if index is not None:
+        return x[owner[:, None], index]
+    if x.shape[0] == 1:
+        return x.expand(len(owner), *x.shape[1:])
+    return x[owner] if not torch.equal(owner, torch.arange(len(x), device=owner.device)) else x

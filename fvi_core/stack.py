@@ -1,0 +1,286 @@
+"""A stack: replicas in training side by side, each for itself. Every way of training is one, the gradient loop and samplers alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from fvi_core.likelihoods import noise_of, with_noise
+from fvi_core.networks import STATE, Parameters
+from fvi_core.objective import Model
+from fvi_core.priors.base import TrainingSet
+from fvi_core.problem import Problem, take
+from fvi_core.random import Streams
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+Report = Callable[[float, str], None]
+
+
+class Procedure:
+    """A way to parameters, as ``parts["training"]`` names it. A subclass is a dataclass of hyper-parameters.
+
+    ``dtype``: that of parameters and data.
+    """
+
+    name: ClassVar[str]
+    dtype: str
+
+    def start(self, model: Model, problem: Problem, streams: Streams, state: dict[str, Any] | None = None) -> Stack:
+        """Replicas, one for each of ``streams``, ready to run; with a ``state`` of theirs (:meth:`Stack.state`) from there."""
+        raise NotImplementedError
+
+
+@dataclass
+class Trained:
+    """What training leaves of one replica: parameters ``[1, ...]``, or the reason why there are none."""
+
+    parameters: Parameters | None
+    epochs: int
+    loss: list[float]
+    reason: str | None = None
+
+
+@dataclass
+class State:
+    """All that changes while replicas train. A subclass adds fields: numbers, tensors ``[R, ...]`` of the replicas that are
+    still in training, streams, and lists, dicts and dataclasses of these.
+
+    ``active``: the numbers of these replicas; ``owner [R]``: their data sets; ``prior``: what the prior fitted. The loss of
+    every epoch and the results of those that have left are held by their numbers.
+    """
+
+    active: list[int]
+    owner: Tensor
+    streams: dict[str, Streams]
+    parameters: Parameters
+    prior: dict[str, Tensor]
+    epoch: int = 0
+    losses: dict[int, list[float]] = field(default_factory=dict)
+    results: dict[int, Trained] = field(default_factory=dict)
+
+    WHOLE: ClassVar[tuple[str, ...]] = ("epoch", "losses", "results")
+
+    def subset(self, kept: Sequence[int]) -> Self:
+        """The replicas at these places alone."""
+        index = torch.tensor(kept, dtype=torch.long, device=self.owner.device)
+        parts = {name: _subset(value, kept, index) for name, value in self._parts().items()}
+        return replace(self, **parts, active=[self.active[i] for i in kept])
+
+    def saved(self) -> dict[str, Any]:
+        """Tensors, numbers, lists and dicts only; not copies."""
+        return {each.name: _saved(getattr(self, each.name)) for each in fields(self)}
+
+    def restored(self, saved: dict[str, Any]) -> Self:
+        """This fresh state, gone on to what :meth:`saved` gave; what is given is copied."""
+        kept = self.subset([self.active.index(r) for r in saved["active"]])
+        device = self.owner.device
+        parts = {name: _restored(value, saved[name], device) for name, value in kept._parts().items()}
+        results = {r: Trained(**_copied(result, device)) for r, result in saved["results"].items()}
+        return replace(kept, **parts, epoch=saved["epoch"], losses=_copied(saved["losses"], device), results=results)
+
+    def _parts(self) -> dict[str, Any]:
+        names = (each.name for each in fields(self) if each.name not in ("active", *self.WHOLE))
+        return {name: getattr(self, name) for name in names}
+
+
+class Stack:
+    """Replicas in training: each has its own data, random numbers and end.
+
+    One that finishes or fails leaves the stack; the others go on with the numbers that they would have had without it.
+    A subclass makes the first state (:meth:`begin`) and goes on by an epoch (:meth:`advance`); what it needs besides is kept
+    in the state. ``streams`` names the streams that it draws from.
+    """
+
+    streams: ClassVar[tuple[str, ...]] = ()
+    unit: ClassVar[str] = "epoch"
+    epochs: int
+    """How many there are; what an epoch is, is the subclass's affair."""
+
+    def __init__(self, model: Model, problem: Problem, streams: Streams, dtype: str, state: dict[str, Any] | None = None):
+        self.family, self.problem, self.dtype = model.family, problem, DTYPES[dtype]
+        member, self.members = model.family.independent()
+        self.model = replace(model, family=member)
+        streams = model.family.member_streams(streams)
+        replicas, device = len(streams), problem.x.device
+        shared = problem.x.shape[0] == 1
+        owner = torch.zeros(replicas, dtype=torch.long, device=device) if shared else \
+            torch.arange(replicas, device=device) // self.members
+        parts = {name: streams.child(name) for name in ("init", *self.streams)}
+        start = self.model.family.init(self.model.network, parts["init"])
+        prior = {} if state is not None else self._fit_prior(start, owner, streams.child("prior-fit"))
+        noise = self.model.likelihood.init(replicas, self.dtype)
+        start = with_noise(start, {name: value.to(device) for name, value in noise.items()})
+        start = {name: value.detach().clone() for name, value in start.items()}
+        active = list(range(replicas))
+        self.now = self.begin(State(active, owner, parts, start, prior, losses={r: [] for r in active}))
+        if state is not None:
+            self.restore(state)
+
+    def begin(self, state: State) -> State:
+        """The first state, of what all ways of training have in theirs."""
+        return state
+
+    def advance(self) -> Tensor:
+        """Train for an epoch; its loss, ``[R]``."""
+        raise NotImplementedError
+
+    def done(self, loss: Tensor) -> Tensor:
+        """Which replicas end before the others, ``[R]``, told after each epoch."""
+        return torch.zeros_like(loss, dtype=torch.bool)
+
+    def outcome(self) -> Parameters:
+        """The parameters that replicas have when they leave, ``[R, ...]``."""
+        return self.now.parameters
+
+    @property
+    def epoch(self) -> int:
+        """Epochs that are over."""
+        return self.now.epoch
+
+    @property
+    def active(self) -> list[int]:
+        """The numbers of the replicas that are still in training."""
+        return self.now.active
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those of the replicas that are still in training, ``[R, ...]``."""
+        return self.now.parameters
+
+    @property
+    def finished(self) -> bool:
+        """Whether no replica has an epoch left."""
+        return not self.now.active or self.now.epoch >= self.epochs
+
+    def run(self, report: Report | None = None, checkpoint: Callable[[Stack], None] | None = None) -> list[Trained]:
+        """Train to the end and return one :class:`Trained` for each replica.
+
+        ``report(fraction, text)`` hears of progress after each epoch; ``checkpoint(self)`` may save :meth:`state`.
+        """
+        while not self.finished:
+            loss = self.advance()
+            self.now.epoch += 1
+            for r, value in zip(self.now.active, loss.tolist(), strict=True):
+                self.now.losses[r].append(value)
+            self._leave(loss, self.done(loss))
+            if report:
+                done = f"{self.unit} {self.epoch}/{self.epochs}"
+                report(self.epoch / self.epochs, f"{done}, loss {loss.mean():.4g}")
+            if checkpoint:
+                checkpoint(self)
+        self._finish(list(range(len(self.now.active))))
+        found = [self.now.results[r] for r in sorted(self.now.results)]
+        return [self._join(found[i : i + self.members]) for i in range(0, len(found), self.members)]
+
+    def state(self) -> dict[str, Any]:
+        """Everything that training needs to go on from here: tensors, numbers, lists and dicts only.
+
+        They are the stack's own, not copies: save them before the next step changes them.
+        """
+        return self.now.saved()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from :meth:`state`, made by a stack of the same configuration; what is given is copied."""
+        self.now = self.now.restored(state)
+
+    def _fit_prior(self, start: Parameters, owner: Tensor, streams: Streams) -> dict[str, Tensor]:
+        model, problem = self.model, self.problem
+        if model.prior is None:
+            return {}
+        train = TrainingSet(take(problem.x, owner), take(problem.y, owner), model.network.n_outputs,
+                            problem.classification, problem.scale)
+        return model.prior.init(model.network, model.family.initial_network(model.network, start), train, streams)
+
+    def _leave(self, loss: Tensor, done: Tensor) -> None:
+        """Take replicas that are done or no longer finite out of the stack."""
+        now, finite = self.now, torch.isfinite(loss)
+        for value in now.parameters.values():
+            finite &= torch.isfinite(value.detach().reshape(len(loss), -1)).all(1)
+        gone = (done | ~finite).tolist()
+        if not any(gone):
+            return
+        for i, ok in enumerate(finite.tolist()):
+            if not ok:
+                reason = f"the loss or a parameter stopped being finite in {self.unit} {self.epoch} of {self.epochs}"
+                now.results[now.active[i]] = Trained(None, self.epoch, now.losses[now.active[i]], reason)
+        self._finish([i for i, left in enumerate(gone) if left and finite[i]])
+        self.now = now.subset([i for i, left in enumerate(gone) if not left])
+
+    def _finish(self, places: list[int]) -> None:
+        if not places:
+            return
+        outcome = self.outcome()
+        for i in places:
+            r = self.now.active[i]
+            parameters = {name: value[i : i + 1].detach().clone() for name, value in outcome.items()}
+            self.now.results[r] = Trained(parameters, self.epoch, self.now.losses[r])
+
+    def _join(self, members: list[Trained]) -> Trained:
+        """Members that trained independently as one; one that failed fails it."""
+        if len(members) == 1:
+            return members[0]
+        for m, member in enumerate(members):
+            if member.reason:
+                return Trained(None, member.epochs, member.loss, f"ensemble member {m}: {member.reason}")
+        stacked = {name: torch.cat([m.parameters[name] for m in members]) for name in members[0].parameters}
+        family, noise = noise_of(stacked)
+        noise = {name: value.unflatten(0, (-1, self.members)) for name, value in noise.items()}
+        losses = [sum(values) / len(values) for values in zip(*(m.loss for m in members), strict=False)]
+        parameters = with_noise(self.family.joined(family), self.model.likelihood.joined(noise))
+        return Trained(parameters, max(m.epochs for m in members), losses)
+
+
+def trained_names(parameters: Parameters) -> list[str]:
+    """The names of what training moves; the rest of the parameters is kept."""
+    return [name for name in parameters if not name.startswith(STATE)]
+
+
+def _subset(value: Any, kept: Sequence[int], index: Tensor) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach()[index]
+    if isinstance(value, Streams):
+        return value.subset(kept)
+    return _each(value, lambda part: _subset(part, kept, index))
+
+
+def _saved(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach()
+    if isinstance(value, Streams):
+        return value.state()
+    if is_dataclass(value):
+        return {each.name: _saved(getattr(value, each.name)) for each in fields(value)}
+    return _each(value, _saved)
+
+
+def _restored(value: Any, saved: Any, device: torch.device) -> Any:
+    """``saved`` in the shape of ``value``; random streams go on in place."""
+    if isinstance(value, Streams):
+        value.restore(saved)
+        return value
+    if is_dataclass(value):
+        return replace(value, **{name: _restored(getattr(value, name), part, device) for name, part in saved.items()})
+    if isinstance(value, dict) and value.keys() == saved.keys():
+        return {name: _restored(value[name], part, device) for name, part in saved.items()}
+    return _copied(saved, device)
+
+
+def _copied(value: Any, device: torch.device) -> Any:
+    """A copy, in depth, with its tensors on the device."""
+    return value.to(device, copy=True) if isinstance(value, Tensor) else _each(value, lambda part: _copied(part, device))
+
+
+def _each(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The same dict, list or dataclass of changed values; any other value as it is."""
+    if isinstance(value, dict):
+        return {name: change(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [change(part) for part in value]
+    if dataclasses.is_dataclass(value):
+        return replace(value, **{each.name: change(getattr(value, each.name)) for each in fields(value)})
+    return value

@@ -1,0 +1,57 @@
+"""Function values at a training batch and at a context from one forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from fvi_core.families.base import Functions, NotSupported
+
+
+class Together:
+    """A draw of functions at the training batch and a context in one pass: normalised by common statistics, where the
+    network is ``joint``, and without a second look at a batch that is the context's beginning (``extended``).
+
+    ``layered``: the functions are networks of drawn parameters, whose last layer is evaluated apart.
+    """
+
+    def __init__(
+        self, functions: Functions, x: Tensor, draw_context: Callable[[], Tensor], extended: bool, joint: bool, layered: bool
+    ):
+        self.functions, self.x, self.draw_context, self.joint = functions, x, draw_context, joint
+        self.context, self.taken = draw_context(), False
+        self.first = 0 if extended else x.shape[1]
+        points = self.context if extended else torch.cat([x, self.context], dim=1)
+        self.phi = None
+        if layered:
+            self.phi = functions.network.features(functions.parameters, points)
+            self.values = functions.network.head(functions.parameters, self.phi)
+        else:
+            self.values = functions(points)
+
+    def next_context(self) -> Tensor:
+        """The context that was evaluated already; after that others, unless statistics are joint."""
+        if not self.taken:
+            self.taken = True
+            return self.context
+        if self.joint:
+            raise NotSupported("network: joint statistics are those of one context set in a step, found more")
+        return self.draw_context()
+
+    def __call__(self, points: Tensor) -> Tensor:
+        known = self._known(points)
+        return self.functions(points) if known is None else self.values[:, :, known]
+
+    def features(self, points: Tensor) -> Tensor:
+        """Inputs of the last layer in the first function, ``[R, N, F]``."""
+        if self.phi is None:
+            raise NotSupported("a last layer is linearised in networks of drawn parameters, which these are not")
+        known = self._known(points)
+        return self.functions.features(points) if known is None else self.phi[:, 0, known]
+
+    def _known(self, points: Tensor) -> slice | None:
+        if points is self.x:
+            return slice(self.x.shape[1])
+        return slice(self.first, None) if points is self.context else None
