@@ -46,7 +46,7 @@ def resolve(parts: dict[str, Any]) -> dict[str, Any]:
 
 def sources(parts: dict[str, Any]) -> dict[str, str]:
     """The digest of the source of every part that is no part of this project, by kind and name ("divergence mine")."""
-    from fvi_core.methods import source_digest
+    from fvi_core.plugins import source_digest
 
     found: dict[str, str] = {}
     for kind, name in _named(parts):

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import hyperparameters
 from benchmarks.hyperparameters import PARTS, context_pools, describe, known, look, resolve, sources
-from fvi_core.methods import source_digest
+from fvi_core.plugins import module_digest
 from fvi_core.registry import CONTEXTS, DIVERGENCES, REGISTRIES, UnknownPart, nested
 
 PARTS_OF_A_RUN = {
@@ -102,7 +102,7 @@ def test_parts_of_plugins_are_resolved_and_named_by_their_source(plugin):
     before = sources(found)
     assert list(before) == ["divergence mine"] and sources(resolve(PARTS_OF_A_RUN)) == {}
     plugin.write_text("# what makes it, times 1,000\n")
-    source_digest.cache_clear()  # another process
+    module_digest.cache_clear()  # another process
     assert sources(found) != before
 
 
