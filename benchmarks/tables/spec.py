@@ -154,7 +154,7 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     row = methods.get(method)
     known = datasets.describe(dataset, recipe.scheme or None)
     parts = resolve(merge(row.parts(), recipe.parts))
-    shared = {"method": row.name, "protocol": protocol, "parts": parts, "sources": sources(parts), "schema": SCHEMA}
+    shared = {"method": row.name, "protocol": protocol, "parts": parts, "sources": sources(parts, dataset), "schema": SCHEMA}
     data = {"name": dataset, "version": known.version, "scheme": known.scheme,
             "content": datasets.training_content(dataset, known.scheme, context_pools(parts["context"]))}
     content = datasets.evaluation_content(dataset, known.scheme, recipe.sets)
