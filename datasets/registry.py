@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from . import digits, image_splits, toys, uci
-from .checks import UnknownDataset, UnknownSplit, check_split, nearest, reading, stamped
+from .checks import DataNotFound, UnknownDataset, UnknownSplit, check_split, nearest, reading, stamped
 from .contract import Description, Split
 from .fetch import sha256
 
@@ -118,8 +118,14 @@ def made_by(name: str) -> str | None:
 
 
 def describe(name: str, scheme: str | None = None) -> Description:
-    """What is known of `name` without loading it. Raises UnknownDataset, UnknownSplit (no such scheme)."""
+    """What is known of `name` without loading it.
+
+    Raises UnknownDataset, UnknownSplit (no such scheme), DataNotFound for a file of one's own that is not there.
+    """
     entry = _entry(name)
+    for file in entry.files:
+        if not file.path.exists():
+            raise DataNotFound(f"{file.path}: expected a file of data set {name}, found none; {WHERE}")
     return entry.describe(_scheme(name, entry, scheme))
 
 
