@@ -6,11 +6,12 @@ SEEDS    ?= ## of the seeds or splits: how many (5), a range (0-4) or a list (0,
 EXECUTOR ?= ## where runs are trained: inprocess, pool or slurm; without it pool
 WORKERS  ?= ## how many processes work at once; without it one per core
 SLURM    ?= ## for EXECUTOR=slurm, options as partition=gpu time=8:00:00; also from slurm.toml, see docs/cluster.md
+METHOD   ?= ## for table-<name>, a method that the table does not have: one row more
 WAIT     ?= ## for EXECUTOR=slurm, 1: wait until every run is over, then print the table
 DRY_RUN  ?= ## 1: show what would be run, and run nothing
 N        ?= ## for verify, how many records; without it 12
 PYTHON   ?= python3## the interpreter that makes .venv, 3.11 or later
-OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS SLURM WAIT DRY_RUN N PYTHON
+OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD WAIT DRY_RUN N PYTHON
 
 # A misspelt option would otherwise be ignored, and a long run started in its place.
 given := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
@@ -22,7 +23,7 @@ $(if $(unknown),$(error unknown option $(unknown); the options are $(OPTIONS)))
 given := $(foreach v,$(OPTIONS),$(if $(filter command environment,$(origin $v)),$v)) \
 	$(filter-out MAKEFLAGS MFLAGS $(OPTIONS),$(given))
 $(foreach v,$(sort $(OPTIONS) $(given)),$(eval override $v := $$(value $v)))
-export PROTOCOL SEEDS EXECUTOR WORKERS SLURM N
+export PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD N
 
 # One thread for each process: the pool keeps every core busy, and records do not depend on the core count.
 export OMP_NUM_THREADS ?= 1
@@ -38,6 +39,7 @@ READY := $(VENV)/.ready
 RUN := $(VENV)/bin/python -m
 
 run_options := $${PROTOCOL:+--protocol "$$PROTOCOL"} $${SEEDS:+--seeds "$$SEEDS"}
+also := $${METHOD:+--also "$$METHOD"}
 dry_run := $(if $(filter-out 0 no,$(DRY_RUN)),--dry-run)
 executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers "$$WORKERS"} "$${slurm[@]}" \
 	$(if $(filter-out 0 no,$(WAIT)),--wait) $(dry_run)
@@ -72,10 +74,11 @@ table-%: export TABLE = $*
 table-% tables: export FVI_COMMAND = $(command)
 
 table-%: $(READY) ## train what one table still misses, then print it: table-digits, table-uci, table-pequignot2020-5
-	@$(call run_then_report,"$$TABLE",table "$$TABLE")
+	@$(call run_then_report,"$$TABLE" $(also),table "$$TABLE" $(also))
 
 tables: $(READY) ## the same for every table that has the protocol
-	@listed=$$($(RUN) benchmarks tables) || exit; \
+	@if [ -n "$$METHOD" ]; then echo "METHOD is for one table: make table-<name> METHOD=..." >&2; exit 2; fi; \
+	listed=$$($(RUN) benchmarks tables) || exit; \
 	names=$$(awk -F '  +' 'BEGIN {p = ENVIRON["PROTOCOL"]} \
 		NR > 1 && (p == "" || index(" " $$2 " ", " " p " ")) {print $$1}' <<< "$$listed"); \
 	if [ -z "$$names" ]; then echo "no table has the protocol '$$PROTOCOL':" >&2; echo "$$listed" >&2; exit 2; fi; \

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fvi_core import plugins
+
 
 def resolve(name: str) -> Any:
     """What "module:name" names, imported now."""
@@ -40,4 +42,5 @@ class Suite:
     @property
     def stack_limit(self) -> Callable[[dict[str, Any]], int]:
         """How many runs that differ only in seed and split are trained together."""
+        plugins.load()
         return resolve(self.limit)

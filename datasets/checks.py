@@ -52,9 +52,9 @@ def reading(where: Path | str, expected: str, remedy: str = GET_AGAIN) -> Iterat
         raise BadData(f"{where}: expected {expected}, found: {found}; {remedy}") from error
 
 
-def stamped(path: Path) -> tuple[Path, int, int]:
+def stamped(path: Path, remedy: str = GET_AGAIN) -> tuple[Path, int, int]:
     """The file with its size and time of change, by which a process knows what it has read. Raises BadData."""
-    with reading(path, "a file"):
+    with reading(path, "a file", remedy):
         stat = path.stat()
         return path, stat.st_size, stat.st_mtime_ns
 
@@ -84,17 +84,17 @@ def read_table(path: Path, rows: int, columns: int) -> np.ndarray:
     return values
 
 
-def read_indices(path: Path, below: int) -> np.ndarray:
+def read_indices(path: Path, below: int, remedy: str = GET_AGAIN) -> np.ndarray:
     """Row numbers, one to a line, int64. BadData for anything but distinct whole numbers in [0, below)."""
-    with reading(path, "row numbers"):
+    with reading(path, "row numbers", remedy):
         values = np.array([float(word) for word in path.read_text(errors="replace").split()])
     wrong = values[~((values >= 0) & (values < below) & (values == np.floor(values)))]
     if len(values) == 0 or len(wrong):
         found = f"{wrong[0]:g}" if len(wrong) else "an empty file"
-        raise BadData(f"{path}: expected row numbers from 0 to {below - 1}, found {found}; {GET_AGAIN}")
+        raise BadData(f"{path}: expected row numbers from 0 to {below - 1}, found {found}; {remedy}")
     repeated = len(values) - len(np.unique(values))
     if repeated:
-        raise BadData(f"{path}: expected distinct row numbers, found {repeated} repeated; {GET_AGAIN}")
+        raise BadData(f"{path}: expected distinct row numbers, found {repeated} repeated; {remedy}")
     return values.astype(np.int64)
 
 

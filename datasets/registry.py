@@ -1,14 +1,28 @@
-"""The data sets by name. A new one adds an Entry here and nothing elsewhere."""
+"""The data sets by name. A new one adds an Entry here and nothing elsewhere; one from outside is added by `add`."""
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 
 from . import digits, image_splits, toys, uci
-from .checks import UnknownDataset, UnknownSplit, check_split, nearest
+from .checks import DataNotFound, UnknownDataset, UnknownSplit, check_split, nearest, reading, stamped
 from .contract import Description, Split
+from .fetch import sha256
+
+
+@dataclass(frozen=True)
+class OwnFile:
+    """A file of the user's own: which part of the data set it is, and where. What depends on it: `of`.
+
+    of: "training" (also where the test part is in the same file), "test", or the name of another evaluation set.
+    """
+
+    part: str
+    path: Path
+    of: str = "training"
 
 
 @dataclass(frozen=True)
@@ -16,6 +30,7 @@ class Entry:
     """load(split, scheme, root) -> Split; describe(scheme) -> Description. The default scheme is first.
 
     training_content(scheme, pools), evaluation_content(scheme, sets): what the user brought, of the files in use.
+    files: those of a data set from outside. module: whose code makes the data, where that is not this room.
     """
 
     load: Callable[[int, str, str | None], Split]
@@ -23,6 +38,8 @@ class Entry:
     schemes: tuple[str, ...] = ("",)
     training_content: Callable[[str, Iterable[str]], dict[str, str]] = lambda scheme, pools: {}
     evaluation_content: Callable[[str, Iterable[str]], dict[str, str]] = lambda scheme, sets: {}
+    files: tuple[OwnFile, ...] = ()
+    module: str | None = None
 
 
 def _uci_entry(name: str) -> Entry:
@@ -66,15 +83,49 @@ ENTRIES: dict[str, Entry] = {
     **{name: _image_entry(name) for name in image_splits.SCHEMES},
 }
 
+WHERE = "put it there, or name the right file where the data set is added"
+
 
 def names() -> list[str]:
     """Names of all data sets."""
     return list(ENTRIES)
 
 
+def add(name: str, load: Callable[[int], Split], *, splits: int = 1, files: Iterable[OwnFile] = (),
+        describe: Callable[[], Description] | None = None) -> None:
+    """Add a data set: load(split) gives each of its splits, under this very name.
+
+    files: what it reads. Their content is part of the identity of runs, and so is the code of `load`'s module where
+    that is not this room. describe: what there is to know of it without the arrays; without it split 0 is loaded once.
+    Raises ValueError if the name is taken.
+    """
+    if name in ENTRIES:
+        raise ValueError(f"two data sets are named {name!r}; give one of them another name")
+    whose = getattr(getattr(load, "func", load), "__module__", type(load).__module__)
+    own = None if whose.partition(".")[0] == __package__ else whose
+    known = cache(describe or (lambda: _described(name, check_split(load(0)), splits)))
+    ENTRIES[name] = Entry(lambda split, scheme, root: load(split), lambda scheme: known(), files=tuple(files), module=own)
+
+
+def _described(name: str, split: Split, splits: int) -> Description:
+    return Description(name, split.task, split.version, "", ("",), splits, split.n_outputs, split.train.x.shape[1:],
+                       len(split.train), len(split.test), "own data", ())
+
+
+def made_by(name: str) -> str | None:
+    """The module whose code makes a data set, or None where that is this room. Raises UnknownDataset."""
+    return _entry(name).module
+
+
 def describe(name: str, scheme: str | None = None) -> Description:
-    """What is known of `name` without loading it. Raises UnknownDataset, UnknownSplit (no such scheme)."""
+    """What is known of `name` without loading it.
+
+    Raises UnknownDataset, UnknownSplit (no such scheme), DataNotFound for a file of one's own that is not there.
+    """
     entry = _entry(name)
+    for file in entry.files:
+        if not file.path.exists():
+            raise DataNotFound(f"{file.path}: expected a file of data set {name}, found none; {WHERE}")
     return entry.describe(_scheme(name, entry, scheme))
 
 
@@ -86,13 +137,14 @@ def training_content(name: str, scheme: str | None = None, pools: Iterable[str] 
     loaded. Raises UnknownDataset, UnknownSplit, BadData for a file that cannot be read.
     """
     entry = _entry(name)
-    return entry.training_content(_scheme(name, entry, scheme), pools)
+    return entry.training_content(_scheme(name, entry, scheme), pools) | _content(name, entry, {"training"})
 
 
 def evaluation_content(name: str, scheme: str | None = None, sets: Iterable[str] = ()) -> dict[str, str]:
     """As `training_content`, for the data set's test part and the partners in these evaluation sets."""
     entry = _entry(name)
-    return entry.evaluation_content(_scheme(name, entry, scheme), sets)
+    sets = list(sets)
+    return entry.evaluation_content(_scheme(name, entry, scheme), sets) | _content(name, entry, {"test", *sets})
 
 
 def load(name: str, split: int = 0, *, scheme: str | None = None,
@@ -109,6 +161,16 @@ def load(name: str, split: int = 0, *, scheme: str | None = None,
         which = f"{name}, scheme {scheme}" if scheme else name
         raise UnknownSplit(f"data set {which}: expected a split from 0 to {n_splits - 1}, found {split!r}")
     return check_split(entry.load(split, scheme, root))
+
+
+def _content(name: str, entry: Entry, of: set[str]) -> dict[str, str]:
+    found = {}
+    for file in entry.files:
+        if file.of in of:
+            stamp = stamped(file.path, WHERE)
+            with reading(file.path, f"a file of data set {name}", WHERE):
+                found[f"{name}/{file.part}"] = sha256(*stamp)[:16]
+    return found
 
 
 def _entry(name: str) -> Entry:

@@ -13,23 +13,12 @@ class UnknownPart(ValueError):
     """A part or a hyper-parameter that does not exist; the message names the nearest ones that do."""
 
 
-_ALL: list[Registry] = []
-
-
-def forget(module: str) -> None:
-    """Take the parts that a module has registered out of all registries."""
-    for registry in _ALL:
-        for name in [name for name, cls in registry.classes.items() if cls.__module__ == module]:
-            del registry.classes[name]
-
-
 class Registry(Generic[T]):
     """The parts of one kind (families, divergences, ...), each a dataclass registered under a name."""
 
     def __init__(self, kind: str):
         self.kind = kind
         self.classes: dict[str, type[T]] = {}
-        _ALL.append(self)
 
     def register(self, name: str):
         """Class decorator that adds a dataclass under ``name``."""

@@ -12,7 +12,8 @@ import typer
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
-from benchmarks.sweep.plan import beyond, check_protocol, parse_seeds
+from benchmarks.sweep.plan import also as with_rows
+from benchmarks.sweep.plan import beyond, check_protocol, lacking, parse_seeds
 from reports.records import Records
 
 HELP = (
@@ -22,6 +23,7 @@ HELP = (
 
 ProtocolOption = Annotated[Optional[str], typer.Option("--protocol", help="paper, short or smoke; without it the table's own")]
 SeedsOption = Annotated[Optional[str], typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")]
+AlsoOption = Annotated[Optional[list[str]], typer.Option("--also", metavar="METHOD", help="a row more, of a method that the table does not have")]
 ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records")]
 StateOption = Annotated[Path, typer.Option("--state", help="folder that knows which runs failed")]
 OutOption = Annotated[Path, typer.Option("--out", help="folder to write to")]
@@ -37,14 +39,15 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         name: Annotated[str, typer.Argument(help="name of a table")],
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
+        also: AlsoOption = None,
         results: ResultsOption = RESULTS,
         state: StateOption = STATE,
         out: OutOption = OUT,
     ) -> None:
         """Print one table; write it as Markdown and LaTeX, and draw its figures."""
-        found = suite.table(name)
+        found = with_rows(suite.table(name), also, suite.catalogue() if also else {})
         chosen, numbers = check_protocol(found, protocol), parse_seeds(seeds)
-        for line in beyond([found], chosen, seeds):
+        for line in (*beyond([found], chosen, seeds), *lacking([found], chosen)):
             print(line)
         _print_table(suite, found, chosen, numbers, Records(results, state), out)
 

@@ -65,6 +65,9 @@ def ask(
             absent[UNCOUNTED] = None
         elif found is not None:
             absent[found] = None
+    lacks = table.lacks(row, column.cell.dataset, protocol) if row.method and not configs else ""
+    if lacks:
+        absent[lacks.partition(":")[0]] = None
     return Asked(len(configs), made, tuple(absent), tuple(broken))
 
 

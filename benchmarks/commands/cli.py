@@ -47,6 +47,9 @@ MethodOption = Annotated[
 DatasetOption = Annotated[
     list[str] | None, typer.Option("--dataset", help="only this data set; may be given again")
 ]
+AlsoOption = Annotated[
+    list[str] | None, typer.Option("--also", metavar="METHOD", help="a row more, of a method that the table does not have; may be given again")
+]
 ExecutorOption = Annotated[
     str, typer.Option("--executor", help=f"where runs are trained: {', '.join(NAMES)}")
 ]
@@ -82,19 +85,22 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         pretty_exceptions_enable=False,
     )
 
-    def choose(tables, protocol, seeds, methods, datasets) -> list[dict[str, Any]]:
-        found = [suite.table(t) for t in tables]
+    def chosen(tables, more) -> list[Any]:
+        return [planning.also(suite.table(name), more, suite.catalogue() if more else {}) for name in tables]
+
+    def choose(tables, protocol, seeds, methods, datasets, more=None) -> list[dict[str, Any]]:
+        found = chosen(tables, more)
         configs = planning.table_runs(found, protocol, planning.parse_seeds(seeds))
         if seeds and not configs:
             raise UsageError(
                 f"--seeds {seeds} chooses none of the runs of {', '.join(tables)}: they are counted from 0"
             )
-        for line in planning.beyond(found, protocol, seeds):
+        for line in (*planning.beyond(found, protocol, seeds), *planning.lacking(found, protocol)):
             print(line)
         return planning.only(configs, methods or [], datasets or [])
 
-    def asked(tables, protocol, seeds) -> dict[str, set[str]]:
-        return planning.asked_metrics([suite.table(t) for t in tables], protocol, planning.parse_seeds(seeds))
+    def asked(tables, protocol, seeds, more=None) -> dict[str, set[str]]:
+        return planning.asked_metrics(chosen(tables, more), protocol, planning.parse_seeds(seeds))
 
     upkeep.add(app, suite)
 
@@ -117,12 +123,13 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         seeds: SeedsOption = None,
         method: MethodOption = None,
         dataset: DatasetOption = None,
+        also: AlsoOption = None,
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
         """Show which runs tables need, which are done, and the jobs that are left to do."""
-        configs = choose(tables, protocol, seeds, method, dataset)
-        wanted = asked(tables, protocol, seeds)
+        configs = choose(tables, protocol, seeds, method, dataset, also)
+        wanted = asked(tables, protocol, seeds, also)
         found = planning.make_plan(configs, results, state, suite, queued=ledger.pending(state), asked=wanted)
         print(inspection.plan_text(found, found.jobs(results, state, suite)))
 
@@ -133,6 +140,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         seeds: SeedsOption = None,
         method: MethodOption = None,
         dataset: DatasetOption = None,
+        also: AlsoOption = None,
         executor: ExecutorOption = "pool",
         workers: WorkersOption = None,
         slurm: SlurmOption = None,
@@ -145,7 +153,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Make the runs that have no record. Failed runs are tried again."""
         cluster = executor == "slurm"
         where = make(executor, workers, load_options(slurm_file, slurm or (), folder=runner.ROOT) if cluster else None)
-        configs, wanted = choose(tables, protocol, seeds, method, dataset), asked(tables, protocol, seeds)
+        configs, wanted = choose(tables, protocol, seeds, method, dataset, also), asked(tables, protocol, seeds, also)
         if not cluster and (slurm or slurm_file or wait):
             raise UsageError(f"--slurm, --slurm-file and --wait are for --executor slurm, found --executor {executor}")
         if dry_run:
@@ -189,21 +197,24 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         tables: AnyTables = None,
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
+        also: AlsoOption = None,
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
         """Count runs by status; say why runs failed, and which records cannot be read."""
-        chosen = [suite.table(name) for name in tables or suite.table_names()]
+        if also and not tables:
+            raise UsageError(f"--also {also[0]} is for tables that are named: status TABLE --also METHOD")
+        listed = chosen(tables or suite.table_names(), also)
         if not tables and protocol:
-            chosen = [table for table in chosen if protocol in table.protocols]
-            if not chosen:
+            listed = [table for table in listed if protocol in table.protocols]
+            if not listed:
                 raise unknown(
                     "protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols}
                 )
         seed_list, queued = planning.parse_seeds(seeds), ledger.pending(state)
-        for line in planning.beyond(chosen, protocol, seeds):
+        for line in (*planning.beyond(listed, protocol, seeds), *planning.lacking(listed, protocol)):
             print(line)
-        text, problems = inspection.status_text(chosen, protocol, seed_list, results, state, suite, queued)
+        text, problems = inspection.status_text(listed, protocol, seed_list, results, state, suite, queued)
         print(text)
         raise typer.Exit(1 if problems else 0)
 
@@ -233,11 +244,12 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         ],
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
+        also: AlsoOption = None,
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
         """Say where one cell of a table comes from, and the command that makes it again."""
-        found = suite.table(table)
+        (found,) = chosen([table], also)
         print(
             inspection.cell_text(
                 found, row, column, protocol, planning.parse_seeds(seeds), results, state, suite

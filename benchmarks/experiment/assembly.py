@@ -37,9 +37,9 @@ class ChangedSource(ValueError):
 def check_identity(config: dict[str, Any]) -> None:
     """Raise ChangedData or ChangedSource unless data and parts are what the configuration was made for."""
     catalogue()  # loads plug-ins
-    found = sources(config["parts"])
+    found = sources(config["parts"], config["dataset"]["name"])
     if found != config["sources"]:
-        raise ChangedSource(f"the sources of its parts are {found}, the run asks for {config['sources']}: plan it again")
+        raise ChangedSource(f"the sources of its parts and data are {found}, the run asks for {config['sources']}: plan it again")
     wanted, evaluation = config["dataset"], config["evaluation"]
     pools = context_pools(config["parts"]["context"])
     for found, asked in (
@@ -48,7 +48,7 @@ def check_identity(config: dict[str, Any]) -> None:
     ):
         if found != asked:
             raise ChangedData(
-                f"data set {wanted['name']}: the arrays in place of its files are {found}, the run asks for {asked}: plan it again"
+                f"data set {wanted['name']}: the files that were brought for it are {found}, the run asks for {asked}: plan it again"
             )
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.records.predictions import ClassificationPredictions, Predictions, RegressionPredictions
+from fvi_core import plugins
 
-from . import calibration, classification, curves, dirichlet, ood, regression, selective
+from . import calibration, classification, curves, dirichlet, ood, own, regression, selective
 
 Row = dict[str, str | float | int]
 Result = tuple[list[Row], dict[str, curves.Curve]]
@@ -46,6 +47,8 @@ def evaluate(task: str, dataset: str, sets: Sequence[SetInfo], predictions: Mapp
     inputs = inputs or {}
     _check(expected, sets, predictions, inputs)
     rows, drawn = evaluator(dataset, sets, predictions, inputs)
+    plugins.load()
+    rows += own.rows(dataset, sets, predictions, _reference(sets))
     seen = set()
     for row in rows:
         if (row["condition"], row["metric"]) in seen:

@@ -5,6 +5,8 @@ import difflib
 from dataclasses import dataclass
 from typing import Literal
 
+from fvi_core import plugins
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -30,7 +32,7 @@ _RETAIN = "points retained in order of predictive entropy, lowest first, ties in
 _OOD = "OOD positive, ID test set negative, high score means OOD"
 _STANDARD = " (targets standardised by the training split)"
 
-METRICS: dict[str, Metric] = {metric.name: metric for metric in [
+METRICS: dict[str, Metric] = plugins.track({metric.name: metric for metric in [
     Metric("accuracy", "higher", "fraction", f"mean 1[argmax p = y], {_P}"),
     Metric("nll", "lower", "nats", f"-mean log p(y), {_P}"),
     Metric("log_likelihood", "higher", "nats", f"mean log p(y), {_P}"),
@@ -86,11 +88,12 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in [
            "r_s: distance of f_s(x) to the nearest other sample, at least float32 eps; not defined for S = 1"
            + _STANDARD),
     Metric("training_seconds", "lower", "seconds", "wall time of training, without evaluation"),
-]}
+]})
 
 
 def metric(name: str) -> Metric:
     """The metric of this name. Raises UnknownMetric with the nearest names."""
+    plugins.load()
     if name not in METRICS:
         near = difflib.get_close_matches(name, METRICS, n=3, cutoff=0.4) or sorted(METRICS)
         raise UnknownMetric(f"unknown metric {name!r}; did you mean {', '.join(near)}?")

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import fvi_core
-from fvi_core import registry
+from fvi_core import plugins, registry
+from fvi_core.plugins import module_digest, source_digest
 from fvi_core.registry import REGISTRIES, UnknownPart, nearest
 
 NAMED = ("network", "family", "divergence", "prior", "context", "likelihood", "training", "fit")
@@ -38,17 +39,23 @@ def resolve(parts: dict[str, Any]) -> dict[str, Any]:
 
     Raises :class:`~fvi_core.registry.UnknownPart` for a part, a hyper-parameter or a value that is missing or not known.
     """
+    plugins.load()
     unknown = set(parts) - set(PARTS)
     if unknown:
         raise UnknownPart(f"parts: {sorted(unknown)} are not known; {nearest(min(unknown), PARTS)}")
     return {kind: _resolved(kind, parts.get(kind), kind) for kind in PARTS}
 
 
-def sources(parts: dict[str, Any]) -> dict[str, str]:
-    """The digest of the source of every part that is no part of this project, by kind and name ("divergence mine")."""
-    from fvi_core.methods import source_digest
+def sources(parts: dict[str, Any], dataset: str) -> dict[str, str]:
+    """The digest of the source of everything that is not of this project, by kind and name ("divergence mine").
 
-    found: dict[str, str] = {}
+    That is parts, and a data set that code makes; one of files alone is known by what they hold.
+    """
+    import datasets  # here, since most commands do without it
+
+    made_by = datasets.made_by(dataset)
+    digest = made_by and module_digest(made_by, f"data set {dataset}")
+    found = {f"data set {dataset}": digest} if digest else {}
     for kind, name in _named(parts):
         cls = REGISTRIES[kind].classes.get(name)
         digest = None if cls is None or name in known()[kind] else source_digest(cls)

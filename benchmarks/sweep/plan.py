@@ -16,6 +16,7 @@ from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep.jobs import Job
+from fvi_core import plugins
 
 STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
 
@@ -99,6 +100,7 @@ def make_plan(
 
     Raises :class:`NewerRecord` if strict: such a record must not be written over.
     """
+    plugins.load()
     store = store or Store(results, suite.metrics)
     failures, claims = Failures(state), Claims(Path(state) / "claims")
     failed, live = set(failures.keys()), claims.live()
@@ -139,6 +141,29 @@ def beyond(tables: Iterable[Any], protocol: str | None, text: str | None) -> lis
             some = f"{used or 'none'} of the {len(seeds)} asked for are used"
             told.append(f"--seeds {text}: {has}, {some if used < count else f'all {count} are used'}")
     return told
+
+
+def lacking(tables: Iterable[Any], protocol: str | None) -> list[str]:
+    """A sentence for every row of tables whose plug-in or data are absent, so that no run of it can be planned."""
+    told: dict[str, None] = {}
+    for table in tables:
+        for row in table.rows:
+            for dataset in table.datasets:
+                reason = table.lacks(row, dataset, check_protocol(table, protocol))
+                if reason:
+                    told[f"table {table.name}, row {row.label}: {reason}"] = None
+    return list(told)
+
+
+def also(table: Any, names: Iterable[str] | None, catalogue: Mapping[str, Any]) -> Any:
+    """The table with rows for more methods of the catalogue, in any case of letters. Raises UnknownName, NoRecipe."""
+    known = {alias.lower(): name for name, method in catalogue.items() for alias in getattr(method, "aliases", ())}
+    known |= {name.lower(): name for name in catalogue}
+    for name in names or ():
+        if name.lower() not in known:
+            raise unknown("method", name, catalogue, "`python -m benchmarks methods` lists them")
+        table = table.also(known[name.lower()])
+    return table
 
 
 def only(configs: list[dict[str, Any]], methods: list[str], datasets: list[str]) -> list[dict[str, Any]]:

@@ -1,13 +1,18 @@
-"""All tables by name: the papers' (``<paper>-<number>``) and those of our own (``digits``, ``uci``)."""
+"""All tables by name: the papers' (``<paper>-<number>``), those of our own (``digits``, ``uci``), and those of plug-ins."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table, UnknownProtocol, make_config
+from benchmarks.tables.simple import simple
+from benchmarks.tables.spec import Cell, Column, NoRecipe, Recipe, Row, Table, UnknownProtocol, make_config
+from fvi_core import plugins
 from fvi_core.registry import nearest
 
-__all__ = ["Cell", "Column", "Recipe", "Row", "Table", "UnknownProtocol", "UnknownTable", "get", "make_config", "names", "tables"]
+__all__ = [
+    "Cell", "Column", "NoRecipe", "Recipe", "Row", "Table", "UnknownProtocol", "UnknownTable", "add", "get", "make_config", "names",
+    "simple", "tables",
+]
 
 
 class UnknownTable(KeyError):
@@ -17,9 +22,28 @@ class UnknownTable(KeyError):
         return self.args[0]
 
 
-@cache
+_OWN: dict[str, Table] = plugins.track({})
+
+
+def add(table: Table) -> Table:
+    """Add a table. Raises ValueError if its name or an alias is taken."""
+    taken = {name for each in (*_declared().values(), *_OWN.values()) for name in (each.name, *each.aliases)}
+    for name in (table.name, *table.aliases):
+        if name in taken:
+            raise ValueError(f"two tables are named {name!r}; give one of them another name")
+    _OWN[table.name] = table
+    return table
+
+
 def tables() -> dict[str, Table]:
-    """Every table by its name, declared ones first, then published tables that no method reproduces yet."""
+    """Every table by its name, those of plug-ins last."""
+    plugins.load()
+    return _declared() | _OWN
+
+
+@cache
+def _declared() -> dict[str, Table]:
+    """Declared tables first, then published tables that no method reproduces yet."""
     from benchmarks.tables import (
         cifar,
         cifar_dirichlet,

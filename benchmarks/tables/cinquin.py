@@ -39,13 +39,13 @@ def _parts(method: str) -> Parts:
         "FSVI": {"context": {"points": 100}, "training": {"dtype": "float64"}},
         "MFVI": {},
         "GP": {"training": {"dtype": "float64", "epochs": 500, "early_stopping": None, "optimiser": {"lr": 0.05}}},
-    }[method]
+    }.get(method, {})
     return merge(common, own)
 
 
-def candidate(method: str, label: str, dataset: str, protocol: str) -> Recipe | None:
-    """One candidate's runs. Both tables share them: the selection reads the validation part of each fold and nothing else."""
-    parts = merge(_parts(method), CANDIDATES[method][label])
+def candidate(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:
+    """One candidate's runs (None: of a method that has none). Both tables share them: the selection reads the validation part of each fold and nothing else."""
+    parts = merge(_parts(method), CANDIDATES[method][label] if label else {})
     if protocol == "smoke":
         parts = merge(parts, {"training": {"epochs": 5}} | ({"prior": {"fit_steps": 5}} if method == "GFSVI" else {}))
     folds = tuple((fold, fold) for fold in range(2 if protocol == "smoke" else 5))
@@ -54,6 +54,8 @@ def candidate(method: str, label: str, dataset: str, protocol: str) -> Recipe | 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """The candidate with the best validation score; None where nothing has been selected."""
+    if row.added:
+        return candidate(row.method, None, dataset, protocol)
     label = chosen(NAME, row.method, dataset) if protocol == "short" else next(iter(CANDIDATES[row.method]))
     return candidate(row.method, label, dataset, protocol) if label else None
 

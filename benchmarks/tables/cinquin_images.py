@@ -45,7 +45,7 @@ def _parts(row: Row, protocol: str) -> Parts:
         "FSVI": {"context": CONTEXTS.get(row.variant)},
         "MFVI": {"prior": {"variance": 0.1}},
     }
-    parts = merge(common, own[row.method])
+    parts = merge(common, own.get(row.method, {}))
     if protocol == "short":
         parts = merge(parts, {"training": {"epochs": 1, "samples": 1}})
     if protocol == "smoke":

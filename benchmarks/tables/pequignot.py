@@ -55,7 +55,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
         "FuNN-MFVI": {"family": {"mean_init": 0.0, "log_var_init": _NARROW}, "prior": {"variance": 0.25}},
         "NN-HyVI": {"prior": {"variance": 0.25}},
         "FuNN-HyVI": {"prior": {"variance": 0.25}},
-    }[row.method]
+    }.get(row.method, {})
     parts = merge(common, own)
     splits = 5 if large else 10
     if protocol == "short":

@@ -11,11 +11,16 @@ from typing import Any
 import datasets
 from benchmarks.records.config import SCHEMA, Config
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
-from datasets import brought
-from fvi_core import methods
+from datasets import brought, registry
+from fvi_core import methods, plugins
 from fvi_core.registry import nearest
 
 Parts = dict[str, Any]
+plugins.track(registry.ENTRIES)  # this room looks for plug-ins, data sets themselves know of none
+
+
+class NoRecipe(ValueError):
+    """A method that a table's recipe cannot make a row of."""
 
 
 class UnknownProtocol(ValueError):
@@ -37,7 +42,7 @@ class Row:
 
     ``published`` None: not in the paper. ``method`` None: no method yet, shown as missing. ``variant`` tells rows of one method
     apart (a context, say) and is handed to the recipe. ``condition`` is that of the row's published cells, where the paper
-    has several rows of one method ("context=kmnist").
+    has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's own.
     """
 
     label: str
@@ -45,6 +50,7 @@ class Row:
     method: str | None = None
     variant: str = ""
     condition: str = ""
+    added: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,7 @@ class Table:
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reductions: dict[str, str] = field(default_factory=dict)
     _made: dict[tuple, list[Config]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> list[Config]:
         """Configurations of all runs that the table needs, each once. ``seeds`` keeps these replicates (by position)."""
@@ -128,6 +135,30 @@ class Table:
         asked = self.check_protocol(protocol)
         return max((len(self._configs(row, name, asked, None)) for row in self.rows for name in self.datasets), default=0)
 
+    def lacks(self, row: Row, dataset: str, protocol: str | None = None) -> str:
+        """Why no run of a row on a data set can be planned: its plug-in or its file is absent; else empty."""
+        chosen = self.check_protocol(protocol)
+        self._configs(row, dataset, chosen, None)
+        return self._lacking.get((row, dataset, chosen), "")
+
+    def also(self, method: str) -> Table:
+        """The table with a row for a method of the catalogue that it does not have, made with its recipe.
+
+        Raises :class:`NoRecipe` where that knows nothing of it.
+        """
+        if any(row.method == method for row in self.rows):
+            return self
+        row = Row(f"{method} (not in the paper)", None, method, added=True)
+        table = replace(self, rows=(*self.rows, row))
+        try:
+            made = any(self.recipe(row, dataset, protocol) for protocol in self.protocols for dataset in self.datasets)
+        except LookupError:
+            made = False
+        if not made:
+            raise NoRecipe(f"table {self.name} cannot make a row of {method!r}: its recipe knows its own methods alone; "
+                           "choose another table, or add one of your own (docs/extend.md)")
+        return table
+
     @property
     def datasets(self) -> tuple[str, ...]:
         """The data sets of its columns, each once."""
@@ -144,8 +175,12 @@ class Table:
     def _configs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None) -> list[Config]:
         place = row, dataset, protocol, os.environ.get(brought.VARIABLE)
         if place not in self._made:
-            recipe = self.recipe(row, dataset, protocol) if row.method else None
-            self._made[place] = [] if recipe is None else make_configs(row.method, dataset, protocol, recipe)
+            try:
+                recipe = self.recipe(row, dataset, protocol) if row.method else None
+                self._made[place] = [] if recipe is None else make_configs(row.method, dataset, protocol, recipe)
+            except (methods.UnknownMethod, datasets.UnknownDataset, datasets.DataNotFound) as error:
+                what = "data" if isinstance(error, datasets.DataNotFound) else "plug-in"
+                self._made[place], self._lacking[place[:3]] = [], f"{what} absent: {error}"
         return [config for i, config in enumerate(self._made[place]) if seeds is None or i in seeds]
 
 
@@ -154,7 +189,7 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     row = methods.get(method)
     known = datasets.describe(dataset, recipe.scheme or None)
     parts = resolve(merge(row.parts(), recipe.parts))
-    shared = {"method": row.name, "protocol": protocol, "parts": parts, "sources": sources(parts), "schema": SCHEMA}
+    shared = {"method": row.name, "protocol": protocol, "parts": parts, "sources": sources(parts, dataset), "schema": SCHEMA}
     data = {"name": dataset, "version": known.version, "scheme": known.scheme,
             "content": datasets.training_content(dataset, known.scheme, context_pools(parts["context"]))}
     content = datasets.evaluation_content(dataset, known.scheme, recipe.sets)

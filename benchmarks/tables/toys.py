@@ -27,6 +27,11 @@ ROWS = (
 )
 
 
+def _settings(row: Row, common: Parts, own: dict[str, Parts]) -> Parts | None:
+    """The common settings with the row's own; None for a row that the figure does not have."""
+    return merge(common, own.get(row.method, {})) if row.added or row.method in own else None
+
+
 def _pequignot(row: Row) -> Parts | None:
     """Section 4.1 to 4.3, App. E: 50 tanh units, noise .1, T = 50, ensembles of 10."""
     common = {
@@ -47,7 +52,7 @@ def _pequignot(row: Row) -> Parts | None:
         "NN-HyVI": {"prior": {"variance": 0.25}},
         "FuNN-HyVI": {"prior": {"variance": 0.25}, "context": {"points": 50}},
     }
-    return merge(common, own[row.method]) if row.method in own else None
+    return _settings(row, common, own)
 
 
 def _snelson(row: Row) -> Parts | None:
@@ -64,7 +69,7 @@ def _snelson(row: Row) -> Parts | None:
         "FSVI (rudner2021)": {"context": context, "prior": {"variance": 10.0}},
         "FSVI": {"context": context, "prior": {"variance": 10.0}},
     }
-    return merge(common, own[row.method]) if row.method in own else None
+    return _settings(row, common, own)
 
 
 def _cinquin_1d(row: Row) -> Parts | None:
@@ -81,7 +86,7 @@ def _cinquin_1d(row: Row) -> Parts | None:
         "GFSVI": {"prior": kernel, "context": {"points": 100}, "training": {"dtype": "float64", "samples": 1, "epochs": 2000}},
         "GP": {"family": kernel, "training": {"dtype": "float64", "epochs": 500, "optimiser": {"lr": 0.05}}},
     }
-    return merge(common, own[row.method]) if row.method in own else None
+    return _settings(row, common, own)
 
 
 def _moons(hidden: list[int], activation: str, epochs: int, lr: float, samples: int = 10) -> Parts:
@@ -98,7 +103,7 @@ def _moons_rudner(row: Row) -> Parts | None:
         "FSVI (rudner2021)": {"prior": {"variance": 10.0}, "context": {"points": 40}},
         "FSVI": {"prior": {"variance": 10.0}, "context": {"points": 40}},
     }
-    return merge(_moons([100, 100], "relu", 1000, 0.003, samples=5), own[row.method]) if row.method in own else None
+    return _settings(row, _moons([100, 100], "relu", 1000, 0.003, samples=5), own)
 
 
 def _moons_dirichlet(row: Row) -> Parts | None:
@@ -110,10 +115,8 @@ def _moons_dirichlet(row: Row) -> Parts | None:
         "MAP fVI": {"context": grid, "weight": whole}, "MC Dropout fVI": {"context": grid, "family": {"rate": 0.2}, "weight": whole},
         "Ensemble fVI": {"context": grid, "family": size, "weight": whole},
     }
-    if row.method not in own:
-        return None
-    parts = merge(_moons([25, 25], "relu", 1000, 0.005, samples=1), own[row.method])
-    return merge(parts, {"prior": {"concentrations": [1.0, 4.0]}}) if row.variant == "biased" else parts
+    parts = _settings(row, _moons([25, 25], "relu", 1000, 0.005, samples=1), own)
+    return parts and merge(parts, {"prior": {"concentrations": [1.0, 4.0]}}) if row.variant == "biased" else parts
 
 
 def _moons_cinquin(row: Row) -> Parts | None:
@@ -124,7 +127,7 @@ def _moons_cinquin(row: Row) -> Parts | None:
         "FSVI": {"prior": {"variance": 1.0}, "context": {"points": 100}},
         "GFSVI": {"prior": kernel, "context": {"points": 60}, "training": {"dtype": "float64", "epochs": 500}},
     }
-    return merge(_moons([100, 100], "tanh", 1000, 0.003, samples=5), own[row.method]) if row.method in own else None
+    return _settings(row, _moons([100, 100], "tanh", 1000, 0.003, samples=5), own)
 
 
 SETS = {

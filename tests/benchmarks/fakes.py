@@ -174,6 +174,12 @@ class Table:
         """The runs of the table."""
         return [config(seed, **self.training) for seed in range(self.n) if seeds is None or seed in seeds]
 
+    datasets = ("digits",)
+
+    def lacks(self, row: Any, dataset: str, protocol: str) -> str:
+        """Why a row cannot be planned."""
+        return ""
+
     def replicates(self, protocol: str) -> int:
         """How many runs a cell has."""
         return self.n

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.records import hyperparameters
 from benchmarks.records.hyperparameters import PARTS, context_pools, describe, known, look, resolve, sources
-from fvi_core.methods import source_digest
+from fvi_core.plugins import module_digest
 from fvi_core.registry import CONTEXTS, DIVERGENCES, REGISTRIES, UnknownPart, nested
 
 PARTS_OF_A_RUN = {
@@ -99,11 +99,11 @@ def plugin(tmp_path, monkeypatch):
 def test_parts_of_plugins_are_resolved_and_named_by_their_source(plugin):
     found = resolve(PARTS_OF_A_RUN | {"divergence": {"name": "mine"}})
     assert found["divergence"] == {"name": "mine", "base": {"name": "training_batch", "points": None}, "width": 2.0}
-    before = sources(found)
-    assert list(before) == ["divergence mine"] and sources(resolve(PARTS_OF_A_RUN)) == {}
+    before = sources(found, "digits")
+    assert list(before) == ["divergence mine"] and sources(resolve(PARTS_OF_A_RUN), "digits") == {}
     plugin.write_text("# what makes it, times 1,000\n")
-    source_digest.cache_clear()  # another process
-    assert sources(found) != before
+    module_digest.cache_clear()  # another process
+    assert sources(found, "digits") != before
 
 
 def test_a_part_without_defaults_says_so():

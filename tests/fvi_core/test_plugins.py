@@ -11,8 +11,9 @@ import pytest
 
 from fvi_core import methods
 from fvi_core.families.mean_field import MeanField
-from fvi_core.methods import PluginError, source_digest
+from fvi_core.plugins import PluginError, module_digest, source_digest
 from fvi_core.registry import CONTEXTS, FAMILIES, UnknownPart
+from tests.plugins import forgotten
 
 ROOT = Path(__file__).resolve().parents[2]
 MINE = """
@@ -33,20 +34,17 @@ add(Method("My method", get("MAP").description, "none", family={"name": "mine", 
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """own(text, name) writes a file and has FVI_METHODS name it, over a catalogue and registries that are put back."""
-    monkeypatch.setattr(methods, "_ROWS", dict(methods.catalogue()))
-    monkeypatch.setattr(methods, "_loaded", set(methods._loaded))
-    for registry in (FAMILIES, CONTEXTS):
-        monkeypatch.setattr(registry, "classes", dict(registry.classes))
+    """own(text, name) writes a file and has FVI_PLUGINS name it; what it adds is forgotten afterwards."""
 
     def write(text, name="mine.py"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        monkeypatch.setenv("FVI_METHODS", str(path))
+        monkeypatch.setenv("FVI_PLUGINS", str(path))
         return path
 
-    return write
+    with forgotten():
+        yield write
 
 
 def test_a_file_of_ones_own_adds_a_method_and_its_parts(own):
@@ -65,19 +63,19 @@ def test_types_of_a_part_can_be_looked_up_by_its_module(own):
     own(MINE)
     methods.get("My method")
     mine = FAMILIES.classes["mine"]
-    assert sys.modules[mine.__module__].Mine is mine and mine.__module__.startswith("fvi_methods_mine_")
+    assert sys.modules[mine.__module__].Mine is mine and mine.__module__.startswith("fvi_plugins_mine_")
     assert dataclasses.replace(mine(), strength=3.0).strength == 3
 
 
 def test_a_file_is_run_once_however_it_is_spelled(own, monkeypatch):
     path = own(MINE)
     spellings = [str(path), str(path.parent / "." / ".." / path.parent.name / "mine.py"), os.path.relpath(path)]
-    monkeypatch.setenv("FVI_METHODS", os.pathsep.join(spellings))
+    monkeypatch.setenv("FVI_PLUGINS", os.pathsep.join(spellings))
     assert methods.get("My method")
 
 
 ROW = "add(get('My method'))\n"
-NAMED = r"FVI_METHODS: \S*mine.py"
+NAMED = r"FVI_PLUGINS: \S*mine.py"
 BROKEN = {
     "syntax": ("a = 1\nb = (2\n", r", line 2: SyntaxError: '\(' was never closed; correct the file, or take it out"),
     "indentation": ("a = 1\n  b = 2\n", ", line 2: IndentationError: unexpected indent;"),
@@ -104,16 +102,16 @@ def test_a_broken_file_is_named_with_line_and_error(own, what):
             methods.catalogue()
         assert len(str(caught.value)) < 700 and "\n" not in str(caught.value)
     assert methods._ROWS == rows and parts == FAMILIES.classes
-    assert not [name for name in set(sys.modules) - modules if name.startswith("fvi_methods_")]
+    assert not [name for name in set(sys.modules) - modules if name.startswith("fvi_plugins_")]
     own(MINE)
     assert methods.get("My method")  # once it is corrected
 
 
-def test_what_is_no_file_is_named(own, tmp_path, monkeypatch):
-    for name, what in (("none.py", "not a file"), ("folder.py", "a folder")):
+def test_what_is_no_plugin_is_named(own, tmp_path, monkeypatch):
+    for name, what in (("none.py", "not there"), ("folder.py", "a folder without Python files")):
         (tmp_path / "folder.py").mkdir(exist_ok=True)
-        monkeypatch.setenv("FVI_METHODS", str(tmp_path / name))
-        with pytest.raises(PluginError, match=f"FVI_METHODS names .*{name}, which is {what}; give Python files that"):
+        monkeypatch.setenv("FVI_PLUGINS", str(tmp_path / name))
+        with pytest.raises(PluginError, match=f"FVI_PLUGINS names .*{name}, which is {what}; give Python files that"):
             methods.get("MAP")
 
 
@@ -127,8 +125,8 @@ def test_a_stop_is_no_fault_of_the_file(own):
 
 def test_a_file_that_another_needs_is_named_itself(own, tmp_path, monkeypatch):
     first, second = own("from fvi_core.methods import get\nget('MAP')\n", "first.py"), own("1 / 0\n", "second.py")
-    monkeypatch.setenv("FVI_METHODS", os.pathsep.join(map(str, (first, second))))
-    with pytest.raises(PluginError, match=r"^FVI_METHODS: \S*second.py, line 1: ZeroDivisionError"):
+    monkeypatch.setenv("FVI_PLUGINS", os.pathsep.join(map(str, (first, second))))
+    with pytest.raises(PluginError, match=r"^FVI_PLUGINS: \S*second.py, line 1: ZeroDivisionError"):
         methods.get("MAP")
 
 
@@ -136,7 +134,7 @@ def test_the_command_line_prints_one_message(own):
     own("1 / 0\n")
     done = subprocess.run([sys.executable, "-m", "benchmarks", "methods"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert done.stderr.startswith("error: FVI_METHODS: ") and "mine.py, line 1: ZeroDivisionError" in done.stderr
+    assert done.stderr.startswith("error: FVI_PLUGINS: ") and "mine.py, line 1: ZeroDivisionError" in done.stderr
 
 
 def mine():
@@ -159,12 +157,18 @@ def test_two_files_of_one_name_are_told_apart(own):
     assert source_digest(mine()) == hashlib.sha256((MINE + "# another\n").encode()).hexdigest()[:16] != first
 
 
+def anew(cls):
+    """The digest of a part in another process."""
+    module_digest.cache_clear()
+    return source_digest(cls)
+
+
 def test_the_digest_of_a_package_is_of_all_its_python_files(own, tmp_path):
     def digest(**others):
-        found = source_digest.__wrapped__(cls)
+        found = anew(cls)
         for name, text in others.items():
             (tmp_path / "pack" / name).write_text(text)
-        return found, source_digest.__wrapped__(cls)
+        return found, anew(cls)
 
     path = own(MINE, "pack/mine.py")
     cls = mine()
@@ -176,7 +180,7 @@ def test_the_digest_of_a_package_is_of_all_its_python_files(own, tmp_path):
     assert len({single, *found}) == 1 + len(found)
     assert len(set(digest(**{"notes.txt": "no code"}))) == 1
     path.unlink()
-    assert source_digest.__wrapped__(cls) not in found
+    assert anew(cls) not in found
 
 
 def test_built_in_parts_have_no_digest():
@@ -192,5 +196,61 @@ def test_a_part_without_a_file_is_refused(own):
     with pytest.raises(PluginError, match="mine.py, which defines Mine, cannot be read"):
         source_digest(cls)
     typed = type("Typed", (), {"__module__": "nowhere"})
-    with pytest.raises(PluginError, match="Typed is defined in nowhere, which is no file: .* let FVI_METHODS name"):
+    with pytest.raises(PluginError, match="Typed is defined in nowhere, which is no file: .* let FVI_PLUGINS name"):
         source_digest(typed)
+
+
+ONE = "from fvi_core.methods import Method, add\nadd(Method('{0}', '', 'none', family={{'name': 'point'}}))\n"
+
+
+def test_a_package_imports_its_own_modules_and_a_folder_is_all_its_files(own, tmp_path, monkeypatch):
+    own(ONE.format("Deep"), "pack/inner.py")
+    own("from . import inner\n", "pack/__init__.py")
+    own(ONE.format("First"), "several/a.py")
+    own(ONE.format("Second"), "several/b.py")
+    monkeypatch.setenv("FVI_PLUGINS", f"{tmp_path / 'pack'}{os.pathsep}{tmp_path / 'several'}")
+    assert list(methods.catalogue())[-3:] == ["Deep", "First", "Second"]
+
+
+def test_a_fault_inside_a_package_names_its_file_and_nothing_of_it_stays(own, tmp_path, monkeypatch):
+    own(ONE.format("Deep") + "1 / 0\n", "pack/inner.py")
+    own("from . import inner\n", "pack/__init__.py")
+    monkeypatch.setenv("FVI_PLUGINS", str(tmp_path / "pack"))
+    for _ in range(2):
+        with pytest.raises(PluginError, match=r"^FVI_PLUGINS: \S*inner.py, line 3: ZeroDivisionError"):
+            methods.catalogue()
+    assert "Deep" not in methods._ROWS
+
+
+def test_a_copy_of_a_plugin_is_told_by_name(own, tmp_path, monkeypatch):
+    first, second = own(ONE.format("Mine"), "first.py"), own(ONE.format("Mine"), "second.py")
+    monkeypatch.setenv("FVI_PLUGINS", f"{first}{os.pathsep}{second}")
+    with pytest.raises(PluginError, match=f"{second} is the same source as {first}; take one of them out"):
+        methods.catalogue()
+
+
+def install(folder, module, text):
+    """An installed package of one module that names itself as a plug-in."""
+    (folder / f"{module}.py").write_text(text)
+    about = folder / f"{module}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[fvi_bench.plugins]\nown = {module}\n")
+
+
+def listed(folder):
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    command = [sys.executable, "-m", "benchmarks", "methods"]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_an_installed_package_is_found_by_its_entry_point(tmp_path):
+    install(tmp_path, "outsider", ONE.format("From afar"))
+    assert "From afar" in listed(tmp_path).stdout
+    (tmp_path / "outsider.py").write_text("1 / 0\n")
+    broken = listed(tmp_path)
+    assert broken.returncode == 2 and broken.stderr.count("\n") == 1
+    assert "plug-in of package outsider: " in broken.stderr and "outsider.py, line 1: ZeroDivisionError" in broken.stderr
+    assert "or uninstall outsider" in broken.stderr
+    (tmp_path / "outsider.py").unlink()
+    assert "names the module outsider, which is not there" in listed(tmp_path).stderr

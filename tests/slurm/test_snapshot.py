@@ -26,7 +26,7 @@ def root(tmp_path, monkeypatch):
         (root / package / "__pycache__" / "x.nbc").write_text("compiled")
         (root / package / "__pycache__" / "x.pyc").write_text("compiled")
     monkeypatch.setattr(provenance, "code", lambda: ("c0ffee", True))
-    monkeypatch.delenv("FVI_METHODS", raising=False)
+    monkeypatch.delenv("FVI_PLUGINS", raising=False)
     return root
 
 
@@ -50,16 +50,49 @@ def test_the_same_code_is_copied_once_and_changed_code_again(root, tmp_path, mon
     assert snapshot.take(tmp_path / "snapshots", root) not in (first, second), "records name the commit"
 
 
-def test_python_uses_the_snapshot_and_the_method_files_in_it(root, tmp_path, monkeypatch):
+def run(code, taken):
+    """What Python prints that uses a snapshot."""
+    script = "\n".join([*snapshot.lines(taken), f'"{sys.executable}" -c "{code}"'])
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd="/").stdout
+
+
+def test_python_uses_the_snapshot_and_the_plugins_in_it(root, tmp_path, monkeypatch):
     mine = tmp_path / "mine method.py"
     mine.write_text("MINE = 1\n")
-    monkeypatch.setenv("FVI_METHODS", str(mine))
+    monkeypatch.setenv("FVI_PLUGINS", str(mine))
     taken = snapshot.take(tmp_path / "snap shots", root)
     mine.write_text("MINE = 2\n")
-    code = "import os, benchmarks; print(benchmarks.__file__); print(open(os.environ['FVI_METHODS']).read())"
-    script = "\n".join([*snapshot.lines(taken), f'"{sys.executable}" -c "{code}"'])
-    told = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd="/").stdout
+    told = run("import os, benchmarks; print(benchmarks.__file__); print(open(os.environ['FVI_PLUGINS']).read())", taken)
     assert str(taken) in told and "MINE = 1" in told
+
+
+PLUGIN = """
+from fvi_core.families.point import Point
+from fvi_core.registry import FAMILIES
+
+@FAMILIES.register("{name}")
+class Mine(Point):
+    where = __file__
+"""
+
+
+def test_digests_are_the_same_in_the_snapshot_and_data_are_where_they_were(tmp_path, monkeypatch):
+    (tmp_path / "pack" / "inner").mkdir(parents=True)
+    (tmp_path / "several").mkdir()
+    named = {"pack/__init__.py": "whole", "pack/inner/__init__.py": "", "several/b.py": "b", "several/c.py": "c", "a.py": "a"}
+    for file, name in named.items():
+        (tmp_path / file).write_text(PLUGIN.format(name=name) if name else "X = 1\n")
+    monkeypatch.setenv("FVI_PLUGINS", os.pathsep.join(str(tmp_path / each) for each in ("pack", "several", "a.py")))
+    code = (
+        "from fvi_core.plugins import *; from fvi_core.registry import FAMILIES; load(); own = FAMILIES.classes; "
+        "print(*((n, source_digest(own[n]), own[n].where) for n in ('whole', 'b', 'c', 'a')), sep='\\n')"
+    )
+    here = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=provenance.ROOT).stdout
+    taken = snapshot.take(tmp_path / "snapshots")
+    there = run(code, taken)
+    assert here.count(str(tmp_path)) == 4 and str(taken) in there.splitlines()[0]
+    assert here.splitlines()[1:] == there.splitlines()[1:]
+    assert here.splitlines()[0].split("'")[3] == there.splitlines()[0].split("'")[3]
 
 
 def test_provenance_of_a_snapshot_is_that_of_the_code_it_was_taken_from(root, tmp_path):

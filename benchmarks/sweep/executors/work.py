@@ -19,6 +19,7 @@ from benchmarks.state.claims import ClaimError, Claims, Overtaken
 from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
 from benchmarks.sweep.jobs import Job, RunOutcome
+from fvi_core import plugins
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -36,6 +37,7 @@ def perform(job: Job, report: Callable[[float, str], None], descriptors: bool = 
     outcomes: dict[str, RunOutcome] = {}
     with Claims(Path(job.state) / "claims") as claims:
         try:
+            plugins.load()  # before anything asks which metrics there are
             with threads(job.threads):
                 runs = zip(job.keys, job.configs, job.attempts)
                 mine = {

@@ -8,12 +8,16 @@ import os
 import shlex
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.records import provenance
+from fvi_core import plugins
 
 LEFT_OUT = {".pyc"}
+PLUGINS = "plugins"
+"""The folder of plug-ins in a copy, and the file in it that lists them."""
 
 
 class SnapshotError(BenchmarkError):
@@ -23,24 +27,31 @@ class SnapshotError(BenchmarkError):
 
 
 def take(folder: Path, root: Path = provenance.ROOT) -> Path:
-    """Copy the packages that make numbers, and the files of $FVI_METHODS, to ``folder/<digest>``.
+    """Copy the packages that make numbers, and what $FVI_PLUGINS names, to ``folder/<digest>``.
 
-    The same code gives the same folder; it appears whole or not at all. Raises SnapshotError.
+    A plug-in in a package is copied with all of that: it may import it, and its digest is that of the package. Installed
+    packages are taken to be installed on the nodes too. The same code gives the same folder; it appears whole or not at
+    all. Raises SnapshotError, PluginError.
     """
-    files = {
-        path.relative_to(root): path
-        for package in provenance.CODE
-        for path in sorted((root / package).rglob("*"))
-        if path.is_file() and path.suffix not in LEFT_OUT
-    }
-    own = [Path(name).resolve() for name in filter(None, os.environ.get("FVI_METHODS", "").split(os.pathsep))]
-    files |= {Path("methods") / f"{i}-{path.name}": path for i, path in enumerate(own)}
+    files = {path.relative_to(root): path for package in provenance.CODE for path in _files(root / package)}
+    written: dict[Path, str] = {}
+    named = []
+    for i, plugin in enumerate(plugin for plugin in plugins.found() if not plugin.package):
+        top = plugin.path if plugin.path.is_dir() else plugins.package_of(plugin.path) or plugin.path
+        place = Path(PLUGINS, str(i), top.name)
+        named.append((place / plugin.path.relative_to(top)).as_posix())
+        if top.is_dir():
+            files |= {place / path.relative_to(top): path for path in _files(top)}
+        else:
+            files[place], written[place.with_name(plugins.ORIGIN)] = top, str(top)
     commit, dirty = provenance.code()
+    written |= {Path(PLUGINS, PLUGINS): "\n".join(named)} if named else {}
     digest = hashlib.sha256(f"{commit} {dirty}".encode())
     try:
         for name, path in files.items():
             if "__pycache__" not in name.parts:  # compiled code is carried along, but does not tell copies apart
                 digest.update(f"\0{name}\0".encode() + path.read_bytes())
+        digest.update("".join(f"\0{name}\0{text}" for name, text in written.items()).encode())
         target = folder / digest.hexdigest()[:16]
         if not target.exists():
             folder.mkdir(parents=True, exist_ok=True)
@@ -49,6 +60,8 @@ def take(folder: Path, root: Path = provenance.ROOT) -> Path:
                 for name, path in files.items():
                     (made / name).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(path, made / name)  # with its time, by which compiled code is found to be current
+                for name, text in written.items():
+                    (made / name).write_text(text)
                 (made / provenance.SNAPSHOT).write_text(json.dumps({"commit": commit, "dirty": dirty}))
                 made.rename(target)
             except OSError:
@@ -65,8 +78,13 @@ def take(folder: Path, root: Path = provenance.ROOT) -> Path:
 
 def lines(target: Path) -> list[str]:
     """Shell lines that make Python use a snapshot."""
-    own = sorted((target / "methods").glob("*")) if (target / "methods").is_dir() else []
+    listed = target / PLUGINS / PLUGINS
+    own = [str(target / name) for name in listed.read_text().splitlines()] if listed.is_file() else []
     return [
         f"export PYTHONPATH={shlex.quote(str(target))}${{PYTHONPATH:+:$PYTHONPATH}}",
-        *([f"export FVI_METHODS={shlex.quote(os.pathsep.join(map(str, own)))}"] if own else []),
+        *([f"export {plugins.VARIABLE}={shlex.quote(os.pathsep.join(own))}"] if own else []),
     ]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix not in LEFT_OUT)

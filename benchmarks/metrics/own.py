@@ -1,0 +1,63 @@
+"""Metrics of plug-ins: computed beside this project's, for every set where they are defined."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.records.predictions import ClassificationPredictions, Predictions
+from fvi_core import plugins
+
+from .registry import METRICS, Metric
+
+Of = Callable[[Predictions], float | None]
+Detects = Callable[[Predictions, Predictions], float | None]
+
+
+@dataclass(frozen=True)
+class Own:
+    """of: labelled predictions -> value; ood: out-of-distribution ones and those on the test set -> value. None: not defined."""
+
+    of: Of | None
+    ood: Detects | None
+
+
+OWN: dict[str, Own] = plugins.track({})
+
+
+def add(metric: Metric, of: Of | None = None, *, ood: Detects | None = None) -> Metric:
+    """Add a metric: ``of`` is asked for every labelled set, ``ood`` for every one of another source.
+
+    Another formula needs another ``version``: records made with the older one are then measured again, without training.
+    Raises ValueError if the name is taken, or nothing computes it.
+    """
+    if metric.name in METRICS:
+        raise ValueError(f"two metrics are named {metric.name!r}; give one of them another name")
+    if of is None and ood is None:
+        raise ValueError(f"metric {metric.name!r}: expected a function of predictions, of or ood, found none")
+    METRICS[metric.name], OWN[metric.name] = metric, Own(of, ood)
+    return metric
+
+
+def rows(dataset: str, sets: Sequence[Any], predictions: Mapping[str, Predictions], reference: str | None) -> Iterator[dict]:
+    """Their metric rows. Raises ValueError, which names the metric, for what is no number."""
+    for s in sets:
+        own = predictions[s.name]
+        for name, metric in OWN.items():
+            try:
+                if s.kind == "ood":
+                    value = metric.ood(own, predictions[reference]) if metric.ood else None
+                else:
+                    value = metric.of(own) if metric.of and s.kind != "grid" else None
+                value = None if value is None else float(value)
+            except Exception as error:
+                told = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                raise ValueError(f"metric {name!r} on evaluation set {s.name!r}: {told}; correct the plug-in that adds it") from error
+            if value is None:
+                continue
+            if not math.isfinite(value):
+                raise ValueError(f"metric {name!r} on evaluation set {s.name!r}: expected a finite number, or None where it is not "
+                                 f"defined, found {value}; correct the plug-in that adds it")
+            points = own.logits if isinstance(own, ClassificationPredictions) else own.samples
+            yield {"dataset": dataset, "condition": s.condition, "metric": name, "value": value, "n": points.shape[1]}

@@ -1,0 +1,38 @@
+"""A table in a few lines: some methods on some data sets, with one setting for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import datasets as data
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+
+SMOKE = {"training": {"epochs": 2}}
+
+
+def simple(
+    name: str, title: str, *, methods: Sequence[str], datasets: Sequence[str], metrics: Sequence[str | tuple[str, str]], parts: Parts,
+    own: Mapping[str, Parts] | None = None, seeds: int = 5, samples: int = 50, sets: Sequence[str] = ("test",),
+) -> Table:
+    """A table of its own protocol ``paper``, and ``smoke``: 2 epochs, 2 seeds, 10 samples.
+
+    metrics: names, or pairs (name, condition) such as ("ood_auroc", "ood=photos"), whose evaluation set has to be among
+    ``sets``. parts: settings of all methods (network, likelihood, training); own: those that a method has besides. Seed i
+    is trained on split i, where a data set has so many; further seeds begin again with the first split.
+    """
+    several = len(datasets) > 1
+
+    def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
+        smoke, splits = protocol == "smoke", data.describe(dataset).n_splits
+        settings = merge(merge(parts, (own or {}).get(row.method, {})), SMOKE if smoke else {})
+        replicates = tuple((seed % splits, seed) for seed in range(min(seeds, 2) if smoke else seeds))
+        return Recipe(settings, replicates, samples=min(samples, 10) if smoke else samples, sets=tuple(sets))
+
+    pairs = [(metric, "") if isinstance(metric, str) else metric for metric in metrics]
+    columns = tuple(
+        Column(Cell(dataset, condition, metric), " ".join(filter(None, (dataset if several else "", metric, condition))))
+        for dataset in datasets for metric, condition in pairs
+    )
+    rows = tuple(Row(method, None, method) for method in methods)
+    reductions = {"smoke": "2 epochs, 2 seeds, 10 samples: a test of the way, not of the methods"}
+    return Table(name, title, rows, columns, recipe, protocols=("paper", "smoke"), reductions=reductions)

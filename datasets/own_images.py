@@ -1,0 +1,168 @@
+"""Image sets that users bring as arrays on disk, of any shape: one npz with images and labels for each part, or two npy."""
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from . import registry
+from .checks import WHOLE, BadData, check_labels, reading, stamped
+from .contract import Arrays, Description, EvaluationSet, Pixels, Split
+from .npy import read_header
+
+CORRECT = "correct the file, or how add_images describes it"
+Paths = str | os.PathLike | Sequence[str | os.PathLike]
+Source = tuple[Path, ...]  # one npz, or images and labels as npy
+
+
+@dataclass(frozen=True)
+class Form:
+    """How arrays are read. All of it is part of the data set's version, so that another form is another run."""
+
+    classes: int
+    channels_last: bool
+    mean: tuple[float, ...] | None
+    std: tuple[float, ...] | None
+
+    @property
+    def version(self) -> str:
+        return "1-" + hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
+
+
+def add_images(name: str, *, train: Paths, test: Paths, classes: int, channels_last: bool = False,
+               mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
+               ood: Mapping[str, Paths] | None = None) -> None:
+    """Add a data set of images [N, H, W], [N, C, H, W] or, if `channels_last`, [N, H, W, C], with labels 0 to classes - 1.
+
+    train, test: an .npz file with the arrays images and labels, or a pair of .npy files. Bytes enter the network as
+    (x / 255 - mean) / std, by channel; without mean and std by those of the training images. Other numbers enter as
+    (x - mean) / std, without both as they are. ood: images of other sources by name, each the evaluation set "ood-<name>".
+    Raises ValueError for options that cannot mean anything; files are looked at when they are used, and raise BadData.
+    """
+    if (mean is None) != (std is None):
+        raise ValueError(f"data set {name}: expected both mean and std, or none, found one of them")
+    if classes < 2:
+        raise ValueError(f"data set {name}: expected two classes or more, found {classes}")
+    form = Form(classes, channels_last, *(None if v is None else tuple(map(float, v)) for v in (mean, std)))
+    sources = {"train": _source(name, train), "test": _source(name, test)}
+    sources |= {f"ood-{other}": _source(name, paths, labels=False) for other, paths in (ood or {}).items()}
+    files = [registry.OwnFile(" ".join([part, *([path.stem] if len(source) > 1 else [])]), path, "training" if part == "train" else part)
+             for part, source in sources.items() for path in source]
+    registry.add(name, partial(load, name, sources, form), files=files, describe=partial(describe, name, sources, form))
+
+
+def describe(name: str, sources: dict[str, Source], form: Form) -> Description:
+    """Looks at the headers of the arrays. Raises BadData."""
+    shapes = {part: _shape(sources[part], form) for part in ("train", "test")}
+    return Description(name, "classification", form.version, "", ("",), 1, form.classes, shapes["train"][1:],
+                       shapes["train"][0], shapes["test"][0], "own images", ())
+
+
+def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split:
+    """The one split. Raises BadData."""
+    train, test = (Arrays(*read(sources[part], form)) for part in ("train", "test"))
+    check_labels(train.y, form.classes, " and ".join(map(str, sources["train"])))
+    pixels = None
+    if train.x.dtype == np.uint8:
+        pixels = Pixels(*((form.mean, form.std) if form.mean else statistics(train.x)))
+    elif form.mean:
+        train, test = (Arrays(_scaled(part.x, form), part.y) for part in (train, test))
+    low, high = train.x.min(0), train.x.max(0)
+    if pixels:
+        low, high = pixels(low), pixels(high)
+    others = {part: partial(_ood, part, source, form, train.x) for part, source in sources.items() if part not in ("train", "test")}
+    return Split(name, form.version, split, "", "classification", form.classes, train, test, low, high, evaluations=others, pixels=pixels)
+
+
+def statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each channel of bytes [N, C, H, W], in units of 255: from exact sums."""
+    n = images.size // images.shape[1]
+    sums = [(int(c.sum(dtype=np.int64)), int(np.square(c, dtype=np.int64).sum())) for c in np.moveaxis(images, 1, 0)]
+    return tuple(s / n / 255 for s, _ in sums), tuple(math.sqrt(max(n * q - s * s, 0)) / n / 255 or 1.0 for s, q in sums)
+
+
+def _ood(part: str, source: Source, form: Form, like: np.ndarray) -> EvaluationSet:
+    images, _ = read(source, form)
+    if images.shape[1:] != like.shape[1:] or images.dtype != like.dtype:
+        raise BadData(f"{source[0]}: expected images {like.dtype} [N, {', '.join(map(str, like.shape[1:]))}] as the training images, "
+                      f"found {images.dtype} {list(images.shape)}; {CORRECT}")
+    images = _scaled(images, form) if form.mean and images.dtype != np.uint8 else images
+    return EvaluationSet(part, "ood", part.replace("-", "=", 1), images, None, source[0].name)
+
+
+def _scaled(images: np.ndarray, form: Form) -> np.ndarray:
+    mean, std = (np.array(values, np.float32)[:, None, None] for values in (form.mean, form.std))
+    return (images - mean) / std
+
+
+def read(source: Source, form: Form) -> tuple[np.ndarray, np.ndarray | None]:
+    """Images [N, C, H, W], bytes or float32, and labels, if there are any. Raises BadData."""
+    return _read(tuple(stamped(path, CORRECT) for path in source), form)
+
+
+@lru_cache(maxsize=8)
+def _read(stamps: tuple[tuple[Path, int, int], ...], form: Form) -> tuple[np.ndarray, np.ndarray | None]:
+    source = tuple(path for path, *_ in stamps)
+    shape = _shape(source, form)
+    with _stream(source, "images") as stream:
+        images = np.lib.format.read_array(stream, allow_pickle=False)
+    images = images.transpose(0, 3, 1, 2) if form.channels_last and images.ndim == 4 else images
+    images = np.ascontiguousarray(images.reshape(shape), np.uint8 if images.dtype == np.uint8 else np.float32)
+    if not _has_labels(source):
+        return images, None
+    with _stream(source, "labels") as stream:
+        labels = np.lib.format.read_array(stream, allow_pickle=False)
+    if labels.shape != shape[:1] or labels.dtype.kind not in WHOLE:
+        raise BadData(f"{source[-1]}: expected whole-number labels [{shape[0]}], one for each image, found {labels.dtype} "
+                      f"{list(labels.shape)}; {CORRECT}")
+    check_labels(labels, form.classes, str(source[-1]), all_occur=False)
+    return images, labels.astype(np.int64)
+
+
+def _shape(source: Source, form: Form) -> tuple[int, int, int, int]:
+    with _stream(source, "images") as stream:
+        found = read_header(stream)
+    if found.dtype.kind not in "iuf" or len(found.shape) not in (3, 4) or 0 in found.shape or (found.dtype.kind in "iu" and found.dtype != np.uint8):
+        raise BadData(f"{source[0]}: expected images [N, H, W] or with channels, of bytes or real numbers, found {found}; {CORRECT}")
+    n, *rest = found.shape
+    if len(rest) == 2:
+        return n, 1, *rest
+    return (n, rest[2], rest[0], rest[1]) if form.channels_last else (n, *rest)
+
+
+@contextmanager
+def _stream(source: Source, name: str) -> Iterator[BinaryIO]:
+    path = source[-1 if name == "labels" else 0]
+    with reading(path, f"the array {name} in an .npz file" if path.suffix == ".npz" else f"{name} as an .npy file", CORRECT):
+        if path.suffix == ".npy":
+            with open(path, "rb") as stream:
+                yield stream
+        else:
+            with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
+                yield stream
+
+
+def _has_labels(source: Source) -> bool:
+    if source[0].suffix == ".npy":
+        return len(source) > 1
+    with reading(source[0], "an .npz file", CORRECT), zipfile.ZipFile(source[0]) as archive:
+        return "labels.npy" in archive.namelist()
+
+
+def _source(name: str, paths: Paths, labels: bool = True) -> Source:
+    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    found = tuple(Path(os.path.abspath(os.path.expanduser(path))) for path in listed)
+    ends = [path.suffix for path in found]
+    if ends not in ([".npz"], [".npy", ".npy"]) and (labels or ends != [".npy"]):
+        raise ValueError(f"data set {name}: expected one .npz file, or .npy files of images and labels, found {', '.join(map(str, found))}")
+    return found

@@ -1,0 +1,207 @@
+"""Data sets of one's own: tables and images from files, functions; what they read is part of a run's identity."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import datasets
+from datasets import Arrays, BadData, Split, registry
+
+RANDOM = np.random.RandomState(0)
+X, Y = RANDOM.normal(size=(40, 3)), RANDOM.normal(size=40)
+TEXT = "a,b,c,y\n" + "".join(f"{','.join(map(str, row))},{target}\n" for row, target in zip(X, Y))
+
+
+@pytest.fixture(autouse=True)
+def entries(monkeypatch):
+    monkeypatch.setattr(registry, "ENTRIES", dict(registry.ENTRIES))
+
+
+@pytest.fixture
+def table(tmp_path):
+    """table(text, **options) writes mine.csv and adds it as the data set mine."""
+
+    def add(text=TEXT, **options):
+        registry.ENTRIES.pop("mine", None)
+        (tmp_path / "mine.csv").write_text(text)
+        datasets.add_table("mine", tmp_path / "mine.csv", **options)
+        return tmp_path / "mine.csv"
+
+    return add
+
+
+def test_a_table_becomes_standardised_splits_that_are_described_as_they_are(table):
+    table(target="y", splits=3, validation=0.1)
+    told, splits = datasets.describe("mine"), [datasets.load("mine", i) for i in range(3)]
+    assert (told.task, told.shape, told.n_splits, told.n_train, told.n_test) == ("regression", (3,), 3, 32, 4)
+    for split in splits:
+        assert (len(split.train), len(split.validation), len(split.test), split.version) == (32, 4, 4, told.version)
+        assert abs(split.train.x.mean()) < 1e-6 and abs(split.train.y.std() - 1) < 1e-9
+        rows = np.concatenate(list(split.rows.values()))
+        assert sorted(rows) == list(range(40))
+        assert np.allclose(split.test.y * split.y_std + split.y_mean, Y[split.rows["test"]])
+    assert len({split.fingerprint for split in splits}) == 3
+    with pytest.raises(datasets.UnknownSplit):
+        datasets.load("mine", 3)
+
+
+def test_one_table_in_every_form_is_the_same_data(table, tmp_path):
+    table(target="y")
+    wanted = datasets.load("mine").train
+    others = {"first.csv": ("y;a;b;c\n" + "".join(f"{y};{a};{b};{c}\n" for (a, b, c), y in zip(X, Y)), {"target": 0}),
+              "blank.csv": ("\n".join(" ".join(map(str, (*row, y))) for row, y in zip(X, Y)), {})}
+    for file, (text, options) in others.items():
+        (tmp_path / file).write_text(text)
+        datasets.add_table(file, tmp_path / file, **options)
+    np.savez(tmp_path / "mine.npz", x=X, other=Y)
+    datasets.add_table("npz", tmp_path / "mine.npz", target="other")
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y, "c": X[:, 2]}).to_parquet(tmp_path / "mine.parquet")
+    datasets.add_table("parquet", tmp_path / "mine.parquet", target="y")
+    for name in (*others, "npz", "parquet"):
+        found = datasets.load(name).train
+        assert np.array_equal(found.x, wanted.x) and np.array_equal(found.y, wanted.y), name
+
+
+def test_classes_are_named_or_numbered_and_each_part_has_its_share(table):
+    labels = ["cat", "dog"] * 15 + ["owl"] * 10
+    table("a,kind\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels)), task="classification", test=0.2, standardise=False)
+    split = datasets.load("mine", 4)
+    assert datasets.describe("mine").n_outputs == split.n_outputs == 3
+    assert np.bincount(split.test.y).tolist() == [3, 3, 2] and split.train.x.max() > 30
+    assert split.train.y.dtype == np.int64 and split.y_std == 1
+
+
+def test_test_parts_may_be_files_of_row_numbers(table, tmp_path):
+    for i, rows in enumerate(("0 1 2", "5 6 7")):
+        (tmp_path / f"test{i}.txt").write_text(rows)
+    files = [tmp_path / "test0.txt", tmp_path / "test1.txt"]
+    table(test_rows=files)
+    assert datasets.describe("mine").n_splits == 2 and datasets.load("mine", 1).rows["test"].tolist() == [5, 6, 7]
+    before = datasets.training_content("mine")
+    assert set(before) == {"mine/table", "mine/test-rows-0", "mine/test-rows-1"}
+    files[1].write_text("5 6")
+    registry.ENTRIES.pop("mine")
+    table(test_rows=files)
+    with pytest.raises(BadData, match="test1.txt: expected 3 test rows as in .*test0.txt.*, found 2; correct the file"):
+        datasets.describe("mine")
+    assert datasets.training_content("mine") != before
+
+
+def test_another_file_and_another_cut_are_other_runs(table):
+    path = table(target="y")
+    before, version = datasets.training_content("mine"), datasets.describe("mine").version
+    assert list(before) == ["mine/table"] and datasets.evaluation_content("mine") == {}
+    path.write_text(TEXT.replace("a,b", "b,a"))
+    assert datasets.training_content("mine") != before
+    table(target="y", test=0.2)
+    assert datasets.training_content("mine") == before and datasets.describe("mine").version != version
+    path.unlink()
+    with pytest.raises(BadData, match="mine.csv: expected a file, found: FileNotFoundError.*; put it there, or name the right"):
+        datasets.training_content("mine")
+
+
+WRONG = {
+    "no such target": ({"target": "z"}, "expected the target column 'z', found a, b, c, y"),
+    "a word": ({"text": "a,y\n1,2\ncat,3\n"}, "line 3 .*column 'a': expected a number, found 'cat'"),
+    "a word for a target": ({"text": "a,y\n1,2\n3,cat\n"}, "expected numbers as targets, found 'cat'"),
+    "a gap": ({"text": "a,y\n1,2\n,3\n"}, "line 3 .*: expected a number, found ''"),
+    "a short line": ({"text": "a,b,y\n1,2,3\n1,2\n"}, "line 3 .*: expected 3 columns, found 2"),
+    "not finite": ({"text": "a,y\n1,2\nnan,3\n"}, r"expected finite numbers as inputs, found nan in row 1"),
+    "one class": ({"text": "a,y\n1,2\n2,2\n", "task": "classification"}, "expected two classes or more .*, found one class"),
+    "real classes": ({"text": "a,y\n1,2.5\n2,2\n", "task": "classification"}, "found numbers such as 2.5"),
+    "nothing": ({"text": ""}, "expected the target column -1, found nothing"),
+    "too few": ({"text": "a,y\n1,2\n"}, "expected rows for every part, found 1 in all: 0 for train, 1 for test"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_file_that_does_not_fit_is_named_with_what_was_expected_and_found(table, what):
+    options, message = WRONG[what]
+    path = table(**options)
+    for ask in (datasets.describe, datasets.load):
+        with pytest.raises(BadData, match=f"^{path}.*{message}.*; correct the file, or how add_table describes it"):
+            ask("mine")
+
+
+def test_options_that_mean_nothing_and_names_that_are_taken_are_refused(tmp_path):
+    for options, message in (({"task": "regresion"}, "task is 'regresion'"), ({"test": 1.5}, "expected 0 < test < 1")):
+        with pytest.raises(ValueError, match=f"data set mine: {message}"):
+            datasets.add_table("mine", "mine.csv", **options)
+    with pytest.raises(ValueError, match="mine.xlsx is none of .csv, .npz, .parquet"):
+        datasets.add_table("mine", "mine.xlsx")
+    with pytest.raises(ValueError, match="two data sets are named 'yacht'"):
+        datasets.add_table("yacht", "mine.csv")
+
+
+@pytest.fixture
+def images(tmp_path):
+    """Images [N, 5, 4, 3] of two classes."""
+    for part, n in (("train", 12), ("test", 6), ("other", 7)):
+        values = RANDOM.randint(0, 256, (n, 5, 4, 3)).astype(np.uint8)
+        np.savez(tmp_path / f"{part}.npz", images=values, labels=np.arange(n) % 2)
+    return tmp_path
+
+
+def add_images(folder, **changes):
+    options = dict(train=folder / "train.npz", test=folder / "test.npz", classes=2, channels_last=True)
+    datasets.add_images("pictures", **options | changes)
+
+
+def test_images_of_any_shape_are_read_and_described(images):
+    add_images(images, ood={"other": images / "other.npz"})
+    told, split = datasets.describe("pictures"), datasets.load("pictures")
+    assert told.shape == split.train.x.shape[1:] == (3, 5, 4) and (told.n_train, told.n_test) == (12, 6)
+    assert split.train.x.dtype == np.uint8 and abs(split.pixels(split.train.x).mean()) < 1e-6
+    assert np.allclose(split.pixels(split.train.x).std((0, 2, 3)), 1)
+    ood = split.evaluation("ood-other")
+    assert (ood.kind, ood.condition, len(ood.x), ood.y) == ("ood", "ood=other", 7, None)
+    assert list(datasets.training_content("pictures")) == ["pictures/train"]
+    assert list(datasets.evaluation_content("pictures")) == ["pictures/test"]
+    assert list(datasets.evaluation_content("pictures", sets=["ood-other"])) == ["pictures/test", "pictures/ood-other"]
+
+
+def test_real_images_and_pairs_of_files(tmp_path):
+    for part in ("train", "test"):
+        np.save(tmp_path / f"{part}-x.npy", RANDOM.normal(size=(8, 6, 6)))
+        np.save(tmp_path / f"{part}-y.npy", np.arange(8) % 4)
+    pairs = {part: (tmp_path / f"{part}-x.npy", tmp_path / f"{part}-y.npy") for part in ("train", "test")}
+    datasets.add_images("real", **pairs, classes=4)
+    datasets.add_images("scaled", **pairs, classes=4, mean=[1.0], std=[2.0])
+    split, scaled = datasets.load("real"), datasets.load("scaled")
+    assert split.pixels is None and split.train.x.shape == (8, 1, 6, 6) and split.train.x.dtype == np.float32
+    assert np.allclose(scaled.train.x, (split.train.x - 1) / 2) and scaled.version != split.version
+    assert list(datasets.training_content("real")) == ["real/train train-x", "real/train train-y"]
+
+
+def test_images_that_do_not_fit_are_named(images):
+    np.savez(images / "flat.npz", images=np.zeros((4, 3)), labels=np.zeros(4, int))
+    np.savez(images / "short.npz", images=np.zeros((4, 5, 4, 3), np.uint8), labels=np.zeros(3, int))
+    np.savez(images / "none.npz", pictures=np.zeros((4, 5, 4, 3), np.uint8))
+    np.savez(images / "high.npz", images=np.zeros((4, 5, 4, 3), np.uint8), labels=np.array([0, 1, 2, 1]))
+    found = {"flat": r"expected images \[N, H, W\].*found float64 \[4, 3\]", "short": r"expected whole-number labels \[4\].*\[3\]",
+             "none": "expected the array images", "high": "expected labels from 0 to 1, found 0, 1, 2", "lost": "expected the array images"}
+    for file, message in found.items():
+        registry.ENTRIES.pop("pictures", None)
+        add_images(images, train=images / f"{file}.npz")
+        with pytest.raises(BadData, match=f"{file}.npz: {message}"):
+            datasets.load("pictures")
+    registry.ENTRIES.pop("pictures")
+    with pytest.raises(ValueError, match="expected one .npz file, or .npy files"):
+        add_images(images, train=images / "train.png")
+    with pytest.raises(ValueError, match="expected both mean and std"):
+        add_images(images, mean=[0.5])
+
+
+def waves(split: int) -> Split:
+    x = np.linspace(-1, 1, 10 + split, dtype=np.float32)[:, None]
+    part = Arrays(x, np.sin(x[:, 0]).astype(np.float64))
+    return Split("waves", "1", split, "", "regression", 1, part, part, x.min(0), x.max(0))
+
+
+def test_a_function_makes_a_data_set_whose_code_is_known():
+    datasets.add("waves", waves, splits=3)
+    assert (datasets.describe("waves").n_train, datasets.describe("waves").n_splits) == (10, 3)
+    assert len(datasets.load("waves", 2).train) == 12
+    assert datasets.made_by("waves") == __name__ and datasets.made_by("digits") is None

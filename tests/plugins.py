@@ -1,0 +1,27 @@
+"""Plug-ins of tests: whatever they add is forgotten afterwards."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fvi_core import methods, plugins
+from fvi_core.registry import REGISTRIES
+
+
+@contextmanager
+def forgotten() -> Iterator[None]:
+    """All that plug-ins add meanwhile is taken away at the end, and the next ones are looked for anew."""
+    for room in ("contexts", "divergences", "families", "kernels", "likelihoods", "networks", "optimisers", "priors", "training"):
+        importlib.import_module(f"fvi_core.{room}")
+    methods.catalogue()
+    held = [*plugins._TRACKED, plugins._loaded, *(registry.classes for registry in REGISTRIES.values())]
+    before, settled = [dict(names) for names in held], list(plugins._settled)
+    try:
+        yield
+    finally:
+        for names, old in zip(held, before):
+            names.clear()
+            names.update(old)
+        plugins._settled[:] = settled
