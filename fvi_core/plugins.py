@@ -114,9 +114,6 @@ def _installed() -> tuple:
 
 
 def _run(plugin: Plugin) -> None:
-    from fvi_core.methods import load_own  # here, since methods look for plug-ins
-
-    load_own()  # else a row that takes the name of one of this project's would be found too late
     modules = set(sys.modules)
     _running.update({0: {}} | {id(names): dict(names) for names in _TRACKED})
     try:

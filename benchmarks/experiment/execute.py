@@ -29,6 +29,7 @@ from benchmarks.records.config import by_training, run_key, stack_key, training_
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import Checkpoints, Saver, code_digest
 from datasets import Split
+from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.problem import Problem
@@ -188,7 +189,7 @@ def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Probl
         predicted = predict_sets(config["evaluation"], split, model, problem, parameters, streams)
     except NotFinite as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
-    metrics, curves = measured(split, predicted)
+    metrics, curves = measured(split, predicted, model.likelihood)
     metrics.append({"dataset": split.name, "condition": "", "metric": COSTS[0], "value": provenance["seconds"], "n": 1})
     stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)
     about = provenance | {"data": predicted.fingerprints}
@@ -200,9 +201,9 @@ def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Probl
     return Outcome(config, "done", metrics, curves, about)
 
 
-def measured(split: Split, predicted: Predicted) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Metrics and curves of predictions; a toy's curves hold its training points too, for its figure."""
-    metrics, curves = evaluate(split.task, split.name, predicted.infos, predicted.sets, predicted.inputs)
+    metrics, curves = evaluate(split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, likelihood.scores)
     if any(info.kind == "grid" for info in predicted.infos):
         y = split.train.y * split.y_std + split.y_mean if split.task == "regression" else split.train.y
         curves[TRAINING_POINTS] = {"x": split.train.x.tolist(), "y": y.tolist()}

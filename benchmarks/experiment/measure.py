@@ -20,6 +20,7 @@ from benchmarks.records import predictions, provenance
 from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
 from benchmarks.state import kept
+from fvi_core.registry import LIKELIHOODS
 
 CHANGED, UNCHANGED, EVALUATED = "measured again", "unchanged", "evaluated from kept parameters"
 UNKEPT, UNTRAINED, BROKEN = "without predictions and parameters", "not trained", "could not be measured"
@@ -74,7 +75,7 @@ def measure_run(config: dict[str, Any], store: Store, state: Path) -> str:
         predicted.infos.append(set_info(chosen))
         if chosen.kind == "grid":
             predicted.inputs[name] = chosen.x
-    metrics, curves = measured(split, predicted)
+    metrics, curves = measured(split, predicted, LIKELIHOODS.build(config["parts"]["likelihood"]))
     metrics += [row for row in record["metrics"] if row["metric"] in COSTS or row["metric"] not in METRICS]
     commit, dirty = provenance.code()
     about = {"commit": commit, "dirty": dirty, "time": provenance.now()}

@@ -1,7 +1,7 @@
 """The one way from predictions to metric rows and figure curves."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from fvi_core import plugins
 from . import calibration, classification, curves, dirichlet, ood, own, regression, selective
 
 Row = dict[str, str | float | int]
+Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 Result = tuple[list[Row], dict[str, curves.Curve]]
 KINDS = ("id", "shift", "ood", "grid")
 LABELLED = ("id", "shift")
@@ -32,12 +33,13 @@ class SetInfo:
 
 
 def evaluate(task: str, dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, Predictions],
-             inputs: Mapping[str, np.ndarray] | None = None) -> Result:
+             inputs: Mapping[str, np.ndarray] | None = None, scores: Scores = lambda values: {}) -> Result:
     """Metric rows and figure curves (named "<set>/<curve>") of one run.
 
     predictions: one for each set, by name. inputs: x [N, ...] of each set of kind "grid", by name.
+    scores: a likelihood's own uncertainties [N] by name, of logits or samples [S, N, ...]; they go before the others.
     OOD sets are compared with the first set of kind "id". Raises ValueError on an unknown task or kind, on
-    missing predictions, labels or inputs, and on two sets that would write the same row.
+    missing predictions, labels or inputs, on vectors as targets, and on two sets that would write the same row.
     """
     tasks = {"classification": (ClassificationPredictions, _classification),
              "regression": (RegressionPredictions, _regression)}
@@ -46,7 +48,7 @@ def evaluate(task: str, dataset: str, sets: Sequence[SetInfo], predictions: Mapp
     expected, evaluator = tasks[task]
     inputs = inputs or {}
     _check(expected, sets, predictions, inputs)
-    rows, drawn = evaluator(dataset, sets, predictions, inputs)
+    rows, drawn = evaluator(dataset, sets, predictions, inputs, scores)
     plugins.load()
     rows += own.rows(dataset, sets, predictions, _reference(sets))
     seen = set()
@@ -59,7 +61,7 @@ def evaluate(task: str, dataset: str, sets: Sequence[SetInfo], predictions: Mapp
 
 def _classification(dataset: str, sets: Sequence[SetInfo],
                     predictions: Mapping[str, ClassificationPredictions],
-                    inputs: Mapping[str, np.ndarray]) -> Result:
+                    inputs: Mapping[str, np.ndarray], scores: Scores) -> Result:
     rows, drawn = [], {}
     summaries = {s.name: classification.summarise(predictions[s.name]) for s in sets if s.kind != "grid"}
     for s in sets:
@@ -81,7 +83,9 @@ def _classification(dataset: str, sets: Sequence[SetInfo],
             drawn[f"{s.name}/examples"] = curves.examples(summary.p, summary.precision, predictions[s.name].labels)
         if s.kind == "ood":
             reference = summaries[_reference(sets)]
-            found, drawn[f"{s.name}/roc"] = _detection(dataset, s.condition, reference.scores, summary.scores)
+            both = ({**scores(predictions[name].logits.astype(np.float64)), **summaries[name].scores}
+                    for name in (_reference(sets), s.name))
+            found, drawn[f"{s.name}/roc"] = _detection(dataset, s.condition, *both)
             rows += found
             entropies = (part.scores["predictive_entropy"] for part in (reference, summary))
             drawn[f"{s.name}/entropy_histogram"] = curves.entropy_histogram(*entropies, summary.p.shape[-1])
@@ -90,7 +94,7 @@ def _classification(dataset: str, sets: Sequence[SetInfo],
 
 
 def _regression(dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, RegressionPredictions],
-                inputs: Mapping[str, np.ndarray]) -> Result:
+                inputs: Mapping[str, np.ndarray], scores: Scores) -> Result:
     rows, drawn = [], {}
     for s in sets:
         p = predictions[s.name]
@@ -107,8 +111,9 @@ def _regression(dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str,
         rows += _rows(dataset, s.condition, values, p.samples.shape[1])
         if s.kind == "ood":
             reference = predictions[_reference(sets)]
-            scores = ({"epistemic_variance": regression.variance(part)} for part in (reference, p))
-            found, drawn[f"{s.name}/roc"] = _detection(dataset, s.condition, *scores)
+            both = ({**scores(part.samples.astype(np.float64)), "epistemic_variance": regression.variance(part)}
+                    for part in (reference, p))
+            found, drawn[f"{s.name}/roc"] = _detection(dataset, s.condition, *both)
             rows += found
     return rows, drawn
 
@@ -187,6 +192,9 @@ def _check(expected: type, sets: Sequence[SetInfo], predictions: Mapping[str, Pr
             found = "none" if prediction is None else type(prediction).__name__
             raise ValueError(f"{where}: expected {expected.__name__}, found {found}; "
                              f"there are predictions for {', '.join(predictions) or 'no set'}")
+        if expected is RegressionPredictions and prediction.samples.ndim != 2:
+            raise ValueError(f"{where}: expected targets of one number, found vectors of {prediction.samples.shape[2]}; "
+                             "metrics of vectors do not exist yet")
         labels = prediction.labels if expected is ClassificationPredictions else prediction.targets
         if s.kind in LABELLED and labels is None:
             raise ValueError(f"{where}: expected labels or targets, as its kind is {s.kind!r}, found none")

@@ -51,7 +51,7 @@ class ClassificationPredictions:
 class RegressionPredictions:
     """Function samples of a regressor, in standardised units (y_original = y * y_std + y_mean).
 
-    samples [S, N] float32; noise_std > 0, one number or one per sample [S] (members of an ensemble);
+    samples [S, N] float32, or [S, N, D] for targets that are vectors, which all that follows are then too; noise_std > 0, one number or one per sample [S] (members of an ensemble);
     targets [N], None where there are none; mean, variance [N]: the latent function where it is Gaussian.
     Raises PredictionsError on values that are not finite, wrong shapes, and a mean without its variance.
     """
@@ -66,9 +66,10 @@ class RegressionPredictions:
 
     def __post_init__(self) -> None:
         samples = np.asarray(self.samples)
-        _require(samples.ndim == 2 and samples.size > 0, "samples", "[samples, points]", samples.shape)
-        s, n = samples.shape
-        _set(self, "samples", _finite("samples", samples, (s, n), np.float32))
+        shape = "[samples, points] or [samples, points, numbers of a target]"
+        _require(samples.ndim in (2, 3) and samples.size > 0, "samples", shape, samples.shape)
+        s, *point = samples.shape
+        _set(self, "samples", _finite("samples", samples, samples.shape, np.float32))
         gaussian = self.mean is not None
         _require(gaussian == (self.variance is not None), "mean, variance", "both or neither", "one of them")
         noise = np.asarray(self.noise_std)
@@ -79,7 +80,7 @@ class RegressionPredictions:
         _require(self.y_std > 0, "y_std", "a positive value", self.y_std)
         for name in ("targets", "mean", "variance"):
             if getattr(self, name) is not None:
-                _set(self, name, _finite(name, getattr(self, name), (n,)))
+                _set(self, name, _finite(name, getattr(self, name), tuple(point)))
         _require(not gaussian or (self.variance >= 0).all(), "variance", "no negative values", "some")
 
 

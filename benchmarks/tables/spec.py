@@ -188,7 +188,7 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     """The full configurations of a recipe's runs."""
     row = methods.get(method)
     known = datasets.describe(dataset, recipe.scheme or None)
-    parts = resolve(merge(row.parts(), recipe.parts))
+    parts = resolve(merge(row.parts(), recipe.parts) | row.brought())
     shared = {"method": row.name, "protocol": protocol, "parts": parts, "sources": sources(parts, dataset), "schema": SCHEMA}
     data = {"name": dataset, "version": known.version, "scheme": known.scheme,
             "content": datasets.training_content(dataset, known.scheme, context_pools(parts["context"]))}

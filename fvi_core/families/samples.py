@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -12,9 +11,6 @@ from fvi_core.families.base import DrawnNetworks, Family
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
-
-if TYPE_CHECKING:
-    from fvi_core.fitting import Fitting
 
 
 @FAMILIES.register("samples")
@@ -38,17 +34,6 @@ class Samples(Family):
     def sampled(self, positions: Sequence[Parameters]) -> Parameters:
         return {name: torch.cat([position[name] for position in positions], dim=1) for name in positions[0]}
 
-    @torch.no_grad()
-    def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
-        """With batch normalisation: the statistics of every network, at random training inputs."""
-        network = fitting.network
-        if not network.state:
-            return parameters
-        x = fitting.some(STATISTICS, fitting.streams.child("samples"))
-        count = parameters[next(iter(network.shapes))].shape[1]
-        seen = [network.statistics({name: parameters[name][:, s : s + 1] for name in network.shapes}, x) for s in range(count)]
-        return parameters | {name: torch.cat([one[name] for one in seen], dim=1) for name in network.state}
-
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         names = [*network.shapes, *(name for name in network.state if name in parameters)]
         held = parameters[names[0]].shape[1]
@@ -59,7 +44,3 @@ class Samples(Family):
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
         return DrawnNetworks(network, self.weights(network, parameters, samples, streams))
-
-
-STATISTICS = 1024
-"""Training inputs whose statistics normalise each network."""

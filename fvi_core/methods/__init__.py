@@ -30,7 +30,8 @@ class UnknownMethod(KeyError):
 class Method:
     """One row of the catalogue: the four parts with their hyper-parameters, and the weight of the divergence.
 
-    ``fit``: what is done to the trained parameters before they predict (a Laplace approximation, say).
+    ``fit``: what is done to the trained parameters before they predict (a Laplace approximation, say). ``likelihood``
+    and ``training``, where they are given, stand in for those of every table.
     ``aliases`` are other names that papers use for it.
     """
 
@@ -43,11 +44,18 @@ class Method:
     context: dict[str, Any] | None = None
     weight: dict[str, Any] = field(default_factory=lambda: {"scaling": "elbo", "factor": 1.0})
     fit: dict[str, Any] | None = None
+    likelihood: dict[str, Any] | None = None
+    training: dict[str, Any] | None = None
     aliases: tuple[str, ...] = ()
 
     def parts(self) -> dict[str, Any]:
         """The four parts and the weight as a fresh plain dict."""
         return copy.deepcopy({name: getattr(self, name) for name in PARTS})
+
+    def brought(self) -> dict[str, Any]:
+        """The parts that a table else chooses and that this method brings itself, as a fresh plain dict."""
+        own = {"likelihood": self.likelihood, "training": self.training}
+        return copy.deepcopy({name: part for name, part in own.items() if part is not None})
 
 
 _ROWS: dict[str, Method] = plugins.track({})
@@ -55,6 +63,7 @@ _ROWS: dict[str, Method] = plugins.track({})
 
 def add(method: Method) -> Method:
     """Put a row into the catalogue. Raises ValueError if its name or an alias is taken."""
+    load_own()  # else a name that is taken would be noticed too late
     taken = {name for row in _ROWS.values() for name in (row.name, *row.aliases)}
     for name in (method.name, *method.aliases):
         if name in taken:

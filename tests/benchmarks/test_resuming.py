@@ -19,12 +19,12 @@ from fvi_core import methods
 from fvi_core.likelihoods import LIKELIHOODS
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES
 from fvi_core.priors.function import GaussianProcess
-from fvi_core.registry import DIVERGENCES, FAMILIES, PRIORS
+from fvi_core.registry import DIVERGENCES, FAMILIES, FITS, PRIORS
 from fvi_core.training import Trainer, Training
 from tests.benchmarks.test_execute import CURVE, FEW, MOONS, config, numbers
 from tests.fvi_core import small as small_parts
 
-REGISTRIES = {"family": FAMILIES, "divergence": DIVERGENCES, "prior": PRIORS, "likelihood": LIKELIHOODS}
+REGISTRIES = {"family": FAMILIES, "divergence": DIVERGENCES, "prior": PRIORS, "likelihood": LIKELIHOODS, "fit": FITS}
 MEMBERS = {"family": {"size": 2}}
 SMALL = {  # what makes the row of the catalogue small, and the sets it is for
     "GP": ({}, CURVE, {"dtype": "float64"}),
@@ -123,10 +123,21 @@ RULES |= {name: {"optimiser": {"name": name}} for name in set(OPTIMISERS.classes
 RULES |= {name: {"schedule": {"name": name}} for name in set(SCHEDULES.classes) - NAMED}
 
 
+OTHERS = {  # parts of no row of the catalogue
+    "samples": config("MAP", parts={"family": {"name": "samples"}}),
+    "temperature": config("MAP", dataset=MOONS, parts={"fit": {"name": "temperature"}}),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_other_part_goes_on_too(name, tmp_path, monkeypatch):
+    assert_stops_change_nothing([sibling(OTHERS[name], 1), OTHERS[name]], tmp_path, monkeypatch)
+
+
 @pytest.mark.parametrize("kind", REGISTRIES)
 def test_no_part_is_left_out(kind):
     """A part without a row of the catalogue needs a case of its own here."""
-    used = [small(name)["parts"][kind] for name in methods.catalogue()]
+    used = [case["parts"][kind] for case in (*map(small, methods.catalogue()), *OTHERS.values())]
     assert {part["name"] for part in used if part} >= set(REGISTRIES[kind].classes)
 
 

@@ -127,7 +127,7 @@ class DatasetContract:
     def test_training_part_is_standardised_where_the_scale_says_so(self, split: Split) -> None:
         if split.y_std == 1:
             assert split.y_mean == 0
-            return
+            pytest.skip("its targets are not standardised")
         x, y = split.train.x.astype(np.float64), split.train.y
         constant = np.ptp(x, axis=0) == 0
         assert np.abs(x.mean(0)).max() < 1e-5

@@ -90,7 +90,7 @@ class GaussianContract(DivergenceContract):
         """The mean weights are where the prior is linearised, the variances its own."""
         model, parameters, step = made(self)
         if model.prior.name != "gaussian_weights":
-            return
+            pytest.skip("only a weight prior has a posterior equal to it")
         state = step.prior_state
         step.parameters = {k: torch.full_like(v, math.log(0.7)) if k.startswith("log_var/") else v for k, v in parameters.items()}
         step.functions = DrawnNetworks(model.network, {k: v.unsqueeze(1) for k, v in state.items()})

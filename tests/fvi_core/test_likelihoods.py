@@ -1,5 +1,6 @@
 import dataclasses
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,7 @@ from fvi_core.fitting import Fitting
 from fvi_core.likelihoods import LIKELIHOODS, Categorical, Gaussian, with_noise
 from fvi_core.likelihoods import noise_of as noise_of_all
 from fvi_core.registry import UnknownPart
+from fvi_core.training import Training
 from tests.fvi_core import small
 
 
@@ -132,3 +134,29 @@ def test_calibrated_noise_is_that_of_the_residuals_also_above_a_floor_and_never_
     found = likelihood.noise_std(fitted(likelihood, likelihood.init(3, torch.float64), f, y))
     torch.testing.assert_close(found[:2], residuals[:2])
     assert 0.3 <= found[2] < 0.3001 and residuals[:2].min() > 0.3
+
+
+def test_vectors_have_independent_noise_in_each_of_their_numbers():
+    likelihood = Gaussian(init_std=0.7)
+    params, f, y = noise_of(likelihood), rand(2, 4, 5, 3), rand(2, 5, 3, seed=1)
+    std = likelihood.noise_std(params)
+    expected = torch.distributions.Normal(f, std[:, None, None, None]).log_prob(y[:, None]).sum(-1)
+    torch.testing.assert_close(likelihood.log_prob(params, f, y), expected, rtol=1e-12, atol=1e-12)
+    mean, var = rand(2, 5, 3, seed=2), rand(2, 5, 3, seed=3).exp()
+    each = [likelihood.expected_log_prob_gaussian(params, mean[..., d : d + 1], var[..., d : d + 1], y[..., d]) for d in range(3)]
+    torch.testing.assert_close(likelihood.expected_log_prob_gaussian(params, mean, var, y), sum(each))
+    with pytest.raises(ValueError, match="expected 3 outputs, one for each number of a target, found 2"):
+        likelihood.log_prob(params, f[..., :2], y)
+
+
+def test_vectors_are_trained_on_and_predicted():
+    data = small.problem(3, 10, dtype=torch.float64)
+    both = replace(data, y=torch.stack([data.y, -2 * data.y], -1))
+    model = small.model({"family": {"name": "mean_field"}, "likelihood": {"name": "gaussian"}}, 2)
+    options = Training(40, 10, {"name": "adam", "lr": 0.05}, dtype="float64")
+    trained = options.start(model, both, small.streams(3)).run()
+    assert all(t.loss[-1] < t.loss[0] for t in trained)
+    alone = options.start(model, small.one(both, 1), small.streams(3).subset([1])).run()[0]
+    assert alone.loss == trained[1].loss
+    f = model.functions(model.fitted(alone.parameters, both.of(1), small.streams(1)), 5, small.streams(1))(data.x[1:2])
+    assert f.shape == (1, 5, 10, 2)

@@ -1,0 +1,151 @@
+"""What is fitted after training: the data that it is given, the order, and the first fit part against SciPy."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, logsumexp
+
+from fvi_core.families.base import Family, NotSupported
+from fvi_core.fits import golden_section
+from fvi_core.fitting import Fitting, own_of
+from fvi_core.images import Scale
+from fvi_core.likelihoods import Gaussian, noise_of
+from fvi_core.problem import Problem
+from fvi_core.registry import FAMILIES, FITS
+from tests.fvi_core import small
+
+N = 23
+
+
+def trained(model, data, replicas=1):
+    """Parameters of a replica, as if training had left its initial ones."""
+    streams, likelihood = small.streams(replicas), model.likelihood.init(replicas, torch.float64)
+    return model.family.init(model.network, streams) | {f"likelihood/{k}": v for k, v in likelihood.items()}
+
+
+def fitting_of(data, model):
+    return Fitting.of(model.network, model.family, model.likelihood, data, small.streams(1))
+
+
+def test_training_data_come_in_batches_as_the_network_takes_them():
+    pixels = torch.arange(5 * 4, dtype=torch.uint8).view(1, 5, 1, 2, 2)
+    ends, y = torch.zeros(1, 1, 2, 2), torch.arange(5)[None]
+    scale = Scale((0.5,), (0.25,), torch.float64)
+    data = Problem(pixels, y, ends, ends, [(pixels[0, :3], y[0, :3])], pixels=scale)
+    found = fitting_of(data, SimpleNamespace(network=None, family=None, likelihood=None))
+    assert (found.n_train, found.classification) == (5, True)
+    xs, ys = zip(*found.batches(2), strict=True)
+    assert [x.shape[1] for x in xs] == [2, 2, 1] and torch.equal(torch.cat(ys, 1), y)
+    assert torch.equal(torch.cat(xs, 1), found.x) and torch.equal(found.x, scale(pixels)) and found.x.min() == -2
+    assert torch.equal(torch.cat([x for x, _ in found.batches(2, validation=True)], 1), scale(pixels[:, :3]))
+    members = found.of_members(None, 3, None)
+    assert torch.equal(members.x, found.x.expand(3, -1, -1, -1, -1)) and members.validation[1].shape == (3, 3)
+    assert members.held.untyped_storage().data_ptr() == pixels.untyped_storage().data_ptr(), "held once"
+    without = fitting_of(Problem(pixels, y, ends, ends), SimpleNamespace(network=None, family=None, likelihood=None))
+    with pytest.raises(ValueError, match="no validation part; choose another split scheme"):
+        next(without.batches(2, validation=True))
+
+
+def test_a_replica_has_the_problem_that_is_its_own():
+    data = small.problem(3, 5, validation=2)
+    own = data.of(1)
+    assert torch.equal(own.x, data.x[1:2]) and torch.equal(own.low, data.low[1:2])
+    assert len(own.validation) == 1 and torch.equal(own.validation[0][0], data.validation[1][0])
+    shared = small.one(data, 0)
+    assert shared.of(2) is shared
+
+
+def test_the_likelihood_fits_first_then_the_family_then_the_part(monkeypatch):
+    seen = []
+
+    def told(name):
+        return lambda self, parameters, fitting: seen.append((name, dict(parameters))) or parameters | {f"fit/{name}": parameters["head.bias"]}
+
+    model, data = small.model({"family": {"name": "point"}, "fit": {"name": "temperature"}}), small.problem(1, N)
+    monkeypatch.setattr(Gaussian, "fit", told("likelihood"))
+    monkeypatch.setattr(Family, "fit", told("family"))
+    monkeypatch.setattr(type(model.fit), "__call__", told("part"))
+    found = model.fitted(trained(model, data), data, small.streams(1))
+    assert [name for name, _ in seen] == ["likelihood", "family", "part"]
+    assert "fit/likelihood" in seen[1][1] and {"fit/likelihood", "fit/family"} <= seen[2][1].keys()
+    assert own_of(found)[1].keys() == {"likelihood", "family", "part"}
+
+
+def test_values_in_pieces_are_those_of_one_draw(monkeypatch):
+    model, data = small.model({"family": {"name": "mean_field", "log_var_init": [-3.0, -1.0]}}), small.problem(1, N)
+    parameters, fitting = trained(model, data), fitting_of(data, small.model({"family": {"name": "mean_field"}}))
+    whole = list(fitting.functions_at(parameters, small.streams(1), 6))
+    monkeypatch.setattr("fvi_core.fitting.CHUNK", 6 * model.network.width * 4)
+    pieces = list(fitting.functions_at(parameters, small.streams(1), 6))
+    assert len(whole) == 1 and [p.shape[2] for p in pieces] == [4, 4, 4, 4, 4, 3] and torch.is_grad_enabled()
+    torch.testing.assert_close(torch.cat(pieces, 2), whole[0])
+
+
+def test_members_of_an_ensemble_are_fitted_each():
+    parts = {"family": {"name": "ensemble", "base": {"name": "exact_gp"}, "size": 3, "joint": True}}
+    model, data = small.model(parts), small.problem(1, N)
+    fitted = model.fitted(trained(model, data), data, small.streams(1))
+    assert fitted["train/x"].shape == (1, 3, N, 2) and fitted["train/noise"].shape == (1, 3)
+    x = small.inputs(1, 4)
+    alone = small.model({"family": {"name": "exact_gp"}})
+    own = alone.fitted(trained(alone, data), data, small.streams(1))
+    mean, variance = alone.marginals(own, x)
+    f = model.functions(fitted, 9000, small.streams(1))(x)
+    assert ((f.mean(1) - mean).abs() < 6 * (variance / 9000).sqrt()).all()
+
+
+def test_an_exact_process_needs_gaussian_noise():
+    model, data = small.model({"family": {"name": "exact_gp"}}, 2), small.problem(1, N, 2)
+    with pytest.raises(NotSupported, match="'exact_gp' needs Gaussian noise, which likelihood 'categorical' has not"):
+        model.fitted(trained(model, data), data, small.streams(1))
+
+
+@pytest.mark.parametrize("validation", [9, 0])
+@pytest.mark.parametrize("family", [{"name": "point"}, {"name": "mean_field", "log_var_init": [-2.0, 0.0]}], ids=lambda f: f["name"])
+def test_the_temperature_is_that_of_scipy(family, validation):
+    model = small.model({"family": family, "fit": {"name": "temperature", "samples": 7}}, 3)
+    data = small.problem(1, 40, 3, validation=validation)
+    parameters = trained(model, data)
+    fitted = model.fitted(parameters, data, small.streams(1))
+    x, y = data.validation[0] if validation else (data.x[0], data.y[0])
+    f = model.family.functions(model.network, parameters, 7, small.streams(1).child("temperature"))(x[None])[0].numpy()
+
+    def loss(log_temperature):
+        log = log_softmax(f / np.exp(log_temperature), -1)[:, np.arange(len(y)), y]
+        return -(logsumexp(log, axis=0) - np.log(len(log))).mean()
+
+    end = np.log(100)
+    best = minimize_scalar(loss, bounds=(-end, end), method="bounded", options={"xatol": 1e-9})
+    own = float(fitted["fit/log_temperature"])
+    assert loss(own) <= best.fun + 1e-10
+    assert abs(own - best.x) < 1e-4 or abs(own) > 0.999 * end
+    g = model.functions(fitted, 7, small.streams(1).child("temperature"))(x[None])[0].numpy()
+    np.testing.assert_allclose(g, f / np.exp(own), rtol=1e-9)
+
+
+def test_the_minimum_of_each_replica_is_its_own():
+    at = torch.tensor([-2.0, 0.3, 1.7], dtype=torch.float64)
+    found = golden_section(lambda x: (x - at).square() + (x - at).pow(4), at * 0 - 3, at * 0 + 3)
+    torch.testing.assert_close(found, at, rtol=0, atol=1e-7)
+
+
+def test_a_temperature_is_for_classes():
+    model, data = small.model({"family": {"name": "point"}, "fit": {"name": "temperature"}}), small.problem(1, N)
+    with pytest.raises(ValueError, match="fit 'temperature': it divides the logits of classes, found a regression"):
+        model.fitted(trained(model, data), data, small.streams(1))
+    with pytest.raises(ValueError, match="expected samples 1 or more and most above 1, found 0 and 100"):
+        FITS.build({"name": "temperature", "samples": 0})
+
+
+def test_a_fit_of_the_noise_leaves_the_family_alone():
+    parts = {"family": {"name": "ensemble", "base": {"name": "point"}, "size": 2}, "likelihood": {"name": "residual_gaussian"}}
+    model, data = small.model(parts), small.problem(1, N)
+    before = trained(model, data)
+    after = model.fitted(before, data, small.streams(1))
+    assert all(torch.equal(after[name], value) for name, value in noise_of(before)[0].items())
+    f = model.functions(after, 2, small.streams(1))(data.x)[..., 0].mean(1)
+    torch.testing.assert_close(model.noise_std(after), (data.y - f).square().mean(1).sqrt())
+    assert FAMILIES.build(parts["family"]).fit(after, fitting_of(data, model)).keys() == after.keys()
