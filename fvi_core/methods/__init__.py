@@ -92,8 +92,12 @@ def _load() -> None:
     plugins.load()
 
 
-@cache
 def load_own() -> None:
     """Import the rows of this project."""
-    for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
-        importlib.import_module(f"{__name__}.{module}")
+    if not _own:
+        _own.extend(sorted(info.name for info in pkgutil.iter_modules(__path__)))
+        for module in _own:
+            importlib.import_module(f"{__name__}.{module}")
+
+
+_own: list[str] = []  # modules of this package, from when their import begins
