@@ -94,7 +94,7 @@ def test_training_prediction_and_attack_stay_on_the_device(table, label, dataset
         parts = merge(parts, {"prior": {"fit_steps": 2}})
     if "size" in parts["family"]:
         parts = merge(parts, {"family": {"size": 2}})
-    split, training = data_of(dataset), TRAININGS.build(parts["training"])
+    split, training = data_of(dataset), TRAININGS.build({"name": "gradient", **parts["training"]})
     dtype = DTYPES[training.dtype]
     model = build_model({"parts": parts}, split)
     problem = build_problem(model, [split], cuda, dtype)
