@@ -114,12 +114,6 @@ class ScheduleState:
             torch.zeros(replicas, device=device, dtype=torch.long),
         )
 
-    def tensors(self) -> dict[str, Tensor]:
-        return dict(vars(self))
-
-    def subset(self, keep: Tensor) -> ScheduleState:
-        return ScheduleState(**{name: value[keep] for name, value in vars(self).items()})
-
 
 class Schedule:
     """Changes learning rates after each epoch."""

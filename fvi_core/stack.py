@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
@@ -68,7 +67,7 @@ class State:
     def subset(self, kept: Sequence[int]) -> Self:
         """The replicas at these places alone."""
         index = torch.tensor(kept, dtype=torch.long, device=self.owner.device)
-        parts = {name: _subset(value, kept, index) for name, value in self._parts().items()}
+        parts = {name: subset_of(value, kept, index) for name, value in self._parts().items()}
         return replace(self, **parts, active=[self.active[i] for i in kept])
 
     def saved(self) -> dict[str, Any]:
@@ -240,12 +239,13 @@ def trained_names(parameters: Parameters) -> list[str]:
     return [name for name in parameters if not name.startswith(STATE)]
 
 
-def _subset(value: Any, kept: Sequence[int], index: Tensor) -> Any:
+def subset_of(value: Any, kept: Sequence[int], index: Tensor) -> Any:
+    """The replicas at these places, ``index`` a tensor of them, of whatever a state may hold."""
     if isinstance(value, Tensor):
         return value.detach()[index]
     if isinstance(value, Streams):
         return value.subset(kept)
-    return _each(value, lambda part: _subset(part, kept, index))
+    return _each(value, lambda part: subset_of(part, kept, index))
 
 
 def _saved(value: Any) -> Any:
@@ -281,6 +281,6 @@ def _each(value: Any, change: Callable[[Any], Any]) -> Any:
         return {name: change(part) for name, part in value.items()}
     if isinstance(value, list):
         return [change(part) for part in value]
-    if dataclasses.is_dataclass(value):
+    if is_dataclass(value):
         return replace(value, **{each.name: change(getattr(value, each.name)) for each in fields(value)})
     return value

@@ -177,6 +177,25 @@ def test_curves_and_ood_rows_of_a_regressor():
     assert ("ood=photos", "rmse") not in found and ("ood=photos", "epistemic_entropy") in found
 
 
+@pytest.mark.parametrize(("task", "make"), [("classification", classifier), ("regression", regressor)])
+def test_a_likelihoods_own_scores_come_first_and_the_others_stay(task, make):
+    predictions = make()
+    sets = [SetInfo("test", "id"), SetInfo("photos", "ood", "ood=photos")]
+    plain, _ = evaluate(task, "d", sets, predictions)
+    found, drawn = evaluate(task, "d", sets, predictions, scores=lambda values: {"mine": -values.std(0).reshape(values.shape[1], -1).sum(1)})
+    before, after = table(plain), table(found)
+    assert set(after) > set(before)
+    assert after["ood=photos", "ood_auroc"]["value"] == after["ood=photos;score=mine", "ood_auroc"]["value"]
+    assert "mine" in str(drawn["photos/roc"])
+    assert all(after[key] == row for key, row in before.items() if key[0] != "ood=photos" or not key[1].startswith("ood_"))
+
+
+def test_vectors_have_no_metrics_yet():
+    predictions = {"test": RegressionPredictions(np.zeros((3, 5, 2)), 0.1, np.zeros((5, 2)))}
+    with pytest.raises(ValueError, match="'test': expected targets of one number, found vectors of 2; metrics of vectors do not"):
+        evaluate("regression", "d", [SetInfo("test", "id")], predictions)
+
+
 def test_lists_are_rounded_to_five_digits():
     values = np.array([[1 / 3, 1e-9 / 3], [np.nan, 123456.7]])
     assert curves.compact(values) == [[0.33333, 3.3333e-10], [None, 123460.0]]
