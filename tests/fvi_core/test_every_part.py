@@ -19,7 +19,11 @@ from fvi_core.networks import STATE
 from fvi_core.optimisers import ScheduleState
 from fvi_core.priors.base import TrainingSet
 from fvi_core.registry import (
-    CONTEXTS, DIVERGENCES, FAMILIES, FITS, LIKELIHOODS, NETWORKS, OPTIMISERS, PRIORS, REGISTRIES, SCHEDULES, TRAININGS,
+    DIVERGENCES,
+    FAMILIES,
+    FITS,
+    REGISTRIES,
+    TRAININGS,
     UnknownPart,
 )
 from fvi_core.stack import subset_of
@@ -74,7 +78,15 @@ def test_every_registered_part_is_tested(kind):
 
 
 def test_kinds_with_contracts_of_their_own_test_every_part_too():
-    from tests.fvi_core import test_divergences, test_families, test_kernels, test_radial, test_rank1, test_samplers, test_swag
+    from tests.fvi_core import (
+        test_divergences,
+        test_families,
+        test_kernels,
+        test_radial,
+        test_rank1,
+        test_samplers,
+        test_swag,
+    )
     from tests.fvi_core.contracts import DivergenceContract, FamilyContract
 
     modules = (test_divergences, test_families, test_radial, test_rank1, test_samplers, test_swag)
