@@ -18,7 +18,7 @@ class Entry:
     training_content(scheme, pools), evaluation_content(scheme, sets): what the user brought, of the files in use.
     """
 
-    load: Callable[[int, str, str | None], Split]
+    load: Callable[[int, str, str | os.PathLike | None], Split]
     describe: Callable[[str], Description]
     schemes: tuple[str, ...] = ("",)
     training_content: Callable[[str, Iterable[str]], dict[str, str]] = lambda scheme, pools: {}

@@ -51,7 +51,8 @@ def sources(parts: dict[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for kind, name in _named(parts):
         cls = REGISTRIES[kind].classes.get(name)
-        digest = None if cls is None or name in known()[kind] else source_digest(cls)
+        own = cls is None or name in known()[kind]
+        digest = None if own else source_digest(cls)  # type: ignore[arg-type]  # a class can be hashed
         if digest:
             found[f"{kind} {name}"] = digest
     return found
