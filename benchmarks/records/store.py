@@ -147,7 +147,7 @@ class Store:
     def make(self, config: dict, metrics: list[dict], curves: dict, provenance: dict) -> dict[str, Any]:
         """A record of the present schema, not yet written.
 
-        ``metric_versions`` are those of all metrics known today: one of them that has no row is not defined for the run.
+        ``metric_versions`` are those of all metrics known today: one that has no row is not defined for the run.
         """
         names = {row["metric"] for row in metrics} | set(resolve(self.metrics))
         return {
