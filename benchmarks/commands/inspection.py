@@ -125,8 +125,9 @@ def status_text(
 def kept_text(state: Path) -> str:
     """What trained runs have left in the state folder, and how much it may be; nothing if there is nothing."""
     told = [f"{name} {count} files, {size / 1e6:.0f} MB" for name, (count, size) in kept.sizes(state).items() if count]
-    most = f"at most {kept.limit() / 1e9:g} GB together, ${kept.VARIABLE}"
-    return f"kept in {state}: {'; '.join(told)} ({most})" if told else ""
+    if not told:
+        return ""
+    return f"kept in {state}: {'; '.join(told)} (at most {kept.limit() / 1e9:g} GB together, ${kept.VARIABLE})"
 
 
 def measured_text(found: Any, state: Path) -> str:
@@ -255,7 +256,7 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     wanted, values, listed = column.cell, [], []
     for run in make_plan(configs, results, state, suite, strict=False).runs:
         value = None
-        record = Store(results).get(run.config, curves=False) if run.status in ("done", "stale") else None
+        record = Store(results).get(run.config) if run.status in ("done", "stale") else None
         if record is not None:
             rows = record["metrics"]
             found = [
