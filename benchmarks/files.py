@@ -105,7 +105,7 @@ def _begin(path: Path) -> tuple[Path, IO[bytes]]:
     """A new file beside a path, and locked: so others can tell a living writer from a killed one."""
     while True:
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:16]}{SUFFIX}")
-        file = open(temporary, "xb")
+        file = open(temporary, "xb")  # noqa: SIM115  (it stays open for the caller)
         if _lock(file, 0) is not False and temporary.exists():
             return temporary, file
         file.close()  # between its making and its locking it was taken for a leftover

@@ -33,7 +33,9 @@ def read(path: Path, members: Sequence[str], records: int, labels: int) -> tuple
             if entry.size != records * size:
                 raise BadData(f"{path}, {entry.name}: expected {records} records of {size} bytes, "
                               f"found {entry.size} bytes; {GET_AGAIN}")
-            found[entry.name] = np.frombuffer(archive.extractfile(entry).read(), np.uint8).reshape(records, size)
+            content = archive.extractfile(entry)
+            assert content is not None  # it is a file
+            found[entry.name] = np.frombuffer(content.read(), np.uint8).reshape(records, size)
         while stream.read(CHUNK):  # to the end, where the checksum is compared
             pass
     missing = [member for member in members if member not in found]

@@ -177,5 +177,5 @@ def _fingerprint(about: Iterable[str], arrays: Iterable[tuple[str, np.ndarray]])
     digest = hashlib.sha256("\0".join(about).encode())
     for name, array in arrays:
         digest.update(f"\0{name} {array.dtype.str} {array.shape}\0".encode())
-        digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -178,9 +178,9 @@ def _remove_empty_folders(folder: Path, root: Path) -> None:
         folder = folder.parent
 
 
-def fetch(groups: dict[str, Iterable[str]], root: str | os.PathLike | None,
+def fetch(groups: Mapping[str, Iterable[str]], root: str | os.PathLike | None,
           say: Callable[[str], None]) -> list[str]:
-    """Get all files of every group (data set -> file names) that can be had, with a line on each group; those that lack some."""
+    """Get all files of every group (data set -> file names) that can be had, with a line on each; the incomplete ones."""
     failed = []
     for number, (group, names) in enumerate(groups.items(), start=1):
         names = list(names)

@@ -47,8 +47,9 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
 
     def __getitem__(self, name: str) -> Callable[[], EvaluationSet]:
         """Raises KeyError for another name, DataNotFound if a partner is out of reach."""
-        forms = [(r"rotation-(\d+)", self._rotated), (r"ood-\w+", self._partner),
-                 (r"fgsm-(\d+(?:\.\d+)?)", self._attacked)]
+        forms: list[tuple[str, Callable[..., Callable[[], EvaluationSet]]]] = [
+            (r"rotation-(\d+)", self._rotated), (r"ood-\w+", self._partner),
+            (r"fgsm-(\d+(?:\.\d+)?)", self._attacked)]
         if self.name in CORRUPTED:
             forms.append((rf"{self.name}_c-(?:([a-z_]+)-)?([0-5])", self._corrupted))
         for pattern, make in forms:

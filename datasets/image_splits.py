@@ -43,11 +43,12 @@ def evaluation_content(name: str, scheme: str, sets: Iterable[str]) -> dict[str,
 
 def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
     """A split whose arrays are shared by all who load it in this process. Raises DataNotFound, BadData."""
-    return _assemble(name, split, scheme, root, *(read_part(name, part, root) for part in PARTS))
+    folder = None if root is None else os.fspath(root)
+    return _assemble(name, split, scheme, folder, *(read_part(name, part, root) for part in PARTS))
 
 
 @lru_cache(maxsize=2 * FOLDS)
-def _assemble(name: str, split: int, scheme: str, root: str | os.PathLike | None, train: Part, test: Part) -> Split:
+def _assemble(name: str, split: int, scheme: str, root: str | None, train: Part, test: Part) -> Split:
     chosen = SCHEMES[name][scheme]
     fitted, asked = Arrays(train.images, train.labels), Arrays(test.images, test.labels)
     validation, rows = None, {}
@@ -61,6 +62,6 @@ def _assemble(name: str, split: int, scheme: str, root: str | os.PathLike | None
                  pools={pool: partial(_pool, pool, root) for pool in chosen.contexts})
 
 
-def _pool(name: str, root: str | os.PathLike | None) -> Pool:
+def _pool(name: str, root: str | None) -> Pool:
     part = context_part(name, root)
     return Pool(part.images, part.source)

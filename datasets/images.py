@@ -5,7 +5,7 @@ The readers are small since the formats are: torchvision would add its import an
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -29,7 +29,7 @@ class Source:
     origin: str
     sizes: dict[str, int]
     files: dict[str, tuple[str, ...]]
-    read: dict[str, Read]
+    read: Mapping[str, Read]
     n_classes: int = 10
 
 
@@ -56,10 +56,9 @@ def _read_idx(n: int, images: Path, labels: Path) -> tuple[np.ndarray, np.ndarra
 
 def _cifar(archive: str, members: dict[str, tuple[str, ...]], records: dict[str, int], labels: int,
            n_classes: int) -> Source:
-    read = {part: partial(cifar.read, members=members[part], records=records[part], labels=labels)
-            for part in PARTS}
+    read = {part: partial(cifar.read, members=members[part], records=records[part], labels=labels) for part in PARTS}
     return Source(COLOUR, "Krizhevsky 2009, binary version", {"train": 50000, "test": 10000},
-                  {part: (archive,) for part in PARTS}, read, n_classes)
+                  dict.fromkeys(PARTS, (archive,)), read, n_classes)
 
 
 SOURCES: dict[str, Source] = {

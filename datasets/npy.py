@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import BinaryIO, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -27,7 +27,7 @@ class Header(NamedTuple):
         return f"{self.dtype} {list(self.shape)}"
 
 
-def read_header(stream: BinaryIO) -> Header:
+def read_header(stream: IO[bytes]) -> Header:
     """Leaves the stream where the values begin. Raises what numpy raises, or ValueError for what it lets pass."""
     before = stream.tell()
     version = npy_format.read_magic(stream)

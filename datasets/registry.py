@@ -33,7 +33,7 @@ class Entry:
     files: those of a data set from outside. module: whose code makes the data, where that is not this room.
     """
 
-    load: Callable[[int, str, str | None], Split]
+    load: Callable[[int, str, str | os.PathLike | None], Split]
     describe: Callable[[str], Description]
     schemes: tuple[str, ...] = ("",)
     training_content: Callable[[str, Iterable[str]], dict[str, str]] = lambda scheme, pools: {}

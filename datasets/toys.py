@@ -5,6 +5,7 @@ Their "test" part is 1,000 fresh draws, their box (low, high) is the plotted ran
 """
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -97,7 +98,7 @@ def load(name: str, split: int) -> Split:
                  evaluations=evaluations, pools={"grid": lambda: Pool(inputs, "the plotted grid")})
 
 
-def load_snelson(root: str | None = None) -> Split:
+def load_snelson(root: str | os.PathLike | None = None) -> Split:
     """Snelson's 200 pairs; those with 1.5 <= x <= 3 are taken out before standardising and are the test part.
 
     Raises DataNotFound, BadData.

@@ -12,6 +12,7 @@ gal2016        the 20 (protein: 5) published index files of Gal and Ghahramani (
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,7 +82,7 @@ def files(name: str, scheme: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def load(name: str, split: int, scheme: str, root: str | None = None) -> Split:
+def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
     """One standardised split. Raises DataNotFound, BadData."""
     source = SOURCES[name]
     table = read_table(locate(source.file("data.txt"), root), source.rows, source.columns)
@@ -89,7 +90,7 @@ def load(name: str, split: int, scheme: str, root: str | None = None) -> Split:
     return assemble(name, VERSION, split, scheme, x, y, partition(name, split, scheme, root))
 
 
-def partition(name: str, split: int, scheme: str, root: str | None = None) -> dict[str, np.ndarray]:
+def partition(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> dict[str, np.ndarray]:
     """Row numbers of the parts "train", "test" and, under cinquin2024, "validation". Raises DataNotFound, BadData."""
     source = SOURCES[name]
     if scheme == "gal2016":
@@ -101,7 +102,7 @@ def partition(name: str, split: int, scheme: str, root: str | None = None) -> di
     return {"train": order[n_test:], "test": order[:n_test]}
 
 
-def _published(source: Source, split: int, root: str | None) -> dict[str, np.ndarray]:
+def _published(source: Source, split: int, root: str | os.PathLike | None) -> dict[str, np.ndarray]:
     paths = {part: locate(source.file(f"index_{part}_{split}.txt"), root) for part in ("train", "test")}
     rows = {part: read_indices(path, source.rows) for part, path in paths.items()}
     together = np.concatenate(list(rows.values()))

@@ -62,7 +62,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Write every table that has the protocol as Markdown and LaTeX, and say how much of each is there."""
         from reports.tables import render_table
 
-        records, problems = Records(results, state), []
+        records = Records(results, state)
+        problems: list[str] = []
         for found in map(suite.table, suite.table_names()):
             if protocol is None or protocol in found.protocols:
                 chosen = protocol or found.default_protocol

@@ -19,8 +19,8 @@ HEADER = [
 ]  # fmt: skip
 EXPLANATION = (
     "Cells of the published tables. With records: at least one run under protocol paper; partial: fewer runs "
-    f"than that protocol asks for. Reproduced: within {AGREES:g} combined standard errors of the published mean; differ: "
-    "beyond; no error: a standard error is not known on one of the sides. Reduced: cells with records under a "
+    f"than that protocol asks for. Reproduced: within {AGREES:g} combined standard errors of the published mean; "
+    "differ: beyond; no error: a standard error is not known on one of the sides. Reduced: cells with records under a "
     "reduced protocol only (smoke apart, which means nothing), counted in its two columns and nowhere else. "
     "Broken files: records that cannot be trusted and are not counted, for every table that needs them."
 )

@@ -56,7 +56,7 @@ class Column:
 
 
 def blocks(result: TableResult, size: Callable[[Column], int], capacity: int) -> list[Block]:
-    """The table in blocks of at most that capacity: one if it fits, otherwise metric by metric, then column by column."""
+    """The table in blocks of at most that capacity: one if it fits, else metric by metric, then column by column."""
     columns = [_column(result, j) for j in range(len(result.table.columns))]
     groups = [columns]
     if sum(map(size, columns)) > capacity or not _told_apart(columns):
@@ -103,7 +103,8 @@ def caption(result: TableResult) -> list[str]:
         )
         partly = f" ({partial} of them partial)" if partial else ""
         sentences.append(
-            f"{len(known)} published cells: {recorded} with records{partly}, {reproduced} reproduced, {differing} differ."
+            f"{len(known)} published cells: "
+            f"{recorded} with records{partly}, {reproduced} reproduced, {differing} differ."
         )
         sentences.append(_published_runs(known))
     return [sentence for sentence in sentences if sentence]
@@ -133,7 +134,7 @@ def _told_apart(columns: list[Column]) -> bool:
 def _column(result: TableResult, j: int) -> Column:
     spec, cells = result.table.columns[j], [row[j] for row in result.cells]
     usual = usual_n(result)
-    rows = []
+    rows: list[dict[str, str]] = []
     for cell in cells:
         count = f" ({cell.n})" if cell.n == cell.expected else f" ({cell.n}/{cell.expected})"
         count = "" if cell.n == cell.expected == usual else count

@@ -77,12 +77,13 @@ def different_data(runs: Sequence[Made]) -> str:
     Compared are the split (training, validation and test arrays together) and every evaluation set, as far as the
     records say them.
     """
-    found: dict[tuple, dict[str, None]] = {}
+    found: dict[tuple[tuple[str, str, int], str], dict[str, None]] = {}
     for named, data in {(made.named, made.run.data): None for made in runs}:
         for part, fingerprint in data:
             found.setdefault((named, part), {})[fingerprint] = None
-    differing = [(*where, fingerprints) for where, fingerprints in found.items() if len(fingerprints) > 1]
-    return plain(_listed([_groups(*each, runs) for each in differing[:SHOWN]], len(differing), "; "), MOST)
+    differing = [(*where, list(fingerprints)) for where, fingerprints in found.items() if len(fingerprints) > 1]
+    groups = [_groups(named, part, fingerprints, runs) for named, part, fingerprints in differing[:SHOWN]]
+    return plain(_listed(groups, len(differing), "; "), MOST)
 
 
 def different_note(row: Any, dataset: str, groups: str) -> str:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.records.store import RecordError, Store
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.progress import brief
 
 Cell = tuple[str, str, str]  # data set, condition, metric
+G = TypeVar("G", bound=Sequence[str])
 CELL, VALUE = itemgetter("dataset", "condition", "metric"), itemgetter("value")
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
 WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
@@ -153,7 +154,7 @@ def plain(words: str, length: int = 400) -> str:
     return brief("".join(character if character.isprintable() else "?" for character in line), length)
 
 
-def _words(groups: Any) -> tuple[tuple[str, ...], ...]:
+def _words(groups: Iterable[G]) -> tuple[G, ...]:
     """The same groups of words. Raises TypeError where one is no word."""
     for word in (word for group in groups for word in group):
         if not isinstance(word, str):

@@ -139,7 +139,8 @@ def _letter(character: str) -> str:
 
 def _float(block: Block, head: str, label: str, problems: list[str]) -> str:
     lines = [r"\begin{table}[htbp]", r"\centering\footnotesize\setlength{\tabcolsep}{4pt}"]
-    lines += [rf"\caption{{{head}}}", rf"\label{{{label}}}", rf"\begin{{tabular}}{{l{'r' * len(block.header)}}}", r"\toprule"]
+    lines += [rf"\caption{{{head}}}", rf"\label{{{label}}}"]
+    lines += [rf"\begin{{tabular}}{{l{'r' * len(block.header)}}}", r"\toprule"]
     if block.title:
         lines.append(rf"\multicolumn{{{len(block.header) + 1}}}{{l}}{{{escape(block.title)}}} \\")
     lines += [" & ".join(map(escape, ["", *block.header])) + r" \\", r"\midrule"]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 
@@ -17,6 +16,7 @@ from benchmarks.suite import Suite
 from benchmarks.sweep import hints, progress, runner
 from benchmarks.sweep import plan as planning
 from benchmarks.sweep.slurm import ledger
+from benchmarks.sweep.slurm.executor import Slurm
 from benchmarks.sweep.slurm.options import load as load_options
 from benchmarks.sweep.stopping import stoppable
 from benchmarks.sweep.where import NAMES, make
@@ -75,7 +75,13 @@ StateOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="as JSON")]
 
 
-def build(suite: Suite) -> Callable[[list[str] | None], None]:
+class CommandLine(Protocol):
+    """What takes the words of a command line (default: those of this process) and exits."""
+
+    def __call__(self, arguments: list[str] | None = None) -> None: ...
+
+
+def build(suite: Suite) -> CommandLine:
     """The command line over a suite, as a function of the arguments; it exits."""
     app = typer.Typer(
         help=HELP,
@@ -161,7 +167,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             found = planning.make_plan(configs, results, state, suite, queued=queued, asked=wanted)
             print(inspection.plan_text(found, found.jobs(results, state, suite)))
             return
-        if cluster:
+        if isinstance(where, Slurm):
             raise typer.Exit(sweeping.run(configs, where, results, state, suite, wait, wanted))
         summary = runner.run(
             configs, where, results=results, state=state, suite=suite, display=progress.display(), asked=wanted

@@ -18,8 +18,8 @@ FORMS = (".csv", ".parquet")
 def frame(store: Store) -> tuple[pandas.DataFrame, list[str]]:
     """Every metric of every record, and what is wrong with the files that are left out.
 
-    Columns: key, method, protocol, data set and split and seed that were trained; data set, condition, metric, value and n
-    of the metric; commit, dirty, cpu, device and seconds of the training.
+    Columns: key, method, protocol, data set and split and seed that were trained; data set, condition, metric, value
+    and n of the metric; commit, dirty, cpu, device and seconds of the training.
     """
     import pandas  # here, since most commands do without it
 
@@ -45,9 +45,10 @@ def frame(store: Store) -> tuple[pandas.DataFrame, list[str]]:
 
 
 def write(store: Store, path: Path) -> tuple[int, list[str]]:
-    """Write the frame whole or not at all; how many rows it has, and what was left out. Raises UsageError and OSError."""
+    """Write the frame whole or not at all; its number of rows, and what was left out. Raises UsageError and OSError."""
     if path.suffix not in FORMS:
-        raise UsageError(f"{path}: expected a file that ends in {' or '.join(FORMS)}, found {path.suffix or 'no ending'!r}")
+        found = path.suffix or "no ending"
+        raise UsageError(f"{path}: expected a file that ends in {' or '.join(FORMS)}, found {found!r}")
     table, problems = frame(store)
     with files.replacing(path) as file:
         if path.suffix == ".csv":

@@ -89,7 +89,7 @@ def status_text(
     suite: Suite,
     queued: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, int]:
-    """Counts for every table, then who is running, what failed and why, and which files are no records: how many too."""
+    """Counts for every table, then who is running, what failed and why; the files that are no records, and how many."""
     runs = {table.name: table.runs(check_protocol(table, protocol), seeds) for table in tables}
     keys = {name: list(dict.fromkeys(map(run_key, configs))) for name, configs in runs.items()}
     everything = [config for configs in runs.values() for config in configs]
@@ -125,7 +125,9 @@ def status_text(
 def kept_text(state: Path) -> str:
     """What trained runs have left in the state folder, and how much it may be; nothing if there is nothing."""
     told = [f"{name} {count} files, {size / 1e6:.0f} MB" for name, (count, size) in kept.sizes(state).items() if count]
-    return f"kept in {state}: {'; '.join(told)} (at most {kept.limit() / 1e9:g} GB together, ${kept.VARIABLE})" if told else ""
+    if not told:
+        return ""
+    return f"kept in {state}: {'; '.join(told)} (at most {kept.limit() / 1e9:g} GB together, ${kept.VARIABLE})"
 
 
 def measured_text(found: Any, state: Path) -> str:
@@ -136,8 +138,8 @@ def measured_text(found: Any, state: Path) -> str:
     if found.lacking:
         some = ", ".join(found.lacking[:3]) + (", ..." if len(found.lacking) > 3 else "")
         lines.append(
-            f"{len(found.lacking)} runs ({some}) have left neither predictions nor parameters in {state}, which keeps what "
-            "was trained on this machine: `make` their table trains runs that have no record or lack a metric, "
+            f"{len(found.lacking)} runs ({some}) have left neither predictions nor parameters in {state}, which keeps "
+            "what was trained on this machine: `make` their table trains runs that have no record or lack a metric, "
             "`python -m benchmarks again KEY` any"
         )
     return "\n".join(lines)
@@ -189,8 +191,9 @@ def record_text(record: dict[str, Any], path: Path) -> str:
 
 def find_failure(prefix: str, state: Path) -> dict[str, Any] | None:
     """The failure of the one failed run whose key starts so, or None."""
-    failures = Failures(state)
-    found = [key for key in failures.keys() if key.startswith(prefix.lower())]
+    failures, start = Failures(state), prefix.lower()
+    keys = failures.keys()
+    found = [key for key in keys if key.startswith(start)]
     return failures.get(found[0]) if len(found) == 1 else None
 
 
@@ -253,8 +256,9 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     wanted, values, listed = column.cell, [], []
     for run in make_plan(configs, results, state, suite, strict=False).runs:
         value = None
-        if run.status in ("done", "stale"):
-            rows = Store(results).get(run.config)["metrics"]
+        record = Store(results).get(run.config) if run.status in ("done", "stale") else None
+        if record is not None:
+            rows = record["metrics"]
             found = [
                 r["value"] for r in rows if (r["dataset"], r["condition"], r["metric"]) == _where(wanted)
             ]

@@ -25,8 +25,9 @@ def select(table: str, results: Path) -> dict[str, dict[str, dict[str, Any]]]:
             records = [store.get(config) for config in selection.cell_runs(row, column)]
             scores = [m["value"] for record in records if record is not None for m in record["metrics"]
                       if (m["metric"], m["condition"]) == (column.cell.metric, column.cell.condition)]
-            if len(scores) == len(records):
-                found.setdefault(row.method, {}).setdefault(column.cell.dataset, {"scores": {}})["scores"][row.variant] = mean(scores)
+            if row.method is not None and len(scores) == len(records):
+                entry = found.setdefault(row.method, {}).setdefault(column.cell.dataset, {"scores": {}})
+                entry["scores"][row.variant] = mean(scores)
     for method, sets in found.items():
         candidates = {row.variant for row in selection.rows if row.method == method}
         for dataset in [d for d, entry in sets.items() if set(entry["scores"]) != candidates]:

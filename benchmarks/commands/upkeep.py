@@ -33,7 +33,8 @@ def add(app: typer.Typer, suite: Suite) -> None:
         store = Store(results, suite.metrics)
         store.check_writable()
         found = migrate_records(store, progress.Ticker(len(store.paths()), "records"))
-        print(f"{found.moved} records migrated, {found.present} are of the present schema, {len(found.refused)} left alone")
+        present = f"{found.present} are of the present schema"
+        print(f"{found.moved} records migrated, {present}, {len(found.refused)} left alone")
         for reason in found.refused:
             print(f"left alone: {reason}")
         raise typer.Exit(1 if found.refused else 0)
@@ -123,11 +124,13 @@ def comparison_text(found: list[verify.Comparison]) -> str:
         rows.append((*named, one.verdict, size, *made, progress.brief(what, 80)))
     head = "key", "method", "data set", "verdict", "largest difference", "made by", "again by", "where"
     lines = [inspection.columns([head, *rows])]
-    counts = {v: sum(one.verdict == v for one in found) for v in (verify.EQUAL, verify.ROUNDED, verify.DIFFERENT, verify.FAILED)}
+    verdicts = verify.EQUAL, verify.ROUNDED, verify.DIFFERENT, verify.FAILED
+    counts = {verdict: sum(one.verdict == verdict for one in found) for verdict in verdicts}
     lines.append(f"{len(found)} records: {inspection.counts_text(counts)}")
     if counts[verify.DIFFERENT] and not any(one.alarming for one in found):
         lines.append(
-            "Numbers differ only from records of another model of processor, or of one whose exact model they do not name: "
-            "rounding differs between models, and between commits that add in another order; training amplifies it."
+            "Numbers differ only from records of another model of processor, or of one whose exact model they do not "
+            "name: rounding differs between models, and between commits that add in another order; training "
+            "amplifies it."
         )
     return "\n".join(lines)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from . import calibration, classification, curves, dirichlet, ood, own, regressi
 Row = dict[str, str | float | int]
 Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 Result = tuple[list[Row], dict[str, curves.Curve]]
+P = TypeVar("P", bound=Predictions)
 KINDS = ("id", "shift", "ood", "grid")
 LABELLED = ("id", "shift")
 TURNED = "shift=rotation"  # some points are followed through the angles
@@ -41,14 +43,15 @@ def evaluate(task: str, dataset: str, sets: Sequence[SetInfo], predictions: Mapp
     OOD sets are compared with the first set of kind "id". Raises ValueError on an unknown task or kind, on
     missing predictions, labels or inputs, on vectors as targets, and on two sets that would write the same row.
     """
-    tasks = {"classification": (ClassificationPredictions, _classification),
-             "regression": (RegressionPredictions, _regression)}
-    if task not in tasks:
-        raise ValueError(f"task: expected one of {', '.join(tasks)}, found {task!r}")
-    expected, evaluator = tasks[task]
     inputs = inputs or {}
-    _check(expected, sets, predictions, inputs)
-    rows, drawn = evaluator(dataset, sets, predictions, inputs, scores)
+    if task == "classification":
+        classified = _checked(ClassificationPredictions, sets, predictions, inputs)
+        rows, drawn = _classification(dataset, sets, classified, inputs, scores)
+    elif task == "regression":
+        regressed = _checked(RegressionPredictions, sets, predictions, inputs)
+        rows, drawn = _regression(dataset, sets, regressed, inputs, scores)
+    else:
+        raise ValueError(f"task: expected one of classification, regression, found {task!r}")
     plugins.load()
     rows += own.rows(dataset, sets, predictions, _reference(sets))
     seen = set()
@@ -73,22 +76,23 @@ def _classification(dataset: str, sets: Sequence[SetInfo],
         if summary.dirichlet_mutual_information is not None:
             values["dirichlet_mutual_information"] = summary.dirichlet_mutual_information.mean()
         if s.kind in LABELLED:
-            values |= _labelled(summary, predictions[s.name].labels)
+            values |= _labelled(summary, predictions[s.name].given_labels)
         rows += _rows(dataset, s.condition, values, len(summary.p))
         if s.kind == "id":
-            confidence, correct = _confidence(summary.p, predictions[s.name].labels)
+            confidence, correct = _confidence(summary.p, predictions[s.name].given_labels)
             drawn[f"{s.name}/reliability"] = curves.reliability(confidence, correct)
             drawn[f"{s.name}/retention"] = curves.retention(correct, summary.scores["predictive_entropy"])
         if s.condition.startswith(TURNED):
-            drawn[f"{s.name}/examples"] = curves.examples(summary.p, summary.precision, predictions[s.name].labels)
+            labels = predictions[s.name].given_labels
+            drawn[f"{s.name}/examples"] = curves.examples(summary.p, summary.precision, labels)
         if s.kind == "ood":
             reference = summaries[_reference(sets)]
             both = ({**scores(predictions[name].logits.astype(np.float64)), **summaries[name].scores}
                     for name in (_reference(sets), s.name))
             found, drawn[f"{s.name}/roc"] = _detection(dataset, s.condition, *both)
             rows += found
-            entropies = (part.scores["predictive_entropy"] for part in (reference, summary))
-            drawn[f"{s.name}/entropy_histogram"] = curves.entropy_histogram(*entropies, summary.p.shape[-1])
+            known, unknown = (part.scores["predictive_entropy"] for part in (reference, summary))
+            drawn[f"{s.name}/entropy_histogram"] = curves.entropy_histogram(known, unknown, summary.p.shape[-1])
             drawn[f"{s.name}/confidence"] = curves.confidence(summary.p)
     return rows, drawn
 
@@ -177,12 +181,14 @@ def _rows(dataset: str, condition: str, values: dict[str, float], n: int) -> lis
             for name, value in values.items()]
 
 
-def _reference(sets: Sequence[SetInfo]) -> str | None:
-    return next((s.name for s in sets if s.kind == "id"), None)
+def _reference(sets: Sequence[SetInfo]) -> str:
+    return next(s.name for s in sets if s.kind == "id")
 
 
-def _check(expected: type, sets: Sequence[SetInfo], predictions: Mapping[str, Predictions],
-           inputs: Mapping[str, np.ndarray]) -> None:
+def _checked(expected: type[P], sets: Sequence[SetInfo], predictions: Mapping[str, Predictions],
+             inputs: Mapping[str, np.ndarray]) -> dict[str, P]:
+    """The predictions of the sets, which are of the expected kind."""
+    checked: dict[str, P] = {}
     for s in sets:
         where = f"evaluation set {s.name!r}"
         if s.kind not in KINDS:
@@ -192,18 +198,20 @@ def _check(expected: type, sets: Sequence[SetInfo], predictions: Mapping[str, Pr
             found = "none" if prediction is None else type(prediction).__name__
             raise ValueError(f"{where}: expected {expected.__name__}, found {found}; "
                              f"there are predictions for {', '.join(predictions) or 'no set'}")
-        if expected is RegressionPredictions and prediction.samples.ndim != 2:
+        if isinstance(prediction, RegressionPredictions) and prediction.samples.ndim != 2:
             raise ValueError(f"{where}: expected targets of one number, found vectors of {prediction.samples.shape[2]}; "
                              "metrics of vectors do not exist yet")
-        labels = prediction.labels if expected is ClassificationPredictions else prediction.targets
-        if s.kind in LABELLED and labels is None:
+        answers = prediction.labels if isinstance(prediction, ClassificationPredictions) else prediction.targets
+        if s.kind in LABELLED and answers is None:
             raise ValueError(f"{where}: expected labels or targets, as its kind is {s.kind!r}, found none")
-        if s.kind == "ood" and _reference(sets) is None:
+        if s.kind == "ood" and not any(other.kind == "id" for other in sets):
             raise ValueError(f"{where}: an OOD set needs a set of kind 'id' to be compared with, found none")
         if s.kind == "grid":
-            points, found = _points(prediction), len(inputs[s.name]) if s.name in inputs else "no inputs"
-            if found != points:
-                raise ValueError(f"{where}: expected inputs of {points} points, found {found}")
+            points, given = _points(prediction), len(inputs[s.name]) if s.name in inputs else "no inputs"
+            if given != points:
+                raise ValueError(f"{where}: expected inputs of {points} points, found {given}")
+        checked[s.name] = prediction
+    return checked
 
 
 def _points(prediction: Predictions) -> int:

@@ -28,7 +28,7 @@ def noise_variance(predictions: RegressionPredictions) -> float:
 
 def squared_error(predictions: RegressionPredictions) -> np.ndarray:
     """(y - E f)^2."""
-    return (predictions.targets - mean(predictions)) ** 2
+    return (predictions.given_targets - mean(predictions)) ** 2
 
 
 def log_normal(y: np.ndarray, mean: np.ndarray, variance: np.ndarray | float) -> np.ndarray:
@@ -39,14 +39,14 @@ def log_normal(y: np.ndarray, mean: np.ndarray, variance: np.ndarray | float) ->
 def log_likelihoods(predictions: RegressionPredictions) -> np.ndarray:
     """log N(y; f_s, sigma_s^2) [S, N]."""
     noise = np.reshape(predictions.noise_std, (-1, 1))
-    return log_normal(predictions.targets, predictions.samples.astype(np.float64), noise ** 2)
+    return log_normal(predictions.given_targets, predictions.samples.astype(np.float64), noise ** 2)
 
 
 def log_posterior_predictive(predictions: RegressionPredictions) -> np.ndarray:
     """log mean_s N(y; f_s, sigma^2); log N(y; mean, variance + sigma^2) where f is Gaussian."""
     if predictions.mean is not None:
-        total = predictions.variance + predictions.noise_std ** 2
-        return log_normal(predictions.targets, predictions.mean, total)
+        total = variance(predictions) + predictions.noise_std ** 2
+        return log_normal(predictions.given_targets, predictions.mean, total)
     return logsumexp(log_likelihoods(predictions), axis=0) - np.log(len(predictions.samples))
 
 
@@ -54,7 +54,8 @@ def expected_log_likelihood(predictions: RegressionPredictions) -> np.ndarray:
     """mean_s log N(y; f_s, sigma^2); log N(y; mean, sigma^2) - variance / (2 sigma^2) where f is Gaussian."""
     if predictions.mean is not None:
         noise = predictions.noise_std ** 2
-        return log_normal(predictions.targets, predictions.mean, noise) - predictions.variance / (2 * noise)
+        expected = log_normal(predictions.given_targets, predictions.mean, noise)
+        return expected - variance(predictions) / (2 * noise)
     return log_likelihoods(predictions).mean(0)
 
 

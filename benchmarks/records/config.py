@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from benchmarks.records.hyperparameters import PARTS
@@ -108,7 +109,7 @@ def stack_limit(config: dict[str, Any]) -> int:
         return 1
     parts, data = config["parts"], config["dataset"]
     sizes = [math.prod(datasets.describe(data["name"], data["scheme"] or None).shape), *parts["network"]["hidden"]]
-    weights = sum(a * b for a, b in zip(sizes, sizes[1:])) * parts["family"].get("size", 1)
+    weights = sum(a * b for a, b in pairwise(sizes)) * parts["family"].get("size", 1)
     return max(1, min(MOST, WEIGHTS // max(1, weights)))
 
 

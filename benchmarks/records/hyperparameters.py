@@ -1,7 +1,8 @@
 """Every hyper-parameter of a run's parts, defaults included, so that a configuration says all of them.
 
-What there is to say follows from the dataclasses of :mod:`fvi_core`. Looking at them loads torch, which most commands do
-without: what they hold is therefore kept beside Python's compiled files, under the digest of the code it was read from.
+What there is to say follows from the dataclasses of :mod:`fvi_core`. Looking at them loads torch, which most commands
+do without: what they hold is therefore kept beside Python's compiled files, under the digest of the code it was read
+from.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ PARTS = (*NAMED, *NAMELESS)
 ROOMS = ("contexts", "divergences", "families", "fits", "kernels", "likelihoods", "networks", "objective", "optimisers", "priors", "training")
 
 Known = dict[str, dict[str, dict[str, Any]]]
-"""Kind of part -> name of part ("" where it has none) -> hyper-parameter -> its "type", "default", and the kind it is "of"."""
+"""Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", and kind ("of")."""
 
 
 def resolve(parts: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a run with every hyper-parameter, in plain JSON; a whole number where a real one belongs is made real.
+    """The parts of a run with every hyper-parameter, in plain JSON; whole numbers are made real where these belong.
 
-    Raises :class:`~fvi_core.registry.UnknownPart` for a part, a hyper-parameter or a value that is missing or not known.
+    Raises :class:`~fvi_core.registry.UnknownPart` for a part, hyper-parameter or value that is missing or not known.
     """
     plugins.load()
     unknown = set(parts) - set(PARTS)
@@ -58,7 +59,8 @@ def sources(parts: dict[str, Any], dataset: str) -> dict[str, str]:
     found = {f"data set {dataset}": digest} if digest else {}
     for kind, name in _named(parts):
         cls = REGISTRIES[kind].classes.get(name)
-        digest = None if cls is None or name in known()[kind] else source_digest(cls)
+        own = cls is None or name in known()[kind]
+        digest = None if own else source_digest(cls)  # type: ignore[arg-type]  # a class can be hashed
         if digest:
             found[f"{kind} {name}"] = digest
     return found
@@ -112,7 +114,8 @@ def describe(cls: type) -> dict[str, dict[str, Any]]:
     """The hyper-parameters of a dataclass: type, default (none: it has to be given), and what kind of part it holds."""
     found = {}
     for field in dataclasses.fields(cls):
-        entry: dict[str, Any] = {"type": field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))}
+        kind = field.type
+        entry: dict[str, Any] = {"type": kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))}
         if field.default is not dataclasses.MISSING:
             entry["default"] = field.default
         elif field.default_factory is not dataclasses.MISSING:
@@ -173,7 +176,8 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
             value = copy.deepcopy(entry["default"])
         else:
             raise UnknownPart(f"{title} needs the hyper-parameter {key!r} ({entry['type']})")
-        found[key] = _resolved(entry["of"], value, f"{where}.{key}") if "of" in entry else _plain(value, entry["type"], f"{where}.{key}")
+        place = f"{where}.{key}"
+        found[key] = _resolved(entry["of"], value, place) if "of" in entry else _plain(value, entry["type"], place)
     return found
 
 

@@ -20,7 +20,7 @@ class Migrated:
 
 
 def migrate(store: Store, report: Callable[[int], None] = lambda done: None) -> Migrated:
-    """Give every record of an older schema its present configuration, key and name; metrics and curves stay as they are.
+    """Give every record of an older schema its present configuration, key and name; metrics and curves stay.
 
     Each new file is written, read back and compared before the old one is removed, so a migration that was stopped goes
     on where it was. A record that cannot be read, or whose new name another record has, is left alone and named.

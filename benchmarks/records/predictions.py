@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,6 +47,13 @@ class ClassificationPredictions:
                  f"{labels.min()}..{labels.max()}")
         _set(self, "labels", labels.astype(np.int64))
 
+    @property
+    def given_labels(self) -> np.ndarray:
+        """The labels. Raises PredictionsError where there are none."""
+        if self.labels is None:
+            raise PredictionsError("labels: expected one per point of the logits, found none")
+        return self.labels
+
 
 @dataclass(frozen=True, eq=False)
 class RegressionPredictions:
@@ -73,15 +81,23 @@ class RegressionPredictions:
         gaussian = self.mean is not None
         _require(gaussian == (self.variance is not None), "mean, variance", "both or neither", "one of them")
         noise = np.asarray(self.noise_std)
-        _set(self, "noise_std", _finite("noise_std", noise, () if gaussian or noise.ndim == 0 else (s,)))
-        _require((self.noise_std > 0).all(), "noise_std", "positive values", self.noise_std.min())
+        noise = _finite("noise_std", noise, () if gaussian or noise.ndim == 0 else (s,))
+        _set(self, "noise_std", noise)
+        _require((noise > 0).all(), "noise_std", "positive values", noise.min())
         for name in ("y_mean", "y_std"):
             _set(self, name, float(_finite(name, getattr(self, name), ())))
         _require(self.y_std > 0, "y_std", "a positive value", self.y_std)
         for name in ("targets", "mean", "variance"):
             if getattr(self, name) is not None:
                 _set(self, name, _finite(name, getattr(self, name), tuple(point)))
-        _require(not gaussian or (self.variance >= 0).all(), "variance", "no negative values", "some")
+        _require(self.variance is None or (self.variance >= 0).all(), "variance", "no negative values", "some")
+
+    @property
+    def given_targets(self) -> np.ndarray:
+        """The targets. Raises PredictionsError where there are none."""
+        if self.targets is None:
+            raise PredictionsError("targets: expected one per point of the samples, found none")
+        return self.targets
 
 
 Predictions = ClassificationPredictions | RegressionPredictions
@@ -103,7 +119,7 @@ def save(path: Path | str, predictions: dict[str, Predictions]) -> None:
                 arrays[f"{name}/{field.name}"] = np.asarray(value)
     try:
         with files.replacing(path) as file:
-            np.savez(file, **arrays)
+            np.savez(file, **arrays)  # type: ignore[arg-type]  # taken for the option allow_pickle too
     except OSError as error:
         raise OSError(error.errno, f"predictions cannot be written: {error.strerror}", str(path)) from error
 
@@ -128,7 +144,7 @@ def load(path: Path | str) -> dict[str, Predictions]:
 def _unpack(arrays: dict[str, np.ndarray]) -> dict[str, Predictions]:
     schema = arrays.pop("schema", None)
     _require(schema is not None and schema.shape == () and schema == SCHEMA, "schema", SCHEMA, schema)
-    groups: dict[str, dict[str, np.ndarray]] = {}
+    groups: dict[str, dict[str, Any]] = {}
     for key, array in arrays.items():
         name, _, field = key.rpartition("/")
         dtype = np.dtype(_DTYPES.get(field, np.float64))
@@ -142,13 +158,13 @@ def _unpack(arrays: dict[str, np.ndarray]) -> dict[str, Predictions]:
 
 
 def _finite(name: str, value: ArrayLike, shape: tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
-    array = np.asarray(value, dtype=dtype)
+    array: np.ndarray = np.asarray(value, dtype=dtype)
     _require(array.shape == shape, name, f"shape {shape}", array.shape)
     _require(np.isfinite(array).all(), name, "finite values", f"{(~np.isfinite(array)).sum()} that are not")
     return array
 
 
-def _require(condition: bool, name: str, expected: object, found: object) -> None:
+def _require(condition: bool | np.bool_, name: str, expected: object, found: object) -> None:
     if not condition:
         raise PredictionsError(f"{name}: expected {expected}, found {found}")
 

@@ -70,7 +70,8 @@ def cpu() -> str:
         first = CPUINFO.read_text().partition("\n\n")[0]
     except OSError:
         first = ""
-    told = dict(map(str.strip, line.split(":", 1)) for line in first.splitlines() if ":" in line)
+    pairs = (line.partition(":") for line in first.splitlines())
+    told = {name.strip(): value.strip() for name, colon, value in pairs if colon}
     name = told.get("model name") or platform.processor() or platform.machine()
     numbers = [f"{what} {told[key]}" for what, key in CPU_NUMBERS.items() if key in told]
     return f"{name} ({', '.join(numbers)})" if numbers else name

@@ -6,7 +6,7 @@ import csv
 import math
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from benchmarks.errors import BenchmarkError, unknown
@@ -53,7 +53,7 @@ def papers(folder: Path = FOLDER) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.csv"))
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     """Every published cell of a paper.
 

@@ -39,7 +39,8 @@ def upgrade_1(record: dict[str, Any]) -> dict[str, Any]:
     })  # fmt: skip
     versions = record.get("metric_versions") or {row["metric"]: 1 for row in record["metrics"]}
     provenance = record["provenance"] | {"migrated": {"schema": 1, "key": key}}
-    return record | {"schema": 2, "metric_versions": versions, "key": config.key, "config": config, "provenance": provenance}
+    changed = {"schema": 2, "metric_versions": versions, "key": config.key, "config": config, "provenance": provenance}
+    return record | changed
 
 
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: upgrade_1}

@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import AbstractContextManager, nullcontext
 from operator import itemgetter
 from pathlib import Path
@@ -28,7 +28,7 @@ from benchmarks.suite import Suite, resolve
 SCHEMA = 2
 SECTIONS = {"config": dict, "metrics": list, "curves": dict, "provenance": dict}
 DEPTH = {"config": 2, "metrics": 1, "curves": 1, "provenance": 1}  # how far a section is broken into lines
-ROW = {"dataset": {str}, "condition": {str}, "metric": {str}, "value": {int, float}, "n": {int}}
+ROW: dict[str, set[type]] = {"dataset": {str}, "condition": {str}, "metric": {str}, "value": {int, float}, "n": {int}}
 HEAD_ONLY = ("curves", "metrics")  # what telling whose record it is does without
 HEAD = re.compile(rb'\{\n"schema": (\d{1,9}),\n')
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n\}\n\Z')
@@ -58,7 +58,7 @@ class StoreError(BenchmarkError):
 class Store:
     """The records under a results folder. metrics says where the versions of metrics are ("module:name").
 
-    remember: for one look at many files, each is read once by ``status`` and ``problems`` together, while it is the same.
+    remember: for one look at many files, ``status`` and ``problems`` together read each once, while it is the same.
     """
 
     def __init__(self, root: Path | str, metrics: str = Suite.metrics, remember: bool = False) -> None:
@@ -75,7 +75,7 @@ class Store:
         """Every file that is named like a record, by key; none is opened."""
         return {p.stem: p for p in sorted(self.root.glob("*/*/*.json")) if not p.name.startswith(".")}
 
-    def status(self, config: dict[str, Any], asked: set[str] = frozenset()) -> tuple[str | None, str]:
+    def status(self, config: dict[str, Any], asked: Set[str] = frozenset()) -> tuple[str | None, str]:
         """What there is of a run, and why it is not all: 'done', 'stale' or None without a record.
 
         Stale: a metric has a newer version, or one that is ``asked`` was not known yet when the record was made.
@@ -147,7 +147,7 @@ class Store:
     def make(self, config: dict, metrics: list[dict], curves: dict, provenance: dict) -> dict[str, Any]:
         """A record of the present schema, not yet written.
 
-        ``metric_versions`` are those of all metrics known today: one of them that has no row is not defined for the run.
+        ``metric_versions`` are those of all metrics known today: one that has no row is not defined for the run.
         """
         names = {row["metric"] for row in metrics} | set(resolve(self.metrics))
         return {

@@ -133,9 +133,9 @@ class Checkpoints:
             file.write(buffer.getbuffer())
 
     def clear(self, *keys: str) -> None:
-        """Forget the checkpoints of trainings (the keys of runs will do), and remove what nobody can use any more. Raises nothing.
+        """Forget the checkpoints of trainings (the keys of runs will do), and remove what nobody can use any more.
 
-        That is checkpoints that no run needs, links to nothing, and what killed writers left.
+        That is checkpoints that no run needs, links to nothing, and what killed writers left. Raises nothing.
         """
         if not set(files.listdir(self.folder)) - {".lock"}:
             return

@@ -23,7 +23,7 @@ STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run and its status; note: who makes it, where it waits, why it failed or is stale, what is wrong with its record.
+    """A run and its status; note: who makes it, where it waits, why it failed or is stale, what its record has wrong.
 
     asked: the metrics that its tables show.
     """
@@ -136,7 +136,7 @@ def beyond(tables: Iterable[Any], protocol: str | None, text: str | None) -> lis
         chosen = check_protocol(table, protocol)
         count = table.replicates(chosen)
         used = sum(seed < count for seed in seeds)
-        if 0 < count and used < len(seeds):
+        if count > 0 and used < len(seeds):
             has = f"table {table.name} has {count} replicate{'s' * (count > 1)} at protocol {chosen}"
             some = f"{used or 'none'} of the {len(seeds)} asked for are used"
             told.append(f"--seeds {text}: {has}, {some if used < count else f'all {count} are used'}")

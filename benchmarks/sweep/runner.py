@@ -100,7 +100,7 @@ def run(
     summary = Summary(plan)
     given = jobs is not None
     waiting = {} if given else {run.key: run for run in plan.select("running")}
-    jobs = jobs if given else plan.jobs(results, state, suite)
+    jobs = plan.jobs(results, state, suite) if jobs is None else jobs
     if jobs or waiting:
         check_folders(results, state)
     display.begin(plan, jobs)
@@ -142,6 +142,7 @@ def _note(job: Job, outcomes: list[RunOutcome], summary: Summary, waiting: dict[
         elif outcome.status == "failed":
             summary.failed[outcome.key] = outcome.reason
         elif outcome.status == "unsaved":
+            assert outcome.record is not None, "an unsaved run comes with its record"
             summary.unsaved[outcome.key] = outcome.record
         else:
             (summary.made if outcome.status == "done" else summary.elsewhere).append(outcome.key)

@@ -51,9 +51,11 @@ def stoppable() -> Iterator[None]:
 
 def _follow(make: int, over: threading.Event) -> None:
     """Stop with make: of the signals that end it, it passes on only SIGTERM, and waits for us before it dies."""
+    thread = threading.main_thread().ident
+    assert thread is not None, "the main thread has started"
     while not over.wait(LOOK_EVERY):
         if _ending(make):
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+            signal.pthread_kill(thread, signal.SIGTERM)
             return
 
 

@@ -48,7 +48,9 @@ class Comparison:
 
 def same_processor(one: str, other: str) -> bool:
     """Whether two names are of one model; older records have the name alone, without the numbers in brackets."""
-    return one == other or one.partition(" (family ")[0] == other.partition(" (family ")[0] and "(family" not in one + other
+    if one == other:
+        return True
+    return one.partition(" (family ")[0] == other.partition(" (family ")[0] and "(family" not in one + other
 
 
 def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[dict[str, Any]], int, int]:
@@ -105,7 +107,8 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> Comparison:
     )  # fmt: skip
     worst, of = _largest(first, second)
     if worst == 0:
-        curves = [{name: record["curves"][name] for name in set(before["curves"]) & set(after["curves"])} for record in (before, after)]
+        names = set(before["curves"]) & set(after["curves"])
+        curves = [{name: record["curves"][name] for name in names} for record in (before, after)]
         worst, of = _largest(*(dict(_leaves(curve)) for curve in curves))
         of = of and f"curve {of}"
     verdict = EQUAL if worst == 0 else ROUNDED if worst <= ROUNDING else DIFFERENT
@@ -114,7 +117,8 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> Comparison:
 
 def _largest(first: dict[Any, Any], second: dict[Any, Any]) -> tuple[float, str]:
     """The largest relative difference, and where; infinite where one of them lacks a number."""
-    found = max(((_relative(first.get(name), second.get(name)), _told(name)) for name in {*first, *second}), default=(0.0, ""))
+    told = ((_relative(first.get(name), second.get(name)), _told(name)) for name in {*first, *second})
+    found = max(told, default=(0.0, ""))
     return found if found[0] else (0.0, "")
 
 

@@ -101,7 +101,7 @@ def corrupt(images: np.ndarray, corruption: str, severity: int, seed: int = 0, *
     chosen = _CORRUPTIONS[corruption]
     parameters = chosen.parameters[severity - 1]
     if corruption == "frost":
-        parameters += (weather.frost_overlays(root),)
+        parameters += (weather.frost_overlays(None if root is None else os.fspath(root)),)
     result = np.empty_like(images)
     for start in range(0, len(images), CHUNK):
         part = images[start : start + CHUNK]

@@ -40,7 +40,7 @@ def corrupted(name: str, corruption: str, severity: int, test_images: np.ndarray
 
 def _generated(folder: str, corruption: str, severity: int, images: np.ndarray,
                root: str | os.PathLike | None) -> np.ndarray:
-    digest = hashlib.sha256(images).hexdigest()[:12]
+    digest = hashlib.sha256(images.data).hexdigest()[:12]
     path = cache_folder(root) / folder / f"generated-{VERSION}-{digest}" / f"{corruption}-{severity}.npy"
     try:
         kept = np.load(path, mmap_mode="r", allow_pickle=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tarfile
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,7 +82,7 @@ def _check_order(array: np.ndarray, corruption: str, images: np.ndarray, where: 
     rows = np.unique(np.linspace(0, n - 1, COMPARED).astype(int))
     clean = images[rows].astype(float)
     distances = [((array[(severity - 1) * n + rows] - clean) ** 2).mean() for severity in order]
-    if not all(nearer < further for nearer, further in zip(distances, distances[1:], strict=False)):
+    if not all(nearer < further for nearer, further in pairwise(distances)):
         found = ", ".join(f"{distance:.1f}" for distance in distances)
         raise BadData(f"{where}: expected mean squared distances from the clean images that grow over severities "
                       f"{', '.join(map(str, order))}, found {found}: severities or images are in another order; "

@@ -1,7 +1,6 @@
 """Snow, frost and fog."""
 from __future__ import annotations
 
-import os
 from functools import cache
 
 import numpy as np
@@ -47,7 +46,7 @@ def frost(x: np.ndarray, draws: Draws, keep: float, amount: float, overlays: tup
 
 
 @cache
-def frost_overlays(root: str | os.PathLike | None = None) -> tuple[np.ndarray, ...]:
+def frost_overlays(root: str | None = None) -> tuple[np.ndarray, ...]:
     """The overlays at a fifth of their size: every fifth pixel, from the third on. Raises DataNotFound, BadData."""
     from PIL import Image
 

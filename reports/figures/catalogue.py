@@ -65,7 +65,10 @@ NAMES = {
 }  # fmt: skip
 _EVERY = [
     *(Figure(f"digits-{name}", title, "digits", "digits", f"digits:{name}") for name, title in DIGITS),
-    *(Figure(f"{paper}-figure-{number}", *rest, paper, number) for paper, number, *rest in PUBLISHED),
+    *(
+        Figure(f"{paper}-figure-{number}", title, table, dataset, draw, paper, number)
+        for paper, number, title, table, dataset, draw in PUBLISHED
+    ),
     *(
         Figure(f"{paper}-figure-{number}-{dataset}", f"{title}, {NAMES[dataset]}", table, dataset, draw, paper, number)
         for paper, number, title, table, draw, sets in BY_SET

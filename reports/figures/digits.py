@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -98,7 +98,7 @@ def rotation(runs: Runs) -> Canvas:
 
 
 def _two_sides(
-    axes: Iterable[Axes], lines: dict[str, tuple[np.ndarray, np.ndarray]], names: dict[str, str] | None, x: str, y: str
+    axes: Sequence[Axes], lines: dict[str, tuple[np.ndarray, np.ndarray]], names: dict[str, str] | None, x: str, y: str
 ) -> None:
     """Means over runs with bands of one SE: weight-space methods left, function-space methods right, MAP in both."""
     sides: list[Callable[[str], bool]] = [lambda label: not in_function_space(label), in_function_space]

@@ -94,7 +94,8 @@ def legend_below(figure: Canvas, axis: Axes, columns: int = 4) -> None:
 def label_edges(axes: Sequence[Axes], x: str, y: str) -> None:
     """Axis labels at the left and lower edge of a grid of panels only."""
     for axis in axes:
-        if axis.get_subplotspec().is_first_col():
+        place = axis.get_subplotspec()
+        if place is not None and place.is_first_col():
             axis.set_ylabel(y)
         if axis.xaxis.get_tick_params()["labelbottom"]:
             axis.set_xlabel(x)

@@ -1,4 +1,4 @@
-"""One look for all figures: sizes, colours of methods, saving. Colours are safe for colour-blind readers (Okabe and Ito)."""
+"""One look for all figures: sizes, saving, colours of methods, safe for colour-blind readers (Okabe and Ito)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import math
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypedDict
 
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402  (the backend has to be chosen first)
-from matplotlib.axes import Axes  # noqa: E402
-from matplotlib.figure import Figure as Canvas  # noqa: E402
+import matplotlib.pyplot as plt  # the backend has to be chosen first
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
 
 PAGE, COLUMN = 6.9, 3.4  # inches: text width and column width of a two-column page
 GREY, GREEN, RED = "0.45", "#009E73", "#B2182B"
@@ -64,14 +65,21 @@ plt.rcParams.update(
 )
 
 
+class Look(TypedDict):
+    """How a method's line is drawn, as matplotlib names it."""
+
+    color: str
+    linestyle: str
+
+
 def colour(method: str) -> str:
     """The colour of a method, the same in every figure; grey for one that has none of its own."""
     return next((value for word, value in COLOURS.items() if word in method), GREY)
 
 
-def line(method: str) -> dict[str, str]:
+def line(method: str) -> Look:
     """Colour and line style of a method: broken where its name says that it changes another one."""
-    return {"color": colour(method), "linestyle": next((v for word, v in LINES.items() if word in method), "-")}
+    return Look(color=colour(method), linestyle=next((v for word, v in LINES.items() if word in method), "-"))
 
 
 def in_function_space(method: str) -> bool:

@@ -103,6 +103,6 @@ def _map(axis: Axes, curve: dict, quantity: str, colours: str, limits: tuple[flo
 
 def _moon_points(axis: Axes, points: tuple[np.ndarray, np.ndarray] | None) -> None:
     if points:
-        x, y = points
         for label, face in ((0, "black"), (1, "white")):
-            axis.scatter(*x[y == label].T, 4, facecolor=face, edgecolor="black", linewidths=0.3)
+            x, y = points[0][points[1] == label].T
+            axis.scatter(x, y, 4, facecolor=face, edgecolor="black", linewidths=0.3)

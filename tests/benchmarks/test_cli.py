@@ -13,6 +13,7 @@ from benchmarks.commands import inspection
 from benchmarks.commands.cli import build
 from benchmarks.records.config import run_key
 from benchmarks.records.published import Published
+from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import progress
 from benchmarks.sweep.jobs import RunOutcome
@@ -292,3 +293,10 @@ def test_failures_that_cannot_be_read_are_failures(tmp_path):
     failures.folder.mkdir()
     (failures.folder / "k.json").write_text("{")
     assert failures.attempts("k") == 1 and "cannot be read" in failures.get("k")["reason"]
+
+
+def test_explain_a_cell_whose_record_is_deleted_while_it_is_read(say, monkeypatch):
+    assert say("run", "fake", "--seeds", "1", "--method", "MAP", "--executor", "inprocess")[0] == 0
+    monkeypatch.setattr(Store, "get", lambda *_: None)
+    status, told = say("explain", "fake", "MAP", "accuracy", "--seeds", "1")
+    assert status == 0 and "metric not in the record" in told

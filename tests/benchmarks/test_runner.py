@@ -336,7 +336,8 @@ def test_a_broken_state_folder_fails_runs_and_not_the_sweep(sweep, tmp_path, mon
 def test_the_front_imports_nothing_heavy():
     """Planning, and running what is there already, must not wait for the import of torch."""
     code = (
-        "import sys; from benchmarks.commands import cli; from benchmarks.sweep import runner, plan; from benchmarks.suite import Suite;"
+        "import sys; from benchmarks.commands import cli; from benchmarks.sweep import plan, runner;"
+        "from benchmarks.suite import Suite;"
         "cli.build(Suite());"
         "print([m for m in ('torch', 'submitit', 'pandas', 'reports') if m in sys.modules])"
     )

@@ -92,3 +92,11 @@ def test_the_table_of_cinquin2024_uses_the_candidates_that_were_chosen(folders):
     assert runs and runs == candidates.cell_runs(row, column, "short")
     assert {run["parts"]["prior"]["kernel"]["name"] for run in runs} == {"matern52"}
     assert all(column.cell.condition == VALIDATION for column in candidates.columns)
+
+
+def test_a_row_that_no_method_makes_yet_has_no_candidate(folders, monkeypatch):
+    rows = (Row("FSVI (published alone)", "FSVI"), *ROWS)
+    monkeypatch.setattr(tables, "get", lambda name: dataclasses.replace(TABLE, rows=rows))
+    for row in ROWS[:2]:
+        record(folders[0], row, COLUMNS[0], [-1.0, -2.0])
+    assert list(selection.select("mine", folders[0])) == ["MAP"]

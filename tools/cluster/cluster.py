@@ -74,7 +74,7 @@ class Cluster:
         """Start a daemon that is down; with all three up, wait for the node. Raises :class:`ClusterError`."""
         found = self.daemons()
         if name not in found:
-            account = {"user": "munge", "group": "munge", "extra_groups": []} if name == "munged" else {}
+            account = "munge" if name == "munged" else None
             done = subprocess.run(
                 self._command(name),
                 cwd="/",
@@ -83,7 +83,9 @@ class Cluster:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
-                **account,
+                user=account,
+                group=account,
+                extra_groups=[] if account else None,
             )
             if done.returncode:
                 raise ClusterError(f"{name} does not start (status {done.returncode}): {done.stderr.strip()}")

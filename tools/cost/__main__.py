@@ -29,7 +29,7 @@ HEADING = ("benchmark", "measured", "threads", "wall", "process", "goal", "met",
 
 def table(measurements: list[Measurement]) -> list[tuple[str, ...]]:
     """Rows of text under :data:`HEADING`."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for m in measurements:
         goal = "" if m.goal is None else f"{'>=' if m.at_least else '<='} {m.goal:g} {m.unit}"
         made_of = ", ".join(f"{name} {wall:.4g} ({process:.4g})" for name, (wall, process) in m.times.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter, process_time
 
 import numpy as np
@@ -47,7 +47,10 @@ def table_parts(table: str, label: str, dataset: str, changes: Parts | None = No
     """One row of a table as its paper's protocol trains it on the data set, but for one epoch."""
     found = tables.get(table)
     row = next(row for row in found.rows if row.label == label)
-    own = merge(methods.get(row.method).parts(), found.recipe(row, dataset, "paper").parts)
+    recipe = found.recipe(row, dataset, "paper")
+    if row.method is None or recipe is None:
+        raise ValueError(f"table {table}: expected a row with runs on {dataset}, found {label!r}, which has none")
+    own = merge(methods.get(row.method).parts(), recipe.parts)
     return merge(own, merge({"training": {"epochs": 1}}, changes or {}))
 
 
@@ -81,15 +84,15 @@ def mlp(repeats: int) -> list[Measurement]:
     works = {label: training_of(own, [split]) for label, own in parts.items()}
     looped = one_by_one([training_of(parts["MAP"], [split], seeds=[seed]) for seed in range(SEEDS)])
     stacked = training_of(parts["MAP"], [split], seeds=range(SEEDS))
-    stack = {"MAP, ten seeds looped": looped, "MAP, ten seeds stacked": stacked}
+    apart, together = "MAP, ten seeds looped", "MAP, ten seeds stacked"
     with threads(1):
         times = interleave(works, repeats, STEPS)
-        seeds = interleave(stack, repeats, STEPS)
+        seeds = interleave({apart: looped, together: stacked}, repeats, STEPS)
     found = [_step("mlp", label, 1, times[label], 1.5 if label == "MAP" else None) for label in ROTATED]
     goals = {"MAP fVI": "MAP", "MC Dropout fVI": "MC Dropout", "Ensemble fVI": "Ensemble"}
     found += [ratio("mlp", label, "MAP", times, 1) for label in ROTATED if label != "MAP"]
     found += [ratio("mlp", top, bottom, times, 1, goal=2.0) for top, bottom in goals.items() if bottom != "MAP"]
-    return [*found, ratio("mlp", *stack, seeds, count=1)]
+    return [*found, ratio("mlp", apart, together, seeds, count=1)]
 
 
 def cnn(repeats: int) -> list[Measurement]:
@@ -102,7 +105,7 @@ def resnet(repeats: int) -> list[Measurement]:
     return _networks("resnet", "cifar10", CIFAR, repeats, batches=1)
 
 
-def _networks(name: str, dataset: str, rows: dict[str, Sequence[str]], repeats: int, batches: int) -> list[Measurement]:
+def _networks(name: str, dataset: str, rows: Mapping[str, Sequence[str]], repeats: int, batches: int) -> list[Measurement]:
     """Rows of tables on one data set: a step, an epoch, the ratio to the first table's MAP, the share of the peak.
 
     On a GPU in bfloat16, as they are and compiled.

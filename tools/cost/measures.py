@@ -14,7 +14,7 @@ def fsvi(repeats: int) -> list[Measurement]:
     steps, split = 2, trainings.random_split((1, 28, 28), 10, 256)
     works = {f"{name} step": training_of(trainings.fsvi_parts(name), [split]) for name in ("FSVI", "MAP")}
     with threads(2):
-        return [ratio("fsvi", *works, interleave(works, repeats, steps), count=2, goal=2.2)]
+        return [ratio("fsvi", "FSVI step", "MAP step", interleave(works, repeats, steps), count=2, goal=2.2)]
 
 
 def stacked(repeats: int) -> list[Measurement]:
@@ -24,10 +24,10 @@ def stacked(repeats: int) -> list[Measurement]:
     for method in ("MAP", "MC Dropout", "MFVI"):
         parts = trainings.uci_parts(method, epochs=2)
         looped = trainings.one_by_one([training_of(parts, [split]) for split in splits])
-        works = {f"{method} looped": looped, f"{method} stacked": training_of(parts, splits)}
+        apart, together = f"{method} looped", f"{method} stacked"
         with threads(1):
-            times = interleave(works, repeats)
-        found.append(ratio("stacked", *works, times, count=1, goal=3.0, at_least=True))
+            times = interleave({apart: looped, together: training_of(parts, splits)}, repeats)
+        found.append(ratio("stacked", apart, together, times, count=1, goal=3.0, at_least=True))
     return found
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 import torch
 
@@ -91,10 +90,11 @@ def threads(count: int) -> Iterator[None]:
 
 
 def ratio(
-    benchmark: str, top: str, bottom: str, times: dict[str, Timing], count: int, **goal: Any
+    benchmark: str, top: str, bottom: str, times: dict[str, Timing], count: int, goal: float | None = None,
+    at_least: bool = False,
 ) -> Measurement:
     """How many times ``bottom`` goes into ``top``, by both clocks, on ``count`` threads."""
     a, b = times[top], times[bottom]
     made_of = {name: (1e3 * times[name].wall, 1e3 * times[name].process) for name in (top, bottom)}
     wall, process = a.wall / b.wall, a.process / b.process
-    return Measurement(benchmark, f"{top} / {bottom}", count, "x", wall, process, made_of, **goal)
+    return Measurement(benchmark, f"{top} / {bottom}", count, "x", wall, process, made_of, goal, at_least)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from benchmarks.sweep.executors.work import perform
 from benchmarks.sweep.jobs import Executor, Job, Report, RunOutcome
@@ -22,7 +23,7 @@ class InProcess(Executor):
         while self.queue:
             job = self.queue.popleft()
             report(job, 0.0, "")
-            yield job, perform(job, lambda fraction, text="", job=job: report(job, fraction, text))
+            yield job, perform(job, partial(report, job))
 
     def close(self) -> None:
         self.queue.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import multiprocessing
 import os
@@ -41,10 +42,8 @@ class Worker:
     def give(self, job: Job | None) -> None:
         """Send a job, or None: no more."""
         self.job = job
-        try:
+        with contextlib.suppress(OSError):  # it has died; reading from the pipe will say so
             self.connection.send(job)
-        except OSError:
-            pass  # it has died; reading from the pipe will say so
 
 
 class Pool(Executor):
@@ -66,9 +65,10 @@ class Pool(Executor):
         while self.queue or any(worker.job for worker in self.workers):
             self._hand_out(report)
             busy = [worker for worker in self.workers if worker.job]
-            owner = {w.connection: w for w in busy} | {w.process.sentinel: w for w in busy}
+            owner: dict[Any, Worker] = {w.connection: w for w in busy} | {w.process.sentinel: w for w in busy}
             for worker in dict.fromkeys(owner[ready] for ready in wait(list(owner))):
                 job = worker.job
+                assert job is not None, "it is busy"
                 try:
                     if not worker.connection.poll():
                         raise EOFError  # dead, though a child of its own still holds the pipe open
@@ -86,13 +86,13 @@ class Pool(Executor):
                     report(job, *message)
 
     def stop(self, grace: float) -> None:
-        """Have the workers save what they are at and end, within ``grace`` seconds; its runs are then in ``stopped``."""
+        """Have the workers save what they are at and end within ``grace`` seconds; ``stopped`` then has their runs."""
         self.queue.clear()
         self.stopped |= {key for worker in self.workers if worker.job for key in worker.job.keys}
         for worker in self.workers:
             if not worker.job:
                 worker.give(None)
-            elif worker.process.is_alive():
+            elif worker.process.pid and worker.process.is_alive():
                 os.kill(worker.process.pid, SAVE)
         limit = time.monotonic() + grace
         for worker in self.workers:
@@ -157,7 +157,9 @@ def work(connection: Connection) -> None:
 
 def _stop_with_parent() -> None:
     """Nobody would see a training that goes on for hours after its sweep was killed."""
-    multiprocessing.parent_process().join()
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "a worker is a child"
+    parent.join()
     request_stop()
 
 
@@ -168,11 +170,10 @@ class _Reporter:
         self.connection, self.last = connection, 0.0
 
     def __call__(self, fraction: float, text: str = "") -> None:
-        now: Any = time.monotonic()
+        now = time.monotonic()
         if now - self.last < REPORT_EVERY:
             return
         self.last = now
-        try:
+        # When the parent has died, training ends with its epoch, and what is trained already is recorded.
+        with contextlib.suppress(OSError):
             self.connection.send((fraction, text))
-        except OSError:
-            pass  # the parent has died: training ends with its epoch, and what is trained already is recorded

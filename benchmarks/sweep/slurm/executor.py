@@ -66,11 +66,12 @@ class Slurm(Executor):
             for job in list(self.jobs):
                 found = [self.known.get(key) or _outcome(job, config, key, tried, pending)
                          for config, key, tried in zip(job.configs, job.keys, job.attempts)]  # fmt: skip
-                if all(found):
+                outcomes = [outcome for outcome in found if outcome]
+                if len(outcomes) == len(found):
                     self.jobs.remove(job)
-                    yield job, found
+                    yield job, outcomes
                 else:
-                    report(job, sum(map(bool, found)) / len(found), pending.get(job.keys[found.index(None)], "running"))
+                    report(job, len(outcomes) / len(found), pending.get(job.keys[found.index(None)], "running"))
             if self.jobs:
                 time.sleep(LOOK_EVERY)
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks import files
 from benchmarks.errors import BenchmarkError
@@ -28,6 +28,7 @@ from benchmarks.sweep.executors.work import log_path, recorded
 from benchmarks.sweep.jobs import Job
 from benchmarks.sweep.slurm import queue
 
+T = TypeVar("T")
 FOLDER = "slurm"
 LAST = 60.0  # seconds before the end of a task in which a death belongs to it
 
@@ -119,11 +120,13 @@ def open_submissions(state: Path | str) -> list[Submission]:
 
 def _job(told: dict[str, Any]) -> Job:
     """A job from a file. Raises what comes of damage."""
-    job = Job(**{**told, "configs": tuple(told["configs"]), "attempts": tuple(told["attempts"]), "asked": tuple(map(tuple, told["asked"]))})
-    for value in (job.execute, job.metrics, job.measure, job.results, job.state, *(name for asked in job.asked for name in asked)):
-        _typed(value, str)
-    for value in (job.threads, *job.attempts):
-        _typed(value, int)
+    lists = {name: tuple(told[name]) for name in ("configs", "attempts")}
+    job = Job(**told | lists | {"asked": tuple(map(tuple, told["asked"]))})
+    names = (name for asked in job.asked for name in asked)
+    for word in (job.execute, job.metrics, job.measure, job.results, job.state, *names):
+        _typed(word, str)
+    for number in (job.threads, *job.attempts):
+        _typed(number, int)
     resolve(job.metrics)
     for config in job.configs:
         Store(job.results).path(config)  # what is no configuration has no place
@@ -143,9 +146,9 @@ def _entry(told: dict[str, Any]) -> Entry:
     return entry
 
 
-def _typed(value: Any, kind: type) -> Any:
+def _typed(value: Any, kind: type[T]) -> T:
     """A value of this type. Raises TypeError for another."""
-    if type(value) is not kind or (kind is str and "\0" in value):
+    if type(value) is not kind or (kind is str and "\0" in str(value)):
         raise TypeError(f"{value!r} in place of a value of type {kind.__name__}")
     return value
 
@@ -198,13 +201,15 @@ def _look(submission: Submission, waiting: dict[str, queue.Task], close: bool) -
 def _close(submission: Submission, index: int) -> None:
     """Note why runs that a task had begun are not there."""
     entry = submission.entries[index]
+    if entry.id is None:
+        return
     try:
-        jobs = jobs_of(submission.task_file(index)) if entry.id else []
+        jobs = jobs_of(submission.task_file(index))
     except LedgerError:
         return
     if {key for job in jobs for key in job.keys} - set(entry.keys):  # the file was changed
         return
-    asked, errors = submission.task_file(index), submission.errors(str(entry.id))
+    asked, errors = submission.task_file(index), submission.errors(entry.id)
     unmade = [(job, config, key, Failures(job.state).attempts(key) > tried) for job in jobs
               for config, key, tried in zip(job.configs, job.keys, job.attempts)
               if not recorded(job, config)]  # fmt: skip

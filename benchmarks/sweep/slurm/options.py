@@ -103,13 +103,13 @@ def minutes(text: str | int) -> int:
     found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", str(text).strip())
     if not found:
         raise ValueError(text)
-    days, first, second, third = (None if part is None else int(part) for part in found.groups())
-    if days is not None:
-        seconds = days * 86400 + first * 3600 + (second or 0) * 60 + (third or 0)
-    elif third is not None:
+    days, first, second, third = (int(part or 0) for part in found.groups())
+    if found[1]:
+        seconds = days * 86400 + first * 3600 + second * 60 + third
+    elif found[4]:
         seconds = first * 3600 + second * 60 + third
     else:
-        seconds = first * 60 + (second or 0)
+        seconds = first * 60 + second
     return max(1, -(-seconds // 60))
 
 
