@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks import commands, inspection, progress, runner, upkeep
+from benchmarks import commands, inspection, parts, progress, runner, upkeep
 from benchmarks import plan as planning
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.executors import NAMES, make
@@ -115,6 +115,14 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         rows = [(name, m.paper or "", m.description) for name, m in suite.catalogue().items()]
         print(inspection.columns([("method", "paper", "description"), *rows]))
 
+    @app.command("parts")
+    def parts_(
+        kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="family, divergence, prior, ...")] = None,
+        name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="of one part")] = None,
+    ) -> None:
+        """List parts, their hyper-parameters, and which families, divergences and priors fit together."""
+        print(parts.text(kind, name))
+
     @app.command()
     def plan(
         tables: Tables,
@@ -159,7 +167,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             queued = ledger.pending(state) if cluster else {}
             found = planning.make_plan(configs, results, state, suite, queued=queued, asked=wanted)
             print(inspection.plan_text(found, found.jobs(results, state, suite)))
-            return
+            wrong = suite.misfits([one.config for one in found.select("missing", "failed", "stale")])
+            print("\n".join(wrong)) if wrong else None
+            raise typer.Exit(1 if wrong else 0)
         if cluster:
             raise typer.Exit(sweep.run(configs, where, results, state, suite, wait, wanted))
         summary = runner.run(
