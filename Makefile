@@ -124,5 +124,5 @@ $(READY): pyproject.toml constraints.txt
 	@"$$INTERPRETER" -m venv --clear $(VENV)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt -e '.[test]'
-	@$(VENV)/bin/python -c 'from benchmarks.records.hyperparameters import known; known()'
+	@$(VENV)/bin/python -c 'from benchmarks.commands.parts import text; text()'
 	@touch $@

@@ -26,6 +26,7 @@ class Suite:
     limit: str = "benchmarks.records.config:stack_limit"
     metrics: str = "benchmarks.metrics.registry:METRICS"
     measure: str = "benchmarks.experiment.measure:measure_stale"
+    fits: str = "benchmarks.experiment.misfits:misfits"
 
     def table(self, name: str) -> Any:
         """The table of a name. Raises what the tables raise for an unknown one."""
@@ -38,6 +39,10 @@ class Suite:
     def catalogue(self) -> dict[str, Any]:
         """Every method, by name."""
         return resolve(self.methods)()
+
+    def misfits(self, configs: list[dict[str, Any]]) -> list[str]:
+        """A sentence for every method of runs whose parts do not fit together."""
+        return resolve(self.fits)(configs) if configs else []
 
     @property
     def stack_limit(self) -> Callable[[dict[str, Any]], int]:

@@ -15,7 +15,7 @@ def forgotten() -> Iterator[None]:
     """All that plug-ins add meanwhile is taken away at the end, and the next ones are looked for anew."""
     for room in ("contexts", "divergences", "families", "kernels", "likelihoods", "networks", "optimisers", "priors", "training"):
         importlib.import_module(f"fvi_core.{room}")
-    methods.catalogue()
+    methods.load_own()
     held = [*plugins._TRACKED, plugins._loaded, *(registry.classes for registry in REGISTRIES.values())]
     before, settled = [dict(names) for names in held], list(plugins._settled)
     try:

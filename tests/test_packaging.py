@@ -55,6 +55,13 @@ def test_options_become_flags_of_run_and_table(checkout: Path) -> None:
     ]
 
 
+def test_a_method_is_a_row_more_of_one_table(checkout: Path) -> None:
+    assert make("table-digits", "METHOD=My method", cwd=checkout).returncode == 0
+    assert calls(checkout) == ["benchmarks run digits --also My method", "reports table digits --also My method"]
+    refused = make("tables", "METHOD=My method", cwd=checkout)
+    assert refused.returncode != 0 and "METHOD is for one table" in refused.stderr and len(calls(checkout)) == 2
+
+
 @pytest.mark.parametrize("value, run", [("1", False), ("yes", False), ("0", True), ("", True)])
 def test_a_dry_run_prints_no_table(checkout: Path, value: str, run: bool) -> None:
     assert make("table-digits", f"DRY_RUN={value}", cwd=checkout).returncode == 0
@@ -151,7 +158,7 @@ def test_documents_name_only_targets_options_and_files_that_exist(path: str) -> 
 
 
 COMMANDS = re.findall(r"^    \.venv/bin/python -m ([^#\n]+)", (ROOT / "README.md").read_text(), re.MULTILINE)
-READING = re.compile(r"benchmarks (explain|show|tables|methods|plan|status) |reports coverage")
+READING = re.compile(r"benchmarks (explain|show|tables|methods|parts|plan|status) |reports coverage")
 WRITING = re.compile(r"benchmarks (run|measure|again|select) |reports (tables?|figures) |pytest ")
 
 

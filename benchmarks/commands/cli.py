@@ -9,7 +9,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from benchmarks.commands import inspection, sweeping, upkeep
+from benchmarks.commands import inspection, parts, sweeping, upkeep
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
@@ -122,6 +122,14 @@ def build(suite: Suite) -> CommandLine:
         rows = [(name, m.paper or "", m.description) for name, m in suite.catalogue().items()]
         print(inspection.columns([("method", "paper", "description"), *rows]))
 
+    @app.command("parts")
+    def parts_(
+        kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="family, divergence, prior, ...")] = None,
+        name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="of one part")] = None,
+    ) -> None:
+        """List parts, their hyper-parameters, and which families, divergences and priors fit together."""
+        print(parts.text(kind, name))
+
     @app.command()
     def plan(
         tables: Tables,
@@ -166,7 +174,9 @@ def build(suite: Suite) -> CommandLine:
             queued = ledger.pending(state) if cluster else {}
             found = planning.make_plan(configs, results, state, suite, queued=queued, asked=wanted)
             print(inspection.plan_text(found, found.jobs(results, state, suite)))
-            return
+            wrong = suite.misfits([one.config for one in found.select("missing", "failed", "stale")])
+            print("\n".join(wrong)) if wrong else None
+            raise typer.Exit(1 if wrong else 0)
         if isinstance(where, Slurm):
             raise typer.Exit(sweeping.run(configs, where, results, state, suite, wait, wanted))
         summary = runner.run(

@@ -31,6 +31,7 @@ SUITE = Suite(
     limit=f"{HERE}:stack_limit",
     metrics=f"{HERE}:METRICS",
     measure="",
+    fits=f"{HERE}:misfits",
 )
 
 
@@ -87,6 +88,11 @@ def number(run: dict[str, Any]) -> float:
 def metric(value: float) -> dict[str, Any]:
     """One metric row."""
     return {"dataset": "digits", "condition": "", "metric": "accuracy", "value": value, "n": 10}
+
+
+def misfits(configs: list[dict[str, Any]]) -> list[str]:
+    """Everything fits."""
+    return []
 
 
 def stack_limit(run: dict[str, Any]) -> int:

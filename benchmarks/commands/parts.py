@@ -1,0 +1,92 @@
+"""Every part by kind, as text: what it is, what it takes, and what fits to it. Loads no torch unless plug-ins bring parts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from benchmarks.commands.inspection import columns
+from benchmarks.errors import unknown
+from benchmarks.records.hyperparameters import NAMED, NAMELESS, describe, known, remembered
+from fvi_core import plugins
+from fvi_core.registry import REGISTRIES
+
+FITTING = ("family", "divergence", "prior")
+
+
+def text(kind: str | None = None, name: str | None = None) -> str:
+    """All parts, those of a kind with their hyper-parameters, or one. Raises UnknownName."""
+    plugins.load()
+    kinds = [*dict.fromkeys([*NAMED, *REGISTRIES]), *NAMELESS]
+    if kind is None:
+        about, rows = _about(), [("kind", "part", "what it is")]
+        rows += [(each, part, _short(about.get(each, {}).get(part, ""))) for each in kinds for part in _parts(each)]
+        return "\n".join([columns(rows), "", *_fitting(None, None)])
+    if kind not in kinds:
+        raise unknown("kind of part", kind, kinds)
+    parts = _parts(kind)
+    if name is not None and name not in parts:
+        raise unknown(kind, name, parts)
+    chosen = [name] if name is not None else list(parts)
+    blocks = [_block(kind, part, parts[part]) for part in chosen] or [f"there is no {kind} yet"]
+    return "\n\n".join([*blocks, *(["\n".join(_fitting(kind, name))] if kind in FITTING else [])])
+
+
+def _parts(kind: str) -> dict[str, dict[str, Any]]:
+    """The hyper-parameters of every part of a kind, by its name; plug-ins' last."""
+    own = {part: describe(cls) for part, cls in REGISTRIES[kind].classes.items() if part not in known()[kind]} if kind in REGISTRIES else {}
+    return dict(sorted(known()[kind].items())) | own
+
+
+def _block(kind: str, part: str, fields: dict[str, dict[str, Any]]) -> str:
+    lines = [f"{kind} {part}".rstrip(), *filter(None, [_about().get(kind, {}).get(part, "")])]
+    rows = [("  ", name, entry["type"] + (f" (a {entry['of']})" if entry.get("of") in REGISTRIES else ""),
+             json.dumps(entry["default"]) if "default" in entry else "has to be given") for name, entry in fields.items()]
+    return "\n".join([*lines, columns(rows) if rows else "  nothing to choose"])
+
+
+def _fitting(kind: str | None, name: str | None) -> list[str]:
+    """Lines that say which families and priors fit to each divergence, as far as a part is among them."""
+    asked = {kind: name} if kind and name else {}
+    found = [names for names in _triples(asked) if all(names[FITTING.index(each)] == part for each, part in asked.items())]
+    lines = ["Fit together, with any one of each list (tried on a tiny network, with defaults):"]
+    for divergence in dict.fromkeys(d for _, d, _ in found):
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for family in dict.fromkeys(f for f, d, _ in found if d == divergence):
+            groups.setdefault(tuple(p for f, d, p in found if (f, d) == (family, divergence)), []).append(family)
+        lines += [f"  {divergence}: {', '.join(families)}; priors {', '.join(priors)}" for priors, families in groups.items()]
+    return lines if found else ["Fits nothing with its defaults."]
+
+
+def _about() -> dict[str, dict[str, str]]:
+    found = {kind: dict(parts) for kind, parts in _looked_up()["about"].items()}
+    for kind, registry in REGISTRIES.items():
+        for part, cls in registry.classes.items():
+            if part not in known()[kind]:
+                from benchmarks.experiment.misfits import first_line  # here, since only plug-ins need it
+
+                found.setdefault(kind, {})[part] = first_line(cls)
+    return found
+
+
+def _triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
+    found = [tuple(names) for names in _looked_up()["fits"]]
+    if any(part not in known()[kind] for kind in FITTING for part in REGISTRIES[kind].classes):
+        from benchmarks.experiment.misfits import own_triples  # here, since it loads torch
+
+        found += own_triples(asked)
+    return found
+
+
+def _looked_up() -> dict[str, Any]:
+    return remembered("fits", _look_up)
+
+
+def _look_up() -> dict[str, Any]:
+    from benchmarks.experiment.misfits import table  # here, since it loads torch
+
+    return table()
+
+
+def _short(words: str, length: int = 100) -> str:
+    return words if len(words) <= length else words[: length - 3].rsplit(" ", 1)[0] + " ..."

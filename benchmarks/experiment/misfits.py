@@ -1,0 +1,155 @@
+"""Which parts fit together, found by trying: a training step of a tiny network raises what that of a large one would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+
+import datasets
+from benchmarks.experiment.assembly import build_model, build_problem, run_streams
+from benchmarks.experiment.prediction import predict_sets
+from benchmarks.records.config import canonical_json
+from benchmarks.records.hyperparameters import known, look, resolve
+from datasets import Arrays, Split
+from fvi_core.divergences import Divergence, Step
+from fvi_core.families.base import NotSupported
+from fvi_core.registry import DIVERGENCES, FAMILIES, PRIORS, REGISTRIES, TRAININGS
+from fvi_core.training import DTYPES, Trainer
+
+TINY = {
+    "network": {"name": "mlp", "hidden": [3], "activation": "tanh"},
+    "context": {"name": "uniform_box", "points": 4},
+    "training": {"epochs": 1, "batch_size": 4, "optimiser": {"name": "adam"}, "dtype": "float64"},
+}
+FEWER = {"size": 2, "fit_steps": 1, "samples": 4, "rank": 2, "every": 1, "start": 0.0}
+GIVEN = {
+    "family": {"ensemble": {"base": {"name": "mean_field"}}},
+    "prior": {"gaussian_process": {"kernel": {"name": "rbf"}}},
+}
+"""Hyper-parameters without a default, where a part is tried by its name."""
+LIKELIHOODS = {"classification": "categorical", "regression": "gaussian"}
+POINTS, CLASSES = 4, 2
+
+
+def misfits(configs: Iterable[dict[str, Any]]) -> list[str]:
+    """A sentence for every method of runs whose parts ask of one another what they cannot give."""
+    told: dict[str, None] = {}
+    tried: dict[str, str] = {}
+    for config in configs:
+        data = config["dataset"]
+        task = datasets.describe(data["name"], data["scheme"] or None).task
+        key = canonical_json([task, config["parts"]])
+        if key not in tried:
+            tried[key] = misfit(config["parts"], task)
+        if tried[key]:
+            told[f"does not fit: {config['method']} on {data['name']}: {tried[key]}"] = None
+    return list(told)
+
+
+def misfit(parts: dict[str, Any], task: str) -> str:
+    """Why parts do not fit together, tried on a tiny problem; empty where they do."""
+    spec = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {"network": TINY["network"]}
+    if parts["context"] is not None:
+        spec["context"] = TINY["context"]
+    own = parts["training"] if parts["training"].get("name", "gradient") != "gradient" else {}
+    spec["training"] = own | {key: value for key, value in TINY["training"].items() if not own or key in own}
+    try:
+        with torch.random.fork_rng(devices=[]):
+            _try(resolve(spec), task)
+    except Exception as error:
+        lacks = [kind for kind in ("prior", "context") if parts["divergence"] is not None and parts[kind] is None]
+        if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in str(error):
+            return f"divergence {parts['divergence']['name']!r} asks for a {' or a '.join(lacks)}, and the method has none"
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    return ""
+
+
+def _try(parts: dict[str, Any], task: str) -> None:
+    x = np.linspace(-1, 1, 2 * POINTS, dtype=np.float32).reshape(POINTS, 2)
+    y = np.arange(POINTS) % CLASSES if task == "classification" else np.linspace(-1, 1, POINTS)
+    part = Arrays(x, y)
+    split = Split("tiny", "1", 0, "", task, CLASSES if task == "classification" else 1, part, part, x.min(0), x.max(0))
+    config = {"method": "tiny", "dataset": {"name": "tiny", "split": 0}, "seed": 0, "parts": parts}
+    model, training = build_model(config, split), TRAININGS.build(parts["training"])
+    device, dtype = torch.device("cpu"), DTYPES[parts["training"].get("dtype", "float64")]
+    problem, streams = build_problem(model, [split], device, dtype), run_streams([config], device, dtype)
+    asked = Asked(model.divergence)
+    model = model if model.divergence is None else replace(model, divergence=asked)
+    (trained,) = Trainer(model, training, problem, streams.child("train")).run()
+    if model.divergence is asked and not asked.times:
+        raise NotSupported(f"family {parts['family']['name']!r} is trained by itself and asks no divergence")
+    if trained.parameters is not None:
+        predict_sets({"samples": 2, "sets": ["test"]}, split, model, problem, trained.parameters, streams.child("evaluate"))
+
+
+class Asked:
+    """A divergence, and how often it was asked for."""
+
+    def __init__(self, divergence: Divergence | None) -> None:
+        self.divergence, self.times = divergence, 0
+
+    def __call__(self, step: Step) -> torch.Tensor:
+        self.times += 1
+        return self.divergence(step)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.divergence, name)
+
+
+def table() -> dict[str, Any]:
+    """Of this project's parts: the first line of what each says of itself, and which family, divergence and prior fit."""
+    look()  # loads them
+    about = {kind: {name: first_line(registry.classes[name]) for name in known()[kind]} for kind, registry in REGISTRIES.items()}
+    return {"about": about, "fits": triples(*(list(known()[kind]) for kind in ("family", "divergence", "prior")))}
+
+
+def triples(families: Iterable[str], divergences: Iterable[str], priors: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Those of these families, divergences and priors that fit, each with its defaults, for one task or the other."""
+    return [names for names in product(families, divergences, priors) if any(not _misfit_of(names, task) for task in LIKELIHOODS)]
+
+
+def _misfit_of(names: tuple[str, str, str], task: str) -> str:
+    spec = {kind: {"name": name} | GIVEN.get(kind, {}).get(name, {})
+            for kind, name in zip(("family", "divergence", "prior"), names)}
+    try:
+        return misfit(resolve(TINY | spec | {"likelihood": {"name": LIKELIHOODS[task]}}), task)
+    except ValueError as error:  # a hyper-parameter that has to be given
+        return str(error)
+
+
+def first_line(cls: type) -> str:
+    """The first sentence or line of a part's docstring; empty where it has none of its own."""
+    text = (cls.__dict__.get("__doc__") or "").strip()
+    return "" if text.startswith(f"{cls.__name__}(") else " ".join(text.partition("\n\n")[0].split())
+
+
+def own_parts() -> dict[str, list[str]]:
+    """Parts of plug-ins by kind."""
+    return {kind: [name for name in registry.classes if name not in known()[kind]] for kind, registry in REGISTRIES.items()}
+
+
+def own_triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
+    """As `triples`, of those in which a part of a plug-in takes part; of a kind that is asked for, with that part alone."""
+    own = own_parts()
+    new = {"family": own["family"], "divergence": own["divergence"], "prior": own["prior"]}
+    if not any(new.values()):
+        return []
+    look()
+    every = [[asked[registry.kind]] if registry.kind in asked else list(registry.classes) for registry in (FAMILIES, DIVERGENCES, PRIORS)]
+    return [names for names in product(*every) if any(name in new[kind] for kind, name in zip(new, names))
+            and any(not _misfit_of(names, task) for task in LIKELIHOODS)]
+
+
+def _fewer(part: Any) -> Any:
+    """A part that costs little to try."""
+    if isinstance(part, list):
+        return [_fewer(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    small = {key: min(value, FEWER[key]) if key in FEWER and isinstance(value, int | float) else value for key, value in part.items()}
+    return {key: _fewer(value) for key, value in small.items()}

@@ -1,0 +1,215 @@
+"""An outsider's files: in every executor, named or installed; changed ones are other runs, absent ones harm nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks import tables
+from benchmarks.commands.cli import build
+from benchmarks.experiment.misfits import misfits
+from benchmarks.metrics import METRICS
+from benchmarks.records.config import run_key
+from benchmarks.records.store import Store
+from benchmarks.suite import Suite
+from benchmarks.tables import Cell, Column, NoRecipe, Recipe, Row, Table
+from fvi_core import plugins
+from reports.aggregate import aggregate
+from reports.records import Records
+from reports.tables import text
+from tests import outsider
+from tests.plugins import forgotten
+
+TIMES = {"training_seconds"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The outsider's folder; what its plug-ins add is forgotten afterwards."""
+    with forgotten():
+        monkeypatch.setenv("FVI_PLUGINS", str(outsider.write(tmp_path)))
+        yield tmp_path
+
+
+@pytest.fixture
+def say(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """say(words): exit status and output of a command in this process."""
+
+    def run(*words: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as end:
+            build(Suite())([*words, "--results", str(tmp_path / "here"), "--state", str(tmp_path / "here-state")])
+        told = capsys.readouterr()
+        return end.value.code or 0, told.out + told.err
+
+    return run
+
+
+def metrics(results: Path) -> dict[str, list[str]]:
+    """Metric rows by run, but for times."""
+    found = [record for record in Store(results).records()]
+    return {record["key"]: [json.dumps(row) for row in record["metrics"] if row["metric"] not in TIMES] for record in found}
+
+
+def test_named_and_installed_plugins_give_the_same_records_in_every_executor(folder, say):
+    asked = ("run", "mine", "--protocol", "smoke", "--seeds", "1", "--method", "Wasserstein FVI")
+    status, told = say(*asked, "--executor", "inprocess")
+    assert status == 0 and "2 runs: 2 made now" in told, told
+    about = folder / "my_fvi-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-fvi\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text('[fvi_bench.plugins]\nmy-fvi = mine\n')
+    environment = {k: v for k, v in os.environ.items() if k != "FVI_PLUGINS"} | {"PYTHONPATH": str(folder)}
+    where = ("--results", str(folder / "there"), "--state", str(folder / "there-state"))
+    done = outsider.run(*asked, "--executor", "pool", "--workers", "1", *where, environment=environment)
+    assert done.returncode == 0 and "2 runs: 2 made now" in done.stdout, done.stderr
+    found = metrics(folder / "here")
+    assert len(found) == 2 and found == metrics(folder / "there")
+    assert all(any('"largest_error"' in row for row in rows) for rows in found.values())
+
+
+def keys() -> dict[tuple[str, str], str]:
+    return {(config["method"], config["dataset"]["name"]): run_key(config) for config in tables.get("mine").runs("smoke", (0,))}
+
+
+def test_another_formula_and_another_file_are_other_runs(folder):
+    with forgotten():
+        before = keys()
+    plugins.module_digest.cache_clear()
+    (folder / "bikes.csv").write_text((folder / "bikes.csv").read_text() + "1,2,3\n")
+    with forgotten():
+        other = keys()
+    changed = {which for which in before if other[which] != before[which]}
+    assert changed == {which for which in before if which[1] == "bikes"}
+    (folder / "bikes.csv").write_text((folder / "bikes.csv").read_text().removesuffix("1,2,3\n"))
+    (folder / "mine.py").write_text((folder / "mine.py").read_text().replace("- 2 * shared", "- shared"))
+    plugins.module_digest.cache_clear()
+    with forgotten():
+        other = keys()
+    changed = {which for which in before if other[which] != before[which]}
+    assert changed == {which for which in before if which[0] == "Wasserstein FVI" or which[1] == "waves"}
+
+
+ONLY_A_TABLE = """
+from benchmarks import tables
+
+tables.add(tables.simple(
+    "two", "Mine and theirs", methods=["MAP", "Wide FSVI"], datasets=["cinquin_1d", "waves"], metrics=["rmse", "largest_error"],
+    parts={"network": {"name": "mlp", "hidden": [5]}, "likelihood": {"name": "gaussian"},
+           "training": {"epochs": 2, "batch_size": 50, "optimiser": {"name": "adam"}}}, seeds=1,
+))
+"""
+
+
+def test_what_is_absent_leaves_tables_and_records_whole(folder, say, monkeypatch):
+    (folder / "table.py").write_text(ONLY_A_TABLE)
+    both = f"{folder / 'mine.py'}{os.pathsep}{folder / 'table.py'}"
+    monkeypatch.setenv("FVI_PLUGINS", both)
+    with forgotten():
+        status, told = say("run", "two", "--executor", "inprocess", "--dataset", "cinquin_1d")
+        assert status == 0 and "2 runs: 2 made now" in told, told
+    monkeypatch.setenv("FVI_PLUGINS", str(folder / "table.py"))
+    with forgotten():
+        status, told = say("plan", "two")
+        assert status == 0 and "1 runs: 1 done" in told, told
+        assert "table two, row Wide FSVI: plug-in absent: no method 'Wide FSVI'" in told
+        assert "table two, row MAP: plug-in absent: no data set 'waves'" in told
+        printed = text(aggregate(tables.get("two"), "paper", Records(folder / "here")))
+        assert "— plug-in absent" in printed and "largest_error" in printed and "±" not in printed.splitlines()[0]
+        status, told = say("status", "two")
+        assert status == 0 and "not counted" not in told
+    (folder / "bikes.csv").unlink()
+    monkeypatch.setenv("FVI_PLUGINS", both)
+    with forgotten():
+        status, told = say("status", "mine")
+        assert status == 0 and f"data absent: {folder / 'bikes.csv'}: expected a file of data set bikes, found none" in told
+
+
+def test_names_that_are_taken_are_told(folder):
+    tables.names()
+    with pytest.raises(ValueError, match="two tables are named 'digits'"):
+        tables.add(tables.get("digits"))
+    with pytest.raises(ValueError, match="two tables are named 'mine'"):
+        tables.add(tables.get("mine"))
+    from benchmarks.metrics import Metric, add
+
+    with pytest.raises(ValueError, match="two metrics are named 'largest_error'"):
+        add(METRICS["largest_error"], lambda predictions: 1.0)
+    with pytest.raises(ValueError, match="'none': expected a function of predictions, of or ood, found none"):
+        add(Metric("none", "lower", "", ""))
+
+
+def test_a_metric_that_fails_is_named_and_one_of_other_sources_has_its_reference():
+    import numpy as np
+
+    from benchmarks.metrics import Metric, SetInfo, add, evaluate
+    from benchmarks.records.predictions import RegressionPredictions
+
+    sets = [SetInfo("test", "id"), SetInfo("far", "ood", "ood=far")]
+    samples = np.random.RandomState(0).normal(size=(3, 5))
+    predictions = {"test": RegressionPredictions(samples, 1.0, np.zeros(5)), "far": RegressionPredictions(samples + 2, 1.0, None)}
+    with forgotten():
+        add(Metric("shift_of_mean", "none", "", "mean f far - mean f test"), ood=lambda far, test: far.samples.mean() - test.samples.mean())
+        rows, _ = evaluate("regression", "mine", sets, predictions)
+        (row,) = [row for row in rows if row["metric"] == "shift_of_mean"]
+        assert row["condition"] == "ood=far" and row["value"] == pytest.approx(2) and row["n"] == 5
+        for faulty, message in ((lambda p: 1 / 0, "ZeroDivisionError"), (lambda p: float("nan"), "expected a finite number")):
+            with forgotten():
+                add(Metric("faulty", "none", "", ""), faulty)
+                with pytest.raises(ValueError, match=f"metric 'faulty' on evaluation set 'test': {message}.*; correct the plug-in"):
+                    evaluate("regression", "mine", sets, predictions)
+
+
+def test_a_row_more_has_the_settings_of_the_table_and_is_marked(folder, say):
+    status, told = say("plan", "digits", "--protocol", "smoke", "--also", "wide fsvi", "--method", "Wide FSVI")
+    assert status == 0 and "2 runs: 2 missing" in told
+    table = tables.get("digits").also("Wide FSVI")
+    assert table.rows[-1].label == "Wide FSVI (not in the paper)" and table.also("FSVI") is table
+    runs = [config for config in table.runs("smoke") if config["method"] == "Wide FSVI"]
+    assert runs[0]["parts"]["network"]["hidden"] == [50, 50] and runs[0]["parts"]["training"]["epochs"] == 2
+    assert "Wide FSVI (not in the paper)" in text(aggregate(table, "smoke", Records(folder / "here")))
+    status, told = say("plan", "digits", "--also", "Wide FSV")
+    assert status == 2 and "unknown method 'Wide FSV': did you mean Wide FSVI" in told
+
+
+@pytest.mark.parametrize("name", ["digits", "toys", "uci", "cinquin2024-1", "cinquin2024-2", "rotated-mnist", "rudner2022-1",
+                                  "rudner2021-1", "rudner2022-2", "dirichlet2022-11"])  # fmt: skip
+def test_every_recipe_makes_a_row_of_a_method_that_it_does_not_know(name, folder):
+    table = tables.get(name).also("Wide FSVI")
+    for protocol in table.protocols:
+        assert any(config["method"] == "Wide FSVI" for config in table.runs(protocol)), protocol
+
+
+def test_a_recipe_that_cannot_says_so(folder, say):
+    status, told = say("plan", "cinquin2024-3", "--protocol", "paper", "--also", "Wide FSVI")
+    assert status == 2 and "table cinquin2024-3 cannot make a row of 'Wide FSVI'" in told
+    strict = Table("strict", "", (Row("MAP", None, "MAP"),), (Column(Cell("digits", "", "nll"), "NLL"),),
+                   lambda row, dataset, protocol: {"MAP": Recipe({}, ((0, 0),))}[row.method])
+    with pytest.raises(NoRecipe, match="table strict cannot make a row of 'GP'"):
+        strict.also("GP")
+
+
+def test_misfits_are_named_before_training(folder, say, monkeypatch):
+    (folder / "wrong.py").write_text(
+        "from fvi_core.methods import Method, add\n"
+        "add(Method('Point KL', '', '', family={'name': 'point'}, divergence={'name': 'gaussian_kl'}, "
+        "prior={'name': 'gaussian_weights'}, context={'name': 'uniform_box', 'points': 4}))\n"
+        "add(Method('No prior', '', '', family={'name': 'mean_field'}, divergence={'name': 'weight_kl'}))\n"
+        "add(Method('GP with KL', '', '', family={'name': 'exact_gp'}, divergence={'name': 'weight_kl'}, prior={'name': 'gaussian_weights'}))\n"
+    )
+    monkeypatch.setenv("FVI_PLUGINS", os.pathsep.join(str(folder / name) for name in ("mine.py", "wrong.py")))
+    names = ("Point KL", "No prior", "GP with KL", "Wasserstein FVI")
+    also = [word for name in names for word in ("--also", name)]
+    status, told = say("run", "toys", "--protocol", "smoke", "--dry-run", *also, "--dataset", "cinquin_1d")
+    assert status == 1, told
+    assert "does not fit: Point KL on cinquin_1d: NotSupported: family 'point' is not a Gaussian over network parameters" in told
+    assert "does not fit: No prior on cinquin_1d: divergence 'weight_kl' asks for a prior or a context, and the method has none" in told
+    assert "does not fit: GP with KL on cinquin_1d: NotSupported: family 'exact_gp' is trained by itself" in told
+    assert told.count("does not fit") == 3
+
+
+@pytest.mark.parametrize("name", ["digits", "toys", "uci", "cinquin2024-1", "rudner2022-1", "dirichlet2022-11"])
+def test_the_methods_of_the_papers_fit(name):
+    assert misfits(tables.get(name).runs("smoke")) == []

@@ -1,0 +1,75 @@
+"""Every snippet and every command of docs/extend.md works."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+import datasets
+import reports.cli
+from benchmarks.commands import cli
+from benchmarks.suite import Suite
+from fvi_core import methods
+from fvi_core.registry import DIVERGENCES
+from tests import outsider
+from tests.plugins import forgotten
+from tests.test_packaging import OPTIONS
+
+COMMAND_LINES = {"benchmarks": cli.build(Suite()), "reports": reports.cli.build(Suite())}
+WRITES = {"run": ("--results", "--state"), "explain": ("--results", "--state"), "table": ("--results", "--state", "--out")}
+
+
+@pytest.fixture
+def said(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """said(command): what a command of the document prints; what make and the shell make of it is done in this process."""
+    folder = checkout / "own"
+    folder.mkdir()
+    plugin = outsider.write(folder)
+    monkeypatch.setenv("FVI_PLUGINS", str(plugin))
+    (checkout / ".venv" / "bin" / "python").write_text('#!/bin/sh\nprintf "%s\\0" "$@" >> words\nprintf "\\n" >> words\n')
+    environment = {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+
+    def say(command: str) -> str:
+        (checkout / "words").write_text("")
+        subprocess.run(["bash", "-c", command], cwd=checkout, env=environment | {"EXECUTOR": "inprocess"}, check=True, capture_output=True)
+        told = ""
+        for line in (checkout / "words").read_text().splitlines():
+            _, module, *words = line.split("\0")[:-1]
+            where = [word for option in WRITES.get(words[0], ()) for word in (option, str(checkout / option.strip("-")))]
+            with pytest.raises(SystemExit) as end:
+                COMMAND_LINES[module]([*words, *where])
+            printed = capsys.readouterr()
+            told += printed.out + printed.err
+            assert not end.value.code, f"{command}: {told}"
+        return told
+
+    with forgotten():
+        yield say
+
+
+def test_every_command_of_the_document_works(said) -> None:
+    told = {command: said(command) for command in outsider.COMMANDS}
+    assert "export FVI_PLUGINS=mine.py" in outsider.TEXT and len(told) == 6
+    assert "Wide FSVI" in told["make table-digits METHOD='Wide FSVI' DRY_RUN=1"]
+    table = told["make table-mine PROTOCOL=smoke"]
+    assert "12 runs: 12 made now" in table and "largest_error" in table and "Wasserstein FVI" in table
+    part = told[".venv/bin/python -m benchmarks parts divergence wasserstein2"]
+    assert "Squared Wasserstein-2 distance" in part and "mean_field" in part
+
+
+def test_what_the_document_adds_is_there_and_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FVI_PLUGINS", str(outsider.write(tmp_path)))
+    with forgotten():
+        assert methods.get("Wide FSVI").prior["variance"] == 10.0
+        distance = DIVERGENCES.build({"name": "wasserstein2", "jitter": 0.0})
+        wide, narrow = (scale * torch.eye(2, dtype=torch.float64).expand(1, 3, 2, 2) for scale in (4.0, 1.0))
+        zero = torch.zeros(1, 3, 2, dtype=torch.float64)
+        assert torch.allclose(distance.kl(zero, wide, zero, wide), torch.zeros(1, 3, dtype=torch.float64))
+        assert torch.allclose(distance.kl(zero + 1, wide, zero, narrow), torch.full((1, 3), 4.0, dtype=torch.float64))
+        assert datasets.load("bikes", 4).train.x.shape == (45, 2) and datasets.load("waves", 2).train.x.shape == (50, 1)
+        assert datasets.load("shapes").train.x.shape == (12, 1, 6, 5)
+        assert 'my-fvi = "my_fvi"' in (tmp_path / "pyproject.toml").read_text()
