@@ -10,7 +10,6 @@ import copy
 import importlib
 import pkgutil
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from fvi_core import plugins
