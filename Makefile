@@ -48,7 +48,7 @@ executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers 
 quoted = '$(subst ','\'',$1)'
 command = make $(call quoted,$@) $(foreach v,$(given),$(if $($v),$(call quoted,$v=$($v))))
 
-.PHONY: help tables figures coverage data status verify test bench slurm-up slurm-down clean
+.PHONY: help tables figures coverage data status verify test check bench slurm-up slurm-down clean
 .DEFAULT_GOAL := help
 
 help: ## list targets and options
@@ -102,6 +102,11 @@ verify: $(READY) ## train a random sample of the records again, N of them, and s
 test: $(READY) ## every test, in parallel
 	@$(RUN) pytest -n "$${WORKERS:-logical}" --dist worksteal
 
+check: $(READY) ## formatter, linter and type checker, changing nothing
+	@$(VENV)/bin/ruff format --check --quiet . || { echo 'not formatted: .venv/bin/ruff format .' >&2; exit 1; }
+	@$(VENV)/bin/ruff check --quiet .
+	@$(VENV)/bin/mypy
+
 bench: $(READY) ## time training steps and the runner itself, beside their goals
 	@$(RUN) tools.cost
 
@@ -112,7 +117,7 @@ slurm-down: $(READY) ## end it and its jobs
 	@$(RUN) benchmarks.sweep.slurm down
 
 clean: ## remove .venv and caches; results/ and .state/ stay
-	rm -rf $(VENV) *.egg-info .pytest_cache .hypothesis
+	rm -rf $(VENV) *.egg-info .pytest_cache .hypothesis .ruff_cache .mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): export INTERPRETER = $(PYTHON)
@@ -123,6 +128,6 @@ $(READY): pyproject.toml constraints.txt
 	@echo 'Making $(VENV) (once; a few GB of packages)'
 	@"$$INTERPRETER" -m venv --clear $(VENV)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
-	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt -e '.[test]'
+	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt -e '.[check,test]'
 	@$(VENV)/bin/python -c 'from benchmarks.commands.parts import text; text()'
 	@touch $@

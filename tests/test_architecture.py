@@ -22,7 +22,7 @@ CLOSED = {
 }
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "gpytorch", "scipy.stats"}
 LATE = {"submitit", "pooch", "tensorflow_datasets"}
-SKIPPED = {".git", ".venv", ".state", ".pytest_cache", ".hypothesis", ".ruff_cache", "__pycache__"}
+SKIPPED = {".git", ".venv", ".state", ".pytest_cache", ".hypothesis", ".ruff_cache", ".mypy_cache", "__pycache__"}
 TEXT = {"", ".py", ".md", ".txt", ".toml", ".json", ".csv", ".tex", ".html", ".css", ".yaml", ".yml", ".sh", ".cfg"}
 NAMED_NOWHERE = re.compile(
     "|".join((r"pypi\.org", r"pythonhosted\.org", r"npmjs\.", r"deb\.debian", r"anaconda\.", r"download\.pytorch"))

@@ -16,7 +16,6 @@ from benchmarks.suite import Suite
 from benchmarks.sweep import hints, progress, runner
 from benchmarks.sweep import plan as planning
 from benchmarks.sweep.slurm import ledger
-from benchmarks.sweep.slurm.executor import Slurm
 from benchmarks.sweep.slurm.options import load as load_options
 from benchmarks.sweep.stopping import stoppable
 from benchmarks.sweep.where import NAMES, make
@@ -171,13 +170,13 @@ def build(suite: Suite) -> CommandLine:
         if not cluster and (slurm or slurm_file or wait):
             raise UsageError(f"--slurm, --slurm-file and --wait are for --executor slurm, found --executor {executor}")
         if dry_run:
-            queued = ledger.pending(state) if cluster else {}
+            queued = where.pending(state)
             found = planning.make_plan(configs, results, state, suite, queued=queued, asked=wanted)
             print(inspection.plan_text(found, found.jobs(results, state, suite)))
             wrong = suite.misfits([one.config for one in found.select("missing", "failed", "stale")])
             print("\n".join(wrong)) if wrong else None
             raise typer.Exit(1 if wrong else 0)
-        if isinstance(where, Slurm):
+        if where.outlives:
             raise typer.Exit(sweeping.run(configs, where, results, state, suite, wait, wanted))
         summary = runner.run(
             configs, where, results=results, state=state, suite=suite, display=progress.display(), asked=wanted

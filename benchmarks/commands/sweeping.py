@@ -11,25 +11,30 @@ from typing import Any
 from benchmarks.commands import inspection
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints
-from benchmarks.sweep.jobs import Job
+from benchmarks.sweep.jobs import Executor, Job
 from benchmarks.sweep.plan import Plan, make_plan
 from benchmarks.sweep.runner import check_folders
-from benchmarks.sweep.slurm import ledger
-from benchmarks.sweep.slurm.executor import Slurm
 
 UNFINISHED = 3  # exit status: runs are still to come
 LOOK_EVERY = 5.0  # seconds between looks while waiting
 LINE_EVERY = 60.0  # seconds between lines if nothing changes
 
 
-def run(configs: list[dict[str, Any]], executor: Slurm, results: Path, state: Path, suite: Suite, wait: bool,
-        asked: Mapping[str, Iterable[str]] = MappingProxyType({})) -> int:  # fmt: skip
+def run(
+    configs: list[dict[str, Any]],
+    executor: Executor,
+    results: Path,
+    state: Path,
+    suite: Suite,
+    wait: bool,
+    asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
+) -> int:
     """Submit and tell; with ``wait``, follow until every run is over. The exit status of the command."""
     results, state = Path(results).resolve(), Path(state).resolve()
-    plan, jobs, submissions = submit(configs, executor, results, state, suite, asked)
-    print(submitted_text(plan, jobs, submissions, state))
+    plan, jobs = submit(configs, executor, results, state, suite, asked)
+    print(submitted_text(plan, executor.receipt(state)))
     if wait:
-        plan = follow(configs, results, state, suite, asked)
+        plan = follow(configs, executor, results, state, suite, asked)
         print(inspection.failures_text(plan))
         if plan.counts["done"] < len(plan.runs):
             print(f"to go on: {hints.again()}")
@@ -39,49 +44,42 @@ def run(configs: list[dict[str, Any]], executor: Slurm, results: Path, state: Pa
 
 
 def submit(
-    configs: list[dict[str, Any]], executor: Slurm, results: Path, state: Path, suite: Suite,
+    configs: list[dict[str, Any]],
+    executor: Executor,
+    results: Path,
+    state: Path,
+    suite: Suite,
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
-) -> tuple[Plan, list[Job], list[ledger.Submission]]:
-    """Submit the runs that are neither done nor queued nor running; the plan as it was before.
+) -> tuple[Plan, list[Job]]:
+    """Submit the runs that are neither done nor queued nor running; the plan as it was before, and the jobs.
 
-    Raises StoreError, ClaimError, LedgerError, QueueError, SubmissionError, SnapshotError.
+    Raises StoreError, ClaimError, and what the executor's submitting raises.
     """
     check_folders(results, state)
-    with ledger.locked(state):
-        plan = make_plan(configs, results, state, suite, queued=ledger.pending(state, held=True), asked=asked)
+    with executor.turn(state):
+        plan = make_plan(configs, results, state, suite, queued=executor.pending(state, held=True), asked=asked)
         jobs = plan.jobs(results, state, suite)
         executor.submit(jobs)
-    return plan, jobs, executor.submissions
+    return plan, jobs
 
 
-def submitted_text(plan: Plan, jobs: list[Job], submissions: list[ledger.Submission], state: Path) -> str:
-    """What was submitted, and how to follow, cancel and collect it."""
+def submitted_text(plan: Plan, receipt: list[str]) -> str:
+    """What there was, and what was submitted."""
     lines = [*plan.problems, f"{len(plan.runs)} runs: {inspection.counts_text(plan.counts)}"]
-    if not jobs:
-        waiting = plan.counts["running"] + plan.counts["queued"]
-        return "\n".join([*lines, "nothing to submit" + (f"; {waiting} runs are on their way" if waiting else "")])
-    ids = [submission.job for submission in submissions]
-    n_tasks = sum(len(submission.entries) for submission in submissions)
-    lines += [
-        f"submitted {sum(len(job.configs) for job in jobs)} runs as {n_tasks} tasks: SLURM job {', '.join(ids)}",
-        "  follow:  make status   (or: squeue --me)",
-        f"  logs:    {state}/logs/<run>.log, and of tasks {submissions[-1].log_folder}",
-        f"  cancel:  scancel {' '.join(ids)}",
-        "  collect: nothing to do: each run writes its record into results/ as it ends; make the table when you like",
-        "  again:   the same command submits only what is neither done nor queued nor running",
-    ]
-    return "\n".join(lines)
+    waiting = plan.counts["running"] + plan.counts["queued"]
+    nothing = "nothing to submit" + (f"; {waiting} runs are on their way" if waiting else "")
+    return "\n".join([*lines, *(receipt or [nothing])])
 
 
 def follow(
-    configs: list[dict[str, Any]], results: Path, state: Path, suite: Suite,
+    configs: list[dict[str, Any]], executor: Executor, results: Path, state: Path, suite: Suite,
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
 ) -> Plan:
     """Wait until no run is queued or running, with a line whenever something changes. Ctrl-C leaves the jobs alone."""
     told, last = "", 0.0
     try:
         while True:
-            plan = make_plan(configs, results, state, suite, strict=False, queued=ledger.pending(state), asked=asked)
+            plan = make_plan(configs, results, state, suite, strict=False, queued=executor.pending(state), asked=asked)
             text = inspection.counts_text(plan.counts)
             if text != told or time.monotonic() - last > LINE_EVERY:
                 told, last = text, time.monotonic()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from benchmarks.records.config import run_key
@@ -70,7 +72,12 @@ Report = Callable[[Job, float, str], None]  # job, fraction of it that is done, 
 
 
 class Executor(ABC):
-    """A place where jobs are done. The process that does a job writes its records; outcomes tell of them."""
+    """A place where jobs are done. The process that does a job writes its records; outcomes tell of them.
+
+    outlives: its jobs go on when this process has ended; a sweep hands them over and need not wait for outcomes.
+    """
+
+    outlives: bool = False
 
     @abstractmethod
     def submit(self, jobs: Sequence[Job]) -> None:
@@ -83,6 +90,18 @@ class Executor(ABC):
     @abstractmethod
     def close(self) -> None:
         """Stop what is still being done, give up its claims, and leave no process behind."""
+
+    def pending(self, state: Path, held: bool = False) -> dict[str, str]:
+        """The runs that were submitted before and wait or run, and what is known of each; ``held``: within :meth:`turn`."""
+        return {}
+
+    def turn(self, state: Path) -> AbstractContextManager[None]:
+        """Between looking at what is pending and submitting, nobody else submits."""
+        return nullcontext()
+
+    def receipt(self, state: Path) -> list[str]:
+        """What was submitted, and how to follow, cancel and collect it, in lines."""
+        return []
 
     def __enter__(self) -> Executor:
         return self

@@ -59,11 +59,12 @@ def wait(condition, seconds=240, every=0.1):
 
 
 def submit(configs, folders, suite=fakes.SUITE, options=OPTIONS):
-    return sweeping.submit(configs, Slurm(options, keep=True), *folders, suite)
+    where = Slurm(options, keep=True)
+    return *sweeping.submit(configs, where, *folders, suite), where.submissions
 
 
 def follow(configs, folders, suite=fakes.SUITE):
-    return {run.key: run for run in sweeping.follow(configs, *folders, suite).runs}
+    return {run.key: run for run in sweeping.follow(configs, Slurm(OPTIONS, keep=True), *folders, suite).runs}
 
 
 def metrics(results, configs):

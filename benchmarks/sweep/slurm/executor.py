@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,31 @@ class Slurm(Executor):
         self.submissions: list[ledger.Submission] = []
         self.jobs: list[Job] = []
         self.known: dict[str, RunOutcome] = {}  # what was known of runs before they were submitted
+
+    @property
+    def outlives(self) -> bool:  # type: ignore[override]  # a choice of each, where other classes have one for all
+        return self.keep
+
+    def pending(self, state: Path, held: bool = False) -> dict[str, str]:
+        return ledger.pending(state, held)
+
+    def turn(self, state: Path) -> AbstractContextManager[None]:
+        return ledger.locked(state)
+
+    def receipt(self, state: Path) -> list[str]:
+        if not self.submissions:
+            return []
+        ids = [submission.job for submission in self.submissions]
+        runs = sum(len(entry.keys) for submission in self.submissions for entry in submission.entries)
+        tasks = sum(len(submission.entries) for submission in self.submissions)
+        return [
+            f"submitted {runs} runs as {tasks} tasks: SLURM job {', '.join(ids)}",
+            "  follow:  make status   (or: squeue --me)",
+            f"  logs:    {state}/logs/<run>.log, and of tasks {self.submissions[-1].log_folder}",
+            f"  cancel:  scancel {' '.join(ids)}",
+            "  collect: nothing to do: each run writes its record into results/ as it ends; make the table when you like",
+            "  again:   the same command submits only what is neither done nor queued nor running",
+        ]
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Submit jobs of one state folder. Raises QueueError, SubmissionError, LedgerError, SnapshotError."""
