@@ -14,7 +14,7 @@ from benchmarks.errors import UnknownName, UsageError
 from benchmarks.records.config import run_key
 from benchmarks.state.claims import Claims, _process
 from benchmarks.state.failures import Failures
-from benchmarks.sweep import executors
+from benchmarks.sweep import where
 from benchmarks.sweep.executors import work
 from benchmarks.sweep.executors.cores import available_cores
 from benchmarks.sweep.executors.in_process import InProcess
@@ -135,12 +135,12 @@ class TestPool(ExecutorContract):
 
 
 def test_the_names_make_executors():
-    assert isinstance(executors.make("inprocess"), InProcess)
-    assert executors.make("pool", 3).size == 3 and executors.make("pool").size == available_cores()
+    assert isinstance(where.make("inprocess"), InProcess)
+    assert where.make("pool", 3).size == 3 and where.make("pool").size == available_cores()
     with pytest.raises(UnknownName, match="did you mean pool"):
-        executors.make("pol")
+        where.make("pol")
     with pytest.raises(UsageError, match="--workers is 0"):
-        executors.make("pool", 0)
+        where.make("pool", 0)
 
 
 def test_deaths_in_words():

@@ -15,6 +15,7 @@ from benchmarks import files
 from benchmarks.commands import selection
 from benchmarks.records import predictions
 from benchmarks.records.config import run_key
+from benchmarks.state import kept
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.slurm import ledger
@@ -36,7 +37,7 @@ def failure(folder: Path) -> Path:
 
 
 def prediction(folder: Path) -> Path:
-    path = predictions.path_of(folder, KEY)
+    path = kept.predictions_path(folder, KEY)
     predictions.save(path, {"test": predictions.ClassificationPredictions([[[0.0, 1.0]]])})
     return path
 

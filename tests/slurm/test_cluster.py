@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tools.cluster import cluster as local
-from tools.cluster import cluster_files
+from tools.cluster import files as cluster_files
 from tools.cluster.__main__ import main
 from tools.cluster.cluster import ClusterError, wait_for
 
