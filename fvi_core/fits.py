@@ -32,14 +32,16 @@ class Temperature(Fit):
 
     def __post_init__(self):
         if self.samples < 1 or self.most <= 1:
-            raise ValueError(f"fit 'temperature': expected samples 1 or more and most above 1, found {self.samples} and {self.most}")
+            found = f"{self.samples} and {self.most}"
+            raise ValueError(f"fit 'temperature': expected samples 1 or more and most above 1, found {found}")
 
     @torch.no_grad()
     def __call__(self, parameters: Parameters, fitting: Fitting) -> Parameters:
         if not fitting.classification:
-            raise ValueError("fit 'temperature': it divides the logits of classes, found a regression; take the part out")
+            raise ValueError("fit 'temperature': it divides the logits of classes, found a regression; take it out")
         held = fitting.validation is not None
-        drawn = fitting.functions_at(parameters, fitting.streams.child("temperature"), self.samples, validation=held)
+        streams = fitting.streams.child("temperature")
+        drawn = fitting.functions_at(parameters, streams, self.samples, validation=held)
         f, y = torch.cat(list(drawn), dim=2).double(), (fitting.validation[1] if held else fitting.y)
         noise = noise_of(parameters)[1]
 

@@ -1,4 +1,4 @@
-"""What is fitted once, between training and prediction: noise, an exact posterior, a Laplace approximation, a temperature.
+"""What is fitted once, between training and prediction: noise, an exact posterior, a temperature.
 
 The likelihood fits first, then the family, then the method's fit part, if it has one; each is given the parameters that the
 one before returned. They are kept as they are then: later evaluations do not fit again.
@@ -82,7 +82,8 @@ class Fitting:
         Raises ValueError where the data set has no validation part.
         """
         if validation and self.validation is None:
-            raise ValueError("a fit asks for validation data, but the data set has no validation part; choose another split scheme")
+            found = "the data set has no validation part"
+            raise ValueError(f"a fit asks for validation data, but {found}; choose another split scheme")
         held, y = self.validation if validation else (self.held, self.y)
         for x, targets in zip(held.split(size, 1), y.split(size, 1), strict=True):
             yield self.scale(x), targets

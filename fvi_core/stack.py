@@ -1,4 +1,4 @@
-"""A stack: replicas in training side by side, each for itself. Every way of training is one, the gradient loop and samplers alike."""
+"""A stack: replicas in training side by side, each for itself, by the gradient loop or by a sampler."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ class Checkpoints:
 
 
 class Saver:
-    """Saves a trainer after an epoch when it is time to; the hook of ``Trainer.run``.
+    """Saves a stack in training after an epoch when it is time to; the hook of ``Stack.run``.
 
     ``about`` holds the keys, configs and fingerprints of the stack, and what :meth:`Checkpoints.find` compares;
     ``asked`` are the runs that need the checkpoint; ``found`` is what training goes on from. A checkpoint that cannot

@@ -178,9 +178,8 @@ class Clock:
     def run(self) -> list[int]:
         for self.epoch in range(1, self.epochs + 1):
             self.now += self.length
-            training = SimpleNamespace(epochs=self.epochs)
             finished = self.epoch == self.epochs
-            self.saver(SimpleNamespace(epoch=self.epoch, training=training, finished=finished, state=dict))
+            self.saver(SimpleNamespace(epoch=self.epoch, epochs=self.epochs, finished=finished, state=dict))
         return self.saved
 
 
@@ -228,7 +227,7 @@ def test_a_checkpoint_that_cannot_be_written_stops_nothing(monkeypatch, tmp_path
     own = names(kept.folder)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        saver(SimpleNamespace(epoch=5, training=SimpleNamespace(epochs=20), finished=False, state=dict))
+        saver(SimpleNamespace(epoch=5, epochs=20, finished=False, state=dict))
     told = capsys.readouterr().out
     assert "could be written" in told and "No space left on device" in told and told.count("\n") == 1
     assert names(kept.folder) == own and kept.find(DATA, MADE).epoch == 3
@@ -240,7 +239,7 @@ def test_a_holder_that_lost_its_claims_leaves_the_checkpoint_of_the_new_one_alon
     far = replace(Holder.me(), space="another boot")
     for key in KEYS:
         put(tmp_path / "claims", key, far)
-    trainer = SimpleNamespace(epoch=5, training=SimpleNamespace(epochs=20), finished=False, state=dict)
+    trainer = SimpleNamespace(epoch=5, epochs=20, finished=False, state=dict)
     with pytest.raises(Overtaken):
         Saver(kept, ABOUT, KEYS, None)(trainer)
     assert names(kept.folder) == own and file(kept).read_bytes() == whole

@@ -3,18 +3,22 @@
 import numpy as np
 import pytest
 
+import datasets
 from benchmarks.experiment import parameters
-from benchmarks.experiment.execute import execute
+from benchmarks.experiment.execute import execute, measured
 from benchmarks.experiment.measure import measure_run
+from benchmarks.experiment.prediction import Predicted
+from benchmarks.metrics import SetInfo
 from benchmarks.records import predictions
 from benchmarks.records.config import run_key
+from benchmarks.records.predictions import RegressionPredictions
 from benchmarks.records.store import Store
 from benchmarks.tables import Recipe, make_config
 from fvi_core import methods
 from fvi_core.methods import Method
 from tests.benchmarks.test_execute import CURVE, MOONS, config, numbers
 from tests.benchmarks.test_resuming import assert_stops_change_nothing, sibling, stopped_often
-from tests.fvi_core.own_parts import Shift, registered
+from tests.fvi_core.own_parts import AlphaEnergy, Shift, registered
 
 CHAIN = {"name": "metropolis", "samples": 4, "thinning": 2, "warmup": 1}
 FIXED = {"name": "gaussian", "learned": False}
@@ -52,6 +56,17 @@ def test_a_likelihood_brings_its_data_term_its_head_and_its_score(tmp_path):
     found = parameters.load(tmp_path, run_key(case)).parameters
     assert found["mean/head.bias"].shape == (1, 2)
     assert predictions.load(tmp_path / "artifacts" / f"{run_key(case)}.npz")["test"].samples.shape[0] == 6
+
+
+def test_scores_of_a_likelihood_come_to_the_metrics():
+    split, far = datasets.load(CURVE), np.array([[0.0, 9.0], [1.0, 2.0]])
+    sets = {name: RegressionPredictions(samples, 0.1, y, split.y_mean, split.y_std)
+            for name, samples, y in (("test", far / 10, np.zeros(2)), ("far", far, None))}
+    predicted = Predicted(sets, [SetInfo("test", "id"), SetInfo("far", "ood", "ood=far")])
+    rows, _ = measured(split, predicted, AlphaEnergy())
+    found = {(row["condition"], row["metric"]): row["value"] for row in rows}
+    assert found["ood=far;score=range", "ood_auroc"] == found["ood=far", "ood_auroc"] == 1
+    assert ("ood=far;score=epistemic_variance", "ood_auroc") in found
 
 
 def test_a_method_may_bring_its_likelihood_and_its_training(monkeypatch):
