@@ -67,8 +67,8 @@ def build_model(config: dict[str, Any], split: Split) -> Model:
     likelihood = LIKELIHOODS.build(parts["likelihood"])
     network = NETWORKS.build(parts["network"]).build(split.train.x.shape[1:], likelihood.outputs(split.n_outputs))
     registries = (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS), ("fit", FITS))
-    *optional, fit = (registry.build(parts[kind]) if parts.get(kind) else None for kind, registry in registries)
-    return Model(network, FAMILIES.build(parts["family"]), *optional, likelihood, Weight(**parts["weight"]), fit)
+    optional = {kind: registry.build(parts[kind]) if parts.get(kind) else None for kind, registry in registries}
+    return Model(network, FAMILIES.build(parts["family"]), likelihood=likelihood, weight=Weight(**parts["weight"]), **optional)
 
 
 def build_problem(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> Problem:
