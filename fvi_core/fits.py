@@ -40,7 +40,8 @@ class Temperature(Fit):
             raise ValueError("fit 'temperature': it divides the logits of classes, found a regression; take the part out")
         held = fitting.validation is not None
         drawn = fitting.functions_at(parameters, fitting.streams.child("temperature"), self.samples, validation=held)
-        f, y = torch.cat(list(drawn), dim=2).double(), (fitting.validation[1] if held else fitting.y)
+        f = torch.cat(list(drawn), dim=2).double()
+        y = fitting.y if fitting.validation is None else fitting.validation[1]
         noise = noise_of(parameters)[1]
 
         def loss(log_temperature: Tensor) -> Tensor:

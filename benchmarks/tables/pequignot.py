@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datasets
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
 
 SMALL = ("boston", "concrete", "energy", "wine", "yacht")
 LARGE = ("kin8nm", "naval", "power", "protein")
