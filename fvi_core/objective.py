@@ -117,7 +117,8 @@ class Model:
 
         def sample_context() -> Tensor:
             nonlocal context_size
-            context = cast(Context, self.context)(scene, streams["context"])  # fails where a divergence asks for one and there is none
+            # None fails here: the divergence asks for a context and the method has none.
+            context = cast(Context, self.context)(scene, streams["context"])
             context_size = context.shape[1]
             return context
 

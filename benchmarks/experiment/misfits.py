@@ -141,7 +141,8 @@ def own_triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
         return []
     look()
     families, divergences, priors = (
-        [asked[registry.kind]] if registry.kind in asked else list(registry.classes) for registry in (FAMILIES, DIVERGENCES, PRIORS)
+        [asked[registry.kind]] if registry.kind in asked else list(registry.classes)
+        for registry in (FAMILIES, DIVERGENCES, PRIORS)
     )
     return [names for names in product(families, divergences, priors) if any(name in new[kind] for kind, name in zip(new, names))
             and any(not _misfit_of(names, task) for task in LIKELIHOODS)]
