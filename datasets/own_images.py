@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 import numpy as np
 
@@ -70,11 +70,12 @@ def describe(name: str, sources: dict[str, Source], form: Form) -> Description:
 
 def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split:
     """The one split. Raises BadData."""
-    train, test = (Arrays(*read(sources[part], form)) for part in ("train", "test"))
+    train, test = (_labelled(sources[part], form) for part in ("train", "test"))
     check_labels(train.y, form.classes, " and ".join(map(str, sources["train"])))
     pixels = None
     if train.x.dtype == np.uint8:
-        pixels = Pixels(*((form.mean, form.std) if form.mean else statistics(train.x)))
+        mean, std = (form.mean, form.std) if form.mean and form.std is not None else statistics(train.x)
+        pixels = Pixels(mean, std)
     elif form.mean:
         train, test = (Arrays(_scaled(part.x, form), part.y) for part in (train, test))
     low, high = train.x.min(0), train.x.max(0)
@@ -89,6 +90,13 @@ def statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]
     n = images.size // images.shape[1]
     sums = [(int(c.sum(dtype=np.int64)), int(np.square(c, dtype=np.int64).sum())) for c in np.moveaxis(images, 1, 0)]
     return tuple(s / n / 255 for s, _ in sums), tuple(math.sqrt(max(n * q - s * s, 0)) / n / 255 or 1.0 for s, q in sums)
+
+
+def _labelled(source: Source, form: Form) -> Arrays:
+    images, labels = read(source, form)
+    if labels is None:
+        raise BadData(f"{source[0]}: expected the arrays images and labels, found no labels; {CORRECT}")
+    return Arrays(images, labels)
 
 
 def _ood(part: str, source: Source, form: Form, like: np.ndarray) -> EvaluationSet:
@@ -129,7 +137,7 @@ def _read(stamps: tuple[tuple[Path, int, int], ...], form: Form) -> tuple[np.nda
     return images, labels.astype(np.int64)
 
 
-def _shape(source: Source, form: Form) -> tuple[int, int, int, int]:
+def _shape(source: Source, form: Form) -> tuple[int, ...]:
     with _stream(source, "images") as stream:
         found = read_header(stream)
     if found.dtype.kind not in "iuf" or len(found.shape) not in (3, 4) or 0 in found.shape or (found.dtype.kind in "iu" and found.dtype != np.uint8):
@@ -141,7 +149,7 @@ def _shape(source: Source, form: Form) -> tuple[int, int, int, int]:
 
 
 @contextmanager
-def _stream(source: Source, name: str) -> Iterator[BinaryIO]:
+def _stream(source: Source, name: str) -> Iterator[IO[bytes]]:
     path = source[-1 if name == "labels" else 0]
     with reading(path, f"the array {name} in an .npz file" if path.suffix == ".npz" else f"{name} as an .npy file", CORRECT):
         if path.suffix == ".npy":

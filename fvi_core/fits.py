@@ -42,7 +42,8 @@ class Temperature(Fit):
         held = fitting.validation is not None
         streams = fitting.streams.child("temperature")
         drawn = fitting.functions_at(parameters, streams, self.samples, validation=held)
-        f, y = torch.cat(list(drawn), dim=2).double(), (fitting.validation[1] if held else fitting.y)
+        f = torch.cat(list(drawn), dim=2).double()
+        y = fitting.y if fitting.validation is None else fitting.validation[1]
         noise = noise_of(parameters)[1]
 
         def loss(log_temperature: Tensor) -> Tensor:

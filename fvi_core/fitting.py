@@ -54,7 +54,8 @@ class Fitting:
         """What one replica's problem has (see :meth:`Problem.of`)."""
         validation = None
         if problem.validation is not None:
-            validation = tuple(part.unsqueeze(0) for part in problem.validation[0])
+            x, y = problem.validation[0]
+            validation = x.unsqueeze(0), y.unsqueeze(0)
         return cls(network, family, likelihood, problem.x, problem.y, streams, validation, problem.pixels)
 
     @property
@@ -81,10 +82,11 @@ class Fitting:
 
         Raises ValueError where the data set has no validation part.
         """
-        if validation and self.validation is None:
+        data = self.validation if validation else (self.held, self.y)
+        if data is None:
             found = "the data set has no validation part"
             raise ValueError(f"a fit asks for validation data, but {found}; choose another split scheme")
-        held, y = self.validation if validation else (self.held, self.y)
+        held, y = data
         for x, targets in zip(held.split(size, 1), y.split(size, 1), strict=True):
             yield self.scale(x), targets
 
@@ -111,7 +113,7 @@ class Fitting:
             # Expanded before it is flattened: for one replica the members' data are a view, for more a copy.
             return x.unsqueeze(1).expand(-1, count, *x.shape[1:]).flatten(0, 1)
 
-        validation = None if self.validation is None else tuple(map(each, self.validation))
+        validation = None if self.validation is None else (each(self.validation[0]), each(self.validation[1]))
         return replace(self, family=family, held=each(self.held), y=each(self.y), streams=streams, validation=validation)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -99,7 +100,7 @@ def gaussian_kl_weights(
     The prior is one number for all weights, or per name a number or tensor that broadcasts. Posterior
     variances are given by their logarithm (log_var = 2 log std).
     """
-    total: Tensor | float = 0.0
+    total: Any = 0.0  # a tensor from the first weights on
     for name, centre in mean.items():
         centre_p = prior_mean[name] if isinstance(prior_mean, Mapping) else prior_mean
         var_p = prior_var[name] if isinstance(prior_var, Mapping) else prior_var

@@ -60,9 +60,10 @@ def fit_kernel(
     log_noise = torch.zeros(replicas, dtype=torch.float64, device=x.device) + math.log(init_noise - min_noise)
     log_noise.requires_grad_(fixed_noise is None)
     optimiser = torch.optim.Adam([*params.values(), log_noise], lr=lr)
-    order, start = None, n
+    order: Tensor | None = None
+    start = n
     for _ in range(steps):
-        if start + size > n:
+        if order is None or start + size > n:
             order, start = streams.permutation(n), 0
         batch = order[:, start : start + size]
         start += size

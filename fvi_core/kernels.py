@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -170,7 +171,12 @@ class Sum(Kernel):
     def __post_init__(self) -> None:
         if not self.parts:
             raise ValueError("kernel 'sum': expected parts such as [{'name': 'linear'}], found none")
-        object.__setattr__(self, "kernels", tuple(KERNELS.build(part) for part in self.parts))
+        self.kernels  # made now, so that a part that does not exist is told at once
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The parts, built."""
+        return tuple(KERNELS.build(part) for part in self.parts)
 
     def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
         return {
@@ -180,10 +186,10 @@ class Sum(Kernel):
         }
 
     def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
-        return sum(kernel(_part(params, i), x1, x2) for i, kernel in enumerate(self.kernels))
+        return cast(Tensor, sum(kernel(_part(params, i), x1, x2) for i, kernel in enumerate(self.kernels)))
 
     def diagonal(self, params: Params, x: Tensor) -> Tensor:
-        return sum(kernel.diagonal(_part(params, i), x) for i, kernel in enumerate(self.kernels))
+        return cast(Tensor, sum(kernel.diagonal(_part(params, i), x) for i, kernel in enumerate(self.kernels)))
 
 
 def evenly_spaced(x: Tensor, most: int = 256) -> Tensor:

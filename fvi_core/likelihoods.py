@@ -29,7 +29,11 @@ class Likelihood:
 
     name: ClassVar[str]
     has_closed_form: ClassVar[bool] = False  # expected_log_prob_gaussian exists
-    learned: ClassVar[bool] = False  # training moves its parameters
+
+    @property
+    def learned(self) -> bool:
+        """Whether training moves its parameters."""
+        return False
 
     def outputs(self, targets: int) -> int:
         """How many outputs a network needs, for so many classes or so many numbers in a target."""

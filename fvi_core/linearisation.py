@@ -7,6 +7,8 @@ layer's inputs and back-propagated outputs; the Jacobian of a convolutional netw
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -70,7 +72,7 @@ def full_network_moments(
     spreads = []
     for q in range(network.n_outputs):
         deltas = torch.autograd.grad(f[..., q].sum(), outputs, create_graph=not stop_gradient, retain_graph=True)
-        total = 0.0
+        total: Any = 0.0  # a tensor from the first layer on
         for (layer, a), delta, gram in zip(layers, deltas, shared, strict=True):
             delta = (delta.detach() if stop_gradient else delta).squeeze(1)
             if gram is None:
@@ -107,7 +109,7 @@ def _layer_spread(layer: Weighted, a: Tensor, delta: Tensor, at: Parameters, std
     if isinstance(layer, BatchNorm):
         scale, shift = (std[name] for name in layer.shapes)
         columns = [((layer.normalised(at, a).squeeze(1) * delta).sum((-1, -2)), scale), (delta.sum((-1, -2)), shift)]
-        return sum(_spread(jacobian * spread.unsqueeze(1), covariance) for jacobian, spread in columns)
+        return cast(Tensor, sum(_spread(jacobian * spread.unsqueeze(1), covariance) for jacobian, spread in columns))
     a = a.squeeze(1)
     weight, bias = std[f"{layer.name}.weight"], std.get(f"{layer.name}.bias")
     if isinstance(layer, Conv2d):
@@ -116,6 +118,7 @@ def _layer_spread(layer: Weighted, a: Tensor, delta: Tensor, at: Parameters, std
         jacobian = torch.matmul(a, delta.transpose(-1, -2))  # [R, N, in k k, out]
         total = _spread((jacobian * weight.flatten(2).transpose(-1, -2).unsqueeze(1)).flatten(-2), covariance)
         return total if bias is None else total + _spread(delta.sum(-1) * bias.unsqueeze(1), covariance)
+    bias = std[f"{layer.name}.bias"]
     if covariance == "diagonal":
         squares = torch.matmul(a.square(), weight.square()) + bias.square().unsqueeze(1)
         return (squares * delta.square()).sum(-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from torch import Tensor
 
@@ -84,11 +85,11 @@ class Model:
         """Standard deviation ``[R]`` of the noise, where there is Gaussian noise."""
         return self.likelihood.noise_std(noise_of(own_of(parameters)[0])[1])
 
-    def _together(self, network: Network) -> bool:
-        """Whether the training batch and a context are evaluated in one pass."""
+    def _together(self, network: Network) -> Context | None:
+        """The context that is evaluated in one pass with the training batch, if there is one."""
         if self.divergence is None or self.context is None:
-            return False
-        return network.joint or (self.context.extends_batch() and not network.state)
+            return None
+        return self.context if network.joint or (self.context.extends_batch() and not network.state) else None
 
     def expected_log_likelihood(self, parameters: Parameters, noise: Parameters, x: Tensor, y: Tensor, samples: int,
                                 streams: Streams) -> Tensor:
@@ -116,7 +117,8 @@ class Model:
 
         def sample_context() -> Tensor:
             nonlocal context_size
-            context = self.context(scene, streams["context"])
+            # None fails here: the divergence asks for a context and the method has none.
+            context = cast(Context, self.context)(scene, streams["context"])
             context_size = context.shape[1]
             return context
 
@@ -125,15 +127,17 @@ class Model:
             fit = self.expected_log_likelihood(parameters, noise, x, y, samples, streams["noise"])
         else:
             functions = self.family.functions(network, parameters, samples, streams["noise"])
-            if self._together(network):
-                extended = self.context.is_batch() or self.context.extends_batch()
+            shared = self._together(network)
+            if shared is not None:
+                extended = shared.is_batch() or shared.extends_batch()
                 functions = Together(functions, x, sample_context, extended, network.joint, self.family.draws_networks)
                 sample_context = functions.next_context
             values = functions(x)
             fit = self.likelihood.data_term(noise, values, y)
         if self.divergence is None:
             return -fit
-        step = Step(network, self.family, parameters, self.prior, prior_state, x, n_train, functions, values,
+        prior = cast(Prior, self.prior)  # None where the divergence asks for none
+        step = Step(network, self.family, parameters, prior, prior_state, x, n_train, functions, values,
                     sample_context, streams["divergence"], streams["prior"], state)
         divergence = self.divergence(step)
         return -fit + self.weight(n_train, x.shape[1], context_size or 1) * divergence

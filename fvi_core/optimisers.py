@@ -33,10 +33,10 @@ class Optimiser:
     def _decayed(self, parameters: list[Tensor], gradients: list[Tensor]) -> list[Tensor]:
         if not self.weight_decay:
             return gradients
-        return torch._foreach_add(gradients, parameters, alpha=self.weight_decay)
+        return list(torch._foreach_add(gradients, parameters, alpha=self.weight_decay))
 
 
-def _move(parameters: list[Tensor], directions: list[Tensor], lr: Tensor) -> None:
+def _move(parameters: list[Tensor], directions: Sequence[Tensor], lr: Tensor) -> None:
     with torch.no_grad():
         for parameter, direction in zip(parameters, directions, strict=True):
             parameter.sub_(direction * lr.view(-1, *[1] * (parameter.dim() - 1)))

@@ -20,7 +20,7 @@ from functools import cache
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from fvi_core.registry import REGISTRIES
 
@@ -146,6 +146,7 @@ def _execute(plugin: Plugin) -> None:
     loader = SourceFileLoader(plugin.module, file)
     inside = [str(folder)] if folder else None
     spec = importlib.util.spec_from_file_location(plugin.module, file, loader=loader, submodule_search_locations=inside)
+    assert spec is not None  # it is given its loader
     module = importlib.util.module_from_spec(spec)
     origin = plugin.path.with_name(ORIGIN)
     if origin.is_file():
@@ -155,7 +156,7 @@ def _execute(plugin: Plugin) -> None:
 
 
 def _fault(plugin: Plugin, error: BaseException) -> str:
-    def own(file: str | None) -> bool:
+    def own(file: str | None) -> TypeGuard[str]:
         return file is not None and (Path(file) == plugin.path or plugin.path in Path(file).parents)
 
     places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__) if own(frame.filename)]

@@ -14,6 +14,6 @@ def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     # The bias too: its gradient is then a sum over as many axes as in a batch.
     if a.shape[:2] == (1, 1):
-        twice = (None if x is None else x.expand(2, -1, -1) for x in (a, b, bias))
-        return product(*twice)[:1]
+        twice = None if bias is None else bias.expand(2, -1, -1)
+        return product(a.expand(2, -1, -1), b.expand(2, -1, -1), twice)[:1]
     return torch.bmm(a, b) if bias is None else torch.baddbmm(bias, a, b)

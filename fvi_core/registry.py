@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-T = TypeVar("T")
+
+class Part(Protocol):
+    """A dataclass, which its registry gives a name."""
+
+    name: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+
+T = TypeVar("T", bound=Part)
 
 
 class UnknownPart(ValueError):

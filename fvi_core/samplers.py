@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -65,12 +66,13 @@ class Target:
     def energy(self, position: Parameters) -> Tensor:
         """``[R]``."""
         with torch.no_grad():
-            return sum(self._pieces(position))
+            return cast(Tensor, sum(self._pieces(position)))
 
     def gradient(self, position: Parameters) -> tuple[Tensor, Parameters]:
         """The energy ``[R]`` and its gradient."""
         position = {name: value.detach().requires_grad_() for name, value in position.items()}
-        total, gradient = 0, {name: torch.zeros_like(value) for name, value in position.items()}
+        total: Any = 0  # a tensor from the first piece on
+        gradient = {name: torch.zeros_like(value) for name, value in position.items()}
         with torch.enable_grad():
             for piece in self._pieces(position):
                 made = torch.autograd.grad(piece.sum(), list(position.values()), allow_unused=True, materialize_grads=True)
@@ -78,7 +80,7 @@ class Target:
                 total = total + piece.detach()
         return total, gradient
 
-    def _pieces(self, position: Parameters):
+    def _pieces(self, position: Parameters) -> Iterator[Tensor]:
         problem, now = self.problem, self.state
         n = problem.x.shape[1]
         size = self.size or n
@@ -96,7 +98,7 @@ class Target:
 class ChainState(State):
     """Energies ``[R]``, what the sampler remembers, and the positions kept so far."""
 
-    energy: Tensor = None
+    energy: Tensor = field(kw_only=True)
     memory: Memory = field(default_factory=dict)
     kept: list[Parameters] = field(default_factory=list)
 

@@ -16,7 +16,7 @@ from fvi_core.networks import Network, Parameters
 try:
     import numba
 except ImportError:  # the tensor path of blocks.py then serves
-    numba = None
+    numba = None  # type: ignore[assignment]  # None tells that it is absent
 
 
 if numba is not None:

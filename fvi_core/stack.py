@@ -97,9 +97,6 @@ class Stack:
 
     streams: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = "epoch"
-    epochs: int
-    """How many there are; what an epoch is, is the subclass's affair."""
-
     def __init__(self, model: Model, problem: Problem, streams: Streams, dtype: str, state: dict[str, Any] | None = None):
         self.family, self.problem, self.dtype = model.family, problem, DTYPES[dtype]
         member, self.members = model.family.independent()
@@ -119,6 +116,11 @@ class Stack:
         self.now = self.begin(State(active, owner, parts, start, prior, losses={r: [] for r in active}))
         if state is not None:
             self.restore(state)
+
+    @property
+    def epochs(self) -> int:
+        """How many there are; what an epoch is, is the subclass's affair."""
+        raise NotImplementedError
 
     def begin(self, state: State) -> State:
         """The first state, of what all ways of training have in theirs."""
@@ -226,7 +228,8 @@ class Stack:
         for m, member in enumerate(members):
             if member.reason:
                 return Trained(None, member.epochs, member.loss, f"ensemble member {m}: {member.reason}")
-        stacked = {name: torch.cat([m.parameters[name] for m in members]) for name in members[0].parameters}
+        each = [member.parameters for member in members if member.parameters is not None]  # without a reason: all
+        stacked = {name: torch.cat([one[name] for one in each]) for name in each[0]}
         family, noise = noise_of(stacked)
         noise = {name: value.unflatten(0, (-1, self.members)) for name, value in noise.items()}
         losses = [sum(values) / len(values) for values in zip(*(m.loss for m in members), strict=False)]
@@ -263,7 +266,7 @@ def _restored(value: Any, saved: Any, device: torch.device) -> Any:
     if isinstance(value, Streams):
         value.restore(saved)
         return value
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{name: _restored(getattr(value, name), part, device) for name, part in saved.items()})
     if isinstance(value, dict) and value.keys() == saved.keys():
         return {name: _restored(value[name], part, device) for name, part in saved.items()}
@@ -281,6 +284,6 @@ def _each(value: Any, change: Callable[[Any], Any]) -> Any:
         return {name: change(part) for name, part in value.items()}
     if isinstance(value, list):
         return [change(part) for part in value]
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{each.name: change(getattr(value, each.name)) for each in fields(value)})
     return value

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import Functions, NotSupported
+from fvi_core.families.base import DrawnNetworks, Functions, NotSupported
 
 
 class Together:
@@ -24,10 +25,11 @@ class Together:
         self.context, self.taken = draw_context(), False
         self.first = 0 if extended else x.shape[1]
         points = self.context if extended else torch.cat([x, self.context], dim=1)
-        self.phi = None
+        self.phi: Tensor | None = None
         if layered:
-            self.phi = functions.network.features(functions.parameters, points)
-            self.values = functions.network.head(functions.parameters, self.phi)
+            drawn = cast(DrawnNetworks, functions)
+            self.phi = drawn.network.features(drawn.parameters, points)
+            self.values = drawn.network.head(drawn.parameters, self.phi)
         else:
             self.values = functions(points)
 
@@ -49,7 +51,7 @@ class Together:
         if self.phi is None:
             raise NotSupported("a last layer is linearised in networks of drawn parameters, which these are not")
         known = self._known(points)
-        return self.functions.features(points) if known is None else self.phi[:, 0, known]
+        return cast(DrawnNetworks, self.functions).features(points) if known is None else self.phi[:, 0, known]
 
     def _known(self, points: Tensor) -> slice | None:
         if points is self.x:

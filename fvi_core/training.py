@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import torch
@@ -74,9 +74,10 @@ class Best:
 class TrainingState(State):
     """What gradients, learning rates and early stopping remember."""
 
-    optimiser: dict[str, Any] = None
-    schedule: ScheduleState = None
-    best: Best = None
+    _: KW_ONLY
+    optimiser: dict[str, Any]
+    schedule: ScheduleState
+    best: Best
 
 
 class Trainer(Stack):
@@ -157,10 +158,11 @@ class Trainer(Stack):
         rule = self.training.early_stopping
         if not rule or (self.epoch % rule.get("every", 1) and self.epoch < self.epochs):
             return
-        if self.problem.validation is None:
+        held = self.problem.validation
+        if held is None:
             raise ValueError("training asks for early stopping, but the data set has no validation part; choose another split scheme")
         now, best = self.now, self.now.best
-        loss = torch.cat([self._validation_loss(i, owner) for i, owner in enumerate(now.owner.tolist())])
+        loss = torch.cat([self._validation_loss(i, *held[owner]) for i, owner in enumerate(now.owner.tolist())])
         better = loss < best.loss
         best.loss = torch.where(better, loss.double(), best.loss)
         best.age = torch.where(better, torch.zeros_like(best.age), best.age + rule.get("every", 1))
@@ -169,12 +171,12 @@ class Trainer(Stack):
             best.parameters[name] = torch.where(mask, value.detach(), best.parameters[name])
         now.schedule.done |= best.age >= rule["patience"]
 
-    def _validation_loss(self, place: int, owner: int) -> Tensor:
-        """Minus the mean log-likelihood of one replica's validation part, ``[1]``, with the same noise at every look."""
+    def _validation_loss(self, place: int, x: Tensor, y: Tensor) -> Tensor:
+        """Minus the mean log-likelihood of one replica's validation part x, y, ``[1]``, with the same noise at every look."""
         family, noise = noise_of({name: value[place : place + 1] for name, value in self.now.parameters.items()})
-        x, y = (part.unsqueeze(0) for part in self.problem.validation[owner])
+        x, y = x.unsqueeze(0), y.unsqueeze(0)
         size = x.shape[1] if self.problem.pixels is None else VALIDATION_IMAGES
-        loss = 0
+        loss: Any = 0  # a tensor from the first piece on
         for part, targets in zip(x.split(size, 1), y.split(size, 1), strict=True):
             fixed = self.now.streams["validation"].subset([place]).child("fixed")
             fit = self.model.expected_log_likelihood(

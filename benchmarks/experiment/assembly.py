@@ -67,8 +67,8 @@ def build_model(config: dict[str, Any], split: Split) -> Model:
     likelihood = LIKELIHOODS.build(parts["likelihood"])
     network = NETWORKS.build(parts["network"]).build(split.train.x.shape[1:], likelihood.outputs(split.n_outputs))
     registries = (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS), ("fit", FITS))
-    *optional, fit = (registry.build(parts[kind]) if parts.get(kind) else None for kind, registry in registries)
-    return Model(network, FAMILIES.build(parts["family"]), *optional, likelihood, Weight(**parts["weight"]), fit)
+    optional = {kind: registry.build(parts[kind]) if parts.get(kind) else None for kind, registry in registries}
+    return Model(network, FAMILIES.build(parts["family"]), likelihood=likelihood, weight=Weight(**parts["weight"]), **optional)
 
 
 def build_problem(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> Problem:
@@ -92,9 +92,10 @@ def build_problem(model: Model, splits: list[Split], device: torch.device, dtype
         if not all(np.array_equal(other.pool(name).x, pool) for other in used[1:]):
             raise ValueError(f"splits whose pools {name!r} differ cannot train together; train them one by one")
         pools[name] = x[0] if pool is used[0].train.x else tensor(pool)
+    held: list[Any] = [s.validation for s in used]  # all of them, or none
     return Problem(
         x, stack([s.train.y for s in used]), stack([s.low for s in used]), stack([s.high for s in used]),
-        [(tensor(s.validation.x), tensor(s.validation.y)) for s in used] if used[0].validation is not None else None, pools,
+        None if held[0] is None else [(tensor(part.x), tensor(part.y)) for part in held], pools,
         None if pixels is None else Scale(pixels.mean, pixels.std, dtype),
     )
 

@@ -163,7 +163,7 @@ def _train_and_evaluate(
     trained = stacked.run(report, saver)
     about_all = {**origin.collect(), "seconds": saver.seconds / len(stack), "stack": len(stack), "started": started}
     about_all |= {"finished": origin.now()} | memory(device)
-    outcomes = {}
+    outcomes: dict[str, Outcome] = {}
     for i, ((key, config), result) in enumerate(zip(stack.items(), trained, strict=True)):
         if key not in asked:
             continue

@@ -21,7 +21,7 @@ from fvi_core.families.base import NotSupported
 from fvi_core.registry import DIVERGENCES, FAMILIES, PRIORS, REGISTRIES, TRAININGS
 from fvi_core.training import DTYPES, Trainer
 
-TINY = {
+TINY: dict[str, dict[str, Any]] = {
     "network": {"name": "mlp", "hidden": [3], "activation": "tanh"},
     "context": {"name": "uniform_box", "points": 4},
     "training": {"epochs": 1, "batch_size": 4, "optimiser": {"name": "adam"}, "dtype": "float64"},
@@ -53,7 +53,7 @@ def misfits(configs: Iterable[dict[str, Any]]) -> list[str]:
 
 def misfit(parts: dict[str, Any], task: str) -> str:
     """Why parts do not fit together, tried on a tiny problem; empty where they do."""
-    spec = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {"network": TINY["network"]}
+    spec: dict[str, Any] = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {"network": TINY["network"]}
     if parts["context"] is not None:
         spec["context"] = TINY["context"]
     own = parts["training"] if parts["training"].get("name", "gradient") != "gradient" else {}
@@ -78,19 +78,19 @@ def _try(parts: dict[str, Any], task: str) -> None:
     model, training = build_model(config, split), TRAININGS.build(parts["training"])
     device, dtype = torch.device("cpu"), DTYPES[parts["training"].get("dtype", "float64")]
     problem, streams = build_problem(model, [split], device, dtype), run_streams([config], device, dtype)
-    asked = Asked(model.divergence)
-    model = model if model.divergence is None else replace(model, divergence=asked)
+    asked = None if model.divergence is None else Asked(model.divergence)
+    model = replace(model, divergence=asked)
     (trained,) = Trainer(model, training, problem, streams.child("train")).run()
-    if model.divergence is asked and not asked.times:
+    if asked is not None and not asked.times:
         raise NotSupported(f"family {parts['family']['name']!r} is trained by itself and asks no divergence")
     if trained.parameters is not None:
         predict_sets({"samples": 2, "sets": ["test"]}, split, model, problem, trained.parameters, streams.child("evaluate"))
 
 
-class Asked:
+class Asked(Divergence):
     """A divergence, and how often it was asked for."""
 
-    def __init__(self, divergence: Divergence | None) -> None:
+    def __init__(self, divergence: Divergence) -> None:
         self.divergence, self.times = divergence, 0
 
     def __call__(self, step: Step) -> torch.Tensor:
@@ -140,8 +140,11 @@ def own_triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
     if not any(new.values()):
         return []
     look()
-    every = [[asked[registry.kind]] if registry.kind in asked else list(registry.classes) for registry in (FAMILIES, DIVERGENCES, PRIORS)]
-    return [names for names in product(*every) if any(name in new[kind] for kind, name in zip(new, names))
+    families, divergences, priors = (
+        [asked[registry.kind]] if registry.kind in asked else list(registry.classes)
+        for registry in (FAMILIES, DIVERGENCES, PRIORS)
+    )
+    return [names for names in product(families, divergences, priors) if any(name in new[kind] for kind, name in zip(new, names))
             and any(not _misfit_of(names, task) for task in LIKELIHOODS)]
 
 

@@ -38,7 +38,7 @@ def save(state: Path | str, config: dict[str, Any], kept: Kept) -> None:
     """Keep the parameters of a run's training. Where they cannot be written that is said, and stops nothing."""
     training = {name: value for name, value in config.items() if name != "evaluation"}
     about = {"format": FORMAT, "training": training, "fingerprint": kept.fingerprint, "made": kept.made, "provenance": kept.provenance}
-    arrays = {f"parameters/{name}": value.detach().cpu().numpy() for name, value in kept.parameters.items()}
+    arrays: dict[str, Any] = {f"parameters/{name}": value.detach().cpu().numpy() for name, value in kept.parameters.items()}
     buffer = io.BytesIO()
     np.savez(buffer, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **arrays)
     path = parameters_path(state, training_key(config))

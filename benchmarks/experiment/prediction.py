@@ -82,8 +82,8 @@ def predictions_of(
         return stored.ClassificationPredictions(values, y)
     if noise_std is None:
         raise NotSupported(f"predictions of a regression hold Gaussian noise, which likelihood {model.likelihood.name!r} has not")
-    moments = () if marginals is None else (m.cpu().numpy() for m in marginals)
-    values, *moments = (each[..., 0] if split.n_outputs == 1 else each for each in (values, *moments))
+    given = () if marginals is None else (m.cpu().numpy() for m in marginals)
+    values, *moments = (each[..., 0] if split.n_outputs == 1 else each for each in (values, *given))
     return stored.RegressionPredictions(values, noise_std, y, split.y_mean, split.y_std, *moments)
 
 

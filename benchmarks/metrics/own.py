@@ -40,7 +40,7 @@ def add(metric: Metric, of: Of | None = None, *, ood: Detects | None = None) -> 
     return metric
 
 
-def rows(dataset: str, sets: Sequence[Any], predictions: Mapping[str, Predictions], reference: str | None) -> Iterator[dict]:
+def rows(dataset: str, sets: Sequence[Any], predictions: Mapping[str, Predictions], reference: str) -> Iterator[dict]:
     """Their metric rows. Raises ValueError, which names the metric, for what is no number."""
     for s in sets:
         own = predictions[s.name]

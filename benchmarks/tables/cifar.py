@@ -54,12 +54,12 @@ def _parts(row: Row, protocol: str) -> Parts:
         "FSVI": {"family": _NARROW} | function_space,
         "FSVI Ensemble": {"family": {"base": _NARROW}} | function_space,
     }
-    parts = merge(common, own.get(row.method, {}))
+    parts = merge(common, own.get(row.made_by, {}))
     if protocol == "smoke":
-        parts = merge(parts, {"network": {"width": 2}, "training": {"epochs": 2 if row.method == "SWAG" else 1}})
-        if row.method == "SWAG":
+        parts = merge(parts, {"network": {"width": 2}, "training": {"epochs": 2 if row.made_by == "SWAG" else 1}})
+        if row.made_by == "SWAG":
             parts = merge(parts, {"family": {"start": 0.0}})
-    return merge(parts, {"family": {"size": _MEMBERS[protocol]}}) if "Ensemble" in row.method else parts
+    return merge(parts, {"family": {"size": _MEMBERS[protocol]}}) if "Ensemble" in row.made_by else parts
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:

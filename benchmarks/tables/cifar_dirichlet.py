@@ -25,8 +25,8 @@ _MEMBERS = {"paper": 5, "smoke": 2}
 
 def _parts(row: Row, dataset: str) -> Parts:
     """App. F: SGD as He et al. (2016), 200 epochs (Rank1 250), weight decay for weight-space rows; see the notes."""
-    decay = {"MAP": 5e-4, "MC Dropout": 5e-4, "Deep Ensemble": 5e-4, "Rank1": 1e-4}.get(row.method, 0.0)
-    slow = row.method.startswith("Rank1")
+    decay = {"MAP": 5e-4, "MC Dropout": 5e-4, "Deep Ensemble": 5e-4, "Rank1": 1e-4}.get(row.made_by, 0.0)
+    slow = row.made_by.startswith("Rank1")
     common = {
         "network": {"name": "resnet18", "norm": "batch"},
         "likelihood": {"name": "categorical"},
@@ -41,8 +41,8 @@ def _parts(row: Row, dataset: str) -> Parts:
         "MC Dropout": {"family": {"rate": 0.2}},
         "MC Dropout fVI": {"family": {"rate": 0.1}},
     }
-    parts = merge(common, own.get(row.method, {}))
-    return merge(parts, {"weight": {"factor": 0.1}}) if dataset == "cifar100" and "fVI" in row.method else parts
+    parts = merge(common, own.get(row.made_by, {}))
+    return merge(parts, {"weight": {"factor": 0.1}}) if dataset == "cifar100" and "fVI" in row.made_by else parts
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
@@ -51,10 +51,10 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     if protocol == "smoke":
         parts = merge(parts, {"network": {"width": 2}, "training": {"epochs": 1}})
     samples = 10
-    if "Ensemble" in row.method:
+    if "Ensemble" in row.made_by:
         samples = _MEMBERS[protocol]
         parts = merge(parts, {"family": {"size": samples}})
-    elif row.method.startswith("Rank1"):
+    elif row.made_by.startswith("Rank1"):
         samples = 8
     corrupted = (f"{dataset}_c-{severity}" for severity in SEVERITIES)
     sets = ("test", *corrupted, *(f"fgsm-{epsilon}" for epsilon in EPSILONS))

@@ -34,13 +34,13 @@ def _parts(method: str) -> Parts:
         "training": {"epochs": 3000, "batch_size": 2000, "samples": 10, "optimiser": {"name": "adam", "lr": 0.005},
                      "early_stopping": {"patience": 200, "every": 10}},
     }
-    own = {
+    own: dict[str, Parts] = {
         "GFSVI": {"context": {"points": 100}, "training": {"dtype": "float64", "samples": 1}, "prior": {"fit_steps": 300, "fit_batch": 128}},
         "FSVI": {"context": {"points": 100}, "training": {"dtype": "float64"}},
         "MFVI": {},
         "GP": {"training": {"dtype": "float64", "epochs": 500, "early_stopping": None, "optimiser": {"lr": 0.05}}},
-    }.get(method, {})
-    return merge(common, own)
+    }
+    return merge(common, own.get(method, {}))
 
 
 def candidate(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:
@@ -55,14 +55,14 @@ def candidate(method: str, label: str | None, dataset: str, protocol: str) -> Re
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """The candidate with the best validation score; None where nothing has been selected."""
     if row.added:
-        return candidate(row.method, None, dataset, protocol)
-    label = chosen(NAME, row.method, dataset) if protocol == "short" else next(iter(CANDIDATES[row.method]))
-    return candidate(row.method, label, dataset, protocol) if label else None
+        return candidate(row.made_by, None, dataset, protocol)
+    label = chosen(NAME, row.made_by, dataset) if protocol == "short" else next(iter(CANDIDATES[row.made_by]))
+    return candidate(row.made_by, label, dataset, protocol) if label else None
 
 
 def selection_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """The candidate that the row names."""
-    return candidate(row.method, row.variant, dataset, protocol)
+    return candidate(row.made_by, row.variant, dataset, protocol)
 
 
 METRIC = "expected_log_likelihood_standardised"

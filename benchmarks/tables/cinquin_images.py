@@ -45,13 +45,13 @@ def _parts(row: Row, protocol: str) -> Parts:
         "FSVI": {"context": CONTEXTS.get(row.variant)},
         "MFVI": {"prior": {"variance": 0.1}},
     }
-    parts = merge(common, own.get(row.method, {}))
+    parts = merge(common, own.get(row.made_by, {}))
     if protocol == "short":
         parts = merge(parts, {"training": {"epochs": 1, "samples": 1}})
     if protocol == "smoke":
         parts = merge(parts, {"training": {"epochs": 1, "batch_size": 2000, "samples": 1}})
         parts = merge(parts, {"network": {"channels": [2, 4, 4], "dense": [8]}})
-        if row.method == "GFSVI":
+        if row.made_by == "GFSVI":
             parts = merge(parts, {"prior": {"fit_steps": 5}})
     return parts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
 
 METHODS = (
     "MAP", "MFVI", "MFVI (tempered)", "MC Dropout", "Deep Ensemble", "FSVI (rudner2021)", "FSVI", "FSVI Ensemble", "GFSVI",
@@ -12,7 +12,7 @@ ROWS = tuple(Row(name, None, name) for name in METHODS)
 ANGLES = tuple(range(15, 181, 15))
 _MONOCHROME = {"name": "random_monochrome", "points": 32}
 _RANDOM = {"name": "mixture", "parts": [{"name": "training_batch", "points": 10}, {"name": "uniform_noise", "points": 10}]}
-_OWN = {
+_OWN: dict[str, Parts] = {
     "MFVI": {"training": {"epochs": 200}},
     "MFVI (tempered)": {"training": {"epochs": 200}},
     "FSVI (rudner2021)": {"context": _MONOCHROME},
@@ -30,11 +30,11 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
             "likelihood": {"name": "categorical"},
             "training": {"epochs": 100, "batch_size": 128, "optimiser": {"name": "adam", "lr": 0.003}},
         },
-        _OWN.get(row.method, {}),
+        _OWN.get(row.made_by, {}),
     )
     if protocol == "smoke":
         parts = merge(parts, {"training": {"epochs": 2}})
-        if row.method == "GFSVI":
+        if row.made_by == "GFSVI":
             parts = merge(parts, {"prior": {"fit_steps": 5}})
     seeds = 2 if protocol == "smoke" else 5
     sets = ("test", "ood-photos", *(f"rotation-{angle}" for angle in ANGLES))

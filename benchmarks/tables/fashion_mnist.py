@@ -66,14 +66,14 @@ def _parts(row: Row, protocol: str) -> Parts:
         "FSVI": function_space,
         "FSVI Ensemble": function_space,
     }
-    parts = merge(common, own.get(row.method, {}))
+    parts = merge(common, own.get(row.made_by, {}))
     if protocol == "short":
-        parts = merge(parts, _SHORT if row.method != "SWAG" else {"training": {"epochs": 5}, "family": {"start": 0.6}})
+        parts = merge(parts, _SHORT if row.made_by != "SWAG" else {"training": {"epochs": 5}, "family": {"start": 0.6}})
     if protocol == "smoke":
         parts = merge(parts, _SMOKE)
-        if row.method == "SWAG":
+        if row.made_by == "SWAG":
             parts = merge(parts, {"training": {"epochs": 2}, "family": {"start": 0.0}})
-    return merge(parts, {"family": {"size": _MEMBERS[protocol]}}) if "Ensemble" in row.method else parts
+    return merge(parts, {"family": {"size": _MEMBERS[protocol]}}) if "Ensemble" in row.made_by else parts
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datasets
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
 
 SMALL = ("boston", "concrete", "energy", "wine", "yacht")
 LARGE = ("kin8nm", "naval", "power", "protein")
@@ -37,7 +37,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
         "likelihood": {"name": "gaussian", "init_std": 1.0},
         "training": variational,
     }
-    own = {
+    own: dict[str, Parts] = {
         "MC Dropout": {
             "family": {"rate": 0.05},
             "training": {"samples": 1, "schedule": {"name": "constant"},
@@ -55,8 +55,8 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
         "FuNN-MFVI": {"family": {"mean_init": 0.0, "log_var_init": _NARROW}, "prior": {"variance": 0.25}},
         "NN-HyVI": {"prior": {"variance": 0.25}},
         "FuNN-HyVI": {"prior": {"variance": 0.25}},
-    }.get(row.method, {})
-    parts = merge(common, own)
+    }
+    parts = merge(common, own.get(row.made_by, {}))
     splits = 5 if large else 10
     if protocol == "short":
         splits = 3
@@ -64,7 +64,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     if protocol == "smoke":
         splits = 2
         parts = merge(parts, {"training": {"epochs": 2, "samples": min(10, parts["training"]["samples"])}})
-        if row.method in ("FuNN-MFVI", "NN-HyVI", "FuNN-HyVI"):
+        if row.made_by in ("FuNN-MFVI", "NN-HyVI", "FuNN-HyVI"):
             parts = merge(parts, {"divergence": {"samples": 50}})
     return Recipe(parts, tuple((i, i) for i in range(splits)), PAPER, samples=100 if protocol == "smoke" else 1000)
 

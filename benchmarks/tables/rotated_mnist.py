@@ -43,14 +43,14 @@ def _parts(row: Row) -> Parts:
         "training": {"batch_size": 256, "optimiser": {"name": "adam", "lr": 1e-3, "weight_decay": 0.0}},
     }
     dropout = {"family": {"rate": 0.2}}
-    own = {"MC Dropout": dropout, "MC Dropout fVI": dropout, "MAP": {"divergence": None, "prior": None}}
-    return merge(common, own.get(row.method, {}))
+    own: dict[str, Parts] = {"MC Dropout": dropout, "MC Dropout fVI": dropout, "MAP": {"divergence": None, "prior": None}}
+    return merge(common, own.get(row.made_by, {}))
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """All 60,000 training images in [-1, 1]; one run gives every angle. Prediction: 10 draws, or the members."""
     parts = merge(_parts(row), {"training": {"epochs": _EPOCHS[protocol]}})
-    if "Ensemble" in row.method:
+    if "Ensemble" in row.made_by:
         parts = merge(parts, {"family": {"size": _MEMBERS[protocol]}})
     if row.variant in _TURNED:
         parts = merge(parts, {"context": _TURNED[row.variant]})

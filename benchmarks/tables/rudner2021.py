@@ -45,7 +45,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
         "MAP": _DECAY,
         "Deep Ensemble": _DECAY | {"family": {"size": _MEMBERS[protocol]}},
     }
-    parts = merge(common, own.get(row.method, {}))
+    parts = merge(common, own.get(row.made_by, {}))
     if protocol == "smoke":
         parts = merge(parts, {"network": _TINY[dataset]})
     seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))

@@ -24,7 +24,7 @@ def simple(
 
     def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
         smoke, splits = protocol == "smoke", data.describe(dataset).n_splits
-        settings = merge(merge(parts, (own or {}).get(row.method, {})), SMOKE if smoke else {})
+        settings = merge(merge(parts, (own or {}).get(row.made_by, {})), SMOKE if smoke else {})
         replicates = tuple((seed % splits, seed) for seed in range(min(seeds, 2) if smoke else seeds))
         return Recipe(settings, replicates, samples=min(samples, 10) if smoke else samples, sets=tuple(sets))
 

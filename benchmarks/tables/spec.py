@@ -52,6 +52,11 @@ class Row:
     condition: str = ""
     added: bool = False
 
+    @property
+    def made_by(self) -> str:
+        """Its method, as recipes want it: they are asked for no row without one. Empty there."""
+        return self.method or ""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -177,7 +182,7 @@ class Table:
         if place not in self._made:
             try:
                 recipe = self.recipe(row, dataset, protocol) if row.method else None
-                self._made[place] = [] if recipe is None else make_configs(row.method, dataset, protocol, recipe)
+                self._made[place] = [] if recipe is None else make_configs(row.made_by, dataset, protocol, recipe)
             except (methods.UnknownMethod, datasets.UnknownDataset, datasets.DataNotFound) as error:
                 what = "data" if isinstance(error, datasets.DataNotFound) else "plug-in"
                 self._made[place], self._lacking[place[:3]] = [], f"{what} absent: {error}"
@@ -210,6 +215,8 @@ def merge(base: Parts, changes: Parts) -> Parts:
     merged = copy.deepcopy(base)
     for key, value in changes.items():
         old = merged.get(key)
-        same = isinstance(old, dict) and isinstance(value, dict) and value.get("name", old.get("name")) == old.get("name")
-        merged[key] = merge(old, value) if same else copy.deepcopy(value)
+        if isinstance(old, dict) and isinstance(value, dict) and value.get("name", old.get("name")) == old.get("name"):
+            merged[key] = merge(old, value)
+        else:
+            merged[key] = copy.deepcopy(value)
     return merged

@@ -29,7 +29,7 @@ ROWS = (
 
 def _settings(row: Row, common: Parts, own: dict[str, Parts]) -> Parts | None:
     """The common settings with the row's own; None for a row that the figure does not have."""
-    return merge(common, own.get(row.method, {})) if row.added or row.method in own else None
+    return merge(common, own.get(row.made_by, {})) if row.added or row.made_by in own else None
 
 
 def _pequignot(row: Row) -> Parts | None:
@@ -42,7 +42,7 @@ def _pequignot(row: Row) -> Parts | None:
     }
     narrow = {"family": {"mean_init": 0.0, "log_var_init": [-13.815510557964274] * 2}, "prior": {"variance": 0.25}}
     plain = {"samples": 1, "schedule": {"name": "constant"}}
-    own = {
+    own: dict[str, Parts] = {
         "MC Dropout": {"family": {"rate": 0.05}, "training": plain | {"optimiser": {"lr": 1e-3}}},
         "Deep Ensemble": {"family": {"size": 10}, "training": plain | {"epochs": 3000, "optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9}},
                           "likelihood": {"name": "residual_gaussian"}},
@@ -63,7 +63,7 @@ def _snelson(row: Row) -> Parts | None:
         "training": {"epochs": 2000, "batch_size": 200, "samples": 5, "optimiser": {"name": "adam", "lr": 0.003}},
     }
     context = {"name": "mixture", "parts": [{"name": "uniform_box", "points": 10}, {"name": "training_batch", "points": 10}]}
-    own = {
+    own: dict[str, Parts] = {
         "MFVI": {},
         "Deep Ensemble": {"training": {"samples": 1}},
         "FSVI (rudner2021)": {"context": context, "prior": {"variance": 10.0}},
@@ -80,7 +80,7 @@ def _cinquin_1d(row: Row) -> Parts | None:
         "training": {"epochs": 2000, "batch_size": 1000, "samples": 10, "optimiser": {"name": "adam", "lr": 0.005}},
     }
     kernel = {"kernel": {"name": row.variant, "ard": False}}
-    own = {
+    own: dict[str, Parts] = {
         "MFVI": {"prior": {"variance": 0.75**2}},
         "FSVI": {"prior": {"variance": 0.2**2}, "context": {"points": 100}},
         "GFSVI": {"prior": kernel, "context": {"points": 100}, "training": {"dtype": "float64", "samples": 1, "epochs": 2000}},
@@ -98,7 +98,7 @@ def _moons(hidden: list[int], activation: str, epochs: int, lr: float, samples: 
 
 def _moons_rudner(row: Row) -> Parts | None:
     """rudner2021: 2x100, context uniform over the plotted plane, prior variance 10; 50 samples."""
-    own = {
+    own: dict[str, Parts] = {
         "MAP": {}, "MFVI": {}, "Deep Ensemble": {},
         "FSVI (rudner2021)": {"prior": {"variance": 10.0}, "context": {"points": 40}},
         "FSVI": {"prior": {"variance": 10.0}, "context": {"points": 40}},
@@ -110,7 +110,7 @@ def _moons_dirichlet(row: Row) -> Parts | None:
     """App. F: 2x25 ReLU, dropout .2, 10 members, Adam .005, 1000 epochs, index set the plane in steps of .05, KL not scaled."""
     grid = {"name": "grid", "low": [-2.5, -2.0], "high": [3.5, 2.5], "step": 0.05}
     size, whole = {"size": 10}, {"scaling": "none"}
-    own = {
+    own: dict[str, Parts] = {
         "MAP": {}, "MC Dropout": {"family": {"rate": 0.2}}, "Deep Ensemble": {"family": size},
         "MAP fVI": {"context": grid, "weight": whole}, "MC Dropout fVI": {"context": grid, "family": {"rate": 0.2}, "weight": whole},
         "Ensemble fVI": {"context": grid, "family": size, "weight": whole},
@@ -122,7 +122,7 @@ def _moons_dirichlet(row: Row) -> Parts | None:
 def _moons_cinquin(row: Row) -> Parts | None:
     """App. C.1: 2x100 tanh, prior scales .8 (MFVI) and 1 (TFSVI), GP priors by Milios et al.'s labels."""
     kernel = {"kernel": {"name": row.variant, "ard": False}}
-    own = {
+    own: dict[str, Parts] = {
         "MFVI": {"prior": {"variance": 0.64}},
         "FSVI": {"prior": {"variance": 1.0}, "context": {"points": 100}},
         "GFSVI": {"prior": kernel, "context": {"points": 60}, "training": {"dtype": "float64", "epochs": 500}},

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fvi_core.dirichlet import dirichlet_kl_monte_carlo, fit_dirichlet, smooth
 from fvi_core.divergences.base import Divergence, Step
+from fvi_core.families.base import NotSupported
 from fvi_core.registry import DIVERGENCES
 
 
@@ -31,6 +32,8 @@ class DirichletKL(Divergence):
 
     def __call__(self, step: Step) -> Tensor:
         context = step.sample_context()
+        if step.functions is None or step.values is None:
+            raise NotSupported("divergence 'dirichlet_kl' needs a draw of functions, and the family is trained in closed form")
         f = step.values if context is step.x else step.functions(context)
         probabilities = smooth(torch.softmax(f, -1), self.smoothing)
         n_classes = float(f.shape[-1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -23,10 +23,14 @@ class LinearisedKL(Divergence):
     """
 
     jacobian: str = "last_layer"
-    covariance: ClassVar[str] = "full"
     sets: int = 1
     stop_gradient: bool = False
     allowed: ClassVar[dict[str, tuple[str, ...]]] = {"jacobian": ("last_layer", "full")}
+
+    @property
+    def covariance(self) -> str:
+        """"full", or "diagonal" where the divergence looks at single points."""
+        return "full"
 
     def __post_init__(self):
         for option, allowed in self.allowed.items():
@@ -47,7 +51,7 @@ class LinearisedKL(Divergence):
         mean, log_var = step.family.gaussian_weights(step.parameters)
         if self.jacobian == "full":
             return full_network_moments(step.network, mean | step.state, log_var, x, self.covariance, self.stop_gradient)
-        draw = step.functions
+        draw: Any = step.functions  # those of networks have features
         if not hasattr(draw, "features"):
             draw = DrawnNetworks(step.network, step.family.weights(step.network, step.parameters, 1, step.noise))
         return head_moments(draw.features(x), mean, log_var, self.covariance)

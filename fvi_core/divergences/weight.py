@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from torch import Tensor
 
@@ -27,4 +28,5 @@ class WeightPenalty(Divergence):
 
     def __call__(self, step: Step) -> Tensor:
         mean, variance = step.prior.gaussian_weights()
-        return sum((v - mean).square().flatten(1).sum(1) for v in step.parameters.values()) / (2 * variance)
+        squares = sum((v - mean).square().flatten(1).sum(1) for v in step.parameters.values())
+        return cast(Tensor, squares) / (2 * variance)

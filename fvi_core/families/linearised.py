@@ -35,7 +35,7 @@ class LinearisedMeanField(MeanField):
         step = {name: value - centre[name] for name, value in drawn.items()}
 
         def evaluate(x: Tensor) -> Tensor:
-            value, change = torch.func.jvp(lambda w: network(w, x), (centre,), (step,))
+            value, change, *_ = torch.func.jvp(lambda w: network(w, x), (centre,), (step,))
             return value + change
 
         return evaluate

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fvi_core.families.base import DrawnNetworks, Family, state_of
+from fvi_core.families.base import DrawnNetworks, Family, Functions, state_of
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
@@ -51,5 +51,5 @@ class MeanField(Family):
         noise = streams.normal(samples, network.n_parameters)
         return network.unflatten(mean.unsqueeze(1) + std.unsqueeze(1) * noise) | state_of(parameters)
 
-    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         return DrawnNetworks(network, self.weights(network, parameters, samples, streams))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fvi_core.families.base import DrawnNetworks, Family
+from fvi_core.families.base import DrawnNetworks, Family, Functions
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
@@ -23,5 +23,5 @@ class Point(Family):
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         return {name: value.unsqueeze(1) for name, value in parameters.items()}
 
-    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         return DrawnNetworks(network, self.weights(network, parameters, 1, streams))

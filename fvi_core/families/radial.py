@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -82,9 +83,9 @@ class Radial(Family):
             return gaussian_kl_weights(means, log_vars, mean, variance)
         if not isinstance(functions, DrawnNetworks):
             raise NotSupported(f"family {self.name!r}: its weight_kl needs its drawn networks; use kl 'gaussian'")
-        entropy = sum(v.flatten(1).sum(1) for v in log_std.values())
+        entropy: Any = sum(v.flatten(1).sum(1) for v in log_std.values())
         entropy = entropy + sum(unit_entropy(sum(layer.values())) for layer in layers)
-        squares = sum((functions.parameters[name] - mean).square().flatten(2).sum(2) for name in names).mean(1)
+        squares = cast(Tensor, sum((functions.parameters[name] - mean).square().flatten(2).sum(2) for name in names)).mean(1)
         constant = 0.5 * math.log(2 * math.pi * variance) * sum(sum(layer.values()) for layer in layers)
         return squares / (2 * variance) + constant - entropy
 

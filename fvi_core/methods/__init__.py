@@ -15,6 +15,7 @@ from typing import Any
 from fvi_core import plugins
 from fvi_core.registry import nearest
 
+Parts = dict[str, Any]
 PARTS = ("family", "divergence", "prior", "context", "weight", "fit")
 
 

@@ -1,6 +1,6 @@
 """rudner2021 and rudner2022: function-space variational inference by linearisation."""
 
-from fvi_core.methods import Method, add
+from fvi_core.methods import Method, Parts, add
 
 FSVI_2021 = add(Method(
     "FSVI (rudner2021)", "diagonal Gaussian KL over all layers against independent Gaussian function values (alg. 1)", "rudner2021",
@@ -9,7 +9,7 @@ FSVI_2021 = add(Method(
     prior={"name": "gaussian_functions", "variance": 10.0},
     context={"name": "uniform_box", "points": 32},
 ))
-_FSVI = dict(
+_FSVI: Parts = dict(
     family={"name": "mean_field", "log_var_init": [-10.0, -8.0]},
     divergence={"name": "gaussian_kl", "jacobian": "last_layer", "covariance": "full", "sets": 1},
     prior={"name": "gaussian_weights", "variance": 1.0, "features": "initial", "jacobian": "last_layer"},

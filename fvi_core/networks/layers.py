@@ -44,6 +44,10 @@ class Weighted:
         bound = 1 / math.sqrt(self.fan_in)
         return {name: (streams.uniform(*shape) * 2 - 1) * bound for name, shape in self.shapes.items()}
 
+    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
+        """Outputs ``[R, S, N, ...]`` at inputs a, whose samples may be one for all."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class Linear(Weighted):
@@ -66,8 +70,8 @@ class Linear(Weighted):
         if samples > 1 and a.shape[1] == 1:
             return self._shared_inputs(weight, bias, a).transpose(-1, -2)
         operands = (weight.transpose(-1, -2), a.transpose(-1, -2), bias.unsqueeze(-1))
-        operands = [x if x.shape[1] == samples else x.expand(-1, samples, -1, -1) for x in operands]
-        z = product(*(x.flatten(0, 1) for x in operands))
+        spread = [x if x.shape[1] == samples else x.expand(-1, samples, -1, -1) for x in operands]
+        z = product(*(x.flatten(0, 1) for x in spread))
         return z.unflatten(0, (-1, samples)).transpose(-1, -2)
 
     def _shared_inputs(self, weight: Tensor, bias: Tensor, a: Tensor) -> Tensor:
@@ -129,7 +133,7 @@ class BatchNorm(Weighted):
     eps: float = 1e-5
 
     @property
-    def inputs(self) -> int:
+    def inputs(self) -> int:  # type: ignore[override]  # layers are frozen: nobody sets it
         return self.outputs
 
     @property
@@ -148,7 +152,7 @@ class BatchNorm(Weighted):
     def __call__(self, parameters: Parameters, a: Tensor, seen: Parameters | None = None) -> Tensor:
         scale, shift = (parameters[name] for name in self.shapes)
         mean, var = (parameters.get(name) for name in self.state)
-        if mean is not None:
+        if mean is not None and var is not None:
             factor = scale * torch.rsqrt(var + self.eps)
             return torch.addcmul(_on_planes(shift - mean * factor), a, _on_planes(factor))
         lead = torch.broadcast_shapes(a.shape[:2], scale.shape[:2])

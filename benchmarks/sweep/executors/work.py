@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,7 @@ def threads(count: int) -> Iterator[None]:
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
-        if used:
+        if torch and used:
             torch.set_num_threads(used)
 
 
@@ -131,7 +131,7 @@ def recorded(job: Job, config: dict) -> bool:
     return is_recorded(_store(job), config, job.asked_of(run_key(config)))
 
 
-def is_recorded(store: Store, config: dict, asked: set[str] = frozenset()) -> bool:
+def is_recorded(store: Store, config: dict, asked: Set[str] = frozenset()) -> bool:
     """Whether a run has a record that is whole, of the present metrics, and knows those that are asked for."""
     try:
         return store.status(config, asked)[0] == "done"
