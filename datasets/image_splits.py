@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from . import brought
+from . import user_arrays
 from .contract import Arrays, Description, Pool, Split
 from .fetch import registry
 from .image_schemes import FOLDS, SCHEMES
@@ -31,14 +31,14 @@ def describe(name: str, scheme: str) -> Description:
 def training_content(name: str, scheme: str, pools: Iterable[str]) -> dict[str, str]:
     """What the user brought of the training part, and of the parts that contexts draw from."""
     asked = [pool for pool in pools if pool in SCHEMES[name][scheme].contexts]
-    own = [pool for pool in asked if any(brought.find(pool, part) for part in PARTS)]  # else no need to look further
-    return brought.content([(name, "train"), *((pool, which_for_contexts(pool)) for pool in own)])
+    own = [pool for pool in asked if any(user_arrays.find(pool, part) for part in PARTS)]  # else no need to look further
+    return user_arrays.content([(name, "train"), *((pool, which_for_contexts(pool)) for pool in own)])
 
 
 def evaluation_content(name: str, scheme: str, sets: Iterable[str]) -> dict[str, str]:
     """What the user brought of the test part, and of the partners that are scored."""
     others = [other for each in sets if (other := partner(name, each))]
-    return brought.content([(name, "test"), *((other, SCHEMES[name][scheme].ood_part) for other in others)])
+    return user_arrays.content([(name, "test"), *((other, SCHEMES[name][scheme].ood_part) for other in others)])
 
 
 def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import brought, cifar, idx, svhn
+from . import cifar, idx, svhn, user_arrays
 from .checks import DataNotFound, check_labels, stamped
 from .fetch import locate
 
@@ -86,11 +86,11 @@ def read_part(name: str, part: str, root: str | os.PathLike | None = None, downl
     Calls share the arrays; do not write to them. Raises DataNotFound, BadData.
     """
     source = SOURCES[name]
-    own = brought.find(name, part)
+    own = user_arrays.find(name, part)
     try:
         paths = [own] if own else [locate(file, root, download) for file in _files(source, name, part)]
     except DataNotFound as error:
-        raise DataNotFound(f"{error}\nOr {brought.how(name, part, source.shape)}") from error
+        raise DataNotFound(f"{error}\nOr {user_arrays.how(name, part, source.shape)}") from error
     return _read(name, part, own is not None, *map(stamped, paths))
 
 
@@ -105,7 +105,7 @@ def which_for_contexts(name: str, root: str | os.PathLike | None = None) -> str:
 
 
 def _at_hand(name: str, part: str, root: str | os.PathLike | None) -> bool:
-    if brought.find(name, part):
+    if user_arrays.find(name, part):
         return True
     try:
         return all(locate(file, root, download=False) for file in _files(SOURCES[name], name, part))
@@ -123,7 +123,7 @@ def _files(source: Source, name: str, part: str) -> tuple[str, ...]:
 def _read(name: str, part: str, own: bool, *stamped: tuple[Path, int, int]) -> Part:
     """Read once for every state of the files: path, size and time of change."""
     source, paths = SOURCES[name], [path for path, *_ in stamped]
-    images, labels = brought.read(paths[0], source.shape) if own else source.read[part](*paths)
+    images, labels = user_arrays.read(paths[0], source.shape) if own else source.read[part](*paths)
     check_labels(labels, source.n_classes, " and ".join(map(str, paths)))
     found = f"{name}, {part} part" + (", brought as arrays" if own else "")
     return Part(images, labels, f"{found}, {len(images)} images")

@@ -14,7 +14,7 @@ from fvi_core.registry import CONTEXTS, nested
 
 
 @dataclass(frozen=True)
-class Scene:
+class ContextSource:
     """What a context may draw from: the training batch ``x [R, B, ...]``, the box ``low, high [R, ...]`` of the training
     inputs, and named pools of other inputs ``[P, ...]``, of which ``scale`` makes inputs of the network."""
 
@@ -30,7 +30,7 @@ class Context:
 
     name: ClassVar[str]
 
-    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
         raise NotImplementedError
 
     def pools(self) -> set[str]:
@@ -59,7 +59,7 @@ class UniformBox(Context):
     low: float | None = None
     high: float | None = None
 
-    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
         low = scene.low if self.low is None else torch.full_like(scene.low, self.low)
         high = scene.high if self.high is None else torch.full_like(scene.high, self.high)
         width = high - low
@@ -76,7 +76,7 @@ class Grid(Context):
     high: tuple[float, ...]
     step: float
 
-    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
         half = 0.5 * self.step
         axes = [torch.arange(a, b + half, self.step, dtype=scene.x.dtype) for a, b in zip(self.low, self.high, strict=True)]
         points = torch.cartesian_prod(*axes).reshape(-1, len(axes)).to(scene.x.device)
@@ -90,7 +90,7 @@ class TrainingBatch(Context):
 
     points: int | None = None
 
-    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
         if self.points is None:
             return scene.x
         index = streams.permutation(scene.x.shape[1])[:, : self.points]
@@ -116,7 +116,7 @@ class RotatedBatch(Context):
             found = list(self.angles)
             raise ValueError(f"context 'rotated_batch': angles must be one or more multiples of 90, found {found}")
 
-    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
         if scene.x.dim() != 5 or scene.x.shape[-1] != scene.x.shape[-2]:
             found = list(scene.x.shape)
             raise ValueError(f"context 'rotated_batch': expected square images [R, B, C, H, H], found {found}")
@@ -130,7 +130,7 @@ class RandomPixel(Context):
 
     points: int
 
-    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
         x = scene.x.flatten(2)
         index = streams.integers(x.shape[1], self.points, x.shape[2])
         return torch.gather(x, 1, index).unflatten(2, scene.x.shape[2:])
@@ -147,7 +147,7 @@ class RandomMonochrome(Context):
     points: int
     channels: str = "joint"
 
-    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
         r, b, c, h, w = scene.x.shape
         pixels = scene.x.movedim(2, -1).reshape(r, b * h * w, c)
         if self.channels == "joint":
@@ -165,7 +165,7 @@ class UniformNoise(Context):
     points: int
     margin: float = 0.5
 
-    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
         low, high = scene.low.flatten(1).amin(1), scene.high.flatten(1).amax(1)
         width = high - low
         shape = (-1,) + (1,) * (scene.x.dim() - 1)
@@ -181,7 +181,7 @@ class Images(Context):
     points: int
     pool: str
 
-    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
         pool = scene.pools[self.pool]
         return scene.scale(pool[streams.integers(pool.shape[0], self.points)])
 
@@ -196,7 +196,7 @@ class Mixture(Context):
 
     parts: tuple[dict[str, Any], ...] = nested(CONTEXTS)
 
-    def __call__(self, scene: Scene, streams: Streams) -> Tensor:
+    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
         return torch.cat([CONTEXTS.build(part)(scene, streams) for part in self.parts], dim=1)
 
     def pools(self) -> set[str]:

@@ -17,7 +17,7 @@ from fvi_core.families.base import Family, Functions
 from fvi_core.images import Scale
 from fvi_core.likelihoods import Likelihood, noise_of
 from fvi_core.networks import Network, Parameters
-from fvi_core.problem import Problem
+from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
 
 CHUNK = 2**24
@@ -49,9 +49,9 @@ class Fitting:
 
     @classmethod
     def of(
-        cls, network: Network, family: Family, likelihood: Likelihood, problem: Problem, streams: Streams
+        cls, network: Network, family: Family, likelihood: Likelihood, problem: TrainingData, streams: Streams
     ) -> Fitting:
-        """What one replica's problem has (see :meth:`Problem.of`)."""
+        """What one replica's problem has (see :meth:`TrainingData.of`)."""
         validation = None
         if problem.validation is not None:
             x, y = problem.validation[0]

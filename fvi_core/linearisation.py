@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from fvi_core.networks import HEAD, BatchNorm, Conv2d, Linear, Network, Parameters, Tape, Weighted
+from fvi_core.networks import HEAD, BatchNorm, Conv2d, Linear, Network, Parameters, ParametricLayer, Tape
 from fvi_core.products import product
 
 BLOCK = 2**24
@@ -83,7 +83,7 @@ def full_network_moments(
     return f.squeeze(1).transpose(-1, -2), torch.stack(spreads, dim=1)
 
 
-def _shared_gram(layer: Weighted, a: Tensor, std: Parameters, covariance: str) -> Tensor | None:
+def _shared_gram(layer: ParametricLayer, a: Tensor, std: Parameters, covariance: str) -> Tensor | None:
     """``sum_i (a_i std_ij)_n (a_i std_ij)_m`` and the bias's variance, for each unit j, ``[R, N, N, out]`` in float64.
 
     It serves every output of the network. None where the layer has no such thing, or so few inputs that its Jacobian is
@@ -100,7 +100,7 @@ def _shared_gram(layer: Weighted, a: Tensor, std: Parameters, covariance: str) -
     return pairs[:, place]
 
 
-def _layer_spread(layer: Weighted, a: Tensor, delta: Tensor, at: Parameters, std: Parameters, covariance: str) -> Tensor:
+def _layer_spread(layer: ParametricLayer, a: Tensor, delta: Tensor, at: Parameters, std: Parameters, covariance: str) -> Tensor:
     """One layer's part of ``J S J^T``: ``[R, N, N]`` or its diagonal ``[R, N]``.
 
     The layer's inputs are ``a [R, 1, N, ...]``, the gradients to its outputs delta ``[R, N, ...]``, the parameters

@@ -7,17 +7,17 @@ from typing import cast
 
 from torch import Tensor
 
-from fvi_core.contexts import Context, Scene
+from fvi_core.contexts import Context, ContextSource
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import Family, Functions
 from fvi_core.fitting import Fit, Fitting, own_of
 from fvi_core.likelihoods import Likelihood, noise_of
 from fvi_core.networks import STATE, Network, Parameters
 from fvi_core.priors.base import Prior
-from fvi_core.problem import Problem
+from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
 from fvi_core.registry import nearest
-from fvi_core.together import Together
+from fvi_core.shared_pass import SharedPass
 
 SCALINGS = ("elbo", "batch", "context", "none")
 
@@ -57,7 +57,7 @@ class Model:
     weight: Weight
     fit: Fit | None = None
 
-    def fitted(self, parameters: Parameters, problem: Problem, streams: Streams) -> Parameters:
+    def fitted(self, parameters: Parameters, problem: TrainingData, streams: Streams) -> Parameters:
         """What prediction takes of the trained parameters ``[1, ...]`` of one replica (see :mod:`fvi_core.fitting`)."""
         fitting = Fitting.of(self.network, self.family, self.likelihood, problem, streams)
         parameters = self.family.fit(self.likelihood.fit(parameters, fitting), fitting)
@@ -102,14 +102,14 @@ class Model:
         return self.likelihood.data_term(noise, functions(x), y)
 
     def loss(self, parameters: Parameters, noise: Parameters, prior_state: dict[str, Tensor], x: Tensor, y: Tensor, n_train: int,
-             samples: int, scene: Scene, streams: dict[str, Streams], seen: Parameters | None = None) -> Tensor:
+             samples: int, scene: ContextSource, streams: dict[str, Streams], seen: Parameters | None = None) -> Tensor:
         """``-(mean log-likelihood - weight D)`` of one batch, ``[R]``, in nats per training point.
 
         ``seen`` is told the statistics that batch normalisation met on the way to the likelihood's function values.
         """
         state = {k: v for k, v in parameters.items() if k.startswith(STATE)}
         parameters = {k: v for k, v in parameters.items() if k not in state}
-        network = self.network.watched({} if seen is None else seen)
+        network = self.network.recording({} if seen is None else seen)
         evidence = self.family.log_evidence(network, parameters, self.likelihood, noise, x, y)
         if evidence is not None:
             return -evidence / n_train
@@ -130,7 +130,7 @@ class Model:
             shared = self._together(network)
             if shared is not None:
                 extended = shared.is_batch() or shared.extends_batch()
-                functions = Together(functions, x, sample_context, extended, network.joint, self.family.draws_networks)
+                functions = SharedPass(functions, x, sample_context, extended, network.joint, self.family.draws_networks)
                 sample_context = functions.next_context
             values = functions(x)
             fit = self.likelihood.data_term(noise, values, y)

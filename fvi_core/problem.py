@@ -12,7 +12,7 @@ from fvi_core.images import Scale
 
 
 @dataclass(frozen=True)
-class Problem:
+class TrainingData:
     """Training data of D replicas' data sets: ``x [D, N, ...]``, ``y [D, N]``, or ``y [D, N, Q]`` for vectors of Q targets;
     D is R, or 1 when all replicas share one.
 
@@ -38,7 +38,7 @@ class Problem:
         """Whether targets are labels."""
         return not self.y.is_floating_point()
 
-    def of(self, replica: int) -> Problem:
+    def of(self, replica: int) -> TrainingData:
         """The problem of one replica of the stack."""
         if self.x.shape[0] == 1:
             return self

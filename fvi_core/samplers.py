@@ -9,12 +9,12 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from fvi_core.contexts import Scene
+from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
 from fvi_core.likelihoods import noise_of, with_noise
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
-from fvi_core.problem import Problem, take
+from fvi_core.problem import TrainingData, take
 from fvi_core.random import Streams
 from fvi_core.stack import Procedure, Stack, State
 
@@ -40,7 +40,7 @@ class Sampler(Procedure):
     dtype: str = "float32"
     batch_size: int | None = None
 
-    def start(self, model: Model, problem: Problem, streams: Streams, state: dict[str, Any] | None = None) -> Chains:
+    def start(self, model: Model, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None) -> Chains:
         return Chains(model, self, problem, streams, state)
 
     def remember(self, position: Parameters) -> Memory:
@@ -59,7 +59,7 @@ class Target:
     """What chains sample from: the energy of a position, for the replicas ``owner [R]`` of a problem."""
 
     model: Model
-    problem: Problem
+    problem: TrainingData
     state: State
     size: int | None
 
@@ -89,7 +89,7 @@ class Target:
         for start in range(0, n, size):
             x, y = (take(part[:, start : start + size], now.owner) for part in (problem.x, problem.y))
             x = problem.scale(x)
-            scene = Scene(x, low, high, problem.pools, problem.scale)
+            scene = ContextSource(x, low, high, problem.pools, problem.scale)
             loss = self.model.loss(position, noise, now.prior, x, y, n, 1, scene, now.streams)
             yield loss * x.shape[1]
 
@@ -111,7 +111,7 @@ class Chains(Stack):
     unit = "round"
     now: ChainState
 
-    def __init__(self, model: Model, sampler: Sampler, problem: Problem, streams: Streams, state: dict[str, Any] | None = None):
+    def __init__(self, model: Model, sampler: Sampler, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None):
         if sampler.samples < 1 or sampler.thinning < 1 or sampler.warmup < 0:
             found = f"{sampler.samples}, {sampler.thinning} and {sampler.warmup}"
             raise ValueError(f"training {sampler.name!r}: expected samples and thinning 1 or more and warmup 0 or more, found {found}")

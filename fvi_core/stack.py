@@ -13,7 +13,7 @@ from fvi_core.likelihoods import noise_of, with_noise
 from fvi_core.networks import STATE, Parameters
 from fvi_core.objective import Model
 from fvi_core.priors.base import TrainingSet
-from fvi_core.problem import Problem, take
+from fvi_core.problem import TrainingData, take
 from fvi_core.random import Streams
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -29,7 +29,7 @@ class Procedure:
     name: ClassVar[str]
     dtype: str
 
-    def start(self, model: Model, problem: Problem, streams: Streams, state: dict[str, Any] | None = None) -> Stack:
+    def start(self, model: Model, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None) -> Stack:
         """Replicas, one for each of ``streams``, ready to run; with a ``state`` of theirs (:meth:`Stack.state`) from there."""
         raise NotImplementedError
 
@@ -97,7 +97,7 @@ class Stack:
 
     streams: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = "epoch"
-    def __init__(self, model: Model, problem: Problem, streams: Streams, dtype: str, state: dict[str, Any] | None = None):
+    def __init__(self, model: Model, problem: TrainingData, streams: Streams, dtype: str, state: dict[str, Any] | None = None):
         self.family, self.problem, self.dtype = model.family, problem, DTYPES[dtype]
         member, self.members = model.family.independent()
         self.model = replace(model, family=member)

@@ -9,18 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fvi_core.contexts import Scene
+from fvi_core.contexts import ContextSource
 from fvi_core.images import Augmentation
 from fvi_core.likelihoods import noise_of
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.optimisers import ScheduleState
-from fvi_core.problem import Problem, take
+from fvi_core.problem import TrainingData, take
 from fvi_core.random import Streams
 from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, nested
 from fvi_core.stack import DTYPES, Procedure, Stack, State, Trained, trained_names
 
-__all__ = ["DTYPES", "EarlyStopping", "Problem", "Trained", "Trainer", "Training"]
+__all__ = ["DTYPES", "EarlyStopping", "TrainingData", "Trained", "Trainer", "Training"]
 
 VALIDATION_IMAGES = 500
 """Validation images looked at together: a convolutional network's activations at all of them need not fit in memory."""
@@ -57,7 +57,7 @@ class Training(Procedure):
     precision: str = "float32"
     compile: bool = False
 
-    def start(self, model: Model, problem: Problem, streams: Streams, state: dict[str, Any] | None = None) -> Trainer:
+    def start(self, model: Model, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None) -> Trainer:
         return Trainer(model, self, problem, streams, state)
 
 
@@ -89,7 +89,7 @@ class Trainer(Stack):
     streams = ("batch", "augment", "noise", "context", "divergence", "prior", "validation")
     now: TrainingState
 
-    def __init__(self, model: Model, training: Training, problem: Problem, streams: Streams, state: dict[str, Any] | None = None):
+    def __init__(self, model: Model, training: Training, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None):
         self.training = training
         self.optimiser = OPTIMISERS.build(training.optimiser)
         self.schedule = SCHEDULES.build(training.schedule)
@@ -130,7 +130,7 @@ class Trainer(Stack):
             x, y = take(problem.x, now.owner, index), take(problem.y, now.owner, index)
             x = problem.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))
             family, noise = noise_of(now.parameters)
-            scene = Scene(x, low, high, problem.pools, problem.scale)
+            scene = ContextSource(x, low, high, problem.pools, problem.scale)
             seen: Parameters = {}
             loss = self.model.loss(family, noise, now.prior, x, y, n, self.training.samples, scene, now.streams, seen)
             made = torch.autograd.grad(loss.sum(), tensors, allow_unused=True, materialize_grads=True)

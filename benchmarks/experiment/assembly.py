@@ -21,7 +21,7 @@ from datasets import Split
 from fvi_core.images import Scale
 from fvi_core.methods import catalogue
 from fvi_core.objective import Model, Weight
-from fvi_core.problem import Problem
+from fvi_core.problem import TrainingData
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, LIKELIHOODS, NETWORKS, PRIORS
 
@@ -71,7 +71,7 @@ def build_model(config: dict[str, Any], split: Split) -> Model:
     return Model(network, FAMILIES.build(parts["family"]), likelihood=likelihood, weight=Weight(**parts["weight"]), **optional)
 
 
-def build_problem(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> Problem:
+def build_problem(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> TrainingData:
     """Training tensors of a stack; splits with the same data are held once, images as the bytes they are."""
     shared = len({split.fingerprint for split in splits}) == 1
     used = splits[:1] if shared else splits
@@ -93,7 +93,7 @@ def build_problem(model: Model, splits: list[Split], device: torch.device, dtype
             raise ValueError(f"splits whose pools {name!r} differ cannot train together; train them one by one")
         pools[name] = x[0] if pool is used[0].train.x else tensor(pool)
     held: list[Any] = [s.validation for s in used]  # all of them, or none
-    return Problem(
+    return TrainingData(
         x, stack([s.train.y for s in used]), stack([s.low for s in used]), stack([s.high for s in used]),
         None if held[0] is None else [(tensor(part.x), tensor(part.y)) for part in held], pools,
         None if pixels is None else Scale(pixels.mean, pixels.std, dtype),
@@ -119,6 +119,6 @@ def run_streams(configs: list[dict[str, Any]], device: torch.device, dtype: torc
     return Streams(seeds, device, dtype)
 
 
-def inputs_of(problem: Problem, x: Tensor) -> Tensor:
+def inputs_of(problem: TrainingData, x: Tensor) -> Tensor:
     """Inputs of the network, where the problem's data are, made of data that are still as they were loaded."""
     return x.to(problem.x) if problem.pixels is None else problem.scale(x.to(problem.x.device))

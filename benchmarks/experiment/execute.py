@@ -27,12 +27,12 @@ from benchmarks.records import predictions as stored
 from benchmarks.records import provenance as origin
 from benchmarks.records.config import by_training, run_key, stack_key, training_key, validate_config
 from benchmarks.state import kept
-from benchmarks.state.checkpoints import Checkpoints, Saver, code_digest
+from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints, code_digest
 from datasets import Split
 from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
-from fvi_core.problem import Problem
+from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES
@@ -157,7 +157,7 @@ def _train_and_evaluate(
     streams = run_streams(list(stack.values()), device, dtype)
     prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]
     about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made}
-    saver = Saver(checkpoints, about, list(asked), found)
+    saver = CheckpointCallback(checkpoints, about, list(asked), found)
     stacked = training.start(model, problem, streams.child("train"), found.state if found else None)
     started = origin.now()
     trained = stacked.run(report, saver)
@@ -183,7 +183,7 @@ def _train_and_evaluate(
     return outcomes
 
 
-def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Problem, parameters: Parameters, streams: Streams,
+def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: TrainingData, parameters: Parameters, streams: Streams,
               provenance: dict[str, Any], state: Path) -> Outcome:
     try:
         predicted = predict_sets(config["evaluation"], split, model, problem, parameters, streams)

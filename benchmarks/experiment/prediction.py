@@ -19,7 +19,7 @@ from fvi_core.families.base import NotSupported
 from fvi_core.fitting import rows_at_once
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
-from fvi_core.problem import Problem
+from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
 
 KEPT = 16
@@ -45,7 +45,7 @@ class Predicted:
     noise_std: float | None = None
 
 
-def predict_sets(evaluation: dict[str, Any], split: Split, model: Model, problem: Problem, parameters: Parameters,
+def predict_sets(evaluation: dict[str, Any], split: Split, model: Model, problem: TrainingData, parameters: Parameters,
                  streams: Streams) -> Predicted:
     """What one trained and fitted replica says of the evaluation sets that a run asks for. Raises :class:`NotFinite`,
     NotSupported."""
@@ -102,7 +102,7 @@ def predict(model: Model, parameters: Parameters, x: Tensor, samples: int, strea
     return torch.cat(pieces, dim=1), None if marginals is None else tuple(m[0].double() for m in marginals)
 
 
-def attack(model: Model, parameters: Parameters, problem: Problem, clean: EvaluationSet, samples: int, streams: Streams) -> Tensor:
+def attack(model: Model, parameters: Parameters, problem: TrainingData, clean: EvaluationSet, samples: int, streams: Streams) -> Tensor:
     """The images of an evaluation set after an attack on the functions that ``predict`` draws from the same streams.
 
     In network units ``[N, C, H, W]``, as is ``epsilon``; kept between black and white.

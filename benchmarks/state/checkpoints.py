@@ -117,7 +117,7 @@ class Checkpoints:
     def save(self, about: Mapping[str, Any], keys: Iterable[str], state: dict[str, Any]) -> None:
         """Write the checkpoint of a stack, whole or not at all, and link ``keys``, some of its runs, to it.
 
-        ``about``: what :class:`Saver` knows of the stack. Raises OSError, and Overtaken if others have claimed its runs
+        ``about``: what :class:`CheckpointCallback` knows of the stack. Raises OSError, and Overtaken if others have claimed its runs
         since.
         """
         import torch
@@ -210,7 +210,7 @@ class Checkpoints:
             os.replace(spare, self.path(key))
 
 
-class Saver:
+class CheckpointCallback:
     """Saves a stack in training after an epoch when it is time to; the hook of ``Stack.run``.
 
     ``about`` holds the keys, configs and fingerprints of the stack, and what :meth:`Checkpoints.find` compares;

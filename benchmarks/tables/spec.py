@@ -11,7 +11,7 @@ from typing import Any
 import datasets
 from benchmarks.records.config import SCHEMA, Config
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
-from datasets import brought, registry
+from datasets import registry, user_arrays
 from fvi_core import methods, plugins
 from fvi_core.registry import nearest
 
@@ -178,7 +178,7 @@ class Table:
         return protocol
 
     def _configs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None) -> list[Config]:
-        place = row, dataset, protocol, os.environ.get(brought.VARIABLE)
+        place = row, dataset, protocol, os.environ.get(user_arrays.VARIABLE)
         if place not in self._made:
             try:
                 recipe = self.recipe(row, dataset, protocol) if row.method else None
@@ -193,7 +193,7 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     """The full configurations of a recipe's runs."""
     row = methods.get(method)
     known = datasets.describe(dataset, recipe.scheme or None)
-    parts = resolve(merge(row.parts(), recipe.parts) | row.brought())
+    parts = resolve(merge(row.parts(), recipe.parts) | row.own_parts())
     shared = {"method": row.name, "protocol": protocol, "parts": parts, "sources": sources(parts, dataset), "schema": SCHEMA}
     data = {"name": dataset, "version": known.version, "scheme": known.scheme,
             "content": datasets.training_content(dataset, known.scheme, context_pools(parts["context"]))}

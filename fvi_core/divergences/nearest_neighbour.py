@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.families.base import LinearImage, NotSupported
+from fvi_core.families.base import AffineImage, NotSupported
 from fvi_core.products import product
 from fvi_core.registry import DIVERGENCES
 
@@ -54,7 +54,7 @@ def nearest_neighbour_kl(q: Tensor, p: Tensor, k: int = 1) -> Tensor:
     return _kl_from_distances(nearest_distance(q, None, k), nearest_distance(q, p, k), q.shape[-1], p.shape[-2])
 
 
-def image_kl(image: LinearImage, p: Tensor, k: int = 1) -> Tensor:
+def image_kl(image: AffineImage, p: Tensor, k: int = 1) -> Tensor:
     """Equation 4 for samples that are a linear image ``q = u A + c`` of few coordinates: neighbours are found in these."""
     q = image.points()
     with torch.no_grad():
@@ -111,7 +111,7 @@ class NearestNeighbourKL(Divergence):
         network = step.network
         if self.space == "parameter":
             p = step.prior.flat_weights(network, self.samples, step.prior_noise)
-            image = step.family.linear_image(network, step.parameters, self.samples, step.noise)
+            image = step.family.affine_image(network, step.parameters, self.samples, step.noise)
             if image is not None:
                 return image_kl(image, p, self.k)
             q = network.flatten(step.family.weights(network, step.parameters, self.samples, step.noise))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fvi_core.blocks import evaluate
 from fvi_core.gaussian import gaussian_kl_weights
-from fvi_core.networks import STATE, BatchNorm, Network, Parameters, Weighted
+from fvi_core.networks import STATE, BatchNorm, Network, Parameters, ParametricLayer
 from fvi_core.products import product
 from fvi_core.random import Streams
 
@@ -23,7 +23,7 @@ Functions = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class LinearImage:
+class AffineImage:
     """Points ``u A + c``: coordinates u ``[R, S, K]``, matrix A ``[R, K, P]``, offset c ``[R, P]``."""
 
     coordinates: Tensor
@@ -91,7 +91,7 @@ class Family:
         """Random network parameters ``[R, S, *shape]``."""
         raise NotSupported(f"family {self.name!r} does not draw network parameters")
 
-    def linear_image(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> LinearImage | None:
+    def affine_image(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> AffineImage | None:
         """Random flat network parameters as a linear image of few coordinates, where the family makes them so; else None."""
         return None
 
@@ -143,7 +143,7 @@ def state_of(parameters: Parameters) -> Parameters:
     return {name: value.unsqueeze(1) for name, value in parameters.items() if name.startswith(STATE)}
 
 
-def random_layers(network: Network, which: str) -> list[Weighted]:
+def random_layers(network: Network, which: str) -> list[ParametricLayer]:
     """Layers that a family draws: "all", or "hidden", the linear and convolutional ones but the last.
 
     Raises NotSupported for a network without hidden layers, of which nothing would be random.

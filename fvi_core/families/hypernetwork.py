@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fvi_core.families.base import DrawnNetworks, Family, LinearImage, state_of
+from fvi_core.families.base import AffineImage, DrawnNetworks, Family, state_of
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
@@ -33,15 +33,15 @@ class Hypernetwork(Family):
             parameters[f"generator{i}.bias"] = (streams.uniform(outputs) * 2 - 1) * bound
         return parameters | network.init_state(streams)
 
-    def linear_image(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> LinearImage:
+    def affine_image(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> AffineImage:
         h = streams.normal(samples, self.latent)
         last = len(self.hidden)
         for i in range(last):
             h = torch.relu(product(h, parameters[f"generator{i}.weight"], parameters[f"generator{i}.bias"].unsqueeze(1)))
-        return LinearImage(h, parameters[f"generator{last}.weight"], parameters[f"generator{last}.bias"])
+        return AffineImage(h, parameters[f"generator{last}.weight"], parameters[f"generator{last}.bias"])
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
-        return network.unflatten(self.linear_image(network, parameters, samples, streams).points()) | state_of(parameters)
+        return network.unflatten(self.affine_image(network, parameters, samples, streams).points()) | state_of(parameters)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
         return DrawnNetworks(network, self.weights(network, parameters, samples, streams))

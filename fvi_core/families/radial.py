@@ -12,7 +12,7 @@ from torch import Tensor
 from fvi_core.families.base import DrawnNetworks, Family, Functions, NotSupported, random_layers, softplus, state_of
 from fvi_core.families.mean_field import MEAN
 from fvi_core.gaussian import gaussian_kl_weights
-from fvi_core.networks import Network, Parameters, Weighted
+from fvi_core.networks import Network, Parameters, ParametricLayer
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
 
@@ -42,7 +42,7 @@ class Radial(Family):
             raise ValueError("family 'radial': layers must be 'all' or 'hidden' and kl 'monte_carlo' or 'gaussian', "
                              f"found {self.layers!r} and {self.kl!r}")
 
-    def drawn(self, network: Network) -> list[Weighted]:
+    def drawn(self, network: Network) -> list[ParametricLayer]:
         """The layers whose parameters are drawn."""
         return random_layers(network, self.layers)
 

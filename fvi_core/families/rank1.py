@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fvi_core.families.base import Family, Functions, random_layers, softplus, state_of
 from fvi_core.gaussian import gaussian_kl_weights
-from fvi_core.networks import BatchNorm, Conv2d, Network, Parameters, Weighted
+from fvi_core.networks import BatchNorm, Conv2d, Network, Parameters, ParametricLayer
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
 
@@ -39,7 +39,7 @@ class Rank1(Family):
             found = f"found {self.layers!r} and {self.size}"
             raise ValueError(f"family 'rank1': layers must be 'all' or 'hidden' and size 1 or more, {found}")
 
-    def scaled(self, network: Network) -> list[Weighted]:
+    def scaled(self, network: Network) -> list[ParametricLayer]:
         """The layers with factors."""
         return [layer for layer in random_layers(network, self.layers) if not isinstance(layer, BatchNorm)]
 
@@ -92,7 +92,7 @@ class Rank1(Family):
             factor = factor.flatten(1, 2).unsqueeze(2) if whole else factor[:, :, points * self.size // len(points)]
             return factor[(..., *[None] * (a.dim() - factor.dim()))]
 
-        def apply(layer: Weighted, weights: Parameters, a: Tensor) -> Tensor:
+        def apply(layer: ParametricLayer, weights: Parameters, a: Tensor) -> Tensor:
             if layer.name not in factors:
                 return layer(weights, a)
             inputs, outputs = factors[layer.name]

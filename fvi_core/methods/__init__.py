@@ -52,7 +52,7 @@ class Method:
         """The four parts and the weight as a fresh plain dict."""
         return copy.deepcopy({name: getattr(self, name) for name in PARTS})
 
-    def brought(self) -> dict[str, Any]:
+    def own_parts(self) -> dict[str, Any]:
         """The parts that a table else chooses and that this method brings itself, as a fresh plain dict."""
         own = {"likelihood": self.likelihood, "training": self.training}
         return copy.deepcopy({name: part for name, part in own.items() if part is not None})

@@ -1,10 +1,10 @@
 """Networks as pure functions of their parameters. Importing this package registers every network."""
 
 from fvi_core.networks import convolutional, perceptron, residual  # noqa: F401
-from fvi_core.networks.layers import ACTIVATIONS, STATE, BatchNorm, Conv2d, Linear, Parameters, Weighted
+from fvi_core.networks.layers import ACTIVATIONS, STATE, BatchNorm, Conv2d, Linear, Parameters, ParametricLayer
 from fvi_core.networks.network import HEAD, Dropout, Network, Tape
 
 __all__ = [
     "ACTIVATIONS", "HEAD", "STATE", "BatchNorm", "Conv2d", "Dropout", "Linear", "Network", "Parameters", "Tape",
-    "Weighted",
+    "ParametricLayer",
 ]

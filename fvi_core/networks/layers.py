@@ -23,7 +23,7 @@ STATE = "state/"
 moments."""
 
 
-class Weighted:
+class ParametricLayer:
     """A layer with parameters, uniform on +-1/sqrt(fan_in) at the start (PyTorch's default)."""
 
     name: str
@@ -50,7 +50,7 @@ class Weighted:
 
 
 @dataclass(frozen=True)
-class Linear(Weighted):
+class Linear(ParametricLayer):
     """``z = a W + b`` with ``W [in, out]``."""
 
     name: str
@@ -83,7 +83,7 @@ class Linear(Weighted):
 
 
 @dataclass(frozen=True)
-class Conv2d(Weighted):
+class Conv2d(ParametricLayer):
     """A convolution with ``W [out, in, k, k]`` and zero padding; one call per replica and set of weights.
 
     Images are laid out channels last, in which convolutions are faster.
@@ -120,7 +120,7 @@ class Conv2d(Weighted):
 
 
 @dataclass(frozen=True)
-class BatchNorm(Weighted):
+class BatchNorm(ParametricLayer):
     """``z = scale (a - mean) / sqrt(var + eps) + shift`` for each channel (Ioffe and Szegedy 2015).
 
     Mean and variance are the running ones where the parameters hold them (``state``), as in prediction; else those of

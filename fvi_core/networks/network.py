@@ -11,12 +11,21 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from fvi_core.networks.layers import Activation, BatchNorm, Conv2d, DropoutSite, Linear, Parameters, Residual, Weighted
+from fvi_core.networks.layers import (
+    Activation,
+    BatchNorm,
+    Conv2d,
+    DropoutSite,
+    Linear,
+    Parameters,
+    ParametricLayer,
+    Residual,
+)
 from fvi_core.random import Streams
 from fvi_core.registry import nearest
 
 Dropout = Callable[[str, Tensor], Tensor]
-Apply = Callable[[Weighted, Parameters, Tensor], Tensor]
+Apply = Callable[[ParametricLayer, Parameters, Tensor], Tensor]
 HEAD = "head"
 PRECISIONS = ("float32", "bfloat16")
 MOMENTUM = 0.1
@@ -27,7 +36,7 @@ MOMENTUM = 0.1
 class Tape:
     """What linearisation needs of a forward pass: each layer with parameters, its input and its output."""
 
-    entries: list[tuple[Weighted, Tensor, Tensor]] = field(default_factory=list)
+    entries: list[tuple[ParametricLayer, Tensor, Tensor]] = field(default_factory=list)
 
 
 @dataclass
@@ -91,7 +100,7 @@ class Network:
 
         return {name: constant(shape, float(name.endswith(".var"))) for name, shape in self.state.items()}
 
-    def watched(self, seen: Parameters) -> Network:
+    def recording(self, seen: Parameters) -> Network:
         """This network, but that the first pass through it on a batch's own statistics leaves them in ``seen``."""
         if not self.state:
             return self
@@ -141,7 +150,7 @@ class Network:
         S, *shape]``."""
         seen: Parameters = {}
         if self.state:
-            self.watched(seen).features({name: parameters[name] for name in self.shapes}, x)
+            self.recording(seen).features({name: parameters[name] for name in self.shapes}, x)
         return seen
 
     def features(self, parameters: Parameters, x: Tensor) -> Tensor:
@@ -172,7 +181,7 @@ class Network:
 
     def _run(self, layers: Sequence, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
         for layer in layers:
-            if isinstance(layer, Weighted):
+            if isinstance(layer, ParametricLayer):
                 a = self._apply(layer, parameters, a, ride)
             elif isinstance(layer, DropoutSite):
                 a = a if ride.dropout is None else ride.dropout(layer.name, a)
@@ -182,7 +191,7 @@ class Network:
                 a = layer(parameters, a)
         return a
 
-    def _apply(self, layer: Weighted, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
+    def _apply(self, layer: ParametricLayer, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
         if isinstance(layer, BatchNorm):
             z = layer(parameters, a, ride.seen)
         elif ride.apply is not None:
@@ -204,10 +213,10 @@ class Network:
         return torch.cat([parameters[name].flatten(-len(shape)) for name, shape in self.shapes.items()], dim=-1)
 
 
-def _weighted(layers: Sequence) -> Iterator[Weighted]:
+def _weighted(layers: Sequence) -> Iterator[ParametricLayer]:
     """The layers with parameters, in the order in which a forward pass meets them."""
     for layer in layers:
-        if isinstance(layer, Weighted):
+        if isinstance(layer, ParametricLayer):
             yield layer
         elif isinstance(layer, Residual):
             yield from _weighted(layer.body)

@@ -18,7 +18,7 @@ from benchmarks.errors import UsageError
 from benchmarks.records.config import run_key, training_key
 from benchmarks.records.store import Store, StoreError
 from benchmarks.state import checkpoints
-from benchmarks.state.checkpoints import Checkpoints, Saver, code_digest, interval, peek
+from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints, code_digest, interval, peek
 from benchmarks.state.claims import Claims, Holder, Overtaken
 from benchmarks.sweep.executors.work import perform
 from benchmarks.sweep.jobs import Job
@@ -169,7 +169,7 @@ class Clock:
         monkeypatch.setenv(checkpoints.VARIABLE, setting)
         monkeypatch.setattr(checkpoints.time, "perf_counter", lambda: self.now)
         monkeypatch.setattr(Checkpoints, "save", lambda *_: self._save(saving))
-        self.saver = Saver(Checkpoints(tmp_path), {}, [], None)
+        self.saver = CheckpointCallback(Checkpoints(tmp_path), {}, [], None)
 
     def _save(self, seconds: float) -> None:
         self.saved.append(self.epoch)
@@ -223,7 +223,7 @@ def test_a_checkpoint_that_cannot_be_written_stops_nothing(monkeypatch, tmp_path
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setenv(checkpoints.VARIABLE, "0")
-    saver = Saver(kept, ABOUT, KEYS, None)
+    saver = CheckpointCallback(kept, ABOUT, KEYS, None)
     own = names(kept.folder)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
@@ -241,7 +241,7 @@ def test_a_holder_that_lost_its_claims_leaves_the_checkpoint_of_the_new_one_alon
         put(tmp_path / "claims", key, far)
     trainer = SimpleNamespace(epoch=5, epochs=20, finished=False, state=dict)
     with pytest.raises(Overtaken):
-        Saver(kept, ABOUT, KEYS, None)(trainer)
+        CheckpointCallback(kept, ABOUT, KEYS, None)(trainer)
     assert names(kept.folder) == own and file(kept).read_bytes() == whole
     (tmp_path / "claims" / KEYS[1]).unlink()
     pair = ABOUT | {"keys": KEYS[:2], "configs": CONFIGS[:2], "fingerprints": ["a", "b"]}

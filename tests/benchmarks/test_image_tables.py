@@ -16,7 +16,7 @@ from benchmarks.records import published
 from benchmarks.records.config import run_key
 from datasets.images import SOURCES
 from datasets.rotation import rotate
-from fvi_core.contexts import Scene
+from fvi_core.contexts import ContextSource
 from fvi_core.random import Streams
 from fvi_core.registry import CONTEXTS
 
@@ -105,7 +105,7 @@ def test_settings_and_notes_of_rotated_mnist() -> None:
 def test_index_sets_are_turned_as_the_test_images_are() -> None:
     images = np.random.RandomState(0).randint(0, 256, (3, 1, 28, 28)).astype(np.float32)
     x = torch.from_numpy(images)[None]
-    scene = Scene(x, x[:, 0], x[:, 0], {})
+    scene = ContextSource(x, x[:, 0], x[:, 0], {})
     for row, angles in (("MAP fVI +90°", (0, 90)), ("Ensemble fVI +90°, +180°", (0, 90, 180))):
         table = tables.get("rotated-mnist-index-sets")
         found = next(each for each in table.rows if each.label == row)

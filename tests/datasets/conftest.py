@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import datasets
-from datasets import brought, fetch
+from datasets import fetch, user_arrays
 from tests.datasets.image_files import random_images
 
 
@@ -18,7 +18,7 @@ from tests.datasets.image_files import random_images
 def load_or_skip(monkeypatch: pytest.MonkeyPatch) -> Callable[..., datasets.Split]:
     """datasets.load of upstream's files that skips, naming the file, when they are out of reach. It never downloads."""
     monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
-    monkeypatch.delenv(brought.VARIABLE, raising=False)
+    monkeypatch.delenv(user_arrays.VARIABLE, raising=False)
 
     def load(name: str, split: int = 0, scheme: str | None = None) -> datasets.Split:
         try:
@@ -72,7 +72,7 @@ def write_fixture() -> Callable[[Path, str, bytes], Path]:
 def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, np.ndarray]]:
     """bring(name, part, n) writes random arrays, and nothing else can be found."""
     monkeypatch.setenv(fetch.CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setenv(brought.VARIABLE, str(tmp_path / "arrays"))
+    monkeypatch.setenv(user_arrays.VARIABLE, str(tmp_path / "arrays"))
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, "")
     monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from datasets import BadData, brought, cifar, idx, svhn
+from datasets import BadData, cifar, idx, svhn, user_arrays
 
 RANDOM = np.random.RandomState(0)
 
@@ -141,7 +141,7 @@ COLOURS = RANDOM.randint(0, 256, (5, 3, 32, 32)).astype(np.uint8)
 ])
 def test_brought_arrays_may_have_their_channels_last(tmp_path: Path, images: np.ndarray, shape: tuple) -> None:
     np.savez(tmp_path / "a.npz", images=images, labels=np.arange(5, dtype=np.uint8))
-    found, labels = brought.read(tmp_path / "a.npz", shape)
+    found, labels = user_arrays.read(tmp_path / "a.npz", shape)
     assert np.array_equal(found, COLOURS[:, : shape[0]]) and found.flags.c_contiguous
     assert labels.tolist() == [0, 1, 2, 3, 4] and labels.dtype == np.int64
 
@@ -158,7 +158,7 @@ def test_brought_arrays_may_have_their_channels_last(tmp_path: Path, images: np.
 def test_unfit_arrays_are_refused(tmp_path: Path, arrays: dict, message: str) -> None:
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(BadData, match=message) as caught:
-        brought.read(tmp_path / "a.npz", (3, 32, 32))
+        user_arrays.read(tmp_path / "a.npz", (3, 32, 32))
     assert str(tmp_path / "a.npz") in str(caught.value)
 
 
@@ -166,4 +166,4 @@ def test_a_truncated_npz_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=COLOURS, labels=np.arange(5))
     (tmp_path / "a.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-100])
     with pytest.raises(BadData, match="expected an npz file of plain arrays"):
-        brought.read(tmp_path / "a.npz", (3, 32, 32))
+        user_arrays.read(tmp_path / "a.npz", (3, 32, 32))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import datasets
-from datasets import BadData, DataNotFound, Pixels, brought, corruptions, fetch
+from datasets import BadData, DataNotFound, Pixels, corruptions, fetch, user_arrays
 from datasets.checks import check_split
 from datasets.corruptions import CORRUPTIONS, corrupt
 from datasets.image_schemes import SCHEMES
@@ -38,7 +38,7 @@ FACTS = {
 @pytest.mark.parametrize(("name", "part"), FACTS)
 def test_real_files_hold_what_is_known_of_them(name: str, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
-    monkeypatch.delenv(brought.VARIABLE, raising=False)
+    monkeypatch.delenv(user_arrays.VARIABLE, raising=False)
     try:
         found = read_part(name, part)
     except DataNotFound as error:

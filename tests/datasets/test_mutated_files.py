@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datasets import BadData, DataNotFound, brought, fetch, uci
+from datasets import BadData, DataNotFound, fetch, uci, user_arrays
 from datasets.images import SOURCES
 from tests.datasets.image_files import few
 from tests.datasets.mutations import FORMATS, SMALL, Contents, Format, damaged
@@ -33,7 +33,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, register: Callable, wr
             else:
                 write(tmp_path / folder, name, content)
         monkeypatch.setenv(fetch.CACHE_VARIABLE, str(tmp_path / folder))
-        monkeypatch.setenv(brought.VARIABLE, str(tmp_path / folder))
+        monkeypatch.setenv(user_arrays.VARIABLE, str(tmp_path / folder))
         if form.source:
             monkeypatch.setitem(SOURCES, form.source, few(form.source))
         register({name: content or b"" for name, content in (form.registered or contents).items()})

@@ -10,13 +10,13 @@ from torch import Tensor
 import fvi_core.divergences  # noqa: F401  (registers its parts)
 import fvi_core.fits  # noqa: F401
 import fvi_core.priors  # noqa: F401
-from fvi_core.contexts import Scene
+from fvi_core.contexts import ContextSource
 from fvi_core.divergences.base import Step
 from fvi_core.likelihoods import LIKELIHOODS
 from fvi_core.networks import Network, Parameters
 from fvi_core.objective import Model, Weight
 from fvi_core.priors.base import TrainingSet
-from fvi_core.problem import Problem
+from fvi_core.problem import TrainingData
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, NETWORKS, PRIORS
 
@@ -53,24 +53,24 @@ def model(parts: dict[str, Any], outputs: int = 1, shape: tuple[int, ...] | None
 
 
 def problem(replicas: int = 3, points: int = 10, outputs: int = 1, shape: tuple[int, ...] = (2,),
-            dtype: torch.dtype = torch.float64, validation: int = 0) -> Problem:
+            dtype: torch.dtype = torch.float64, validation: int = 0) -> TrainingData:
     """A training set for each replica: a smooth target with noise, or labels."""
     x = inputs(replicas, points + validation, shape, dtype)
     z = x.flatten(2).sum(-1) + 0.3 * streams(replicas, dtype, "targets").normal(points + validation)
     y = z.sin() if outputs == 1 else (z > 0).long() + (z > 0.8).long() * (outputs > 2)
     ends = torch.ones(replicas, *shape, dtype=dtype)
     held = list(zip(x[:, points:], y[:, points:], strict=True)) if validation else None
-    return Problem(x[:, :points], y[:, :points], -ends, ends, held, pools={"other": x[0] * 10})
+    return TrainingData(x[:, :points], y[:, :points], -ends, ends, held, pools={"other": x[0] * 10})
 
 
-def step(model: Model, parameters: Parameters, data: Problem, streams: Streams, samples: int = 4,
+def step(model: Model, parameters: Parameters, data: TrainingData, streams: Streams, samples: int = 4,
          start: Parameters | None = None) -> Step:
     """One training step on all points, as the objective makes it; the prior sees ``start``, or the parameters."""
     start = start or parameters
     initial = model.family.initial_network(model.network, {name: value.detach() for name, value in start.items()})
     train = TrainingSet(data.x, data.y, model.network.n_outputs, not data.y.is_floating_point())
     state = model.prior.init(model.network, initial, train, streams.child("fit"))
-    scene = Scene(data.x, data.low, data.high, data.pools)
+    scene = ContextSource(data.x, data.low, data.high, data.pools)
     functions = model.family.functions(model.network, parameters, samples, streams.child("noise"))
     context = streams.child("context")
     return Step(
@@ -81,9 +81,9 @@ def step(model: Model, parameters: Parameters, data: Problem, streams: Streams, 
 
 def one(values: Any, r: int) -> Any:
     """Replica r alone of a tensor, a dict of tensors or a problem."""
-    if isinstance(values, Problem):
+    if isinstance(values, TrainingData):
         tensors = (values.x, values.y, values.low, values.high, values.validation)
-        return Problem(*(None if t is None else t[r : r + 1] for t in tensors), pools=values.pools)
+        return TrainingData(*(None if t is None else t[r : r + 1] for t in tensors), pools=values.pools)
     if isinstance(values, dict):
         return {name: value[r : r + 1] for name, value in values.items()}
     return values[r : r + 1]

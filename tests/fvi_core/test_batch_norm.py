@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from fvi_core.contexts import Scene
+from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
 from fvi_core.gaussian import gaussian_kl_full
 from fvi_core.likelihoods import LIKELIHOODS
@@ -166,7 +166,7 @@ def test_joint_and_apart_are_what_they_say(monkeypatch, joint):
     streams = {name: small.streams(R).child(name) for name in ("noise", "context", "divergence", "prior")}
     trained = {k: v for k, v in start.items() if not k.startswith(STATE)}
     drawn = model.family.weights(model.network, trained, 2, streams["noise"])
-    scene = Scene(x, made.problem.low, made.problem.high, made.problem.pools)
+    scene = ContextSource(x, made.problem.low, made.problem.high, made.problem.pools)
     context = model.context(scene, streams["context"])
 
     def held(points, count):

@@ -43,7 +43,7 @@ def test_values_gradients_and_statistics_are_the_same(precision, traced):
     x, found = small.inputs(1, 16, SHAPE, torch.float32), []
     for one in (network, network.compiled()):
         seen = {}
-        watched = one.watched(seen)
+        watched = one.recording(seen)
         f, phi = watched(parameters, x), watched.features(parameters, x[:, :5])
         gradients = torch.autograd.grad(f.square().sum() + phi.sum(), list(parameters.values()))
         assert list(seen) == list(network.state)

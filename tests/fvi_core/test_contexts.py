@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fvi_core.contexts import Scene
+from fvi_core.contexts import ContextSource
 from fvi_core.registry import CONTEXTS, UnknownPart
 from tests.fvi_core import small
 
@@ -16,7 +16,7 @@ def scene(shape=(2,)):
     x = torch.arange(R * B * torch.Size(shape).numel(), dtype=torch.float64).view(R, B, *shape)
     low, high = x.amin(1) - 1, x.amax(1) + 3
     pool = 1000 + torch.arange(5 * torch.Size(shape).numel(), dtype=torch.float64).view(5, *shape)
-    return Scene(x, low, high, {"other": pool})
+    return ContextSource(x, low, high, {"other": pool})
 
 
 def draw(spec, shape=(2,), name="test"):
@@ -147,7 +147,7 @@ def test_draws_differ_repeat_by_seed_and_do_not_depend_on_neighbours(spec):
     assert first.shape == (R, 5, 3, 2, 2) and not torch.equal(first, second)
     assert torch.equal(context(s, small.streams(R)), first)
     for r in range(R):
-        alone = Scene(*(small.one(t, r) for t in (s.x, s.low, s.high)), s.pools)
+        alone = ContextSource(*(small.one(t, r) for t in (s.x, s.low, s.high)), s.pools)
         assert torch.equal(context(alone, small.streams(R).subset([r])), first[r : r + 1])
 
 

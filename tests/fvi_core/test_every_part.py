@@ -9,7 +9,7 @@ import json
 import pytest
 import torch
 
-from fvi_core.contexts import Scene
+from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
 from fvi_core.fits import Temperature
 from fvi_core.fitting import Fitting
@@ -172,7 +172,7 @@ class TestContext:
         shape = (2,) if spec["name"] == "grid" else (3, 4, 4)
         x, pool = small.inputs(R, N, shape), small.inputs(1, 9, shape)[0] + 5
         pools = {"other": pool} if build("context", spec).pools() else {}
-        return Scene(x[replicas], x.amin(1)[replicas], x.amax(1)[replicas], pools)
+        return ContextSource(x[replicas], x.amin(1)[replicas], x.amax(1)[replicas], pools)
 
     def test_points_are_inputs_of_the_network_and_each_replicas_own(self, spec):
         context, scene = build("context", spec), self.scene(spec)

@@ -144,7 +144,7 @@ class TestHypernetwork(FamilyContract):
                 a = a @ parameters[f"generator{i}.weight"][r] + parameters[f"generator{i}.bias"][r]
                 a = a.relu() if i < 2 else a
             torch.testing.assert_close(drawn[r], a, rtol=1e-12, atol=1e-12)
-        image = family.linear_image(network, parameters, 4, small.streams(R))
+        image = family.affine_image(network, parameters, 4, small.streams(R))
         torch.testing.assert_close(image.points(), drawn, rtol=1e-12, atol=1e-12)
         assert image.coordinates.shape == (R, 4, 5)
 

@@ -13,7 +13,7 @@ from fvi_core.fits import golden_section
 from fvi_core.fitting import Fitting, own_of
 from fvi_core.images import Scale
 from fvi_core.likelihoods import Gaussian, noise_of
-from fvi_core.problem import Problem
+from fvi_core.problem import TrainingData
 from fvi_core.registry import FAMILIES, FITS
 from tests.fvi_core import small
 
@@ -34,7 +34,7 @@ def test_training_data_come_in_batches_as_the_network_takes_them():
     pixels = torch.arange(5 * 4, dtype=torch.uint8).view(1, 5, 1, 2, 2)
     ends, y = torch.zeros(1, 1, 2, 2), torch.arange(5)[None]
     scale = Scale((0.5,), (0.25,), torch.float64)
-    data = Problem(pixels, y, ends, ends, [(pixels[0, :3], y[0, :3])], pixels=scale)
+    data = TrainingData(pixels, y, ends, ends, [(pixels[0, :3], y[0, :3])], pixels=scale)
     found = fitting_of(data, SimpleNamespace(network=None, family=None, likelihood=None))
     assert (found.n_train, found.classification) == (5, True)
     xs, ys = zip(*found.batches(2), strict=True)
@@ -44,7 +44,7 @@ def test_training_data_come_in_batches_as_the_network_takes_them():
     members = found.of_members(None, 3, None)
     assert torch.equal(members.x, found.x.expand(3, -1, -1, -1, -1)) and members.validation[1].shape == (3, 3)
     assert members.held.untyped_storage().data_ptr() == pixels.untyped_storage().data_ptr(), "held once"
-    without = fitting_of(Problem(pixels, y, ends, ends), SimpleNamespace(network=None, family=None, likelihood=None))
+    without = fitting_of(TrainingData(pixels, y, ends, ends), SimpleNamespace(network=None, family=None, likelihood=None))
     with pytest.raises(ValueError, match="no validation part; choose another split scheme"):
         next(without.batches(2, validation=True))
 

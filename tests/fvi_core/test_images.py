@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fvi_core.images import Augmentation, Scale, crop
-from fvi_core.problem import Problem
+from fvi_core.problem import TrainingData
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
 
@@ -91,8 +91,8 @@ def problems(replicas=R):
     x, y = pixels(replicas, 20), small.streams(replicas, name="labels").integers(3, 20)
     pool, ends = pixels(1, 9)[0], torch.ones(replicas, *SHAPE)
     held = list(zip(x[:, :6], y[:, :6], strict=True))
-    raw = Problem(x[:, 6:], y[:, 6:], -ends, ends, held, {"other": pool}, scaled)
-    return raw, Problem(scaled(raw.x), raw.y, -ends, ends, [(scaled(a), b) for a, b in held], {"other": scaled(pool)})
+    raw = TrainingData(x[:, 6:], y[:, 6:], -ends, ends, held, {"other": pool}, scaled)
+    return raw, TrainingData(scaled(raw.x), raw.y, -ends, ends, [(scaled(a), b) for a, b in held], {"other": scaled(pool)})
 
 
 WEIGHTS = {"name": "gaussian_weights", "variance": 0.7}

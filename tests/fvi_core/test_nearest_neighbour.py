@@ -14,7 +14,7 @@ from fvi_core.divergences.nearest_neighbour import (
     nearest_neighbour_kl,
     predictor_entropy,
 )
-from fvi_core.families.base import LinearImage
+from fvi_core.families.base import AffineImage
 from tests.fvi_core import small
 
 
@@ -79,7 +79,7 @@ def test_entropy_of_a_scaled_sample_grows_by_d_times_the_log_of_the_scale():
 def test_neighbours_in_the_coordinates_are_neighbours_in_the_image(k):
     make = small.streams(2, name="image")
     leaves = [make.normal(8, 3).requires_grad_(), make.normal(3, 6).requires_grad_(), make.normal(6).requires_grad_()]
-    image, p = LinearImage(*leaves), points(7, 6, name="p")
+    image, p = AffineImage(*leaves), points(7, 6, name="p")
     actual, expected = image_kl(image, p, k), nearest_neighbour_kl(image.points(), p, k)
     torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
     gradients = [torch.autograd.grad(kl.sum(), leaves) for kl in (actual, expected)]

@@ -7,13 +7,13 @@ import torch
 
 import fvi_core.kernels  # noqa: F401  (registers its parts)  # noqa: F401  (registers its parts)
 from fvi_core import methods
-from fvi_core.contexts import Scene
+from fvi_core.contexts import ContextSource
 from fvi_core.divergences.base import Step
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
 from fvi_core.likelihoods import noise_of
 from fvi_core.networks import Network
 from fvi_core.objective import Model, Weight
-from fvi_core.problem import Problem, take
+from fvi_core.problem import TrainingData, take
 from fvi_core.registry import KERNELS
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
@@ -44,7 +44,7 @@ def loss_of(model, n_train=40, samples=3, outputs=1):
     noise = model.likelihood.init(R, torch.float64)
     parameters = {k: v.requires_grad_() for k, v in family.items()}
     names = ("noise", "context", "divergence", "prior")
-    scene = Scene(data.x, data.low, data.high, data.pools)
+    scene = ContextSource(data.x, data.low, data.high, data.pools)
     initial = model.family.initial_network(model.network, {k: v.detach() for k, v in family.items()})
     state = model.prior.init(model.network, initial, None, streams.child("fit")) if model.prior else {}
     made = {name: streams.child(name) for name in names}
@@ -180,7 +180,7 @@ def test_a_linear_model_ends_at_its_exact_posterior(name, prior, context, sample
         "likelihood": {"name": "gaussian", "init_std": NOISE, "learned": False},
     })
     ends = torch.ones(1, 2, dtype=torch.float64)
-    data = Problem(DESIGN[None], TARGETS[None], -ends, ends)
+    data = TrainingData(DESIGN[None], TARGETS[None], -ends, ends)
     training = Training(300, 8, {"name": "adam", "lr": 0.1}, {"name": "cosine"}, samples, dtype="float64")
     trained = Trainer(model, training, data, small.streams(1)).run()[0]
     means, log_vars = model.family.gaussian_weights(noise_of(trained.parameters)[0])
@@ -214,7 +214,7 @@ def test_gfsvi_comes_nearer_to_its_process_than_mean_field_does():
             "likelihood": {"name": "gaussian", "init_std": 0.2, "learned": False},
         }, shape=(1,))
         training = Training(400, 25, {"name": "adam", "lr": 0.05}, {"name": "cosine"}, samples, dtype="float64")
-        trained = Trainer(model, training, Problem(x, y, -ends, ends), small.streams(1)).run()[0]
+        trained = Trainer(model, training, TrainingData(x, y, -ends, ends), small.streams(1)).run()[0]
         with torch.no_grad():
             f = model.family.functions(model.network, noise_of(trained.parameters)[0], 1000, small.streams(1))(grid)[..., 0]
         errors[name] = ((f.mean(1) - mean).square().mean().sqrt(), (f.std(1) - variance.sqrt()).square().mean().sqrt())

@@ -71,7 +71,7 @@ def test_values_gradients_and_statistics_in_training_are_those_of_modules(norm, 
     parameters = draws(network, replicas, samples)
     for value in parameters.values():
         value.retain_grad()
-    f = network.watched(seen)(parameters, x)
+    f = network.recording(seen)(parameters, x)
     (f * small.streams(replicas, name="weights").normal(samples, N, 3)).sum().backward()
     running = network.track(network.init_state(small.streams(replicas)), seen)
     assert running.keys() == network.state.keys()
@@ -96,7 +96,7 @@ def test_values_in_prediction_are_those_of_modules_with_their_running_statistics
     state = network.init_state(small.streams(1))
     for step in range(3):
         seen = {}
-        network.watched(seen)(parameters, x + step)
+        network.recording(seen)(parameters, x + step)
         state = network.track(state, seen)
         module(x[0] + step)
     f = network(parameters | {k: v[:, None] for k, v in state.items()}, x)
@@ -106,13 +106,13 @@ def test_values_in_prediction_are_those_of_modules_with_their_running_statistics
 def test_only_the_first_pass_is_watched_and_only_through_the_watched_network():
     network, x, seen = tiny(), small.inputs(2, N, SHAPE), {}
     parameters = draws(network, 2, 1)
-    watched = network.watched(seen)
+    watched = network.recording(seen)
     watched(parameters, x)
     first = {k: v.clone() for k, v in seen.items()}
     watched(parameters, x * 2)
     network(parameters, x * 3)
     assert first.keys() == network.state.keys() and all(torch.equal(seen[k], v) for k, v in first.items())
-    assert not tiny(norm=False).state and tiny(norm=False).watched(seen).seen is None
+    assert not tiny(norm=False).state and tiny(norm=False).recording(seen).seen is None
 
 
 def test_members_of_an_ensemble_have_running_statistics_of_their_own():
@@ -120,9 +120,9 @@ def test_members_of_an_ensemble_have_running_statistics_of_their_own():
     state = {k: v.unflatten(0, (2, 3)) for k, v in network.init_state(small.streams(6)).items()}
     parameters = {k: v.detach() for k, v in draws(network, 2, 3).items()}
     seen_as_samples, seen_as_replicas = {}, {}
-    network.watched(seen_as_samples)(parameters, x)
+    network.recording(seen_as_samples)(parameters, x)
     members = {k: v.flatten(0, 1).unsqueeze(1) for k, v in parameters.items()}
-    network.watched(seen_as_replicas)(members, x.repeat_interleave(3, dim=0))
+    network.recording(seen_as_replicas)(members, x.repeat_interleave(3, dim=0))
     one, other = network.track(state, seen_as_samples), network.track(state, seen_as_replicas)
     for name, value in one.items():
         assert value.shape == state[name].shape
@@ -243,7 +243,7 @@ def test_in_bfloat16_values_and_gradients_are_near():
     network = residual_network((3, 8, 8), 4, 8, (1, 1), True, False)
     x, seen = small.inputs(1, 16, (3, 8, 8), torch.float32), {}
     parameters = {k: v.unsqueeze(1).requires_grad_() for k, v in network.init(small.streams(1, torch.float32)).items()}
-    reduced = network.in_precision("bfloat16").watched(seen)
+    reduced = network.in_precision("bfloat16").recording(seen)
     f, exact = reduced(parameters, x), network(parameters, x)
     made = torch.autograd.grad(f.square().sum(), list(parameters.values()))
     assert f.dtype == made[0].dtype == seen["state/stem.norm.mean"].dtype == torch.float32

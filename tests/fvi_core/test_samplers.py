@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fvi_core.families.base import NotSupported
-from fvi_core.problem import Problem
+from fvi_core.problem import TrainingData
 from fvi_core.registry import FAMILIES
 from fvi_core.samplers import Target
 from tests.fvi_core import small
@@ -144,4 +144,4 @@ def test_one_network_in_training_is_a_point():
     for one, point in zip(train(parts), train(KINDS["MAP"]), strict=True):
         assert one.loss == point.loss
     assert FAMILIES.build({"name": "samples"}).independent()[1] == 1
-    assert isinstance(small.problem(R).of(1), Problem)
+    assert isinstance(small.problem(R).of(1), TrainingData)

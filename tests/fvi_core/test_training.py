@@ -8,7 +8,7 @@ import torch
 
 from fvi_core.likelihoods import noise_of
 from fvi_core.networks import Network
-from fvi_core.problem import Problem
+from fvi_core.problem import TrainingData
 from fvi_core.registry import UnknownPart
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
@@ -215,7 +215,7 @@ def test_early_stopping_needs_a_validation_part():
 
 def test_a_shared_data_set_is_that_data_set_for_each_replica():
     own = small.one(small.problem(R, N, dtype=torch.float32), 0)
-    copies = Problem(*(t.expand(R, *t.shape[1:]).clone() for t in (own.x, own.y, own.low, own.high)))
+    copies = TrainingData(*(t.expand(R, *t.shape[1:]).clone() for t in (own.x, own.y, own.low, own.high)))
     for shared, copied in zip(train(KINDS["FSVI"], data=own), train(KINDS["FSVI"], data=copies), strict=True):
         assert_same(shared, copied)
 

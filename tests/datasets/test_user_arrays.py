@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import datasets
-from datasets import BadData, brought, evaluation_content, fetch, training_content
+from datasets import BadData, evaluation_content, fetch, training_content, user_arrays
 from datasets.images import SOURCES, read_part
 from tests.datasets.corrupting import as_npy
 from tests.datasets.image_files import SIZES, few, random_images, upstream
@@ -28,7 +28,7 @@ IMAGES = as_npy(np.arange(20 * 3072, dtype=np.uint8).reshape(20, *SHAPE))
 @pytest.fixture(autouse=True)
 def nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There are no files but those that a test writes."""
-    monkeypatch.setenv(brought.VARIABLE, str(tmp_path / "arrays"))
+    monkeypatch.setenv(user_arrays.VARIABLE, str(tmp_path / "arrays"))
     monkeypatch.setenv(fetch.CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, "")
     monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
@@ -59,7 +59,7 @@ def test_unfit_files_are_refused_before_they_are_read(tmp_path: Path, write: Cal
     tracemalloc.start()
     try:
         with pytest.raises(BadData, match=message) as caught:
-            brought.read(path, SHAPE)
+            user_arrays.read(path, SHAPE)
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
@@ -71,7 +71,7 @@ def test_other_arrays_in_the_file_are_left_alone(tmp_path: Path, write: Callable
     whole = archive({"images.npy": IMAGES, "labels.npy": LABELS, "notes.npy": notes, "a": b"b"})
     damaged = whole.replace(b"NUMPY", b"NUMPI").replace(b"NUMPI", b"NUMPY", 2)  # the third array's content
     for content in (whole, damaged):
-        images, labels = brought.read(write(tmp_path, "a.npz", content), SHAPE)
+        images, labels = user_arrays.read(write(tmp_path, "a.npz", content), SHAPE)
         assert as_npy(images) == IMAGES and as_npy(labels) == LABELS
         assert images.flags.writeable  # as torch wants them
 
@@ -95,7 +95,7 @@ def test_what_is_there_but_no_file_is_not_passed_over(tmp_path: Path, what: str)
 
 
 def test_the_folder_of_an_unknown_user_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(brought.VARIABLE, "~nobody_of_this_name/arrays")
+    monkeypatch.setenv(user_arrays.VARIABLE, "~nobody_of_this_name/arrays")
     assert training_content("svhn") == {}
 
 
@@ -169,7 +169,7 @@ def test_a_file_is_read_once_for_many_plans(bring: Callable, monkeypatch: pytest
 
 @pytest.mark.parametrize("name", datasets.names())
 def test_without_brought_arrays_there_is_nothing_to_tell(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(brought.VARIABLE)
+    monkeypatch.delenv(user_arrays.VARIABLE)
     for module in (datasets.images, datasets.image_splits):
         monkeypatch.setattr(module, "read_part", None)  # nothing is loaded
     monkeypatch.setattr(fetch, "check_file", None)  # nor looked for

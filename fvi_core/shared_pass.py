@@ -11,7 +11,7 @@ from torch import Tensor
 from fvi_core.families.base import DrawnNetworks, Functions, NotSupported
 
 
-class Together:
+class SharedPass:
     """A draw of functions at the training batch and a context in one pass: normalised by common statistics, where the
     network is ``joint``, and without a second look at a batch that is the context's beginning (``extended``).
 
