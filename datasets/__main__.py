@@ -1,4 +1,5 @@
 """`python -m datasets list` says what there is; `python -m datasets fetch [names]` gets the files."""
+
 from __future__ import annotations
 
 import argparse
@@ -33,8 +34,10 @@ def _list() -> int:
 
 def _fetch(wanted: list[str], cache: str | None) -> int:
     print(f"cache: {cache_folder(cache)}; mirrors: {', '.join(map(str, mirror_folders())) or 'none'}")
-    groups = {name: {file: None for scheme in describe(name).schemes for file in describe(name, scheme).files}
-              for name in wanted}
+    groups = {
+        name: {file: None for scheme in describe(name).schemes for file in describe(name, scheme).files}
+        for name in wanted
+    }
     failed = fetch(groups, cache, lambda line: print(line, flush=True))
     have = len(groups) - len(failed)
     missing = f"; not available: {', '.join(failed)}" if failed else ""

@@ -1,4 +1,5 @@
 """Errors of the data layer and the checks that raise them: where, what was expected, what was found."""
+
 from __future__ import annotations
 
 import difflib
@@ -113,8 +114,10 @@ def check_labels(y: np.ndarray, n_classes: int, where: str, all_occur: bool = Tr
     found = np.unique(y)
     if len(found) == 0 or found[0] < 0 or found[-1] >= n_classes or (all_occur and len(found) != n_classes):
         shown = ", ".join(str(label) for label in found[:20]) or "none"
-        raise BadData(f"{where}: expected {'every label' if all_occur else 'labels'} from 0 to {n_classes - 1}, "
-                      f"found {shown}; do labels and inputs belong together?")
+        raise BadData(
+            f"{where}: expected {'every label' if all_occur else 'labels'} from 0 to {n_classes - 1}, "
+            f"found {shown}; do labels and inputs belong together?"
+        )
 
 
 def check_split(split: Split) -> Split:
@@ -141,10 +144,10 @@ def check_split(split: Split) -> Split:
             check_labels(y, split.n_outputs, where, all_occur=part != "validation")
     if split.pixels and not len(split.pixels.mean) == len(split.pixels.std) == shape[0]:
         found = f"{len(split.pixels.mean)} and {len(split.pixels.std)}"
-        raise BadData(f"data set {split.name}: expected a pixel mean and std for each of {shape[0]} channels, "
-                      f"found {found}")
+        raise BadData(
+            f"data set {split.name}: expected a pixel mean and std for each of {shape[0]} channels, found {found}"
+        )
     if split.low.shape != shape or split.high.shape != shape or (split.low > split.high).any():
         where = f"data set {split.name}, split {split.split}, box"
         raise BadData(f"{where}: expected low <= high of shape {shape}, found {split.low} and {split.high}")
     return split
-

@@ -2,6 +2,7 @@
 
 The Python version holds the same images in pickles, which run code when they are read; it is not used.
 """
+
 from __future__ import annotations
 
 import gzip
@@ -25,14 +26,19 @@ def read(path: Path, members: Sequence[str], records: int, labels: int) -> tuple
     """
     size = labels + int(np.prod(IMAGE))
     found: dict[str, np.ndarray] = {}
-    with (reading(path, "a whole tar.gz archive"), gzip.open(path) as stream,
-          tarfile.open(fileobj=stream, mode="r:") as archive):
+    with (
+        reading(path, "a whole tar.gz archive"),
+        gzip.open(path) as stream,
+        tarfile.open(fileobj=stream, mode="r:") as archive,
+    ):
         for entry in archive:
             if not entry.isfile() or entry.name not in members:
                 continue
             if entry.size != records * size:
-                raise BadData(f"{path}, {entry.name}: expected {records} records of {size} bytes, "
-                              f"found {entry.size} bytes; {GET_AGAIN}")
+                raise BadData(
+                    f"{path}, {entry.name}: expected {records} records of {size} bytes, "
+                    f"found {entry.size} bytes; {GET_AGAIN}"
+                )
             content = archive.extractfile(entry)
             assert content is not None  # it is a file
             found[entry.name] = np.frombuffer(content.read(), np.uint8).reshape(records, size)
@@ -40,7 +46,9 @@ def read(path: Path, members: Sequence[str], records: int, labels: int) -> tuple
             pass
     missing = [member for member in members if member not in found]
     if missing:
-        raise BadData(f"{path}: expected the file {missing[0]} in the archive, "
-                      f"found {sorted(found) or 'none of its files'}; {GET_AGAIN}")
+        raise BadData(
+            f"{path}: expected the file {missing[0]} in the archive, "
+            f"found {sorted(found) or 'none of its files'}; {GET_AGAIN}"
+        )
     rows = np.concatenate([found[member] for member in members])
     return rows[:, labels:].reshape(-1, *IMAGE), rows[:, labels - 1].astype(np.int64)

@@ -1,4 +1,5 @@
 """What every data set hands over: arrays, a split, evaluation sets. No data set is special to its users."""
+
 from __future__ import annotations
 
 import hashlib
@@ -54,7 +55,6 @@ class EvaluationSet:
     y: np.ndarray | None
     source: str = ""
     epsilon: float = 0.0
-
 
     @cached_property
     def fingerprint(self) -> str:
@@ -121,7 +121,8 @@ class Split:
         held = {part: getattr(self, part) for part in parts}
         return _fingerprint(
             [self.name, self.version, self.scheme, str(self.split), *scale],
-            [(part, array) for part, a in held.items() if a is not None for array in (a.x, a.y)])
+            [(part, array) for part, a in held.items() if a is not None for array in (a.x, a.y)],
+        )
 
     def evaluation_sets(self) -> list[str]:
         return ["test", *(["validation"] if self.validation is not None else []), *self.evaluations]

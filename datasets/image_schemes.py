@@ -13,6 +13,7 @@ Partners are scaled like the training images of the set, and their test images a
 training images of a partner, or from its test images where only these are at hand; a set that is a scheme's
 context is scored only where its training images are there to serve as contexts.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass

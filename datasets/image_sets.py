@@ -1,4 +1,5 @@
 """Evaluation sets of image sets: turned, corrupted, attacked, and other sets' images."""
+
 from __future__ import annotations
 
 import os
@@ -48,8 +49,10 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
     def __getitem__(self, name: str) -> Callable[[], EvaluationSet]:
         """Raises KeyError for another name, DataNotFound if a partner is out of reach."""
         forms: list[tuple[str, Callable[..., Callable[[], EvaluationSet]]]] = [
-            (r"rotation-(\d+)", self._rotated), (r"ood-\w+", self._partner),
-            (r"fgsm-(\d+(?:\.\d+)?)", self._attacked)]
+            (r"rotation-(\d+)", self._rotated),
+            (r"ood-\w+", self._partner),
+            (r"fgsm-(\d+(?:\.\d+)?)", self._attacked),
+        ]
         if self.name in CORRUPTED:
             forms.append((rf"{self.name}_c-(?:([a-z_]+)-)?([0-5])", self._corrupted))
         for pattern, make in forms:
@@ -61,7 +64,8 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
     def _rotated(self, name: str, angle: str) -> Callable[[], EvaluationSet]:
         condition = f"shift=rotation;angle={int(angle)}"
         return lambda: EvaluationSet(
-            name, "shift", condition, rotate(self.test.x, int(angle), self.scheme.rotation), self.test.y)
+            name, "shift", condition, rotate(self.test.x, int(angle), self.scheme.rotation), self.test.y
+        )
 
     def _partner(self, name: str) -> Callable[[], EvaluationSet]:
         other = partner(self.name, name)
@@ -69,8 +73,10 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
             raise KeyError(name)
         part = read_part(other, self.scheme.ood_part, self.root)
         if other in self.scheme.contexts and context_part(other, self.root) is part:
-            raise DataNotFound(f"evaluation set {name}: contexts are drawn from it here ({part.source}); leave it out, "
-                               "or get the partner's other part (`make data`)")
+            raise DataNotFound(
+                f"evaluation set {name}: contexts are drawn from it here ({part.source}); leave it out, "
+                "or get the partner's other part (`make data`)"
+            )
         condition = f"ood={SPELLINGS.get(other, other)}"
 
         def make() -> EvaluationSet:

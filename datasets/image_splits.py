@@ -1,4 +1,5 @@
 """Splits of image sets, by the schemes of the papers."""
+
 from __future__ import annotations
 
 import os
@@ -23,15 +24,28 @@ def describe(name: str, scheme: str) -> Description:
     files = dict.fromkeys(file for part in PARTS for file in source.files.get(part, ()))
     if chosen.corrupted:
         files |= dict.fromkeys(file for file in registry() if file.startswith("frost/"))
-    return Description(name, "classification", VERSION, scheme, tuple(SCHEMES[name]), chosen.n_splits, source.n_classes,
-                       source.shape, n_train - int(chosen.held(n_train, 0).sum()), source.sizes["test"], source.origin,
-                       tuple(files))
+    return Description(
+        name,
+        "classification",
+        VERSION,
+        scheme,
+        tuple(SCHEMES[name]),
+        chosen.n_splits,
+        source.n_classes,
+        source.shape,
+        n_train - int(chosen.held(n_train, 0).sum()),
+        source.sizes["test"],
+        source.origin,
+        tuple(files),
+    )
 
 
 def training_content(name: str, scheme: str, pools: Iterable[str]) -> dict[str, str]:
     """What the user brought of the training part, and of the parts that contexts draw from."""
     asked = [pool for pool in pools if pool in SCHEMES[name][scheme].contexts]
-    own = [pool for pool in asked if any(user_arrays.find(pool, part) for part in PARTS)]  # else no need to look further
+    own = [
+        pool for pool in asked if any(user_arrays.find(pool, part) for part in PARTS)
+    ]  # else no need to look further
     return user_arrays.content([(name, "train"), *((pool, which_for_contexts(pool)) for pool in own)])
 
 
@@ -57,9 +71,23 @@ def _assemble(name: str, split: int, scheme: str, root: str | None, train: Part,
         rows = {"train": np.flatnonzero(~held), "validation": np.flatnonzero(held)}
         fitted, validation = (Arrays(fitted.x[index], fitted.y[index]) for index in rows.values())
     low, high = chosen.pixels(fitted.x.min(0)), chosen.pixels(fitted.x.max(0))
-    return Split(name, VERSION, split, scheme, "classification", SOURCES[name].n_classes, fitted, asked, low, high,
-                 validation, rows=rows, evaluations=ImageSets(name, chosen, asked, root), pixels=chosen.pixels,
-                 pools={pool: partial(_pool, pool, root) for pool in chosen.contexts})
+    return Split(
+        name,
+        VERSION,
+        split,
+        scheme,
+        "classification",
+        SOURCES[name].n_classes,
+        fitted,
+        asked,
+        low,
+        high,
+        validation,
+        rows=rows,
+        evaluations=ImageSets(name, chosen, asked, root),
+        pixels=chosen.pixels,
+        pools={pool: partial(_pool, pool, root) for pool in chosen.contexts},
+    )
 
 
 def _pool(name: str, root: str | None) -> Pool:

@@ -2,6 +2,7 @@
 
 The readers are small since the formats are: torchvision would add its import and, for CIFAR, unpickling.
 """
+
 from __future__ import annotations
 
 import os
@@ -45,8 +46,10 @@ class Part:
 def _idx(folder: str, origin: str, train: bool = True) -> Source:
     sizes = {"train": 60000, "test": 10000} if train else {"test": 10000}
     stem = {"train": "train", "test": "t10k"}
-    files = {part: tuple(f"{folder}/{stem[part]}-{kind}-ubyte.gz" for kind in ("images-idx3", "labels-idx1"))
-             for part in sizes}
+    files = {
+        part: tuple(f"{folder}/{stem[part]}-{kind}-ubyte.gz" for kind in ("images-idx3", "labels-idx1"))
+        for part in sizes
+    }
     return Source(GREY, origin, sizes, files, {part: partial(_read_idx, n) for part, n in sizes.items()})
 
 
@@ -54,11 +57,18 @@ def _read_idx(n: int, images: Path, labels: Path) -> tuple[np.ndarray, np.ndarra
     return idx.read(images, (n, *GREY[1:]))[:, None], idx.read(labels, (n,)).astype(np.int64)
 
 
-def _cifar(archive: str, members: dict[str, tuple[str, ...]], records: dict[str, int], labels: int,
-           n_classes: int) -> Source:
+def _cifar(
+    archive: str, members: dict[str, tuple[str, ...]], records: dict[str, int], labels: int, n_classes: int
+) -> Source:
     read = {part: partial(cifar.read, members=members[part], records=records[part], labels=labels) for part in PARTS}
-    return Source(COLOUR, "Krizhevsky 2009, binary version", {"train": 50000, "test": 10000},
-                  dict.fromkeys(PARTS, (archive,)), read, n_classes)
+    return Source(
+        COLOUR,
+        "Krizhevsky 2009, binary version",
+        {"train": 50000, "test": 10000},
+        dict.fromkeys(PARTS, (archive,)),
+        read,
+        n_classes,
+    )
 
 
 SOURCES: dict[str, Source] = {
@@ -68,15 +78,28 @@ SOURCES: dict[str, Source] = {
     "notmnist": _idx("notmnist", "Bulatov 2011, files of davidflanagan/notMNIST-to-MNIST", train=False),
     "cifar10": _cifar(
         "cifar10/cifar-10-binary.tar.gz",
-        {"train": tuple(f"cifar-10-batches-bin/data_batch_{i}.bin" for i in range(1, 6)),
-         "test": ("cifar-10-batches-bin/test_batch.bin",)}, {"train": 10000, "test": 10000}, 1, 10),
+        {
+            "train": tuple(f"cifar-10-batches-bin/data_batch_{i}.bin" for i in range(1, 6)),
+            "test": ("cifar-10-batches-bin/test_batch.bin",),
+        },
+        {"train": 10000, "test": 10000},
+        1,
+        10,
+    ),
     "cifar100": _cifar(
-        "cifar100/cifar-100-binary.tar.gz", {part: (f"cifar-100-binary/{part}.bin",) for part in PARTS},
-        {"train": 50000, "test": 10000}, 2, 100),
+        "cifar100/cifar-100-binary.tar.gz",
+        {part: (f"cifar-100-binary/{part}.bin",) for part in PARTS},
+        {"train": 50000, "test": 10000},
+        2,
+        100,
+    ),
     "svhn": Source(
-        COLOUR, "Netzer et al. 2011, cropped digits", {"train": 73257, "test": 26032},
+        COLOUR,
+        "Netzer et al. 2011, cropped digits",
+        {"train": 73257, "test": 26032},
         {part: (f"svhn/{part}_32x32.mat",) for part in PARTS},
-        {"train": partial(svhn.read, n=73257), "test": partial(svhn.read, n=26032)}),
+        {"train": partial(svhn.read, n=73257), "test": partial(svhn.read, n=26032)},
+    ),
 }
 
 

@@ -1,4 +1,5 @@
 """Headers of .npy arrays: what an array is, before any memory is taken for it."""
+
 from __future__ import annotations
 
 import math

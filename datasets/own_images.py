@@ -1,4 +1,5 @@
 """Image sets that users bring as arrays on disk, of any shape: one npz with images and labels for each part, or two npy."""
+
 from __future__ import annotations
 
 import hashlib
@@ -39,9 +40,17 @@ class Form:
         return "1-" + hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
 
 
-def add_images(name: str, *, train: Paths, test: Paths, classes: int, channels_last: bool = False,
-               mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
-               ood: Mapping[str, Paths] | None = None) -> None:
+def add_images(
+    name: str,
+    *,
+    train: Paths,
+    test: Paths,
+    classes: int,
+    channels_last: bool = False,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    ood: Mapping[str, Paths] | None = None,
+) -> None:
     """Add a data set of images [N, H, W], [N, C, H, W] or, if `channels_last`, [N, H, W, C], with labels 0 to classes - 1.
 
     train, test: an .npz file with the arrays images and labels, or a pair of .npy files. Bytes enter the network as
@@ -56,16 +65,33 @@ def add_images(name: str, *, train: Paths, test: Paths, classes: int, channels_l
     form = Form(classes, channels_last, *(None if v is None else tuple(map(float, v)) for v in (mean, std)))
     sources = {"train": _source(name, train), "test": _source(name, test)}
     sources |= {f"ood-{other}": _source(name, paths, labels=False) for other, paths in (ood or {}).items()}
-    files = [registry.OwnFile(" ".join([part, *([path.stem] if len(source) > 1 else [])]), path, "training" if part == "train" else part)
-             for part, source in sources.items() for path in source]
+    files = [
+        registry.OwnFile(
+            " ".join([part, *([path.stem] if len(source) > 1 else [])]), path, "training" if part == "train" else part
+        )
+        for part, source in sources.items()
+        for path in source
+    ]
     registry.add(name, partial(load, name, sources, form), files=files, describe=partial(describe, name, sources, form))
 
 
 def describe(name: str, sources: dict[str, Source], form: Form) -> Description:
     """Looks at the headers of the arrays. Raises BadData."""
     shapes = {part: _shape(sources[part], form) for part in ("train", "test")}
-    return Description(name, "classification", form.version, "", ("",), 1, form.classes, shapes["train"][1:],
-                       shapes["train"][0], shapes["test"][0], "own images", ())
+    return Description(
+        name,
+        "classification",
+        form.version,
+        "",
+        ("",),
+        1,
+        form.classes,
+        shapes["train"][1:],
+        shapes["train"][0],
+        shapes["test"][0],
+        "own images",
+        (),
+    )
 
 
 def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split:
@@ -81,15 +107,34 @@ def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split
     low, high = train.x.min(0), train.x.max(0)
     if pixels:
         low, high = pixels(low), pixels(high)
-    others = {part: partial(_ood, part, source, form, train.x) for part, source in sources.items() if part not in ("train", "test")}
-    return Split(name, form.version, split, "", "classification", form.classes, train, test, low, high, evaluations=others, pixels=pixels)
+    others = {
+        part: partial(_ood, part, source, form, train.x)
+        for part, source in sources.items()
+        if part not in ("train", "test")
+    }
+    return Split(
+        name,
+        form.version,
+        split,
+        "",
+        "classification",
+        form.classes,
+        train,
+        test,
+        low,
+        high,
+        evaluations=others,
+        pixels=pixels,
+    )
 
 
 def statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation of each channel of bytes [N, C, H, W], in units of 255: from exact sums."""
     n = images.size // images.shape[1]
     sums = [(int(c.sum(dtype=np.int64)), int(np.square(c, dtype=np.int64).sum())) for c in np.moveaxis(images, 1, 0)]
-    return tuple(s / n / 255 for s, _ in sums), tuple(math.sqrt(max(n * q - s * s, 0)) / n / 255 or 1.0 for s, q in sums)
+    return tuple(s / n / 255 for s, _ in sums), tuple(
+        math.sqrt(max(n * q - s * s, 0)) / n / 255 or 1.0 for s, q in sums
+    )
 
 
 def _labelled(source: Source, form: Form) -> Arrays:
@@ -102,8 +147,10 @@ def _labelled(source: Source, form: Form) -> Arrays:
 def _ood(part: str, source: Source, form: Form, like: np.ndarray) -> EvaluationSet:
     images, _ = read(source, form)
     if images.shape[1:] != like.shape[1:] or images.dtype != like.dtype:
-        raise BadData(f"{source[0]}: expected images {like.dtype} [N, {', '.join(map(str, like.shape[1:]))}] as the training images, "
-                      f"found {images.dtype} {list(images.shape)}; {CORRECT}")
+        raise BadData(
+            f"{source[0]}: expected images {like.dtype} [N, {', '.join(map(str, like.shape[1:]))}] as the training images, "
+            f"found {images.dtype} {list(images.shape)}; {CORRECT}"
+        )
     images = _scaled(images, form) if form.mean and images.dtype != np.uint8 else images
     return EvaluationSet(part, "ood", part.replace("-", "=", 1), images, None, source[0].name)
 
@@ -131,8 +178,10 @@ def _read(stamps: tuple[tuple[Path, int, int], ...], form: Form) -> tuple[np.nda
     with _stream(source, "labels") as stream:
         labels = np.lib.format.read_array(stream, allow_pickle=False)
     if labels.shape != shape[:1] or labels.dtype.kind not in WHOLE:
-        raise BadData(f"{source[-1]}: expected whole-number labels [{shape[0]}], one for each image, found {labels.dtype} "
-                      f"{list(labels.shape)}; {CORRECT}")
+        raise BadData(
+            f"{source[-1]}: expected whole-number labels [{shape[0]}], one for each image, found {labels.dtype} "
+            f"{list(labels.shape)}; {CORRECT}"
+        )
     check_labels(labels, form.classes, str(source[-1]), all_occur=False)
     return images, labels.astype(np.int64)
 
@@ -140,8 +189,15 @@ def _read(stamps: tuple[tuple[Path, int, int], ...], form: Form) -> tuple[np.nda
 def _shape(source: Source, form: Form) -> tuple[int, ...]:
     with _stream(source, "images") as stream:
         found = read_header(stream)
-    if found.dtype.kind not in "iuf" or len(found.shape) not in (3, 4) or 0 in found.shape or (found.dtype.kind in "iu" and found.dtype != np.uint8):
-        raise BadData(f"{source[0]}: expected images [N, H, W] or with channels, of bytes or real numbers, found {found}; {CORRECT}")
+    if (
+        found.dtype.kind not in "iuf"
+        or len(found.shape) not in (3, 4)
+        or 0 in found.shape
+        or (found.dtype.kind in "iu" and found.dtype != np.uint8)
+    ):
+        raise BadData(
+            f"{source[0]}: expected images [N, H, W] or with channels, of bytes or real numbers, found {found}; {CORRECT}"
+        )
     n, *rest = found.shape
     if len(rest) == 2:
         return n, 1, *rest
@@ -151,7 +207,9 @@ def _shape(source: Source, form: Form) -> tuple[int, ...]:
 @contextmanager
 def _stream(source: Source, name: str) -> Iterator[IO[bytes]]:
     path = source[-1 if name == "labels" else 0]
-    with reading(path, f"the array {name} in an .npz file" if path.suffix == ".npz" else f"{name} as an .npy file", CORRECT):
+    with reading(
+        path, f"the array {name} in an .npz file" if path.suffix == ".npz" else f"{name} as an .npy file", CORRECT
+    ):
         if path.suffix == ".npy":
             with open(path, "rb") as stream:
                 yield stream
@@ -172,5 +230,7 @@ def _source(name: str, paths: Paths, labels: bool = True) -> Source:
     found = tuple(Path(os.path.abspath(os.path.expanduser(path))) for path in listed)
     ends = [path.suffix for path in found]
     if ends not in ([".npz"], [".npy", ".npy"]) and (labels or ends != [".npy"]):
-        raise ValueError(f"data set {name}: expected one .npz file, or .npy files of images and labels, found {', '.join(map(str, found))}")
+        raise ValueError(
+            f"data set {name}: expected one .npz file, or .npy files of images and labels, found {', '.join(map(str, found))}"
+        )
     return found

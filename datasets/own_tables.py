@@ -1,4 +1,5 @@
 """Tables that users bring: CSV, npz or Parquet, cut into random splits or by files of row numbers."""
+
 from __future__ import annotations
 
 import csv
@@ -39,9 +40,18 @@ class Cut:
         return "1-" + hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
 
 
-def add_table(name: str, path: str | os.PathLike, *, target: str | int | None = None, task: str = "regression", splits: int = 10,
-              test: float = 0.1, validation: float = 0.0, test_rows: Sequence[str | os.PathLike] = (),
-              standardise: bool = True) -> None:
+def add_table(
+    name: str,
+    path: str | os.PathLike,
+    *,
+    target: str | int | None = None,
+    task: str = "regression",
+    splits: int = 10,
+    test: float = 0.1,
+    validation: float = 0.0,
+    test_rows: Sequence[str | os.PathLike] = (),
+    standardise: bool = True,
+) -> None:
     """Add a data set of one file: .csv (separated by comma, semicolon, tab or blanks), .npz (arrays x and y) or .parquet.
 
     target: name or number of its column, or name of its array (default: the last column, array y); all others are inputs.
@@ -53,28 +63,54 @@ def add_table(name: str, path: str | os.PathLike, *, target: str | int | None = 
     if task not in TASKS:
         raise ValueError(f"data set {name}: task is {task!r}, expected {' or '.join(map(repr, TASKS))}")
     if not (0 < test < 1 and 0 <= validation < 1 and splits > 0):
-        raise ValueError(f"data set {name}: expected 0 < test < 1, 0 <= validation < 1 and 1 split or more, "
-                         f"found test={test}, validation={validation}, splits={splits}")
+        raise ValueError(
+            f"data set {name}: expected 0 < test < 1, 0 <= validation < 1 and 1 split or more, "
+            f"found test={test}, validation={validation}, splits={splits}"
+        )
     file, rows = _absolute(path), tuple(map(_absolute, test_rows))
     if file.suffix not in READERS:
         raise ValueError(f"data set {name}: {file} is none of {', '.join(READERS)}; write it as one of these")
     cut = Cut(target, task, len(rows) or splits, 0.0 if rows else test, validation, standardise)
-    files = [registry.OwnFile("table", file), *(registry.OwnFile(f"test-rows-{i}", each) for i, each in enumerate(rows))]
-    registry.add(name, partial(load, name, file, cut, rows), splits=cut.splits, files=files,
-                 describe=partial(describe, name, file, cut, rows))
+    files = [
+        registry.OwnFile("table", file),
+        *(registry.OwnFile(f"test-rows-{i}", each) for i, each in enumerate(rows)),
+    ]
+    registry.add(
+        name,
+        partial(load, name, file, cut, rows),
+        splits=cut.splits,
+        files=files,
+        describe=partial(describe, name, file, cut, rows),
+    )
 
 
 def describe(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...]) -> Description:
     """Looks at the file once. Raises BadData."""
     x, _, classes = read(path, cut)
-    sizes = [{part: len(rows) for part, rows in partition(path, cut, test_rows, split).items()}
-             for split in range(len(test_rows) or 1)]
+    sizes = [
+        {part: len(rows) for part, rows in partition(path, cut, test_rows, split).items()}
+        for split in range(len(test_rows) or 1)
+    ]
     for file, size in zip(test_rows, sizes):
         if size != sizes[0]:
-            raise BadData(f"{file}: expected {sizes[0]['test']} test rows as in {test_rows[0]}, since splits are trained side by "
-                          f"side, found {size['test']}; {CORRECT}")
-    return Description(name, cut.task, cut.version, "", ("",), cut.splits, max(1, len(classes)), x.shape[1:],
-                       sizes[0]["train"], sizes[0]["test"], f"own table {path.name}", ())
+            raise BadData(
+                f"{file}: expected {sizes[0]['test']} test rows as in {test_rows[0]}, since splits are trained side by "
+                f"side, found {size['test']}; {CORRECT}"
+            )
+    return Description(
+        name,
+        cut.task,
+        cut.version,
+        "",
+        ("",),
+        cut.splits,
+        max(1, len(classes)),
+        x.shape[1:],
+        sizes[0]["train"],
+        sizes[0]["test"],
+        f"own table {path.name}",
+        (),
+    )
 
 
 def load(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> Split:
@@ -82,13 +118,29 @@ def load(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...], split: in
     x, y, classes = read(path, cut)
     rows = partition(path, cut, test_rows, split)
     mean, std = standardisation(x[rows["train"]]) if cut.standardise else (0.0, 1.0)
-    (y_mean,), (y_std,) = standardisation(y[rows["train"], None]) if cut.standardise and not classes else ((0.0,), (1.0,))
+    (y_mean,), (y_std,) = (
+        standardisation(y[rows["train"], None]) if cut.standardise and not classes else ((0.0,), (1.0,))
+    )
     scaled = y if classes else (y - y_mean) / y_std
     parts = {part: Arrays(((x[index] - mean) / std).astype(np.float32), scaled[index]) for part, index in rows.items()}
     low, high = parts["train"].x.min(0), parts["train"].x.max(0)
-    return Split(name, cut.version, split, "", cut.task, max(1, len(classes)), parts["train"], parts["test"], low, high,
-                 parts.get("validation"), float(y_mean), float(y_std), rows,
-                 compared_inputs(parts["train"], low, high, len(parts["test"])))
+    return Split(
+        name,
+        cut.version,
+        split,
+        "",
+        cut.task,
+        max(1, len(classes)),
+        parts["train"],
+        parts["test"],
+        low,
+        high,
+        parts.get("validation"),
+        float(y_mean),
+        float(y_std),
+        rows,
+        compared_inputs(parts["train"], low, high, len(parts["test"])),
+    )
 
 
 def partition(path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> dict[str, np.ndarray]:
@@ -121,8 +173,10 @@ def _read(stamp: tuple[Path, int, int], target: str | int | None, task: str) -> 
     with reading(path, f"a {path.suffix} file", CORRECT):
         x, y = READERS[path.suffix](path, target)
     if len(y) == 0 or x.ndim != 2 or x.shape[1] == 0 or y.shape != x.shape[:1]:
-        raise BadData(f"{path}: expected inputs [N, D] and a target for each, found inputs {list(x.shape)} and targets "
-                      f"{list(y.shape)}; {CORRECT}")
+        raise BadData(
+            f"{path}: expected inputs [N, D] and a target for each, found inputs {list(x.shape)} and targets "
+            f"{list(y.shape)}; {CORRECT}"
+        )
     x = _numbers(x, path, "inputs")
     if task == "regression":
         return x, _numbers(y, path, "targets"), ()
@@ -140,28 +194,40 @@ def _numbers(values: np.ndarray, path: Path, what: str) -> np.ndarray:
     values = values.astype(np.float64)
     wrong = np.argwhere(~np.isfinite(values))
     if len(wrong):
-        raise BadData(f"{path}: expected finite numbers as {what}, found {values[tuple(wrong[0])]} in row {wrong[0][0]} (from 0); "
-                      f"{CORRECT}")
+        raise BadData(
+            f"{path}: expected finite numbers as {what}, found {values[tuple(wrong[0])]} in row {wrong[0][0]} (from 0); "
+            f"{CORRECT}"
+        )
     return values
 
 
 def _csv(path: Path, target: str | int | None) -> tuple[np.ndarray, np.ndarray]:
     lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     mark = next((mark for mark in ",;\t" if lines and mark in lines[0]), None)
-    rows = [[word.strip() for word in row] for row in csv.reader(lines, delimiter=mark)] if mark else [line.split() for line in lines]
+    rows = (
+        [[word.strip() for word in row] for row in csv.reader(lines, delimiter=mark)]
+        if mark
+        else [line.split() for line in lines]
+    )
     named = bool(rows) and not any(map(_number, rows[0]))
     names = rows[0] if named else [str(i) for i in range(len(rows[0]) if rows else 0)]
-    place = _place(path, names, target if named or not isinstance(target, str) else f"{target} (there is no line of names)")
+    place = _place(
+        path, names, target if named or not isinstance(target, str) else f"{target} (there is no line of names)"
+    )
     for number, row in enumerate(rows, start=1):
         if len(row) != len(names):
-            raise BadData(f"{path}, line {number} of those that are not empty: expected {len(names)} columns, found {len(row)}; "
-                          f"{CORRECT}")
+            raise BadData(
+                f"{path}, line {number} of those that are not empty: expected {len(names)} columns, found {len(row)}; "
+                f"{CORRECT}"
+            )
     body = rows[named:]
     for number, row in enumerate(body, start=1 + named):
         wrong = next((i for i, word in enumerate(row) if i != place and _number(word) is None), None)
         if wrong is not None:
-            raise BadData(f"{path}, line {number} of those that are not empty, column {names[wrong]!r}: expected a number, found "
-                          f"{row[wrong][:40]!r}; {CORRECT}")
+            raise BadData(
+                f"{path}, line {number} of those that are not empty, column {names[wrong]!r}: expected a number, found "
+                f"{row[wrong][:40]!r}; {CORRECT}"
+            )
     x = np.array([[float(word) for i, word in enumerate(row) if i != place] for row in body])
     words = [row[place] for row in body]
     return x, np.array(words if None in map(_number, words) else list(map(float, words)))
@@ -179,7 +245,9 @@ def _place(path: Path, names: list[str], target: str | int | None) -> int:
     if isinstance(place, int) and -len(names) <= place < len(names):
         return place % len(names)
     if place not in names:
-        raise BadData(f"{path}: expected the target column {place!r}, found {', '.join(names[:20]) or 'nothing'}; {CORRECT}")
+        raise BadData(
+            f"{path}: expected the target column {place!r}, found {', '.join(names[:20]) or 'nothing'}; {CORRECT}"
+        )
     return names.index(place)
 
 
@@ -187,7 +255,9 @@ def _npz(path: Path, target: str | int | None) -> tuple[np.ndarray, np.ndarray]:
     with np.load(path, allow_pickle=False) as file:
         wanted = "x", "y" if target is None else str(target)
         if not set(wanted) <= set(file.files):
-            raise BadData(f"{path}: expected the arrays {' and '.join(wanted)}, found {', '.join(file.files) or 'none'}; {CORRECT}")
+            raise BadData(
+                f"{path}: expected the arrays {' and '.join(wanted)}, found {', '.join(file.files) or 'none'}; {CORRECT}"
+            )
         return file[wanted[0]], file[wanted[1]]
 
 
@@ -197,7 +267,9 @@ def _parquet(path: Path, target: str | int | None) -> tuple[np.ndarray, np.ndarr
     try:
         frame = pandas.read_parquet(path)
     except ImportError as error:
-        raise BadData(f"{path}: Parquet needs the package pyarrow: install it, or write the table as .csv or .npz") from error
+        raise BadData(
+            f"{path}: Parquet needs the package pyarrow: install it, or write the table as .csv or .npz"
+        ) from error
     names = [str(column) for column in frame.columns]
     place = _place(path, names, target)
     y = frame.iloc[:, place].to_numpy()
@@ -205,7 +277,9 @@ def _parquet(path: Path, target: str | int | None) -> tuple[np.ndarray, np.ndarr
 
 
 READERS: dict[str, Callable[[Path, str | int | None], tuple[np.ndarray, np.ndarray]]] = {
-    ".csv": _csv, ".npz": _npz, ".parquet": _parquet,
+    ".csv": _csv,
+    ".npz": _npz,
+    ".parquet": _parquet,
 }
 
 

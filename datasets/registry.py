@@ -1,4 +1,5 @@
 """The data sets by name. A new one adds an Entry here and nothing elsewhere; one from outside is added by `add`."""
+
 from __future__ import annotations
 
 import os
@@ -48,32 +49,81 @@ def _uci_entry(name: str) -> Entry:
     def describe(scheme: str) -> Description:
         n_train, n_test = uci.sizes(name, scheme)
         n_splits = uci.n_splits(name, scheme)
-        return Description(name, "regression", uci.VERSION, scheme, uci.SCHEMES, n_splits, 1,
-                           (source.features,), n_train, n_test, uci.ORIGIN, uci.files(name, scheme))
+        return Description(
+            name,
+            "regression",
+            uci.VERSION,
+            scheme,
+            uci.SCHEMES,
+            n_splits,
+            1,
+            (source.features,),
+            n_train,
+            n_test,
+            uci.ORIGIN,
+            uci.files(name, scheme),
+        )
 
     return Entry(lambda split, scheme, root: uci.load(name, split, scheme, root), describe, uci.SCHEMES)
 
 
 def _toy_entry(name: str) -> Entry:
     toy = toys.TOYS[name]
-    description = Description(name, toy.task, toys.VERSION, "", ("",), toys.N_SPLITS, toy.n_outputs,
-                              (len(toy.low),), toy.n_train, toys.N_TEST, toy.source, ())
+    description = Description(
+        name,
+        toy.task,
+        toys.VERSION,
+        "",
+        ("",),
+        toys.N_SPLITS,
+        toy.n_outputs,
+        (len(toy.low),),
+        toy.n_train,
+        toys.N_TEST,
+        toy.source,
+        (),
+    )
     return Entry(lambda split, scheme, root: toys.load(name, split), lambda scheme: description)
 
 
 def _image_entry(name: str) -> Entry:
-    return Entry(lambda split, scheme, root: image_splits.load(name, split, scheme, root),
-                 lambda scheme: image_splits.describe(name, scheme), tuple(image_splits.SCHEMES[name]),
-                 partial(image_splits.training_content, name), partial(image_splits.evaluation_content, name))
+    return Entry(
+        lambda split, scheme, root: image_splits.load(name, split, scheme, root),
+        lambda scheme: image_splits.describe(name, scheme),
+        tuple(image_splits.SCHEMES[name]),
+        partial(image_splits.training_content, name),
+        partial(image_splits.evaluation_content, name),
+    )
 
 
 _DIGITS = Description(
-    "digits", "classification", digits.VERSION, "", ("",), digits.N_SPLITS, digits.N_CLASSES,
-    (1, digits.SIDE, digits.SIDE), digits.N_TRAIN, digits.N_TEST, "scikit-learn", ())
+    "digits",
+    "classification",
+    digits.VERSION,
+    "",
+    ("",),
+    digits.N_SPLITS,
+    digits.N_CLASSES,
+    (1, digits.SIDE, digits.SIDE),
+    digits.N_TRAIN,
+    digits.N_TEST,
+    "scikit-learn",
+    (),
+)
 _SNELSON = Description(
-    "snelson", "regression", toys.VERSION, "", ("",), 1, 1, (1,), toys.SNELSON_TRAIN,
-    toys.SNELSON_ROWS - toys.SNELSON_TRAIN, "Snelson and Ghahramani 2006, files of GPflow/GPflow",
-    toys.SNELSON_FILES)
+    "snelson",
+    "regression",
+    toys.VERSION,
+    "",
+    ("",),
+    1,
+    1,
+    (1,),
+    toys.SNELSON_TRAIN,
+    toys.SNELSON_ROWS - toys.SNELSON_TRAIN,
+    "Snelson and Ghahramani 2006, files of GPflow/GPflow",
+    toys.SNELSON_FILES,
+)
 
 ENTRIES: dict[str, Entry] = {
     "digits": Entry(lambda split, scheme, root: digits.load(split), lambda scheme: _DIGITS),
@@ -91,8 +141,14 @@ def names() -> list[str]:
     return list(ENTRIES)
 
 
-def add(name: str, load: Callable[[int], Split], *, splits: int = 1, files: Iterable[OwnFile] = (),
-        describe: Callable[[], Description] | None = None) -> None:
+def add(
+    name: str,
+    load: Callable[[int], Split],
+    *,
+    splits: int = 1,
+    files: Iterable[OwnFile] = (),
+    describe: Callable[[], Description] | None = None,
+) -> None:
     """Add a data set: load(split) gives each of its splits, under this very name.
 
     files: what it reads. Their content is part of the identity of runs, and so is the code of `load`'s module where
@@ -104,12 +160,26 @@ def add(name: str, load: Callable[[int], Split], *, splits: int = 1, files: Iter
     whose = getattr(getattr(load, "func", load), "__module__", type(load).__module__)
     own = None if whose.partition(".")[0] == __package__ else whose
     known = cache(describe or (lambda: _described(name, check_split(load(0)), splits)))
-    ENTRIES[name] = Entry(lambda split, scheme, root: load(split), lambda scheme: known(), files=tuple(files), module=own)
+    ENTRIES[name] = Entry(
+        lambda split, scheme, root: load(split), lambda scheme: known(), files=tuple(files), module=own
+    )
 
 
 def _described(name: str, split: Split, splits: int) -> Description:
-    return Description(name, split.task, split.version, "", ("",), splits, split.n_outputs, split.train.x.shape[1:],
-                       len(split.train), len(split.test), "own data", ())
+    return Description(
+        name,
+        split.task,
+        split.version,
+        "",
+        ("",),
+        splits,
+        split.n_outputs,
+        split.train.x.shape[1:],
+        len(split.train),
+        len(split.test),
+        "own data",
+        (),
+    )
 
 
 def made_by(name: str) -> str | None:
@@ -147,8 +217,7 @@ def evaluation_content(name: str, scheme: str | None = None, sets: Iterable[str]
     return entry.evaluation_content(_scheme(name, entry, scheme), sets) | _content(name, entry, {"test", *sets})
 
 
-def load(name: str, split: int = 0, *, scheme: str | None = None,
-         root: str | os.PathLike | None = None) -> Split:
+def load(name: str, split: int = 0, *, scheme: str | None = None, root: str | os.PathLike | None = None) -> Split:
     """Split `split` of data set `name`, cut by `scheme` (default: the first of describe(name).schemes).
 
     root: folder of the file cache instead of $FVI_DATA_CACHE.

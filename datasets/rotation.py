@@ -1,4 +1,5 @@
 """Rotated images, as the papers that score them turn theirs."""
+
 from __future__ import annotations
 
 from functools import lru_cache

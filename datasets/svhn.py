@@ -1,4 +1,5 @@
 """Street View House Numbers, cropped digits, in their MATLAB files."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,5 @@
 """From rows to a split: cut, standardise on the training part, draw inputs where uncertainty is compared."""
+
 from __future__ import annotations
 
 import math
@@ -9,20 +10,37 @@ import numpy as np
 from .contract import Arrays, EvaluationSet, Split
 
 
-def assemble(name: str, version: str, split: int, scheme: str, x: np.ndarray, y: np.ndarray,
-             rows: dict[str, np.ndarray]) -> Split:
+def assemble(
+    name: str, version: str, split: int, scheme: str, x: np.ndarray, y: np.ndarray, rows: dict[str, np.ndarray]
+) -> Split:
     """Cut x [N, D] and y [N] into parts, standardise by the training part's mean and standard deviation.
 
     rows: row numbers of "train", "test" and perhaps "validation".
     """
     x_mean, x_std = standardisation(x[rows["train"]])
     (y_mean,), (y_std,) = standardisation(y[rows["train"], None])
-    parts = {part: Arrays(((x[index] - x_mean) / x_std).astype(np.float32), (y[index] - y_mean) / y_std)
-             for part, index in rows.items()}
+    parts = {
+        part: Arrays(((x[index] - x_mean) / x_std).astype(np.float32), (y[index] - y_mean) / y_std)
+        for part, index in rows.items()
+    }
     low, high = parts["train"].x.min(0), parts["train"].x.max(0)
-    return Split(name, version, split, scheme, "regression", 1, parts["train"], parts["test"], low, high,
-                 validation=parts.get("validation"), y_mean=float(y_mean), y_std=float(y_std), rows=rows,
-                 evaluations=compared_inputs(parts["train"], low, high, len(parts["test"])))
+    return Split(
+        name,
+        version,
+        split,
+        scheme,
+        "regression",
+        1,
+        parts["train"],
+        parts["test"],
+        low,
+        high,
+        validation=parts.get("validation"),
+        y_mean=float(y_mean),
+        y_std=float(y_std),
+        rows=rows,
+        evaluations=compared_inputs(parts["train"], low, high, len(parts["test"])),
+    )
 
 
 def standardisation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -35,13 +53,14 @@ def standardisation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.where(np.ptp(x, axis=0) > 0, std, 1.0)
 
 
-def compared_inputs(train: Arrays, low: np.ndarray, high: np.ndarray, n: int
-                    ) -> dict[str, Callable[[], EvaluationSet]]:
+def compared_inputs(train: Arrays, low: np.ndarray, high: np.ndarray, n: int) -> dict[str, Callable[[], EvaluationSet]]:
     """n training pairs ("train"), n uniform inputs ("ood-uniform"); as in Pequignot et al. 2020, fig. 2."""
 
     def uniform() -> EvaluationSet:
         draws = np.random.RandomState(0).uniform(low, high, (n, *low.shape)).astype(np.float32)
         return EvaluationSet("ood-uniform", "ood", "ood=uniform", np.clip(draws, low, high), None)
 
-    return {"train": lambda: EvaluationSet("train", "id", "inputs=train", train.x[:n], train.y[:n]),
-            "ood-uniform": uniform}
+    return {
+        "train": lambda: EvaluationSet("train", "id", "inputs=train", train.x[:n], train.y[:n]),
+        "ood-uniform": uniform,
+    }

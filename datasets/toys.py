@@ -3,6 +3,7 @@
 The drawn sets take the split number as random seed (split s of the Dirichlet moons is random_state 456 + s).
 Their "test" part is 1,000 fresh draws, their box (low, high) is the plotted range, nothing is standardised.
 """
+
 from __future__ import annotations
 
 import os
@@ -72,16 +73,50 @@ def curve(function: Callable[[np.ndarray], np.ndarray]) -> Draw:
 
 
 TOYS = {
-    "two_moons_rudner": Toy(moons(0.2), 200, (-4.0, -3.5), (5.0, 4.0), 0.25, "classification",
-                            source="Rudner et al. 2021, fig. 1 and 4; size, noise and grid as in their code"),
-    "two_moons_dirichlet": Toy(moons(0.2), 100, (-2.5, -2.0), (3.5, 2.5), 0.05, "classification", 456,
-                               source="function-space VI with Dirichlet priors, fig. 3, app. F"),
-    "two_moons_cinquin": Toy(moons(0.1), 100, (-2.5, -2.0), (3.5, 2.5), 0.1, "classification",
-                             source="Cinquin and Bamler 2024, fig. 9 and 10, app. C.1"),
-    "pequignot_1d": Toy(curve(lambda x: np.cos(4 * (x + 0.2))), 120, (-4.0,), (2.0,), 0.01,
-                        source="Pequignot et al. 2020, sec. 4.1, fig. 1: y = cos(4 (x + 0.2)) + N(0, 0.1^2)"),
-    "cinquin_1d": Toy(curve(lambda x: np.sin(2 * np.pi * x)), 100, (-2.0,), (2.0,), 0.01,
-                      source="Cinquin and Bamler 2024, eq. C.1: y = sin(2 pi x) + N(0, 0.1^2)"),
+    "two_moons_rudner": Toy(
+        moons(0.2),
+        200,
+        (-4.0, -3.5),
+        (5.0, 4.0),
+        0.25,
+        "classification",
+        source="Rudner et al. 2021, fig. 1 and 4; size, noise and grid as in their code",
+    ),
+    "two_moons_dirichlet": Toy(
+        moons(0.2),
+        100,
+        (-2.5, -2.0),
+        (3.5, 2.5),
+        0.05,
+        "classification",
+        456,
+        source="function-space VI with Dirichlet priors, fig. 3, app. F",
+    ),
+    "two_moons_cinquin": Toy(
+        moons(0.1),
+        100,
+        (-2.5, -2.0),
+        (3.5, 2.5),
+        0.1,
+        "classification",
+        source="Cinquin and Bamler 2024, fig. 9 and 10, app. C.1",
+    ),
+    "pequignot_1d": Toy(
+        curve(lambda x: np.cos(4 * (x + 0.2))),
+        120,
+        (-4.0,),
+        (2.0,),
+        0.01,
+        source="Pequignot et al. 2020, sec. 4.1, fig. 1: y = cos(4 (x + 0.2)) + N(0, 0.1^2)",
+    ),
+    "cinquin_1d": Toy(
+        curve(lambda x: np.sin(2 * np.pi * x)),
+        100,
+        (-2.0,),
+        (2.0,),
+        0.01,
+        source="Cinquin and Bamler 2024, eq. C.1: y = sin(2 pi x) + N(0, 0.1^2)",
+    ),
 }
 
 
@@ -94,8 +129,20 @@ def load(name: str, split: int) -> Split:
     evaluations = {"grid": lambda: EvaluationSet("grid", "grid", "inputs=grid", inputs, None)}
     if toy.task == "regression":
         evaluations |= compared_inputs(train, low, high, toy.n_train)
-    return Split(name, VERSION, split, "", toy.task, toy.n_outputs, train, test, low, high,
-                 evaluations=evaluations, pools={"grid": lambda: Pool(inputs, "the plotted grid")})
+    return Split(
+        name,
+        VERSION,
+        split,
+        "",
+        toy.task,
+        toy.n_outputs,
+        train,
+        test,
+        low,
+        high,
+        evaluations=evaluations,
+        pools={"grid": lambda: Pool(inputs, "the plotted grid")},
+    )
 
 
 def load_snelson(root: str | os.PathLike | None = None) -> Split:
@@ -109,10 +156,13 @@ def load_snelson(root: str | os.PathLike | None = None) -> Split:
     split = assemble("snelson", VERSION, 0, "", x, y[:, 0], rows)
     inputs = np.linspace(-10, 10, 500, dtype=np.float32)[:, None]
     high = np.full(1, SNELSON_BOX, np.float32)
-    evaluations = {"grid": lambda: EvaluationSet("grid", "grid", "inputs=grid", inputs, None),
-                   **compared_inputs(split.train, -high, high, len(split.test))}
-    return replace(split, low=-high, high=high, evaluations=evaluations,
-                   pools={"grid": lambda: Pool(inputs, "the plotted grid")})
+    evaluations = {
+        "grid": lambda: EvaluationSet("grid", "grid", "inputs=grid", inputs, None),
+        **compared_inputs(split.train, -high, high, len(split.test)),
+    }
+    return replace(
+        split, low=-high, high=high, evaluations=evaluations, pools={"grid": lambda: Pool(inputs, "the plotted grid")}
+    )
 
 
 def grid(low: tuple[float, ...], high: tuple[float, ...], step: float) -> np.ndarray:

@@ -9,6 +9,7 @@ cinquin2024    5-fold cross-validation, a tenth of the other folds held out as v
                with seed `split`. Where folds differ by a row, it goes to the validation part.
 gal2016        the 20 (protein: 5) published index files of Gal and Ghahramani (2016).
 """
+
 from __future__ import annotations
 
 import math
@@ -109,8 +110,10 @@ def _published(source: Source, split: int, root: str | os.PathLike | None) -> di
     different = len(np.unique(together))
     if not different == len(together) == source.rows:
         where = " and ".join(map(str, paths.values()))
-        raise BadData(f"{where}: expected each of {source.rows} rows in one of the two, found "
-                      f"{len(together) - different} in both and {source.rows - different} in none; {GET_AGAIN}")
+        raise BadData(
+            f"{where}: expected each of {source.rows} rows in one of the two, found "
+            f"{len(together) - different} in both and {source.rows - different} in none; {GET_AGAIN}"
+        )
     return rows
 
 

@@ -3,6 +3,7 @@
 They take the place of the data set's own files. Other arrays under the same name are told apart by the digest of their
 file before they are read (`content`), and by the fingerprint of the data afterwards.
 """
+
 from __future__ import annotations
 
 import os
@@ -52,8 +53,7 @@ def content(parts: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def how(name: str, part: str, shape: tuple[int, int, int]) -> str:
     """What to bring, in words."""
-    return (f"bring arrays: set {VARIABLE} to a folder with {name}/{part}.npz that holds "
-            f"{_forms(shape)} and labels [N]")
+    return f"bring arrays: set {VARIABLE} to a folder with {name}/{part}.npz that holds {_forms(shape)} and labels [N]"
 
 
 def read(path: Path, shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -64,8 +64,9 @@ def read(path: Path, shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarra
     with reading(path, "an npz file of plain arrays", WRITE_AGAIN), zipfile.ZipFile(path) as archive:
         found = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
         if not set(NAMES) <= set(found):
-            raise BadData(f"{path}: expected the arrays images and labels, found {', '.join(found) or 'none'}; "
-                          f"{WRITE_AGAIN}")
+            raise BadData(
+                f"{path}: expected the arrays images and labels, found {', '.join(found) or 'none'}; {WRITE_AGAIN}"
+            )
         _check(path, archive, shape)
         images, labels = (_array(archive, name) for name in NAMES)
     channels, height, width = shape

@@ -10,8 +10,16 @@ from torch import Tensor
 from fvi_core.families.base import Functions
 
 
-def fgsm(functions: Functions, x: Tensor, y: Tensor, epsilon: float | Tensor, low: float | Tensor,
-         high: float | Tensor, *, chunk: int = 500) -> Tensor:
+def fgsm(
+    functions: Functions,
+    x: Tensor,
+    y: Tensor,
+    epsilon: float | Tensor,
+    low: float | Tensor,
+    high: float | Tensor,
+    *,
+    chunk: int = 500,
+) -> Tensor:
     """The fast gradient sign method: ``x + epsilon sign(grad_x loss(x, y))`` (Goodfellow et al. 2015, sec. 4).
 
     The loss is the negative log-likelihood of the mean predictive, ``-log 1/S sum_s softmax(f_s(x))_y``.

@@ -78,7 +78,9 @@ class Grid(Context):
 
     def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
         half = 0.5 * self.step
-        axes = [torch.arange(a, b + half, self.step, dtype=scene.x.dtype) for a, b in zip(self.low, self.high, strict=True)]
+        axes = [
+            torch.arange(a, b + half, self.step, dtype=scene.x.dtype) for a, b in zip(self.low, self.high, strict=True)
+        ]
         points = torch.cartesian_prod(*axes).reshape(-1, len(axes)).to(scene.x.device)
         return points.expand(scene.x.shape[0], -1, -1)
 

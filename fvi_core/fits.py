@@ -81,6 +81,10 @@ def golden_section(function, low: Tensor, high: Tensor, steps: int = 60) -> Tens
         low, high = torch.where(left, low, a), torch.where(left, b, high)
         point = torch.where(left, high - SHRINK * (high - low), low + SHRINK * (high - low))
         value = function(point)
-        a, b, at_a, at_b = (torch.where(left, point, b), torch.where(left, a, point),
-                            torch.where(left, value, at_b), torch.where(left, at_a, value))
+        a, b, at_a, at_b = (
+            torch.where(left, point, b),
+            torch.where(left, a, point),
+            torch.where(left, value, at_b),
+            torch.where(left, at_a, value),
+        )
     return (low + high) / 2

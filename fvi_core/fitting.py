@@ -109,12 +109,15 @@ class Fitting:
 
     def of_members(self, family: Family, count: int, streams: Streams) -> Fitting:
         """That of ``count`` members of every replica, each by itself: ``[R*count, ...]``."""
+
         def each(x: Tensor) -> Tensor:
             # Expanded before it is flattened: for one replica the members' data are a view, for more a copy.
             return x.unsqueeze(1).expand(-1, count, *x.shape[1:]).flatten(0, 1)
 
         validation = None if self.validation is None else (each(self.validation[0]), each(self.validation[1]))
-        return replace(self, family=family, held=each(self.held), y=each(self.y), streams=streams, validation=validation)
+        return replace(
+            self, family=family, held=each(self.held), y=each(self.y), streams=streams, validation=validation
+        )
 
 
 class Fit:

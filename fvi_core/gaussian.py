@@ -39,9 +39,7 @@ def log_determinant(factor: Tensor) -> Tensor:
     return 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def gaussian_kl_full(
-    mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor, jitter: float = 0.0
-) -> Tensor:
+def gaussian_kl_full(mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor, jitter: float = 0.0) -> Tensor:
     """KL(N(mean_q, cov_q + jitter I) || N(mean_p, cov_p + jitter I)), in nats.
 
     1/2 [ tr(S_p^-1 S_q) + (m_q - m_p)^T S_p^-1 (m_q - m_p) - M + log det S_p - log det S_q ], as in Rudner et
@@ -68,9 +66,7 @@ def gaussian_kl_full(
     return kl.expand(batch).to(dtype)
 
 
-def regularised_gaussian_kl(
-    mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor, gamma: float
-) -> Tensor:
+def regularised_gaussian_kl(mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor, gamma: float) -> Tensor:
     """Regularised KL of two Gaussian measures estimated at M points (Cinquin & Bamler 2024, eq. 2.9).
 
     The ordinary KL with gamma * M added to both diagonals: finite for singular covariances, and convergent as

@@ -33,7 +33,9 @@ def _affine(scale: Scale, device: torch.device) -> tuple[Tensor, Tensor] | tuple
     shifts = [-mean / std for mean, std in zip(scale.mean, scale.std, strict=True)]
     if len(factors) == 1:  # a number makes a faster loop than a tensor of channels
         return factors[0], shifts[0]
-    factor, shift = (torch.tensor(values, dtype=scale.dtype, device=device).view(-1, 1, 1) for values in (factors, shifts))
+    factor, shift = (
+        torch.tensor(values, dtype=scale.dtype, device=device).view(-1, 1, 1) for values in (factors, shifts)
+    )
     return factor, shift
 
 

@@ -37,8 +37,6 @@ class Kernel:
         raise NotImplementedError
 
 
-
-
 @KERNELS.register("linear")
 @dataclass(frozen=True)
 class Linear(Kernel):
@@ -171,7 +169,7 @@ class Sum(Kernel):
     def __post_init__(self) -> None:
         if not self.parts:
             raise ValueError("kernel 'sum': expected parts such as [{'name': 'linear'}], found none")
-        self.kernels  # made now, so that a part that does not exist is told at once
+        _ = self.kernels  # made now, so that a part that does not exist is told at once
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:

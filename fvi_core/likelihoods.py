@@ -156,7 +156,9 @@ class ResidualGaussian(Gaussian):
         Where residuals are below ``min_std + 1e-6``, it is that.
         """
         family, noise = noise_of(parameters)
-        mean = torch.cat([_single(f).mean(1) for f in fitting.functions_at(parameters, fitting.streams.child("calibrate"))], dim=1)
+        mean = torch.cat(
+            [_single(f).mean(1) for f in fitting.functions_at(parameters, fitting.streams.child("calibrate"))], dim=1
+        )
         residual = (fitting.y - mean).square().mean(1).sqrt()
         above = (residual - self.min_std).clamp_min(1e-6)
         return with_noise(family, {"raw_noise": (above + torch.log(-torch.expm1(-above))).to(noise["raw_noise"])})
@@ -197,5 +199,6 @@ def _single(values: Tensor) -> Tensor:
 def _vector(values: Tensor, y: Tensor) -> Tensor:
     if values.shape[-1] != y.shape[-1]:
         raise ValueError(
-            f"likelihood 'gaussian': expected {y.shape[-1]} outputs, one for each number of a target, found {values.shape[-1]}")
+            f"likelihood 'gaussian': expected {y.shape[-1]} outputs, one for each number of a target, found {values.shape[-1]}"
+        )
     return values

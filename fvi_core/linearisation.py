@@ -49,7 +49,12 @@ def head_moments(phi: Tensor, mean: Parameters, log_var: Parameters, covariance:
 
 
 def full_network_moments(
-    network: Network, mean: Parameters, log_var: Parameters, x: Tensor, covariance: str = "full", stop_gradient: bool = False
+    network: Network,
+    mean: Parameters,
+    log_var: Parameters,
+    x: Tensor,
+    covariance: str = "full",
+    stop_gradient: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Moments of the network linearised about its mean weights: ``f(x; m)`` and ``J(x; m) S J(x; m)^T`` per output.
 
@@ -100,7 +105,9 @@ def _shared_gram(layer: ParametricLayer, a: Tensor, std: Parameters, covariance:
     return pairs[:, place]
 
 
-def _layer_spread(layer: ParametricLayer, a: Tensor, delta: Tensor, at: Parameters, std: Parameters, covariance: str) -> Tensor:
+def _layer_spread(
+    layer: ParametricLayer, a: Tensor, delta: Tensor, at: Parameters, std: Parameters, covariance: str
+) -> Tensor:
     """One layer's part of ``J S J^T``: ``[R, N, N]`` or its diagonal ``[R, N]``.
 
     The layer's inputs are ``a [R, 1, N, ...]``, the gradients to its outputs delta ``[R, N, ...]``, the parameters
@@ -113,7 +120,9 @@ def _layer_spread(layer: ParametricLayer, a: Tensor, delta: Tensor, at: Paramete
     a = a.squeeze(1)
     weight, bias = std[f"{layer.name}.weight"], std.get(f"{layer.name}.bias")
     if isinstance(layer, Conv2d):
-        a = F.unfold(a.flatten(0, 1), layer.kernel, padding=layer.padding, stride=layer.stride).unflatten(0, a.shape[:2])
+        a = F.unfold(a.flatten(0, 1), layer.kernel, padding=layer.padding, stride=layer.stride).unflatten(
+            0, a.shape[:2]
+        )
         delta = delta.flatten(-2)
         jacobian = torch.matmul(a, delta.transpose(-1, -2))  # [R, N, in k k, out]
         total = _spread((jacobian * weight.flatten(2).transpose(-1, -2).unsqueeze(1)).flatten(-2), covariance)

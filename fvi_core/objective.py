@@ -91,8 +91,9 @@ class Model:
             return None
         return self.context if network.joint or (self.context.extends_batch() and not network.state) else None
 
-    def expected_log_likelihood(self, parameters: Parameters, noise: Parameters, x: Tensor, y: Tensor, samples: int,
-                                streams: Streams) -> Tensor:
+    def expected_log_likelihood(
+        self, parameters: Parameters, noise: Parameters, x: Tensor, y: Tensor, samples: int, streams: Streams
+    ) -> Tensor:
         """Mean over points of E_q[log p(y | f(x))], ``[R]``: in closed form where there is one, else over a draw of functions."""
         if self.likelihood.has_closed_form:
             marginals = self.family.marginals(self.network, parameters, x)
@@ -101,8 +102,19 @@ class Model:
         functions = self.family.functions(self.network, parameters, samples, streams)
         return self.likelihood.data_term(noise, functions(x), y)
 
-    def loss(self, parameters: Parameters, noise: Parameters, prior_state: dict[str, Tensor], x: Tensor, y: Tensor, n_train: int,
-             samples: int, scene: ContextSource, streams: dict[str, Streams], seen: Parameters | None = None) -> Tensor:
+    def loss(
+        self,
+        parameters: Parameters,
+        noise: Parameters,
+        prior_state: dict[str, Tensor],
+        x: Tensor,
+        y: Tensor,
+        n_train: int,
+        samples: int,
+        scene: ContextSource,
+        streams: dict[str, Streams],
+        seen: Parameters | None = None,
+    ) -> Tensor:
         """``-(mean log-likelihood - weight D)`` of one batch, ``[R]``, in nats per training point.
 
         ``seen`` is told the statistics that batch normalisation met on the way to the likelihood's function values.
@@ -130,14 +142,29 @@ class Model:
             shared = self._together(network)
             if shared is not None:
                 extended = shared.is_batch() or shared.extends_batch()
-                functions = SharedPass(functions, x, sample_context, extended, network.joint, self.family.draws_networks)
+                functions = SharedPass(
+                    functions, x, sample_context, extended, network.joint, self.family.draws_networks
+                )
                 sample_context = functions.next_context
             values = functions(x)
             fit = self.likelihood.data_term(noise, values, y)
         if self.divergence is None:
             return -fit
         prior = cast(Prior, self.prior)  # None where the divergence asks for none
-        step = Step(network, self.family, parameters, prior, prior_state, x, n_train, functions, values,
-                    sample_context, streams["divergence"], streams["prior"], state)
+        step = Step(
+            network,
+            self.family,
+            parameters,
+            prior,
+            prior_state,
+            x,
+            n_train,
+            functions,
+            values,
+            sample_context,
+            streams["divergence"],
+            streams["prior"],
+            state,
+        )
         divergence = self.divergence(step)
         return -fit + self.weight(n_train, x.shape[1], context_size or 1) * divergence

@@ -49,7 +49,11 @@ class Plugin:
     @property
     def remedy(self) -> str:
         """What to do about its faults."""
-        return f"correct it, or uninstall {self.package}" if self.package else f"correct the file, or take it out of {VARIABLE}"
+        return (
+            f"correct it, or uninstall {self.package}"
+            if self.package
+            else f"correct the file, or take it out of {VARIABLE}"
+        )
 
 
 _TRACKED: list[dict[str, Any]] = []
@@ -76,7 +80,9 @@ def load() -> None:
         if key not in _loaded:
             twin = next((other for other in _loaded.values() if _content(other) == _content(plugin)), None)
             if twin:
-                raise PluginError(f"{plugin.title}: {plugin.path} is the same source as {twin.path}; take one of them out")
+                raise PluginError(
+                    f"{plugin.title}: {plugin.path} is the same source as {twin.path}; take one of them out"
+                )
             _run(plugin)
             _loaded[key] = plugin
     _settled[:] = [value]
@@ -89,7 +95,9 @@ def found() -> Iterator[Plugin]:
         files = [path] if path.is_file() or (path / "__init__.py").is_file() else sorted(path.glob("*.py"))
         if not files:
             what = "a folder without Python files" if path.is_dir() else "not there"
-            raise PluginError(f"{VARIABLE} names {path}, which is {what}; give Python files that add something, or folders of them")
+            raise PluginError(
+                f"{VARIABLE} names {path}, which is {what}; give Python files that add something, or folders of them"
+            )
         for file in files:
             place = hashlib.sha256(str(file).encode()).hexdigest()[:8]
             yield Plugin(file, f"fvi_plugins_{re.sub('[^a-zA-Z0-9]', '_', file.stem)}_{place}")
@@ -159,7 +167,9 @@ def _fault(plugin: Plugin, error: BaseException) -> str:
     def own(file: str | None) -> TypeGuard[str]:
         return file is not None and (Path(file) == plugin.path or plugin.path in Path(file).parents)
 
-    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__) if own(frame.filename)]
+    places = [
+        (frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__) if own(frame.filename)
+    ]
     text = str(error)
     if isinstance(error, SyntaxError) and own(error.filename):
         places, text = [(error.filename, error.lineno)], error.msg
@@ -190,8 +200,10 @@ def module_digest(module: str, what: str) -> str | None:
     loaded = sys.modules.get(module)
     file = getattr(getattr(loaded, "__spec__", None), "origin", None) or getattr(loaded, "__file__", None)
     if file is None:
-        raise PluginError(f"{what} is defined in {module}, which is no file: expected one, to name the code that runs; "
-                          f"move it into a file, and let {VARIABLE} name that")
+        raise PluginError(
+            f"{what} is defined in {module}, which is no file: expected one, to name the code that runs; "
+            f"move it into a file, and let {VARIABLE} name that"
+        )
     try:
         top = package_of(Path(file))
         return (_of_folder(top) if top else hashlib.sha256(Path(file).read_bytes()).hexdigest())[:16]

@@ -49,7 +49,9 @@ class TrainingData:
 
 def take(x: Tensor, owner: Tensor, index: Tensor | None = None) -> Tensor:
     """Rows of ``x [D, N, ...]`` for replicas that own data set ``owner [R]``: ``[R, N, ...]``, or those of ``index [R, B]``."""
-    if index is not None and x.shape[0] == 1:  # rows of one array are copied whole, much faster than by pairs of indices
+    if (
+        index is not None and x.shape[0] == 1
+    ):  # rows of one array are copied whole, much faster than by pairs of indices
         return x[0].index_select(0, index.flatten()).unflatten(0, index.shape)
     if index is not None:
         return x[owner[:, None], index]

@@ -87,6 +87,16 @@ FITS: Registry = Registry("fit")
 REGISTRIES = {
     registry.kind: registry
     for registry in (
-        NETWORKS, FAMILIES, DIVERGENCES, PRIORS, CONTEXTS, LIKELIHOODS, KERNELS, OPTIMISERS, SCHEDULES, TRAININGS, FITS,
+        NETWORKS,
+        FAMILIES,
+        DIVERGENCES,
+        PRIORS,
+        CONTEXTS,
+        LIKELIHOODS,
+        KERNELS,
+        OPTIMISERS,
+        SCHEDULES,
+        TRAININGS,
+        FITS,
     )
 }

@@ -40,7 +40,9 @@ class Sampler(Procedure):
     dtype: str = "float32"
     batch_size: int | None = None
 
-    def start(self, model: Model, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None) -> Chains:
+    def start(
+        self, model: Model, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None
+    ) -> Chains:
         return Chains(model, self, problem, streams, state)
 
     def remember(self, position: Parameters) -> Memory:
@@ -75,7 +77,9 @@ class Target:
         gradient = {name: torch.zeros_like(value) for name, value in position.items()}
         with torch.enable_grad():
             for piece in self._pieces(position):
-                made = torch.autograd.grad(piece.sum(), list(position.values()), allow_unused=True, materialize_grads=True)
+                made = torch.autograd.grad(
+                    piece.sum(), list(position.values()), allow_unused=True, materialize_grads=True
+                )
                 gradient = {name: value + each for (name, value), each in zip(gradient.items(), made, strict=True)}
                 total = total + piece.detach()
         return total, gradient
@@ -111,12 +115,23 @@ class Chains(Stack):
     unit = "round"
     now: ChainState
 
-    def __init__(self, model: Model, sampler: Sampler, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None):
+    def __init__(
+        self,
+        model: Model,
+        sampler: Sampler,
+        problem: TrainingData,
+        streams: Streams,
+        state: dict[str, Any] | None = None,
+    ):
         if sampler.samples < 1 or sampler.thinning < 1 or sampler.warmup < 0:
             found = f"{sampler.samples}, {sampler.thinning} and {sampler.warmup}"
-            raise ValueError(f"training {sampler.name!r}: expected samples and thinning 1 or more and warmup 0 or more, found {found}")
+            raise ValueError(
+                f"training {sampler.name!r}: expected samples and thinning 1 or more and warmup 0 or more, found {found}"
+            )
         if model.likelihood.learned:
-            raise ValueError(f"training {sampler.name!r} moves weights alone; give likelihood {model.likelihood.name!r} learned False")
+            raise ValueError(
+                f"training {sampler.name!r} moves weights alone; give likelihood {model.likelihood.name!r} learned False"
+            )
         if model.network.state:
             raise NotSupported(f"training {sampler.name!r} needs functions of single inputs: no batch normalisation")
         self.sampler = sampler
@@ -138,7 +153,8 @@ class Chains(Stack):
         target = self._target(now)
         for _ in range(self.sampler.thinning):
             position, now.energy, now.memory = self.sampler.move(
-                position, now.energy, now.memory, target, now.streams["chain"], warming)
+                position, now.energy, now.memory, target, now.streams["chain"], warming
+            )
         now.parameters = with_noise(position, noise)
         if not warming:
             now.kept.append(position)

@@ -79,7 +79,7 @@ if numba is not None:
     @numba.njit(fastmath=True, cache=True)
     def _backward(weight1, bias1, weight2, x, g, d_weight1, d_bias1, d_weight2):
         """Gradients for g [S, T], the gradient of the values; hidden activations are computed again."""
-        features, points = x.shape
+        _features, points = x.shape
         z = g[0].copy()
         for s in range(weight1.shape[0]):
             gs = g[s]

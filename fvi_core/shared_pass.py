@@ -19,7 +19,13 @@ class SharedPass:
     """
 
     def __init__(
-        self, functions: Functions, x: Tensor, draw_context: Callable[[], Tensor], extended: bool, joint: bool, layered: bool
+        self,
+        functions: Functions,
+        x: Tensor,
+        draw_context: Callable[[], Tensor],
+        extended: bool,
+        joint: bool,
+        layered: bool,
     ):
         self.functions, self.x, self.draw_context, self.joint = functions, x, draw_context, joint
         self.context, self.taken = draw_context(), False

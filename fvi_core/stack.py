@@ -29,7 +29,9 @@ class Procedure:
     name: ClassVar[str]
     dtype: str
 
-    def start(self, model: Model, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None) -> Stack:
+    def start(
+        self, model: Model, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None
+    ) -> Stack:
         """Replicas, one for each of ``streams``, ready to run; with a ``state`` of theirs (:meth:`Stack.state`) from there."""
         raise NotImplementedError
 
@@ -97,15 +99,21 @@ class Stack:
 
     streams: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = "epoch"
-    def __init__(self, model: Model, problem: TrainingData, streams: Streams, dtype: str, state: dict[str, Any] | None = None):
+
+    def __init__(
+        self, model: Model, problem: TrainingData, streams: Streams, dtype: str, state: dict[str, Any] | None = None
+    ):
         self.family, self.problem, self.dtype = model.family, problem, DTYPES[dtype]
         member, self.members = model.family.independent()
         self.model = replace(model, family=member)
         streams = model.family.member_streams(streams)
         replicas, device = len(streams), problem.x.device
         shared = problem.x.shape[0] == 1
-        owner = torch.zeros(replicas, dtype=torch.long, device=device) if shared else \
-            torch.arange(replicas, device=device) // self.members
+        owner = (
+            torch.zeros(replicas, dtype=torch.long, device=device)
+            if shared
+            else torch.arange(replicas, device=device) // self.members
+        )
         parts = {name: streams.child(name) for name in ("init", *self.streams)}
         start = self.model.family.init(self.model.network, parts["init"])
         prior = {} if state is not None else self._fit_prior(start, owner, streams.child("prior-fit"))
@@ -193,8 +201,13 @@ class Stack:
         model, problem = self.model, self.problem
         if model.prior is None:
             return {}
-        train = TrainingSet(take(problem.x, owner), take(problem.y, owner), model.network.n_outputs,
-                            problem.classification, problem.scale)
+        train = TrainingSet(
+            take(problem.x, owner),
+            take(problem.y, owner),
+            model.network.n_outputs,
+            problem.classification,
+            problem.scale,
+        )
         return model.prior.init(model.network, model.family.initial_network(model.network, start), train, streams)
 
     def _leave(self, loss: Tensor, done: Tensor) -> None:
@@ -275,7 +288,9 @@ def _restored(value: Any, saved: Any, device: torch.device) -> Any:
 
 def _copied(value: Any, device: torch.device) -> Any:
     """A copy, in depth, with its tensors on the device."""
-    return value.to(device, copy=True) if isinstance(value, Tensor) else _each(value, lambda part: _copied(part, device))
+    return (
+        value.to(device, copy=True) if isinstance(value, Tensor) else _each(value, lambda part: _copied(part, device))
+    )
 
 
 def _each(value: Any, change: Callable[[Any], Any]) -> Any:

@@ -20,7 +20,7 @@ from fvi_core.random import Streams
 from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, nested
 from fvi_core.stack import DTYPES, Procedure, Stack, State, Trained, trained_names
 
-__all__ = ["DTYPES", "EarlyStopping", "TrainingData", "Trained", "Trainer", "Training"]
+__all__ = ["DTYPES", "EarlyStopping", "Trained", "Trainer", "Training", "TrainingData"]
 
 VALIDATION_IMAGES = 500
 """Validation images looked at together: a convolutional network's activations at all of them need not fit in memory."""
@@ -57,7 +57,9 @@ class Training(Procedure):
     precision: str = "float32"
     compile: bool = False
 
-    def start(self, model: Model, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None) -> Trainer:
+    def start(
+        self, model: Model, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None
+    ) -> Trainer:
         return Trainer(model, self, problem, streams, state)
 
 
@@ -89,7 +91,14 @@ class Trainer(Stack):
     streams = ("batch", "augment", "noise", "context", "divergence", "prior", "validation")
     now: TrainingState
 
-    def __init__(self, model: Model, training: Training, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None):
+    def __init__(
+        self,
+        model: Model,
+        training: Training,
+        problem: TrainingData,
+        streams: Streams,
+        state: dict[str, Any] | None = None,
+    ):
         self.training = training
         self.optimiser = OPTIMISERS.build(training.optimiser)
         self.schedule = SCHEDULES.build(training.schedule)
@@ -113,8 +122,12 @@ class Trainer(Stack):
             {name: value.clone() for name, value in state.parameters.items()} if self.training.early_stopping else {},
         )
         moments = self.optimiser.start([state.parameters[name] for name in trained_names(state.parameters)])
-        return TrainingState(**vars(state), optimiser=moments, best=best,
-                             schedule=ScheduleState.start(self.optimiser.lr, replicas, device))
+        return TrainingState(
+            **vars(state),
+            optimiser=moments,
+            best=best,
+            schedule=ScheduleState.start(self.optimiser.lr, replicas, device),
+        )
 
     def outcome(self) -> Parameters:
         return self.now.best.parameters if self.training.early_stopping else self.now.parameters
@@ -160,7 +173,9 @@ class Trainer(Stack):
             return
         held = self.problem.validation
         if held is None:
-            raise ValueError("training asks for early stopping, but the data set has no validation part; choose another split scheme")
+            raise ValueError(
+                "training asks for early stopping, but the data set has no validation part; choose another split scheme"
+            )
         now, best = self.now, self.now.best
         loss = torch.cat([self._validation_loss(i, *held[owner]) for i, owner in enumerate(now.owner.tolist())])
         better = loss < best.loss
@@ -180,6 +195,7 @@ class Trainer(Stack):
         for part, targets in zip(x.split(size, 1), y.split(size, 1), strict=True):
             fixed = self.now.streams["validation"].subset([place]).child("fixed")
             fit = self.model.expected_log_likelihood(
-                family, noise, self.problem.scale(part), targets, max(10, self.training.samples), fixed)
+                family, noise, self.problem.scale(part), targets, max(10, self.training.samples), fixed
+            )
             loss = loss - fit * (part.shape[1] / x.shape[1])
         return loss

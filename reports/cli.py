@@ -21,9 +21,16 @@ HELP = (
     "Status 1: records that cannot be trusted were not counted, and are named."
 )
 
-ProtocolOption = Annotated[Optional[str], typer.Option("--protocol", help="paper, short or smoke; without it the table's own")]
-SeedsOption = Annotated[Optional[str], typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")]
-AlsoOption = Annotated[Optional[list[str]], typer.Option("--also", metavar="METHOD", help="a row more, of a method that the table does not have")]
+ProtocolOption = Annotated[
+    Optional[str], typer.Option("--protocol", help="paper, short or smoke; without it the table's own")
+]
+SeedsOption = Annotated[
+    Optional[str], typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")
+]
+AlsoOption = Annotated[
+    Optional[list[str]],
+    typer.Option("--also", metavar="METHOD", help="a row more, of a method that the table does not have"),
+]
 ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records")]
 StateOption = Annotated[Path, typer.Option("--state", help="folder that knows which runs failed")]
 OutOption = Annotated[Path, typer.Option("--out", help="folder to write to")]
@@ -76,7 +83,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
     @app.command()
     def figures(
-        names: Annotated[Optional[list[str]], typer.Argument(metavar="[FIGURE...]", help="names; without any, all")] = None,
+        names: Annotated[
+            Optional[list[str]], typer.Argument(metavar="[FIGURE...]", help="names; without any, all")
+        ] = None,
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
         results: ResultsOption = RESULTS,
@@ -117,9 +126,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     return main
 
 
-def _print_table(
-    suite: Suite, found: Any, protocol: str, seeds: list[int] | None, records: Records, out: Path
-) -> None:
+def _print_table(suite: Suite, found: Any, protocol: str, seeds: list[int] | None, records: Records, out: Path) -> None:
     from reports.figures import FIGURES
     from reports.tables import render_table
 

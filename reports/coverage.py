@@ -88,7 +88,9 @@ def text(rows: list[Coverage]) -> str:
     lines = grid(rows)
     widths = [max(len(line[j]) for line in lines) for j in range(len(HEADER))]
     aligned = [
-        "  ".join(cell.ljust(width) if j == 0 else cell.rjust(width) for j, (cell, width) in enumerate(zip(line, widths)))
+        "  ".join(
+            cell.ljust(width) if j == 0 else cell.rjust(width) for j, (cell, width) in enumerate(zip(line, widths))
+        )
         for line in lines
     ]
     rule = "─" * len(aligned[0])

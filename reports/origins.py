@@ -43,9 +43,7 @@ class Asked:
         return different_data(self.made)
 
 
-def ask(
-    table: Any, row: Any, column: Any, protocol: str, records: Records, seeds: list[int] | None = None
-) -> Asked:
+def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> Asked:
     """Look up the runs of a row: they are the same for all columns of one data set.
 
     Raises ValueError where the table gives a run of another protocol.

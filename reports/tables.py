@@ -54,7 +54,11 @@ def render_table(
     out = Path(out_dir)
     out.mkdir(parents=True, exist_ok=True)
     name = f"{table.name}-{protocol}"
-    files = {"Markdown": out / f"{name}.md", "LaTeX": out / f"{name}.tex", "LaTeX alone": out / f"{name}-standalone.tex"}
+    files = {
+        "Markdown": out / f"{name}.md",
+        "LaTeX": out / f"{name}.tex",
+        "LaTeX alone": out / f"{name}-standalone.tex",
+    }
     files["Markdown"].write_text(markdown(result), encoding="utf-8")
     files["LaTeX"].write_text(latex(result), encoding="utf-8")
     files["LaTeX alone"].write_text(WRAPPER.format(name=f"{name}.tex"), encoding="utf-8")

@@ -24,9 +24,11 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "tables").write_text(listed)
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\nshift; echo "$@" >> calls\n'
-                      '[ "$*" != "benchmarks tables" ] || exec cat tables\n'
-                      '[ ! -e "$1.status" ] || exit $(cat "$1.status")\n')
+    python.write_text(
+        '#!/bin/sh\nshift; echo "$@" >> calls\n'
+        '[ "$*" != "benchmarks tables" ] || exec cat tables\n'
+        '[ ! -e "$1.status" ] || exit $(cat "$1.status")\n'
+    )
     python.chmod(0o755)
     (tmp_path / ".venv" / ".ready").touch()
     return tmp_path

@@ -23,12 +23,18 @@ def write(folder: Path) -> Path:
         (folder / name).write_text(text)
     random = np.random.RandomState(0)
     rows = random.normal(size=(50, 3)).round(3)
-    (folder / "bikes.csv").write_text("wind,rain,rentals\n" + "".join(f"{a},{b},{a - b + c / 10}\n" for a, b, c in rows))
+    (folder / "bikes.csv").write_text(
+        "wind,rain,rentals\n" + "".join(f"{a},{b},{a - b + c / 10}\n" for a, b, c in rows)
+    )
     for part in ("train", "test"):
-        np.savez(folder / f"{part}.npz", images=random.randint(0, 256, (12, 6, 5)).astype(np.uint8), labels=np.arange(12) % 3)
+        np.savez(
+            folder / f"{part}.npz", images=random.randint(0, 256, (12, 6, 5)).astype(np.uint8), labels=np.arange(12) % 3
+        )
     return folder / "mine.py"
 
 
 def run(*words: str, environment: dict[str, str], module: str = "benchmarks") -> subprocess.CompletedProcess[str]:
     """A command of the suite."""
-    return subprocess.run([sys.executable, "-m", module, *words], cwd=ROOT, env=environment, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-m", module, *words], cwd=ROOT, env=environment, capture_output=True, text=True
+    )

@@ -13,7 +13,17 @@ from fvi_core.registry import REGISTRIES
 @contextmanager
 def forgotten() -> Iterator[None]:
     """All that plug-ins add meanwhile is taken away at the end, and the next ones are looked for anew."""
-    for room in ("contexts", "divergences", "families", "kernels", "likelihoods", "networks", "optimisers", "priors", "training"):
+    for room in (
+        "contexts",
+        "divergences",
+        "families",
+        "kernels",
+        "likelihoods",
+        "networks",
+        "optimisers",
+        "priors",
+        "training",
+    ):
         importlib.import_module(f"fvi_core.{room}")
     methods.load_own()
     held = [*plugins._TRACKED, plugins._loaded, *(registry.classes for registry in REGISTRIES.values())]

@@ -20,7 +20,11 @@ from tests.plugins import forgotten
 from tests.test_packaging import OPTIONS
 
 COMMAND_LINES = {"benchmarks": cli.build(Suite()), "reports": reports.cli.build(Suite())}
-WRITES = {"run": ("--results", "--state"), "explain": ("--results", "--state"), "table": ("--results", "--state", "--out")}
+WRITES = {
+    "run": ("--results", "--state"),
+    "explain": ("--results", "--state"),
+    "table": ("--results", "--state", "--out"),
+}
 
 
 @pytest.fixture
@@ -30,16 +34,26 @@ def said(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     folder.mkdir()
     plugin = outsider.write(folder)
     monkeypatch.setenv("FVI_PLUGINS", str(plugin))
-    (checkout / ".venv" / "bin" / "python").write_text('#!/bin/sh\nprintf "%s\\0" "$@" >> words\nprintf "\\n" >> words\n')
+    (checkout / ".venv" / "bin" / "python").write_text(
+        '#!/bin/sh\nprintf "%s\\0" "$@" >> words\nprintf "\\n" >> words\n'
+    )
     environment = {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
 
     def say(command: str) -> str:
         (checkout / "words").write_text("")
-        subprocess.run(["bash", "-c", command], cwd=checkout, env=environment | {"EXECUTOR": "inprocess"}, check=True, capture_output=True)
+        subprocess.run(
+            ["bash", "-c", command],
+            cwd=checkout,
+            env=environment | {"EXECUTOR": "inprocess"},
+            check=True,
+            capture_output=True,
+        )
         told = ""
         for line in (checkout / "words").read_text().splitlines():
             _, module, *words = line.split("\0")[:-1]
-            where = [word for option in WRITES.get(words[0], ()) for word in (option, str(checkout / option.strip("-")))]
+            where = [
+                word for option in WRITES.get(words[0], ()) for word in (option, str(checkout / option.strip("-")))
+            ]
             with pytest.raises(SystemExit) as end:
                 COMMAND_LINES[module]([*words, *where])
             printed = capsys.readouterr()

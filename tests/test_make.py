@@ -43,8 +43,15 @@ def test_values_are_never_read_as_commands(checkout: Path, value: str) -> None:
 def test_values_arrive_as_they_are(checkout: Path, value: str) -> None:
     (checkout / ".venv" / "bin" / "python").write_text('#!/bin/sh\nprintf "%s\\0" "$@" >> words\n')
     options = {"PROTOCOL": value, "SEEDS": value, "EXECUTOR": value, "WORKERS": value}
-    assert make(f"table-{value}", "SLURM=partition=gpu time=8:00:00",
-                *(f"{name}={text}" for name, text in options.items()), cwd=checkout).returncode == 0
+    assert (
+        make(
+            f"table-{value}",
+            "SLURM=partition=gpu time=8:00:00",
+            *(f"{name}={text}" for name, text in options.items()),
+            cwd=checkout,
+        ).returncode
+        == 0
+    )
     flags = [word for name in ("protocol", "seeds") for word in (f"--{name}", value)]
     where = ["--executor", value, "--workers", value, "--slurm", "partition=gpu", "--slurm", "time=8:00:00"]
     assert (checkout / "words").read_text().split("\0") == [

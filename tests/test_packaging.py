@@ -65,8 +65,9 @@ def test_a_method_is_a_row_more_of_one_table(checkout: Path) -> None:
 @pytest.mark.parametrize("value, run", [("1", False), ("yes", False), ("0", True), ("", True)])
 def test_a_dry_run_prints_no_table(checkout: Path, value: str, run: bool) -> None:
     assert make("table-digits", f"DRY_RUN={value}", cwd=checkout).returncode == 0
-    assert calls(checkout) == (["benchmarks run digits", "reports table digits"] if run
-                               else ["benchmarks run digits --dry-run"])
+    assert calls(checkout) == (
+        ["benchmarks run digits", "reports table digits"] if run else ["benchmarks run digits --dry-run"]
+    )
 
 
 @pytest.mark.parametrize("status, printed", [(0, True), (1, True), (2, False), (130, False)])
@@ -81,11 +82,18 @@ def test_modules_of_the_recipes_exist() -> None:
         assert importlib.util.find_spec(module), f"Makefile runs {module}, which is not there"
 
 
-@pytest.mark.parametrize("command, flags", [
-    ("benchmarks run", "--protocol --seeds --executor --workers --dry-run"), ("benchmarks tables", ""),
-    ("benchmarks status", "--protocol --seeds"), ("reports table", "--protocol --seeds"),
-    ("reports tables", "--protocol --seeds"), ("reports figures", "--protocol --seeds"), ("reports coverage", ""),
-])
+@pytest.mark.parametrize(
+    "command, flags",
+    [
+        ("benchmarks run", "--protocol --seeds --executor --workers --dry-run"),
+        ("benchmarks tables", ""),
+        ("benchmarks status", "--protocol --seeds"),
+        ("reports table", "--protocol --seeds"),
+        ("reports tables", "--protocol --seeds"),
+        ("reports figures", "--protocol --seeds"),
+        ("reports coverage", ""),
+    ],
+)
 def test_commands_of_the_recipes_take_their_flags(command: str, flags: str) -> None:
     asked = subprocess.run([sys.executable, "-m", *command.split(), "--help"], cwd=ROOT, capture_output=True, text=True)
     assert asked.returncode == 0, asked.stderr

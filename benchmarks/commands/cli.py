@@ -31,27 +31,22 @@ what is missing to the cluster and returns; `status` then reads records and queu
 """
 
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE...", help="names of tables (see `tables`)")]
-AnyTables = Annotated[
-    list[str] | None, typer.Argument(metavar="[TABLE...]", help="names of tables; without any, all")
-]
+AnyTables = Annotated[list[str] | None, typer.Argument(metavar="[TABLE...]", help="names of tables; without any, all")]
 ProtocolOption = Annotated[
     str | None, typer.Option("--protocol", help="paper, short or smoke; without it the table's own")
 ]
 SeedsOption = Annotated[
     str | None, typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")
 ]
-MethodOption = Annotated[
-    list[str] | None, typer.Option("--method", help="only this method; may be given again")
-]
-DatasetOption = Annotated[
-    list[str] | None, typer.Option("--dataset", help="only this data set; may be given again")
-]
+MethodOption = Annotated[list[str] | None, typer.Option("--method", help="only this method; may be given again")]
+DatasetOption = Annotated[list[str] | None, typer.Option("--dataset", help="only this data set; may be given again")]
 AlsoOption = Annotated[
-    list[str] | None, typer.Option("--also", metavar="METHOD", help="a row more, of a method that the table does not have; may be given again")
+    list[str] | None,
+    typer.Option(
+        "--also", metavar="METHOD", help="a row more, of a method that the table does not have; may be given again"
+    ),
 ]
-ExecutorOption = Annotated[
-    str, typer.Option("--executor", help=f"where runs are trained: {', '.join(NAMES)}")
-]
+ExecutorOption = Annotated[str, typer.Option("--executor", help=f"where runs are trained: {', '.join(NAMES)}")]
 SlurmOption = Annotated[
     list[str] | None,
     typer.Option("--slurm", metavar="KEY=VALUE", help="for a cluster: partition=gpu, time=8:00:00; may be given again"),
@@ -61,13 +56,9 @@ SlurmFileOption = Annotated[
     typer.Option("--slurm-file", help="TOML file of such options; without it $FVI_SLURM or slurm.toml, if there"),
 ]
 WaitOption = Annotated[bool, typer.Option("--wait", help="for a cluster: do not return before every run is over")]
-WorkersOption = Annotated[
-    int | None, typer.Option("--workers", help="processes at once; without it one per core")
-]
+WorkersOption = Annotated[int | None, typer.Option("--workers", help="processes at once; without it one per core")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and run nothing")]
-ResultsOption = Annotated[
-    Path, typer.Option("--results", help="folder of the records", show_default="results")
-]
+ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records", show_default="results")]
 StateOption = Annotated[
     Path, typer.Option("--state", help="folder of claims, failures, logs, checkpoints", show_default=".state")
 ]
@@ -223,9 +214,7 @@ def build(suite: Suite) -> CommandLine:
         if not tables and protocol:
             listed = [table for table in listed if protocol in table.protocols]
             if not listed:
-                raise unknown(
-                    "protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols}
-                )
+                raise unknown("protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols})
         seed_list, queued = planning.parse_seeds(seeds), ledger.pending(state)
         for line in (*planning.beyond(listed, protocol, seeds), *planning.lacking(listed, protocol)):
             print(line)
@@ -254,9 +243,7 @@ def build(suite: Suite) -> CommandLine:
     def explain(
         table: Annotated[str, typer.Argument(help="name of a table")],
         row: Annotated[str, typer.Argument(help="label or method of a row")],
-        column: Annotated[
-            str, typer.Argument(help="label of a column, or data set and metric, as 'boston rmse'")
-        ],
+        column: Annotated[str, typer.Argument(help="label of a column, or data set and metric, as 'boston rmse'")],
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
         also: AlsoOption = None,
@@ -265,11 +252,7 @@ def build(suite: Suite) -> CommandLine:
     ) -> None:
         """Say where one cell of a table comes from, and the command that makes it again."""
         (found,) = chosen([table], also)
-        print(
-            inspection.cell_text(
-                found, row, column, protocol, planning.parse_seeds(seeds), results, state, suite
-            )
-        )
+        print(inspection.cell_text(found, row, column, protocol, planning.parse_seeds(seeds), results, state, suite))
 
     def main(arguments: list[str] | None = None) -> None:
         try:

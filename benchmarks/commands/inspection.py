@@ -30,9 +30,7 @@ def columns(rows: Sequence[Sequence[Any]]) -> str:
     """Rows as aligned columns, the first one a heading."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in texts
-    )
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in texts)
 
 
 def counts_text(counts: dict[str, int]) -> str:
@@ -170,19 +168,14 @@ def record_text(record: dict[str, Any], path: Path) -> str:
         columns(
             [
                 ("data set", "condition", "metric", "value", "n"),
-                *(
-                    (r["dataset"], r["condition"], r["metric"], f"{r['value']:.6g}", r["n"])
-                    for r in record["metrics"]
-                ),
+                *((r["dataset"], r["condition"], r["metric"], f"{r['value']:.6g}", r["n"]) for r in record["metrics"]),
             ]
         ),
         "",
     ]
     if record["curves"]:
         lines.append(f"curves: {', '.join(record['curves'])}")
-    about["commit"] = (
-        f"{about.get('commit')}{' with uncommitted changes' if about.pop('dirty', None) else ''}"
-    )
+    about["commit"] = f"{about.get('commit')}{' with uncommitted changes' if about.pop('dirty', None) else ''}"
     if "seconds" in about:
         about["seconds"] = f"{about['seconds']:.2f}"
     lines += [f"{name}: {_compact(value)}" for name, value in about.items()]
@@ -200,9 +193,7 @@ def find_failure(prefix: str, state: Path) -> dict[str, Any] | None:
 def failure_text(failure: dict[str, Any]) -> str:
     """Why a run failed."""
     config = failure["config"]
-    lines = [
-        f"{failure['key']}: failed at attempt {failure['attempt']} ({failure['time'] or 'time not known'})"
-    ]
+    lines = [f"{failure['key']}: failed at attempt {failure['attempt']} ({failure['time'] or 'time not known'})"]
     if config:
         lines += [
             f"{config['method']} on {config['dataset']['name']}, "
@@ -250,26 +241,21 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
         )
     configs = table.cell_runs(row, column, protocol, seeds)
     if not configs:
-        return "\n".join(
-            [*lines, "ours: no method makes this row yet" if row.method is None else "ours: not planned"]
-        )
+        return "\n".join([*lines, "ours: no method makes this row yet" if row.method is None else "ours: not planned"])
     wanted, values, listed = column.cell, [], []
     for run in make_plan(configs, results, state, suite, strict=False).runs:
         value = None
         record = Store(results).get(run.config) if run.status in ("done", "stale") else None
         if record is not None:
             rows = record["metrics"]
-            found = [
-                r["value"] for r in rows if (r["dataset"], r["condition"], r["metric"]) == _where(wanted)
-            ]
+            found = [r["value"] for r in rows if (r["dataset"], r["condition"], r["metric"]) == _where(wanted)]
             value = found[0] * column.scale if found else None
             values += found
         shown = "metric not in the record" if value is None else f"{value:.{column.digits + 2}f}"
         told = shown if run.status in ("done", "stale") else brief(run.note, 80)
         listed.append((run.key, run.config["dataset"]["split"], run.config["seed"], run.status, told))
     lines.append(
-        f"ours: {_mean_text([value * column.scale for value in values], column.digits)}, "
-        f"{len(configs)} runs planned"
+        f"ours: {_mean_text([value * column.scale for value in values], column.digits)}, {len(configs)} runs planned"
     )
     lines.append(
         f"metric: {' / '.join(filter(None, _where(wanted)))}"
@@ -296,7 +282,11 @@ def configuration_lines(config: dict[str, Any]) -> list[str]:
     parts = [f"{name}: {_compact(config['parts'].get(name))}" for name in PARTS]
     named = {"sources": config.get("sources"), "brought data": config["dataset"].get("content")}
     asked = {name: value for name, value in config["evaluation"].items() if value != {}}
-    return [*parts, *(f"{name}: {_compact(value)}" for name, value in named.items() if value), f"evaluation: {_compact(asked)}"]
+    return [
+        *parts,
+        *(f"{name}: {_compact(value)}" for name, value in named.items() if value),
+        f"evaluation: {_compact(asked)}",
+    ]
 
 
 def _compact(value: Any, inner: bool = False) -> str:
@@ -305,7 +295,9 @@ def _compact(value: Any, inner: bool = False) -> str:
         return f"[{', '.join(_compact(each, inner=True) for each in value)}]"
     if not isinstance(value, dict):
         return value if isinstance(value, str) else json.dumps(value)
-    rest = (", " if inner else " ").join(f"{name}={_compact(part, inner=True)}" for name, part in value.items() if name != "name")
+    rest = (", " if inner else " ").join(
+        f"{name}={_compact(part, inner=True)}" for name, part in value.items() if name != "name"
+    )
     if inner:
         return f"{value.get('name', '')}({rest})" if rest or "name" not in value else str(value["name"])
     return " ".join(filter(None, [str(value.get("name", "")), rest]))
@@ -331,9 +323,7 @@ def _row_names(table: Any) -> dict[str, Any]:
 def _column_names(table: Any) -> dict[str, Any]:
     """Columns by label where it is theirs alone, and by data set, metric and condition."""
     labels = Counter(column.label for column in table.columns)
-    full = {
-        " ".join(filter(None, (c.cell.dataset, c.cell.metric, c.cell.condition))): c for c in table.columns
-    }
+    full = {" ".join(filter(None, (c.cell.dataset, c.cell.metric, c.cell.condition))): c for c in table.columns}
     return {**full, **{c.label: c for c in table.columns if labels[c.label] == 1}}
 
 

@@ -34,27 +34,42 @@ def text(kind: str | None = None, name: str | None = None) -> str:
 
 def _parts(kind: str) -> dict[str, dict[str, Any]]:
     """The hyper-parameters of every part of a kind, by its name; plug-ins' last."""
-    own = {part: describe(cls) for part, cls in REGISTRIES[kind].classes.items() if part not in known()[kind]} if kind in REGISTRIES else {}
+    own = (
+        {part: describe(cls) for part, cls in REGISTRIES[kind].classes.items() if part not in known()[kind]}
+        if kind in REGISTRIES
+        else {}
+    )
     return dict(sorted(known()[kind].items())) | own
 
 
 def _block(kind: str, part: str, fields: dict[str, dict[str, Any]]) -> str:
     lines = [f"{kind} {part}".rstrip(), *filter(None, [_about().get(kind, {}).get(part, "")])]
-    rows = [("  ", name, entry["type"] + (f" (a {entry['of']})" if entry.get("of") in REGISTRIES else ""),
-             json.dumps(entry["default"]) if "default" in entry else "has to be given") for name, entry in fields.items()]
+    rows = [
+        (
+            "  ",
+            name,
+            entry["type"] + (f" (a {entry['of']})" if entry.get("of") in REGISTRIES else ""),
+            json.dumps(entry["default"]) if "default" in entry else "has to be given",
+        )
+        for name, entry in fields.items()
+    ]
     return "\n".join([*lines, columns(rows) if rows else "  nothing to choose"])
 
 
 def _fitting(kind: str | None, name: str | None) -> list[str]:
     """Lines that say which families and priors fit to each divergence, as far as a part is among them."""
     asked = {kind: name} if kind and name else {}
-    found = [names for names in _triples(asked) if all(names[FITTING.index(each)] == part for each, part in asked.items())]
+    found = [
+        names for names in _triples(asked) if all(names[FITTING.index(each)] == part for each, part in asked.items())
+    ]
     lines = ["Fit together, with any one of each list (tried on a tiny network, with defaults):"]
     for divergence in dict.fromkeys(d for _, d, _ in found):
         groups: dict[tuple[str, ...], list[str]] = {}
         for family in dict.fromkeys(f for f, d, _ in found if d == divergence):
             groups.setdefault(tuple(p for f, d, p in found if (f, d) == (family, divergence)), []).append(family)
-        lines += [f"  {divergence}: {', '.join(families)}; priors {', '.join(priors)}" for priors, families in groups.items()]
+        lines += [
+            f"  {divergence}: {', '.join(families)}; priors {', '.join(priors)}" for priors, families in groups.items()
+        ]
     return lines if found else ["Fits nothing with its defaults."]
 
 

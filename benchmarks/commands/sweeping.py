@@ -72,7 +72,11 @@ def submitted_text(plan: Plan, receipt: list[str]) -> str:
 
 
 def follow(
-    configs: list[dict[str, Any]], executor: Executor, results: Path, state: Path, suite: Suite,
+    configs: list[dict[str, Any]],
+    executor: Executor,
+    results: Path,
+    state: Path,
+    suite: Suite,
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
 ) -> Plan:
     """Wait until no run is queued or running, with a line whenever something changes. Ctrl-C leaves the jobs alone."""

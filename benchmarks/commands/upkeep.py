@@ -14,12 +14,8 @@ from benchmarks.suite import Suite
 from benchmarks.sweep import progress, runner, verify
 from benchmarks.sweep.where import make
 
-ResultsOption = Annotated[
-    Path, typer.Option("--results", help="folder of the records", show_default="results")
-]
-WorkersOption = Annotated[
-    int | None, typer.Option("--workers", help="processes at once; without it one per core")
-]
+ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records", show_default="results")]
+WorkersOption = Annotated[int | None, typer.Option("--workers", help="processes at once; without it one per core")]
 
 
 def add(app: typer.Typer, suite: Suite) -> None:
@@ -68,7 +64,9 @@ def add(app: typer.Typer, suite: Suite) -> None:
         minutes: Annotated[
             float, typer.Option("--minutes", help="only records whose training took at most so long")
         ] = 5.0,
-        seed: Annotated[int | None, typer.Option("--seed", help="of the random choice; without it another each time")] = None,
+        seed: Annotated[
+            int | None, typer.Option("--seed", help="of the random choice; without it another each time")
+        ] = None,
         workers: WorkersOption = None,
         results: ResultsOption = runner.RESULTS,
     ) -> None:

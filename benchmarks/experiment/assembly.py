@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 import datasets
-import fvi_core.divergences  # noqa: F401  (registers its parts)
-import fvi_core.fits  # noqa: F401
-import fvi_core.kernels  # noqa: F401
-import fvi_core.likelihoods  # noqa: F401
-import fvi_core.priors  # noqa: F401
+import fvi_core.divergences
+import fvi_core.fits
+import fvi_core.kernels
+import fvi_core.likelihoods
+import fvi_core.priors
 import fvi_core.training  # noqa: F401
 from benchmarks.records.hyperparameters import context_pools, sources
 from datasets import Split
@@ -39,7 +39,9 @@ def check_identity(config: dict[str, Any]) -> None:
     catalogue()  # loads plug-ins
     found = sources(config["parts"], config["dataset"]["name"])
     if found != config["sources"]:
-        raise ChangedSource(f"the sources of its parts and data are {found}, the run asks for {config['sources']}: plan it again")
+        raise ChangedSource(
+            f"the sources of its parts and data are {found}, the run asks for {config['sources']}: plan it again"
+        )
     wanted, evaluation = config["dataset"], config["evaluation"]
     pools = context_pools(config["parts"]["context"])
     for found, asked in (
@@ -68,7 +70,9 @@ def build_model(config: dict[str, Any], split: Split) -> Model:
     network = NETWORKS.build(parts["network"]).build(split.train.x.shape[1:], likelihood.outputs(split.n_outputs))
     registries = (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS), ("fit", FITS))
     optional = {kind: registry.build(parts[kind]) if parts.get(kind) else None for kind, registry in registries}
-    return Model(network, FAMILIES.build(parts["family"]), likelihood=likelihood, weight=Weight(**parts["weight"]), **optional)
+    return Model(
+        network, FAMILIES.build(parts["family"]), likelihood=likelihood, weight=Weight(**parts["weight"]), **optional
+    )
 
 
 def build_problem(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> TrainingData:
@@ -94,8 +98,12 @@ def build_problem(model: Model, splits: list[Split], device: torch.device, dtype
         pools[name] = x[0] if pool is used[0].train.x else tensor(pool)
     held: list[Any] = [s.validation for s in used]  # all of them, or none
     return TrainingData(
-        x, stack([s.train.y for s in used]), stack([s.low for s in used]), stack([s.high for s in used]),
-        None if held[0] is None else [(tensor(part.x), tensor(part.y)) for part in held], pools,
+        x,
+        stack([s.train.y for s in used]),
+        stack([s.low for s in used]),
+        stack([s.high for s in used]),
+        None if held[0] is None else [(tensor(part.x), tensor(part.y)) for part in held],
+        pools,
         None if pixels is None else Scale(pixels.mean, pixels.std, dtype),
     )
 

@@ -172,7 +172,9 @@ def _train_and_evaluate(
         if found:
             provenance["resumed"] = saver.resumed
         if result.reason:
-            outcomes |= {run_key(c): Outcome(c, "failed", provenance=provenance, reason=result.reason) for c in asked[key]}
+            outcomes |= {
+                run_key(c): Outcome(c, "failed", provenance=provenance, reason=result.reason) for c in asked[key]
+            }
             continue
         own, noise, begun = problem.of(i), streams.subset([i]).child("evaluate"), time.perf_counter()
         fitted = model.fitted(result.parameters, own, noise)
@@ -183,8 +185,16 @@ def _train_and_evaluate(
     return outcomes
 
 
-def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: TrainingData, parameters: Parameters, streams: Streams,
-              provenance: dict[str, Any], state: Path) -> Outcome:
+def _evaluate(
+    config: dict[str, Any],
+    split: Split,
+    model: Model,
+    problem: TrainingData,
+    parameters: Parameters,
+    streams: Streams,
+    provenance: dict[str, Any],
+    state: Path,
+) -> Outcome:
     try:
         predicted = predict_sets(config["evaluation"], split, model, problem, parameters, streams)
     except NotFinite as error:
@@ -203,7 +213,9 @@ def _evaluate(config: dict[str, Any], split: Split, model: Model, problem: Train
 
 def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Metrics and curves of predictions; a toy's curves hold its training points too, for its figure."""
-    metrics, curves = evaluate(split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, likelihood.scores)
+    metrics, curves = evaluate(
+        split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, likelihood.scores
+    )
     if any(info.kind == "grid" for info in predicted.infos):
         y = split.train.y * split.y_std + split.y_mean if split.task == "regression" else split.train.y
         curves[TRAINING_POINTS] = {"x": split.train.x.tolist(), "y": y.tolist()}

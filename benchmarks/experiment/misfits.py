@@ -53,7 +53,9 @@ def misfits(configs: Iterable[dict[str, Any]]) -> list[str]:
 
 def misfit(parts: dict[str, Any], task: str) -> str:
     """Why parts do not fit together, tried on a tiny problem; empty where they do."""
-    spec: dict[str, Any] = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {"network": TINY["network"]}
+    spec: dict[str, Any] = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {
+        "network": TINY["network"]
+    }
     if parts["context"] is not None:
         spec["context"] = TINY["context"]
     own = parts["training"] if parts["training"].get("name", "gradient") != "gradient" else {}
@@ -64,7 +66,9 @@ def misfit(parts: dict[str, Any], task: str) -> str:
     except Exception as error:
         lacks = [kind for kind in ("prior", "context") if parts["divergence"] is not None and parts[kind] is None]
         if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in str(error):
-            return f"divergence {parts['divergence']['name']!r} asks for a {' or a '.join(lacks)}, and the method has none"
+            return (
+                f"divergence {parts['divergence']['name']!r} asks for a {' or a '.join(lacks)}, and the method has none"
+            )
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     return ""
 
@@ -84,7 +88,9 @@ def _try(parts: dict[str, Any], task: str) -> None:
     if asked is not None and not asked.times:
         raise NotSupported(f"family {parts['family']['name']!r} is trained by itself and asks no divergence")
     if trained.parameters is not None:
-        predict_sets({"samples": 2, "sets": ["test"]}, split, model, problem, trained.parameters, streams.child("evaluate"))
+        predict_sets(
+            {"samples": 2, "sets": ["test"]}, split, model, problem, trained.parameters, streams.child("evaluate")
+        )
 
 
 class Asked(Divergence):
@@ -104,18 +110,27 @@ class Asked(Divergence):
 def table() -> dict[str, Any]:
     """Of this project's parts: the first line of what each says of itself, and which family, divergence and prior fit."""
     look()  # loads them
-    about = {kind: {name: first_line(registry.classes[name]) for name in known()[kind]} for kind, registry in REGISTRIES.items()}
+    about = {
+        kind: {name: first_line(registry.classes[name]) for name in known()[kind]}
+        for kind, registry in REGISTRIES.items()
+    }
     return {"about": about, "fits": triples(*(list(known()[kind]) for kind in ("family", "divergence", "prior")))}
 
 
 def triples(families: Iterable[str], divergences: Iterable[str], priors: Iterable[str]) -> list[tuple[str, str, str]]:
     """Those of these families, divergences and priors that fit, each with its defaults, for one task or the other."""
-    return [names for names in product(families, divergences, priors) if any(not _misfit_of(names, task) for task in LIKELIHOODS)]
+    return [
+        names
+        for names in product(families, divergences, priors)
+        if any(not _misfit_of(names, task) for task in LIKELIHOODS)
+    ]
 
 
 def _misfit_of(names: tuple[str, str, str], task: str) -> str:
-    spec = {kind: {"name": name} | GIVEN.get(kind, {}).get(name, {})
-            for kind, name in zip(("family", "divergence", "prior"), names)}
+    spec = {
+        kind: {"name": name} | GIVEN.get(kind, {}).get(name, {})
+        for kind, name in zip(("family", "divergence", "prior"), names)
+    }
     try:
         return misfit(resolve(TINY | spec | {"likelihood": {"name": LIKELIHOODS[task]}}), task)
     except ValueError as error:  # a hyper-parameter that has to be given
@@ -130,7 +145,9 @@ def first_line(cls: type) -> str:
 
 def own_parts() -> dict[str, list[str]]:
     """Parts of plug-ins by kind."""
-    return {kind: [name for name in registry.classes if name not in known()[kind]] for kind, registry in REGISTRIES.items()}
+    return {
+        kind: [name for name in registry.classes if name not in known()[kind]] for kind, registry in REGISTRIES.items()
+    }
 
 
 def own_triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
@@ -144,8 +161,12 @@ def own_triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
         [asked[registry.kind]] if registry.kind in asked else list(registry.classes)
         for registry in (FAMILIES, DIVERGENCES, PRIORS)
     )
-    return [names for names in product(families, divergences, priors) if any(name in new[kind] for kind, name in zip(new, names))
-            and any(not _misfit_of(names, task) for task in LIKELIHOODS)]
+    return [
+        names
+        for names in product(families, divergences, priors)
+        if any(name in new[kind] for kind, name in zip(new, names))
+        and any(not _misfit_of(names, task) for task in LIKELIHOODS)
+    ]
 
 
 def _fewer(part: Any) -> Any:
@@ -154,5 +175,8 @@ def _fewer(part: Any) -> Any:
         return [_fewer(each) for each in part]
     if not isinstance(part, dict):
         return part
-    small = {key: min(value, FEWER[key]) if key in FEWER and isinstance(value, int | float) else value for key, value in part.items()}
+    small = {
+        key: min(value, FEWER[key]) if key in FEWER and isinstance(value, int | float) else value
+        for key, value in part.items()
+    }
     return {key: _fewer(value) for key, value in small.items()}

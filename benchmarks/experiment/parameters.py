@@ -1,5 +1,4 @@
-"""Trained and fitted parameters, kept under the state folder: more evaluation sets, draws and attacks need neither again.
-"""
+"""Trained and fitted parameters, kept under the state folder: more evaluation sets, draws and attacks need neither again."""
 
 from __future__ import annotations
 
@@ -37,8 +36,16 @@ class Kept:
 def save(state: Path | str, config: dict[str, Any], kept: Kept) -> None:
     """Keep the parameters of a run's training. Where they cannot be written that is said, and stops nothing."""
     training = {name: value for name, value in config.items() if name != "evaluation"}
-    about = {"format": FORMAT, "training": training, "fingerprint": kept.fingerprint, "made": kept.made, "provenance": kept.provenance}
-    arrays: dict[str, Any] = {f"parameters/{name}": value.detach().cpu().numpy() for name, value in kept.parameters.items()}
+    about = {
+        "format": FORMAT,
+        "training": training,
+        "fingerprint": kept.fingerprint,
+        "made": kept.made,
+        "provenance": kept.provenance,
+    }
+    arrays: dict[str, Any] = {
+        f"parameters/{name}": value.detach().cpu().numpy() for name, value in kept.parameters.items()
+    }
     buffer = io.BytesIO()
     np.savez(buffer, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **arrays)
     path = parameters_path(state, training_key(config))
@@ -46,7 +53,9 @@ def save(state: Path | str, config: dict[str, Any], kept: Kept) -> None:
         with files.replacing(path) as file:
             file.write(buffer.getbuffer())
     except OSError as error:
-        print(f"{path}: the parameters cannot be kept ({error.strerror or error}); evaluating them again will need training")
+        print(
+            f"{path}: the parameters cannot be kept ({error.strerror or error}); evaluating them again will need training"
+        )
 
 
 def load(state: Path | str, key: str) -> Kept | None:

@@ -45,8 +45,14 @@ class Predicted:
     noise_std: float | None = None
 
 
-def predict_sets(evaluation: dict[str, Any], split: Split, model: Model, problem: TrainingData, parameters: Parameters,
-                 streams: Streams) -> Predicted:
+def predict_sets(
+    evaluation: dict[str, Any],
+    split: Split,
+    model: Model,
+    problem: TrainingData,
+    parameters: Parameters,
+    streams: Streams,
+) -> Predicted:
     """What one trained and fitted replica says of the evaluation sets that a run asks for. Raises :class:`NotFinite`,
     NotSupported."""
     samples, std = evaluation["samples"], model.noise_std(parameters)
@@ -81,15 +87,23 @@ def predictions_of(
     if split.task == "classification":
         return stored.ClassificationPredictions(values, y)
     if noise_std is None:
-        raise NotSupported(f"predictions of a regression hold Gaussian noise, which likelihood {model.likelihood.name!r} has not")
+        raise NotSupported(
+            f"predictions of a regression hold Gaussian noise, which likelihood {model.likelihood.name!r} has not"
+        )
     given = () if marginals is None else (m.cpu().numpy() for m in marginals)
     values, *moments = (each[..., 0] if split.n_outputs == 1 else each for each in (values, *given))
     return stored.RegressionPredictions(values, noise_std, y, split.y_mean, split.y_std, *moments)
 
 
 @torch.no_grad()
-def predict(model: Model, parameters: Parameters, x: Tensor, samples: int, streams: Streams,
-            prepare: Callable[[Tensor], Tensor] = lambda x: x) -> tuple[Tensor, tuple | None]:
+def predict(
+    model: Model,
+    parameters: Parameters,
+    x: Tensor,
+    samples: int,
+    streams: Streams,
+    prepare: Callable[[Tensor], Tensor] = lambda x: x,
+) -> tuple[Tensor, tuple | None]:
     """Function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals ``[N, Q]`` where they are of use.
 
     ``prepare`` makes inputs of the network of x, a piece at a time.
@@ -102,7 +116,9 @@ def predict(model: Model, parameters: Parameters, x: Tensor, samples: int, strea
     return torch.cat(pieces, dim=1), None if marginals is None else tuple(m[0].double() for m in marginals)
 
 
-def attack(model: Model, parameters: Parameters, problem: TrainingData, clean: EvaluationSet, samples: int, streams: Streams) -> Tensor:
+def attack(
+    model: Model, parameters: Parameters, problem: TrainingData, clean: EvaluationSet, samples: int, streams: Streams
+) -> Tensor:
     """The images of an evaluation set after an attack on the functions that ``predict`` draws from the same streams.
 
     In network units ``[N, C, H, W]``, as is ``epsilon``; kept between black and white.

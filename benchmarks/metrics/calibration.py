@@ -1,4 +1,5 @@
 """Calibration of the predicted class: confidence [N] = max_c p_c, correct [N] = 1[argmax_c p_c = y]."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,8 +19,9 @@ def equal_mass(confidence: np.ndarray, bins: int) -> np.ndarray:
     return index
 
 
-def binned(confidence: np.ndarray, correct: np.ndarray, index: np.ndarray,
-           bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def binned(
+    confidence: np.ndarray, correct: np.ndarray, index: np.ndarray, bins: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean confidence, accuracy and number of points of each bin; NaN where a bin is empty."""
     count = np.bincount(index, minlength=bins)
     with np.errstate(invalid="ignore"):

@@ -2,6 +2,7 @@
 
 p [N, C]: probabilities of the predictive distribution (mean over samples); y [N]: labels.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -33,14 +34,17 @@ def summarise(predictions: ClassificationPredictions) -> Summary:
     """Reduce logits [S, N, C] over their samples."""
     samples, points, classes = predictions.logits.shape
     step = max(1, _CHUNK // (samples * classes))
-    chunks = [_summarise(predictions.logits[:, start:start + step]) for start in range(0, points, step)]
+    chunks = [_summarise(predictions.logits[:, start : start + step]) for start in range(0, points, step)]
     log_p, expected_log_p, expected_entropy, cross = (np.concatenate(parts) for parts in zip(*chunks))
     p = np.exp(log_p)
     predictive_entropy = entr(p).sum(-1)
     information = predictive_entropy - expected_entropy
     information[information < _ROUNDING] = 0
-    scores = {"predictive_entropy": predictive_entropy, "expected_entropy": expected_entropy,
-              "mutual_information": information}
+    scores = {
+        "predictive_entropy": predictive_entropy,
+        "expected_entropy": expected_entropy,
+        "mutual_information": information,
+    }
     mean = dirichlet.smooth(p)
     precision = dirichlet.precision(mean, cross) if samples > 1 else None
     fitted = None if precision is None else dirichlet.mutual_information(mean, precision)

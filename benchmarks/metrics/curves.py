@@ -1,4 +1,5 @@
 """What figures need, in lists small enough to keep beside the metrics of a run: five significant digits."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -74,14 +75,21 @@ def regression_grid(x: np.ndarray, predictions: RegressionPredictions, paths: in
     """Mean, standard deviation without and with noise, and sample paths at x, in original target units."""
     scale = predictions.y_std
     variance = regression.variance(predictions)
-    return {"x": compact(x), "mean": compact(regression.mean(predictions) * scale + predictions.y_mean),
-            "std": compact(np.sqrt(variance) * scale),
-            "std_with_noise": compact(np.sqrt(variance + regression.noise_variance(predictions)) * scale),
-            "samples": compact(predictions.samples[:paths].astype(np.float64) * scale + predictions.y_mean)}
+    return {
+        "x": compact(x),
+        "mean": compact(regression.mean(predictions) * scale + predictions.y_mean),
+        "std": compact(np.sqrt(variance) * scale),
+        "std_with_noise": compact(np.sqrt(variance + regression.noise_variance(predictions)) * scale),
+        "samples": compact(predictions.samples[:paths].astype(np.float64) * scale + predictions.y_mean),
+    }
 
 
 def classification_grid(x: np.ndarray, predictions: ClassificationPredictions) -> Curve:
     """Mean and standard deviation over samples of p(class 1), and predictive entropy, at x."""
     p = np.exp(log_softmax(predictions.logits))
-    return {"x": compact(x), "probability": compact(p[..., 1].mean(0)), "std": compact(p[..., 1].std(0)),
-            "predictive_entropy": compact(entr(p.mean(0)).sum(-1))}
+    return {
+        "x": compact(x),
+        "probability": compact(p[..., 1].mean(0)),
+        "std": compact(p[..., 1].std(0)),
+        "predictive_entropy": compact(entr(p.mean(0)).sum(-1)),
+    }

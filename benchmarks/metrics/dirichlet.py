@@ -1,4 +1,5 @@
 """Mutual information of a Dirichlet fitted to function samples (dirichlet2022 sec. 3.3, app. E and F)."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -13,8 +14,7 @@ def smooth(p: np.ndarray, amount: float = SMOOTHING) -> np.ndarray:
     return (1 - amount) * p + amount / p.shape[-1]
 
 
-def precision(mean: np.ndarray, mean_log: np.ndarray,
-              bounds: tuple[float, float] = PRECISIONS) -> np.ndarray:
+def precision(mean: np.ndarray, mean_log: np.ndarray, bounds: tuple[float, float] = PRECISIONS) -> np.ndarray:
     """Maximum-likelihood precision z [N] of Dir(z mean), the mean being held fixed.
 
     Root of psi(z) - sum_k m_k psi(z m_k) + sum_k m_k E[log p_k] (dirichlet2022 eq. 30), within bounds, for

@@ -1,4 +1,5 @@
 """The one way from predictions to metric rows and figure curves."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,8 +35,14 @@ class SetInfo:
     condition: str = ""
 
 
-def evaluate(task: str, dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, Predictions],
-             inputs: Mapping[str, np.ndarray] | None = None, scores: Scores = lambda values: {}) -> Result:
+def evaluate(
+    task: str,
+    dataset: str,
+    sets: Sequence[SetInfo],
+    predictions: Mapping[str, Predictions],
+    inputs: Mapping[str, np.ndarray] | None = None,
+    scores: Scores = lambda values: {},
+) -> Result:
     """Metric rows and figure curves (named "<set>/<curve>") of one run.
 
     predictions: one for each set, by name. inputs: x [N, ...] of each set of kind "grid", by name.
@@ -62,9 +69,13 @@ def evaluate(task: str, dataset: str, sets: Sequence[SetInfo], predictions: Mapp
     return rows, drawn
 
 
-def _classification(dataset: str, sets: Sequence[SetInfo],
-                    predictions: Mapping[str, ClassificationPredictions],
-                    inputs: Mapping[str, np.ndarray], scores: Scores) -> Result:
+def _classification(
+    dataset: str,
+    sets: Sequence[SetInfo],
+    predictions: Mapping[str, ClassificationPredictions],
+    inputs: Mapping[str, np.ndarray],
+    scores: Scores,
+) -> Result:
     rows, drawn = [], {}
     summaries = {s.name: classification.summarise(predictions[s.name]) for s in sets if s.kind != "grid"}
     for s in sets:
@@ -87,8 +98,10 @@ def _classification(dataset: str, sets: Sequence[SetInfo],
             drawn[f"{s.name}/examples"] = curves.examples(summary.p, summary.precision, labels)
         if s.kind == "ood":
             reference = summaries[_reference(sets)]
-            both = ({**scores(predictions[name].logits.astype(np.float64)), **summaries[name].scores}
-                    for name in (_reference(sets), s.name))
+            both = (
+                {**scores(predictions[name].logits.astype(np.float64)), **summaries[name].scores}
+                for name in (_reference(sets), s.name)
+            )
             found, drawn[f"{s.name}/roc"] = _detection(dataset, s.condition, *both)
             rows += found
             known, unknown = (part.scores["predictive_entropy"] for part in (reference, summary))
@@ -97,8 +110,13 @@ def _classification(dataset: str, sets: Sequence[SetInfo],
     return rows, drawn
 
 
-def _regression(dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, RegressionPredictions],
-                inputs: Mapping[str, np.ndarray], scores: Scores) -> Result:
+def _regression(
+    dataset: str,
+    sets: Sequence[SetInfo],
+    predictions: Mapping[str, RegressionPredictions],
+    inputs: Mapping[str, np.ndarray],
+    scores: Scores,
+) -> Result:
     rows, drawn = [], {}
     for s in sets:
         p = predictions[s.name]
@@ -115,8 +133,10 @@ def _regression(dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str,
         rows += _rows(dataset, s.condition, values, p.samples.shape[1])
         if s.kind == "ood":
             reference = predictions[_reference(sets)]
-            both = ({**scores(part.samples.astype(np.float64)), "epistemic_variance": regression.variance(part)}
-                    for part in (reference, p))
+            both = (
+                {**scores(part.samples.astype(np.float64)), "epistemic_variance": regression.variance(part)}
+                for part in (reference, p)
+            )
             found, drawn[f"{s.name}/roc"] = _detection(dataset, s.condition, *both)
             rows += found
     return rows, drawn
@@ -151,8 +171,10 @@ def _errors(predictions: RegressionPredictions) -> dict[str, float]:
     predictive = regression.log_posterior_predictive(predictions).mean()
     expected = regression.expected_log_likelihood(predictions).mean()
     return {
-        "rmse": np.sqrt(mse) * scale, "rmse_standardised": np.sqrt(mse),
-        "mse": mse * scale ** 2, "mse_standardised": mse,
+        "rmse": np.sqrt(mse) * scale,
+        "rmse_standardised": np.sqrt(mse),
+        "mse": mse * scale**2,
+        "mse_standardised": mse,
         "log_posterior_predictive": predictive - np.log(scale),
         "log_posterior_predictive_standardised": predictive,
         "expected_log_likelihood": expected - np.log(scale),
@@ -160,14 +182,18 @@ def _errors(predictions: RegressionPredictions) -> dict[str, float]:
     }
 
 
-def _detection(dataset: str, condition: str, id: dict[str, np.ndarray],
-               other: dict[str, np.ndarray]) -> tuple[list[Row], curves.Curve]:
+def _detection(
+    dataset: str, condition: str, id: dict[str, np.ndarray], other: dict[str, np.ndarray]
+) -> tuple[list[Row], curves.Curve]:
     """Rows for each score, and again without a score for the first: what papers use when they name none."""
     rows, detections = [], {}
     for position, name in enumerate(id):
         detections[name] = detection = ood.Detection.of(id[name], other[name])
-        values = {"ood_auroc": detection.auroc(), "ood_aupr": ood.aupr(id[name], other[name]),
-                  "ood_fpr95": detection.fpr95()}
+        values = {
+            "ood_auroc": detection.auroc(),
+            "ood_aupr": ood.aupr(id[name], other[name]),
+            "ood_fpr95": detection.fpr95(),
+        }
         accuracy = {"ood_accuracy": ood.threshold_accuracy(id[name], other[name])}
         sizes = len(id[name]), len(other[name])
         for suffix in (f";score={name}", "") if position == 0 else (f";score={name}",):
@@ -177,16 +203,19 @@ def _detection(dataset: str, condition: str, id: dict[str, np.ndarray],
 
 
 def _rows(dataset: str, condition: str, values: dict[str, float], n: int) -> list[Row]:
-    return [{"dataset": dataset, "condition": condition, "metric": name, "value": float(value), "n": n}
-            for name, value in values.items()]
+    return [
+        {"dataset": dataset, "condition": condition, "metric": name, "value": float(value), "n": n}
+        for name, value in values.items()
+    ]
 
 
 def _reference(sets: Sequence[SetInfo]) -> str:
     return next(s.name for s in sets if s.kind == "id")
 
 
-def _checked(expected: type[P], sets: Sequence[SetInfo], predictions: Mapping[str, Predictions],
-             inputs: Mapping[str, np.ndarray]) -> dict[str, P]:
+def _checked(
+    expected: type[P], sets: Sequence[SetInfo], predictions: Mapping[str, Predictions], inputs: Mapping[str, np.ndarray]
+) -> dict[str, P]:
     """The predictions of the sets, which are of the expected kind."""
     checked: dict[str, P] = {}
     for s in sets:
@@ -196,11 +225,15 @@ def _checked(expected: type[P], sets: Sequence[SetInfo], predictions: Mapping[st
         prediction = predictions.get(s.name)
         if not isinstance(prediction, expected):
             found = "none" if prediction is None else type(prediction).__name__
-            raise ValueError(f"{where}: expected {expected.__name__}, found {found}; "
-                             f"there are predictions for {', '.join(predictions) or 'no set'}")
+            raise ValueError(
+                f"{where}: expected {expected.__name__}, found {found}; "
+                f"there are predictions for {', '.join(predictions) or 'no set'}"
+            )
         if isinstance(prediction, RegressionPredictions) and prediction.samples.ndim != 2:
-            raise ValueError(f"{where}: expected targets of one number, found vectors of {prediction.samples.shape[2]}; "
-                             "metrics of vectors do not exist yet")
+            raise ValueError(
+                f"{where}: expected targets of one number, found vectors of {prediction.samples.shape[2]}; "
+                "metrics of vectors do not exist yet"
+            )
         answers = prediction.labels if isinstance(prediction, ClassificationPredictions) else prediction.targets
         if s.kind in LABELLED and answers is None:
             raise ValueError(f"{where}: expected labels or targets, as its kind is {s.kind!r}, found none")

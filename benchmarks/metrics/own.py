@@ -1,4 +1,5 @@
 """Metrics of plug-ins: computed beside this project's, for every set where they are defined."""
+
 from __future__ import annotations
 
 import math
@@ -53,11 +54,15 @@ def rows(dataset: str, sets: Sequence[Any], predictions: Mapping[str, Prediction
                 value = None if value is None else float(value)
             except Exception as error:
                 told = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-                raise ValueError(f"metric {name!r} on evaluation set {s.name!r}: {told}; correct the plug-in that adds it") from error
+                raise ValueError(
+                    f"metric {name!r} on evaluation set {s.name!r}: {told}; correct the plug-in that adds it"
+                ) from error
             if value is None:
                 continue
             if not math.isfinite(value):
-                raise ValueError(f"metric {name!r} on evaluation set {s.name!r}: expected a finite number, or None where it is not "
-                                 f"defined, found {value}; correct the plug-in that adds it")
+                raise ValueError(
+                    f"metric {name!r} on evaluation set {s.name!r}: expected a finite number, or None where it is not "
+                    f"defined, found {value}; correct the plug-in that adds it"
+                )
             points = own.logits if isinstance(own, ClassificationPredictions) else own.samples
             yield {"dataset": dataset, "condition": s.condition, "metric": name, "value": value, "n": points.shape[1]}

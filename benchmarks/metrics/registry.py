@@ -1,4 +1,5 @@
 """What every metric is: its direction, unit, formula, bin rule and version."""
+
 from __future__ import annotations
 
 import difflib
@@ -32,63 +33,138 @@ _RETAIN = "points retained in order of predictive entropy, lowest first, ties in
 _OOD = "OOD positive, ID test set negative, high score means OOD"
 _STANDARD = " (targets standardised by the training split)"
 
-METRICS: dict[str, Metric] = plugins.track({metric.name: metric for metric in [
-    Metric("accuracy", "higher", "fraction", f"mean 1[argmax p = y], {_P}"),
-    Metric("nll", "lower", "nats", f"-mean log p(y), {_P}"),
-    Metric("log_likelihood", "higher", "nats", f"mean log p(y), {_P}"),
-    Metric("smoothed_log_likelihood", "higher", "nats",
-           f"mean log((1 - 1e-4) p(y) + 1e-4 / K) for K classes (dirichlet2022 app. F), {_P}"),
-    Metric("brier", "lower", "", f"mean over points of sum over classes of (p_c - 1[y = c])^2, {_P}"),
-    Metric("ece", "lower", "fraction", f"sum over bins of n_b / n |accuracy_b - confidence_b|, {_P}",
-           "15 bins of equal width (lo, hi] of max p; 0 in the first, 1 in the last"),
-    Metric("ece_10", "lower", "fraction", f"sum over bins of n_b / n |accuracy_b - confidence_b|, {_P}",
-           "10 bins of equal width (lo, hi] of max p; 0 in the first, 1 in the last"),
-    Metric("ace_15", "lower", "fraction", f"sum over bins of n_b / n |accuracy_b - confidence_b|, {_P}",
-           "15 bins of equal mass of max p (sizes differ by one at most), ties in the order of the data"),
-    Metric("predictive_entropy", "none", "nats", f"mean H[p], {_P}"),
-    Metric("expected_entropy", "none", "nats", "mean over points and samples of H[softmax(logits)]"),
-    Metric("mutual_information", "none", "nats",
-           "predictive_entropy - expected_entropy by point, below 1e-12 set to 0; mean over points"),
-    Metric("dirichlet_mutual_information", "none", "nats",
-           "H[m] + sum_k m_k (psi(z m_k + 1) - psi(z + 1)), mean over points (dirichlet2022 app. E, F); "
-           "m: mean over samples of the probabilities smoothed by 1e-4; z: maximum-likelihood precision "
-           "given m, in [1e-3, 1e6]; not defined for one sample"),
-    Metric("ood_auroc", "higher", "fraction", f"area under the ROC curve, ties count one half; {_OOD}"),
-    Metric("ood_aupr", "higher", "fraction",
-           f"average precision: sum over thresholds of (R_i - R_{{i-1}}) P_i; {_OOD}"),
-    Metric("ood_fpr95", "lower", "fraction",
-           f"false positive rate at the highest threshold with TPR >= 0.95; {_OOD}"),
-    Metric("ood_accuracy", "higher", "fraction",
-           "accuracy of a decision tree of depth 1 (Gini) fitted to the score, on the first n points of the "
-           "ID test set and of the OOD set, n the size of the smaller (cinquin2024 app. C.5)"),
-    Metric("selective_accuracy_area", "higher", "fraction",
-           f"mean over k = 1..n of the accuracy on the first k points; {_RETAIN}"),
-    Metric("aurc", "lower", "fraction", f"mean over k = 1..n of (errors among the first k) / k; {_RETAIN}"),
-    Metric("augrc", "lower", "fraction",
-           f"mean over k = 1..n of (errors among the first k) / n (Traub et al. 2024); {_RETAIN}"),
-    Metric("expected_log_likelihood", "higher", "nats",
-           "mean over points and samples of log p(y | f_s), in closed form where f is Gaussian; regression: "
-           "original units, the standardised value - log y_std"),
-    Metric("rmse", "lower", "target units", "square root of the mean of (y - E f)^2, original units"),
-    Metric("mse", "lower", "squared target units", "mean of (y - E f)^2, original units"),
-    Metric("log_posterior_predictive", "higher", "nats",
-           "mean over points of log mean_s N(y; f_s, sigma^2), in closed form where f is Gaussian; original "
-           "units, the standardised value - log y_std"),
-    Metric("rmse_standardised", "lower", "target standard deviations",
-           "square root of the mean of (y - E f)^2" + _STANDARD),
-    Metric("mse_standardised", "lower", "target variances", "mean of (y - E f)^2" + _STANDARD),
-    Metric("log_posterior_predictive_standardised", "higher", "nats",
-           "mean over points of log mean_s N(y; f_s, sigma^2), in closed form where f is Gaussian"
-           + _STANDARD),
-    Metric("expected_log_likelihood_standardised", "higher", "nats",
-           "mean over points and samples of log N(y; f_s, sigma^2), in closed form where f is Gaussian"
-           + _STANDARD),
-    Metric("epistemic_entropy", "none", "nats",
-           "log S - psi(1) + log 2 + mean_s log r_s, mean over points (pequignot2020 eq. 5, d = k = 1); "
-           "r_s: distance of f_s(x) to the nearest other sample, at least float32 eps; not defined for S = 1"
-           + _STANDARD),
-    Metric("training_seconds", "lower", "seconds", "wall time of training, without evaluation"),
-]})
+METRICS: dict[str, Metric] = plugins.track(
+    {
+        metric.name: metric
+        for metric in [
+            Metric("accuracy", "higher", "fraction", f"mean 1[argmax p = y], {_P}"),
+            Metric("nll", "lower", "nats", f"-mean log p(y), {_P}"),
+            Metric("log_likelihood", "higher", "nats", f"mean log p(y), {_P}"),
+            Metric(
+                "smoothed_log_likelihood",
+                "higher",
+                "nats",
+                f"mean log((1 - 1e-4) p(y) + 1e-4 / K) for K classes (dirichlet2022 app. F), {_P}",
+            ),
+            Metric("brier", "lower", "", f"mean over points of sum over classes of (p_c - 1[y = c])^2, {_P}"),
+            Metric(
+                "ece",
+                "lower",
+                "fraction",
+                f"sum over bins of n_b / n |accuracy_b - confidence_b|, {_P}",
+                "15 bins of equal width (lo, hi] of max p; 0 in the first, 1 in the last",
+            ),
+            Metric(
+                "ece_10",
+                "lower",
+                "fraction",
+                f"sum over bins of n_b / n |accuracy_b - confidence_b|, {_P}",
+                "10 bins of equal width (lo, hi] of max p; 0 in the first, 1 in the last",
+            ),
+            Metric(
+                "ace_15",
+                "lower",
+                "fraction",
+                f"sum over bins of n_b / n |accuracy_b - confidence_b|, {_P}",
+                "15 bins of equal mass of max p (sizes differ by one at most), ties in the order of the data",
+            ),
+            Metric("predictive_entropy", "none", "nats", f"mean H[p], {_P}"),
+            Metric("expected_entropy", "none", "nats", "mean over points and samples of H[softmax(logits)]"),
+            Metric(
+                "mutual_information",
+                "none",
+                "nats",
+                "predictive_entropy - expected_entropy by point, below 1e-12 set to 0; mean over points",
+            ),
+            Metric(
+                "dirichlet_mutual_information",
+                "none",
+                "nats",
+                "H[m] + sum_k m_k (psi(z m_k + 1) - psi(z + 1)), mean over points (dirichlet2022 app. E, F); "
+                "m: mean over samples of the probabilities smoothed by 1e-4; z: maximum-likelihood precision "
+                "given m, in [1e-3, 1e6]; not defined for one sample",
+            ),
+            Metric("ood_auroc", "higher", "fraction", f"area under the ROC curve, ties count one half; {_OOD}"),
+            Metric(
+                "ood_aupr",
+                "higher",
+                "fraction",
+                f"average precision: sum over thresholds of (R_i - R_{{i-1}}) P_i; {_OOD}",
+            ),
+            Metric(
+                "ood_fpr95",
+                "lower",
+                "fraction",
+                f"false positive rate at the highest threshold with TPR >= 0.95; {_OOD}",
+            ),
+            Metric(
+                "ood_accuracy",
+                "higher",
+                "fraction",
+                "accuracy of a decision tree of depth 1 (Gini) fitted to the score, on the first n points of the "
+                "ID test set and of the OOD set, n the size of the smaller (cinquin2024 app. C.5)",
+            ),
+            Metric(
+                "selective_accuracy_area",
+                "higher",
+                "fraction",
+                f"mean over k = 1..n of the accuracy on the first k points; {_RETAIN}",
+            ),
+            Metric("aurc", "lower", "fraction", f"mean over k = 1..n of (errors among the first k) / k; {_RETAIN}"),
+            Metric(
+                "augrc",
+                "lower",
+                "fraction",
+                f"mean over k = 1..n of (errors among the first k) / n (Traub et al. 2024); {_RETAIN}",
+            ),
+            Metric(
+                "expected_log_likelihood",
+                "higher",
+                "nats",
+                "mean over points and samples of log p(y | f_s), in closed form where f is Gaussian; regression: "
+                "original units, the standardised value - log y_std",
+            ),
+            Metric("rmse", "lower", "target units", "square root of the mean of (y - E f)^2, original units"),
+            Metric("mse", "lower", "squared target units", "mean of (y - E f)^2, original units"),
+            Metric(
+                "log_posterior_predictive",
+                "higher",
+                "nats",
+                "mean over points of log mean_s N(y; f_s, sigma^2), in closed form where f is Gaussian; original "
+                "units, the standardised value - log y_std",
+            ),
+            Metric(
+                "rmse_standardised",
+                "lower",
+                "target standard deviations",
+                "square root of the mean of (y - E f)^2" + _STANDARD,
+            ),
+            Metric("mse_standardised", "lower", "target variances", "mean of (y - E f)^2" + _STANDARD),
+            Metric(
+                "log_posterior_predictive_standardised",
+                "higher",
+                "nats",
+                "mean over points of log mean_s N(y; f_s, sigma^2), in closed form where f is Gaussian" + _STANDARD,
+            ),
+            Metric(
+                "expected_log_likelihood_standardised",
+                "higher",
+                "nats",
+                "mean over points and samples of log N(y; f_s, sigma^2), in closed form where f is Gaussian"
+                + _STANDARD,
+            ),
+            Metric(
+                "epistemic_entropy",
+                "none",
+                "nats",
+                "log S - psi(1) + log 2 + mean_s log r_s, mean over points (pequignot2020 eq. 5, d = k = 1); "
+                "r_s: distance of f_s(x) to the nearest other sample, at least float32 eps; not defined for S = 1"
+                + _STANDARD,
+            ),
+            Metric("training_seconds", "lower", "seconds", "wall time of training, without evaluation"),
+        ]
+    }
+)
 
 
 def metric(name: str) -> Metric:

@@ -1,4 +1,5 @@
 """Errors, likelihoods and epistemic uncertainty of a regressor, per point [N] and in standardised units."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -23,7 +24,7 @@ def variance(predictions: RegressionPredictions) -> np.ndarray:
 
 def noise_variance(predictions: RegressionPredictions) -> float:
     """sigma^2; the mean over samples where each has its own."""
-    return float(np.mean(predictions.noise_std ** 2))
+    return float(np.mean(predictions.noise_std**2))
 
 
 def squared_error(predictions: RegressionPredictions) -> np.ndarray:
@@ -39,13 +40,13 @@ def log_normal(y: np.ndarray, mean: np.ndarray, variance: np.ndarray | float) ->
 def log_likelihoods(predictions: RegressionPredictions) -> np.ndarray:
     """log N(y; f_s, sigma_s^2) [S, N]."""
     noise = np.reshape(predictions.noise_std, (-1, 1))
-    return log_normal(predictions.given_targets, predictions.samples.astype(np.float64), noise ** 2)
+    return log_normal(predictions.given_targets, predictions.samples.astype(np.float64), noise**2)
 
 
 def log_posterior_predictive(predictions: RegressionPredictions) -> np.ndarray:
     """log mean_s N(y; f_s, sigma^2); log N(y; mean, variance + sigma^2) where f is Gaussian."""
     if predictions.mean is not None:
-        total = variance(predictions) + predictions.noise_std ** 2
+        total = variance(predictions) + predictions.noise_std**2
         return log_normal(predictions.given_targets, predictions.mean, total)
     return logsumexp(log_likelihoods(predictions), axis=0) - np.log(len(predictions.samples))
 
@@ -53,7 +54,7 @@ def log_posterior_predictive(predictions: RegressionPredictions) -> np.ndarray:
 def expected_log_likelihood(predictions: RegressionPredictions) -> np.ndarray:
     """mean_s log N(y; f_s, sigma^2); log N(y; mean, sigma^2) - variance / (2 sigma^2) where f is Gaussian."""
     if predictions.mean is not None:
-        noise = predictions.noise_std ** 2
+        noise = predictions.noise_std**2
         expected = log_normal(predictions.given_targets, predictions.mean, noise)
         return expected - variance(predictions) / (2 * noise)
     return log_likelihoods(predictions).mean(0)

@@ -1,4 +1,5 @@
 """Selective prediction: retain points by uncertainty, lowest first, ties in the order of the data."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -30,7 +30,19 @@ USUAL = {"training": "gradient"}
 """The part of a kind that is meant where none is named."""
 NAMELESS = {"weight": "fvi_core.objective:Weight"}
 PARTS = (*NAMED, *NAMELESS)
-ROOMS = ("contexts", "divergences", "families", "fits", "kernels", "likelihoods", "networks", "objective", "optimisers", "priors", "training")
+ROOMS = (
+    "contexts",
+    "divergences",
+    "families",
+    "fits",
+    "kernels",
+    "likelihoods",
+    "networks",
+    "objective",
+    "optimisers",
+    "priors",
+    "training",
+)
 
 Known = dict[str, dict[str, dict[str, Any]]]
 """Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", and kind ("of")."""

@@ -3,6 +3,7 @@
 Values are rounded to their stored precision when the object is made, so metrics computed right after training
 and metrics computed later from the file are the same numbers.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
@@ -43,8 +44,9 @@ class ClassificationPredictions:
         labels, (_, n, c) = np.asarray(self.labels), logits.shape
         _require(labels.shape == (n,), "labels", f"shape {(n,)}, one per point of the logits", labels.shape)
         _require(np.issubdtype(labels.dtype, np.integer), "labels", "integers", labels.dtype)
-        _require(labels.min() >= 0 and labels.max() < c, "labels", f"values in 0..{c - 1}",
-                 f"{labels.min()}..{labels.max()}")
+        _require(
+            labels.min() >= 0 and labels.max() < c, "labels", f"values in 0..{c - 1}", f"{labels.min()}..{labels.max()}"
+        )
         _set(self, "labels", labels.astype(np.int64))
 
     @property
@@ -133,8 +135,9 @@ def load(path: Path | str) -> dict[str, Predictions]:
     except FileNotFoundError:
         raise
     except Exception as error:  # whatever numpy and zipfile make of damage
-        raise PredictionsError(f"{path}: not a readable npz file, perhaps truncated ({error}); "
-                               "delete it and run again") from error
+        raise PredictionsError(
+            f"{path}: not a readable npz file, perhaps truncated ({error}); delete it and run again"
+        ) from error
     try:
         return _unpack(arrays)
     except Exception as error:
@@ -153,8 +156,10 @@ def _unpack(arrays: dict[str, np.ndarray]) -> dict[str, Predictions]:
     for group in groups.values():
         if "samples" in group:
             group.setdefault("targets", None)
-    return {name: (ClassificationPredictions if "logits" in group else RegressionPredictions)(**group)
-            for name, group in groups.items()}
+    return {
+        name: (ClassificationPredictions if "logits" in group else RegressionPredictions)(**group)
+        for name, group in groups.items()
+    }
 
 
 def _finite(name: str, value: ArrayLike, shape: tuple[int, ...], dtype: type = np.float64) -> np.ndarray:

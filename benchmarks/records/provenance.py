@@ -26,7 +26,9 @@ def git(*arguments: str, root: Path = ROOT) -> str | None:
     """The output of a git command at the checkout, or None where there is no git or no checkout."""
     try:
         # Without locks: a process that is killed in `git status` would leave its lock in the checkout.
-        done = subprocess.run(["git", "--no-optional-locks", *arguments], cwd=root, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(
+            ["git", "--no-optional-locks", *arguments], cwd=root, capture_output=True, text=True, timeout=30
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

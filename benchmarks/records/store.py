@@ -67,9 +67,7 @@ class Store:
 
     def path(self, config: dict[str, Any]) -> Path:
         """The file of a run's record, there or not."""
-        return (
-            self.root / slug(config["dataset"]["name"]) / slug(config["method"]) / f"{run_key(config)}.json"
-        )
+        return self.root / slug(config["dataset"]["name"]) / slug(config["method"]) / f"{run_key(config)}.json"
 
     def paths(self) -> dict[str, Path]:
         """Every file that is named like a record, by key; none is opened."""
@@ -112,9 +110,7 @@ class Store:
         if not found:
             raise unknown("key", prefix, paths if len(paths) < 20 else [], f"keys are file names under {self.root}")
         if len(found) > 1:
-            raise RecordError(
-                f"{len(found)} keys start with {prefix!r}: {', '.join(found[:5])}; give more digits"
-            )
+            raise RecordError(f"{len(found)} keys start with {prefix!r}: {', '.join(found[:5])}; give more digits")
         return paths[found[0]]
 
     def records(self, curves: bool = True) -> Iterator[dict[str, Any] | RecordError]:
@@ -199,7 +195,11 @@ class Store:
         record = self._load(path, HEAD_ONLY)
         if record is None:
             return None
-        head = {"key": record["key"], "metric_versions": record["metric_versions"], "place": self.path(record["config"])}
+        head = {
+            "key": record["key"],
+            "metric_versions": record["metric_versions"],
+            "place": self.path(record["config"]),
+        }
         if self._heads is not None:
             self._heads[path] = stamp, head
         return head
@@ -212,7 +212,9 @@ class Store:
                 raise RecordError(f"{path}: a link to nothing: {WHAT_TO_DO}") from None
             return None
         except OSError as error:
-            raise RecordError(f"{path}: cannot be read ({error.strerror}): make it readable, or {WHAT_TO_DO}") from error
+            raise RecordError(
+                f"{path}: cannot be read ({error.strerror}): make it readable, or {WHAT_TO_DO}"
+            ) from error
         return parse(data, path, without)
 
 
@@ -225,9 +227,7 @@ def serialise(record: dict[str, Any]) -> str:
     """The one spelling of a record: a line for every metric row, curve and part. Raises InvalidRecord."""
     for row in record["metrics"]:
         if not math.isfinite(row["value"]):
-            where = f"{row['metric']} of {row['dataset']}" + (
-                f" ({row['condition']})" if row["condition"] else ""
-            )
+            where = f"{row['metric']} of {row['dataset']}" + (f" ({row['condition']})" if row["condition"] else "")
             raise InvalidRecord(f"{where} is {float(row['value'])}")
     if not record["metrics"]:
         raise InvalidRecord("there are no metrics")
@@ -237,9 +237,7 @@ def serialise(record: dict[str, Any]) -> str:
             for name in ("schema", "metric_versions", "key", *SECTIONS)
         )
     except ValueError as error:
-        raise InvalidRecord(
-            f"a curve or the provenance holds a number that is not finite ({error})"
-        ) from error
+        raise InvalidRecord(f"a curve or the provenance holds a number that is not finite ({error})") from error
     return body + f'"sha256": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n'
 
 

@@ -176,9 +176,7 @@ class Checkpoints:
         if any(data_of[key] != fingerprint for key, fingerprint in fingerprints.items()):
             raise ValueError("the data set has changed since")
         state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-        return Checkpoint(
-            about["configs"], about["epoch"], about["epochs"], about["seconds"], about["resumed"], state
-        )
+        return Checkpoint(about["configs"], about["epoch"], about["epochs"], about["seconds"], about["resumed"], state)
 
     def path(self, key: str) -> Path:
         """The link of a training, there or not; the key of one of its runs will do."""

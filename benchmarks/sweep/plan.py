@@ -118,9 +118,7 @@ def table_runs(tables: Sequence[Any], protocol: str | None, seeds: list[int] | N
     return [config for table in tables for config in table.runs(check_protocol(table, protocol), seeds)]
 
 
-def asked_metrics(
-    tables: Sequence[Any], protocol: str | None, seeds: list[int] | None = None
-) -> dict[str, set[str]]:
+def asked_metrics(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None = None) -> dict[str, set[str]]:
     """The metrics that tables show of each run, by its key."""
     found: dict[str, set[str]] = {}
     for table in tables:
@@ -178,8 +176,7 @@ def only(configs: list[dict[str, Any]], methods: list[str], datasets: list[str])
     return [
         config
         for config in configs
-        if (not methods or config["method"] in methods)
-        and (not datasets or config["dataset"]["name"] in datasets)
+        if (not methods or config["method"] in methods) and (not datasets or config["dataset"]["name"] in datasets)
     ]
 
 

@@ -58,8 +58,7 @@ class Plain:
             self.say(problem)
         known = ", ".join(f"{count} {status}" for status, count in plan.counts.items() if count)
         self.say(
-            f"{len(plan.runs)} runs: {known or 'none'}"
-            + (f"; {len(jobs)} jobs to do" if jobs else "; nothing to do")
+            f"{len(plan.runs)} runs: {known or 'none'}" + (f"; {len(jobs)} jobs to do" if jobs else "; nothing to do")
         )
 
     def report(self, job: Job, fraction: float, text: str) -> None:

@@ -74,7 +74,11 @@ def estimate(records: Iterable[dict[str, Any]]) -> float:
 
 
 def make_again(
-    records: list[dict[str, Any]], store: Store, executor: Executor, suite: Suite, display: Display | None = None,
+    records: list[dict[str, Any]],
+    store: Store,
+    executor: Executor,
+    suite: Suite,
+    display: Display | None = None,
     keep: Callable[[dict[str, Any]], None] = lambda record: None,
 ) -> Iterator[Comparison]:
     """Train the runs of records anew, with nothing to go on from, and compare; ``keep`` is given what was made."""

@@ -10,8 +10,20 @@ from fvi_core import plugins
 from fvi_core.registry import nearest
 
 __all__ = [
-    "Cell", "Column", "NoRecipe", "Recipe", "Row", "Table", "UnknownProtocol", "UnknownTable", "add", "get", "make_config", "names",
-    "simple", "tables",
+    "Cell",
+    "Column",
+    "NoRecipe",
+    "Recipe",
+    "Row",
+    "Table",
+    "UnknownProtocol",
+    "UnknownTable",
+    "add",
+    "get",
+    "make_config",
+    "names",
+    "simple",
+    "tables",
 ]
 
 

@@ -37,8 +37,12 @@ def _parts(row: Row, protocol: str) -> Parts:
         "network": {"name": "resnet18", "norm": "batch", "context_statistics": "joint"},
         "likelihood": {"name": "categorical"},
         "training": {
-            "epochs": 200, "batch_size": 128, "clip": 1.0, "augment": {"crop": 4, "flip": True},
-            "optimiser": {"name": "sgd", "lr": 0.005, "momentum": 0.9}, "schedule": {"name": "cosine", "final": 0.05},
+            "epochs": 200,
+            "batch_size": 128,
+            "clip": 1.0,
+            "augment": {"crop": 4, "flip": True},
+            "optimiser": {"name": "sgd", "lr": 0.005, "momentum": 0.9},
+            "schedule": {"name": "cosine", "final": 0.05},
         },
     }
     function_space = {"prior": {"variance": 0.1}, "context": CONTEXTS.get(row.variant)}
@@ -48,8 +52,11 @@ def _parts(row: Row, protocol: str) -> Parts:
         "MC Dropout": {"family": {"rate": 0.1}},
         "SWAG": {
             "family": {"rank": 20, "start": 0.8, "scale": 0.0},
-            "training": {"clip": None, "optimiser": {"lr": 0.01, "weight_decay": 1e-4},
-                         "schedule": {"name": "linear", "final": 2.0}},
+            "training": {
+                "clip": None,
+                "optimiser": {"lr": 0.01, "weight_decay": 1e-4},
+                "schedule": {"name": "linear", "final": 2.0},
+            },
         },
         "FSVI": {"family": _NARROW} | function_space,
         "FSVI Ensemble": {"family": {"base": _NARROW}} | function_space,
@@ -84,10 +91,12 @@ NOTES = (
     "learning rate .01 that rises to .02, averaging from epoch 161, weight decay 1e-4, prediction with the averaged "
     "weights alone.",
 )
-REDUCTIONS = {"smoke": (
-    "a ResNet-18 of 2 to 16 channels, 1 epoch (SWAG 2), 1 seed, ensembles of 2, 2 samples: a test of the way, not of "
-    "the methods"
-)}
+REDUCTIONS = {
+    "smoke": (
+        "a ResNet-18 of 2 to 16 channels, 1 epoch (SWAG 2), 1 seed, ensembles of 2, 2 samples: a test of the way, not of "
+        "the methods"
+    )
+}
 
 
 def _column(metric: str, label: str, condition: str = "", scale: float = 1.0, published: str = "") -> Column:
@@ -97,14 +106,21 @@ def _column(metric: str, label: str, condition: str = "", scale: float = 1.0, pu
 
 TABLES = (
     Table(
-        f"{PAPER}-2", "CIFAR-10: accuracy, calibration, SVHN as out-of-distribution inputs, corrupted images", ROWS,
+        f"{PAPER}-2",
+        "CIFAR-10: accuracy, calibration, SVHN as out-of-distribution inputs, corrupted images",
+        ROWS,
         (
             _column("accuracy", "accuracy %", scale=100),
             _column("ece_10", "ECE", published="ece"),
             _column("ood_auroc", "AUROC % SVHN", "ood=svhn", 100),
             _column("accuracy", "accuracy % CIFAR-10-C", f"shift={DATASET}_c;severity=2", 100),
         ),
-        recipe, protocols=("paper", "smoke"), paper=PAPER, number="2", aliases=("cifar10",), notes={"paper": NOTES},
+        recipe,
+        protocols=("paper", "smoke"),
+        paper=PAPER,
+        number="2",
+        aliases=("cifar10",),
+        notes={"paper": NOTES},
         reductions=REDUCTIONS,
     ),
 )

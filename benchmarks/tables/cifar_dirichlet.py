@@ -11,9 +11,17 @@ from benchmarks.tables.spec import Column, Parts, Recipe, Row, Table, merge
 
 PAPER = "dirichlet2022"
 METHODS = {
-    "MAP": "MAP", "MAP fVI": "MAP fVI", "MC Dropout": "MC Dropout", "MC Dropout fVI": "MC Dropout fVI",
-    "Ensemble": "Deep Ensemble", "Ensemble fVI": "Ensemble fVI", "Radial": "Radial", "Radial fVI": "Radial fVI",
-    "Rank1": "Rank1", "Rank1 fVI": "Rank1 fVI", "Subnetwork": None,
+    "MAP": "MAP",
+    "MAP fVI": "MAP fVI",
+    "MC Dropout": "MC Dropout",
+    "MC Dropout fVI": "MC Dropout fVI",
+    "Ensemble": "Deep Ensemble",
+    "Ensemble fVI": "Ensemble fVI",
+    "Radial": "Radial",
+    "Radial fVI": "Radial fVI",
+    "Rank1": "Rank1",
+    "Rank1 fVI": "Rank1 fVI",
+    "Subnetwork": None,
 }
 SEVERITIES = tuple(range(6))
 EPSILONS = ("0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3")
@@ -31,7 +39,9 @@ def _parts(row: Row, dataset: str) -> Parts:
         "network": {"name": "resnet18", "norm": "batch"},
         "likelihood": {"name": "categorical"},
         "training": {
-            "epochs": 250 if slow else 200, "batch_size": 128, "augment": {"crop": 4, "flip": True},
+            "epochs": 250 if slow else 200,
+            "batch_size": 128,
+            "augment": {"crop": 4, "flip": True},
             "optimiser": {"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": decay},
             "schedule": {"name": "multistep", "at": [0.6, 0.8] if slow else [0.5, 0.75], "factor": 0.1},
         },
@@ -76,10 +86,12 @@ NOTES = (
     "Epsilon 0 and severity 0 are the clean test images; the paper's two values differ in the last digit for random "
     "methods.",
 )
-REDUCTIONS = {"smoke": (
-    "a ResNet-18 of 2 to 16 channels, 1 epoch, 1 seed, ensembles of 2, at most 4 samples: a test of the way, not of "
-    "the methods"
-)}
+REDUCTIONS = {
+    "smoke": (
+        "a ResNet-18 of 2 to 16 channels, 1 epoch, 1 seed, ensembles of 2, at most 4 samples: a test of the way, not of "
+        "the methods"
+    )
+}
 
 
 def _rows(number: str) -> tuple[Row, ...]:
@@ -95,9 +107,16 @@ def _columns(dataset: str, shift: str, metric: str) -> tuple[Column, ...]:
 def _table(number: int, dataset: str, shift: str, metric: str) -> Table:
     how = "corrupted" if shift.endswith("_c") else "attacked"
     return Table(
-        f"{PAPER}-{number}", f"{TITLES[metric]} on {how} {_NAMES[dataset]}", _rows(str(number)),
-        _columns(dataset, shift, metric), recipe, protocols=("paper", "smoke"), paper=PAPER, number=str(number),
-        notes={"paper": NOTES}, reductions=REDUCTIONS,
+        f"{PAPER}-{number}",
+        f"{TITLES[metric]} on {how} {_NAMES[dataset]}",
+        _rows(str(number)),
+        _columns(dataset, shift, metric),
+        recipe,
+        protocols=("paper", "smoke"),
+        paper=PAPER,
+        number=str(number),
+        notes={"paper": NOTES},
+        reductions=REDUCTIONS,
     )
 
 

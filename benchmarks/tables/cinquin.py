@@ -31,11 +31,20 @@ def _parts(method: str) -> Parts:
     common = {
         "network": {"name": "mlp", "hidden": [50, 50], "activation": "tanh"},
         "likelihood": {"name": "gaussian", "init_std": 0.5},
-        "training": {"epochs": 3000, "batch_size": 2000, "samples": 10, "optimiser": {"name": "adam", "lr": 0.005},
-                     "early_stopping": {"patience": 200, "every": 10}},
+        "training": {
+            "epochs": 3000,
+            "batch_size": 2000,
+            "samples": 10,
+            "optimiser": {"name": "adam", "lr": 0.005},
+            "early_stopping": {"patience": 200, "every": 10},
+        },
     }
     own: dict[str, Parts] = {
-        "GFSVI": {"context": {"points": 100}, "training": {"dtype": "float64", "samples": 1}, "prior": {"fit_steps": 300, "fit_batch": 128}},
+        "GFSVI": {
+            "context": {"points": 100},
+            "training": {"dtype": "float64", "samples": 1},
+            "prior": {"fit_steps": 300, "fit_batch": 128},
+        },
         "FSVI": {"context": {"points": 100}, "training": {"dtype": "float64"}},
         "MFVI": {},
         "GP": {"training": {"dtype": "float64", "epochs": 500, "early_stopping": None, "optimiser": {"lr": 0.05}}},
@@ -68,7 +77,7 @@ def selection_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 METRIC = "expected_log_likelihood_standardised"
 _REDUCTIONS = {
     "short": "MLP 2x50 (the paper does not state its network), 100 context points instead of 500, two candidates each "
-             "instead of Bayesian optimisation, learning rate .005, tanh, at most 3,000 steps, patience 200",
+    "instead of Bayesian optimisation, learning rate .005, tanh, at most 3,000 steps, patience 200",
     "smoke": "5 steps, 2 folds, the first candidate",
 }
 _NOTES = (
@@ -87,18 +96,35 @@ _NOTES = (
 def _table(number: str, title: str, metric: str, published: str) -> Table:
     columns = tuple(Column(Cell(d, "", metric), d, Cell(d, "", published)) for d in SETS)
     return Table(
-        f"{PAPER}-{number}", title, ROWS, columns, recipe, protocols=("short", "smoke"), default_protocol="short", paper=PAPER,
-        number=number, notes={"short": _NOTES}, reductions=_REDUCTIONS,
+        f"{PAPER}-{number}",
+        title,
+        ROWS,
+        columns,
+        recipe,
+        protocols=("short", "smoke"),
+        default_protocol="short",
+        paper=PAPER,
+        number=number,
+        notes={"short": _NOTES},
+        reductions=_REDUCTIONS,
     )
 
 
 TABLES = (
     _table("1", "Test expected log-likelihood on UCI (standardised units)", METRIC, "expected_log_likelihood"),
-    _table("6", "Test mean square error on UCI (standardised units), of the runs of table 1", "mse_standardised", "mse"),
+    _table(
+        "6", "Test mean square error on UCI (standardised units), of the runs of table 1", "mse_standardised", "mse"
+    ),
     Table(
-        SELECTION, "Validation expected log-likelihood of every candidate of table cinquin2024-1",
-        tuple(Row(f"{method}, {label}", None, method, label) for method, found in CANDIDATES.items() for label in found),
+        SELECTION,
+        "Validation expected log-likelihood of every candidate of table cinquin2024-1",
+        tuple(
+            Row(f"{method}, {label}", None, method, label) for method, found in CANDIDATES.items() for label in found
+        ),
         tuple(Column(Cell(d, "part=validation", METRIC), d) for d in SMALL),
-        selection_recipe, protocols=("short", "smoke"), default_protocol="short", reductions=_REDUCTIONS,
+        selection_recipe,
+        protocols=("short", "smoke"),
+        default_protocol="short",
+        reductions=_REDUCTIONS,
     ),
 )

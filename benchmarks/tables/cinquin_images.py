@@ -27,7 +27,8 @@ _SAMPLES = {"paper": 100, "short": 10, "smoke": 2}
 def _rows(contexts: tuple[str, ...], others: dict[str, str | None]) -> tuple[Row, ...]:
     with_context = (
         Row(f"{label} ({LABELS[context]})", label, method, context, f"context={context}")
-        for label, method in METHODS.items() for context in contexts
+        for label, method in METHODS.items()
+        for context in contexts
     )
     return (*with_context, *(Row(label, label, method) for label, method in others.items()))
 
@@ -37,8 +38,13 @@ def _parts(row: Row, protocol: str) -> Parts:
     common = {
         "network": {"name": "cnn", "channels": [16, 32, 64], "pool": [1, 1, 0], "dense": [128]},
         "likelihood": {"name": "categorical"},
-        "training": {"epochs": 100, "batch_size": 100, "samples": 5, "optimiser": {"name": "adam", "lr": 1e-3},
-                     "early_stopping": {"patience": 5, "every": 1}},
+        "training": {
+            "epochs": 100,
+            "batch_size": 100,
+            "samples": 5,
+            "optimiser": {"name": "adam", "lr": 1e-3},
+            "early_stopping": {"patience": 5, "every": 1},
+        },
     }
     own: dict[str, Parts] = {
         "GFSVI": {"context": CONTEXTS.get(row.variant)},
@@ -101,8 +107,15 @@ def _columns(dataset: str, name: str) -> tuple[Column, ...]:
 
 def _table(number: str, title: str, rows: tuple[Row, ...]) -> Table:
     return Table(
-        f"{PAPER}-{number}", title, rows, (*_columns("mnist", "MNIST"), *_columns("fashion_mnist", "FashionMNIST")),
-        recipe, paper=PAPER, number=number, notes=dict.fromkeys(("paper", "short"), NOTES), reductions=REDUCTIONS,
+        f"{PAPER}-{number}",
+        title,
+        rows,
+        (*_columns("mnist", "MNIST"), *_columns("fashion_mnist", "FashionMNIST")),
+        recipe,
+        paper=PAPER,
+        number=number,
+        notes=dict.fromkeys(("paper", "short"), NOTES),
+        reductions=REDUCTIONS,
     )
 
 

@@ -5,13 +5,26 @@ from __future__ import annotations
 from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
 
 METHODS = (
-    "MAP", "MFVI", "MFVI (tempered)", "MC Dropout", "Deep Ensemble", "FSVI (rudner2021)", "FSVI", "FSVI Ensemble", "GFSVI",
-    "MAP fVI", "MC Dropout fVI", "Ensemble fVI",
+    "MAP",
+    "MFVI",
+    "MFVI (tempered)",
+    "MC Dropout",
+    "Deep Ensemble",
+    "FSVI (rudner2021)",
+    "FSVI",
+    "FSVI Ensemble",
+    "GFSVI",
+    "MAP fVI",
+    "MC Dropout fVI",
+    "Ensemble fVI",
 )
 ROWS = tuple(Row(name, None, name) for name in METHODS)
 ANGLES = tuple(range(15, 181, 15))
 _MONOCHROME = {"name": "random_monochrome", "points": 32}
-_RANDOM = {"name": "mixture", "parts": [{"name": "training_batch", "points": 10}, {"name": "uniform_noise", "points": 10}]}
+_RANDOM = {
+    "name": "mixture",
+    "parts": [{"name": "training_batch", "points": 10}, {"name": "uniform_noise", "points": 10}],
+}
 _OWN: dict[str, Parts] = {
     "MFVI": {"training": {"epochs": 200}},
     "MFVI (tempered)": {"training": {"epochs": 200}},
@@ -38,7 +51,9 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
             parts = merge(parts, {"prior": {"fit_steps": 5}})
     seeds = 2 if protocol == "smoke" else 5
     sets = ("test", "ood-photos", *(f"rotation-{angle}" for angle in ANGLES))
-    return Recipe(parts, tuple((0, seed) for seed in range(seeds)), samples=10 if protocol == "smoke" else 50, sets=sets)
+    return Recipe(
+        parts, tuple((0, seed) for seed in range(seeds)), samples=10 if protocol == "smoke" else 50, sets=sets
+    )
 
 
 def _column(metric: str, label: str, condition: str = "", scale: float = 1.0, digits: int = 3) -> Column:
@@ -46,7 +61,9 @@ def _column(metric: str, label: str, condition: str = "", scale: float = 1.0, di
 
 
 TABLE = Table(
-    "digits", "Handwritten digits 8x8: calibration, rotation, photographs as out-of-distribution inputs", ROWS,
+    "digits",
+    "Handwritten digits 8x8: calibration, rotation, photographs as out-of-distribution inputs",
+    ROWS,
     (
         _column("accuracy", "accuracy %", scale=100, digits=1),
         _column("nll", "NLL"),
@@ -57,12 +74,15 @@ TABLE = Table(
         _column("ood_auroc", "AUROC % photographs", "ood=photos", 100, 1),
         _column("training_seconds", "seconds", digits=1),
     ),
-    recipe, protocols=("paper", "smoke"),
-    notes={"paper": (
-        "No paper: one MLP 2x50 with ReLU, Adam, learning rate .003, batches of 128, 100 epochs (200 for MFVI), 5 seeds on one stratified "
-        "split. Hyper-parameters were fixed beforehand and are the same for all methods; they favour none by design.",
-        "Contexts: FSVI random monochrome images; GFSVI half training images, half uniform noise; Dirichlet fVI the training batch.",
-        "Seconds: training, per run, of a stack of 5 seeds trained together on one thread.",
-    )},
+    recipe,
+    protocols=("paper", "smoke"),
+    notes={
+        "paper": (
+            "No paper: one MLP 2x50 with ReLU, Adam, learning rate .003, batches of 128, 100 epochs (200 for MFVI), 5 seeds on one stratified "
+            "split. Hyper-parameters were fixed beforehand and are the same for all methods; they favour none by design.",
+            "Contexts: FSVI random monochrome images; GFSVI half training images, half uniform noise; Dirichlet fVI the training batch.",
+            "Seconds: training, per run, of a stack of 5 seeds trained together on one thread.",
+        )
+    },
     reductions={"smoke": "2 epochs, 2 seeds, 10 samples: a test of the way, not of the methods"},
 )

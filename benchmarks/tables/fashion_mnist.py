@@ -55,13 +55,18 @@ def _parts(row: Row, protocol: str) -> Parts:
     }
     function_space = {"weight": {"scaling": "batch"}, "context": CONTEXTS.get(row.variant)}
     own: dict[str, Parts] = {
-        "MFVI (radial)": {"family": {"rho_init": -4.0},
-                          "training": {"epochs": 100, "batch_size": 200, "samples": 1, "optimiser": {"lr": 1e-3}}},
+        "MFVI (radial)": {
+            "family": {"rho_init": -4.0},
+            "training": {"epochs": 100, "batch_size": 200, "samples": 1, "optimiser": {"lr": 1e-3}},
+        },
         "MC Dropout": {"family": {"rate": 0.1}},
         "SWAG": {
             "family": {"rank": 20, "start": 0.8, "scale": 0.0},
-            "training": {"epochs": 200, "optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9, "weight_decay": 1e-4},
-                         "schedule": {"name": "linear", "final": 2.0}},
+            "training": {
+                "epochs": 200,
+                "optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9, "weight_decay": 1e-4},
+                "schedule": {"name": "linear", "final": 2.0},
+            },
         },
         "FSVI": function_space,
         "FSVI Ensemble": function_space,
@@ -131,19 +136,29 @@ def _by_angle(metric: str) -> tuple[Column, ...]:
 
 TABLES = (
     Table(
-        f"{PAPER}-1", "FashionMNIST: accuracy, calibration, out-of-distribution detection", ROWS,
+        f"{PAPER}-1",
+        "FashionMNIST: accuracy, calibration, out-of-distribution detection",
+        ROWS,
         (
             _column("accuracy", "accuracy %", scale=100),
             _column("ece_10", "ECE", published="ece"),
             _column("ood_auroc", "AUROC % MNIST", "ood=mnist", 100),
             _column("ood_auroc", "AUROC % NotMNIST", "ood=not_mnist", 100),
         ),
-        recipe, paper=PAPER, number="1", aliases=("fashion-mnist",), notes=dict.fromkeys(("paper", "short"), NOTES),
+        recipe,
+        paper=PAPER,
+        number="1",
+        aliases=("fashion-mnist",),
+        notes=dict.fromkeys(("paper", "short"), NOTES),
         reductions=REDUCTIONS,
     ),
     Table(
-        f"{PAPER}-figure-2", "Rotated MNIST: Brier score and predictive entropy by angle (rudner2022, figure 2)",
-        FIGURE_ROWS, (*_by_angle("brier"), *_by_angle("predictive_entropy")), recipe,
-        notes=dict.fromkeys(("paper", "short"), FIGURE_NOTES), reductions=REDUCTIONS,
+        f"{PAPER}-figure-2",
+        "Rotated MNIST: Brier score and predictive entropy by angle (rudner2022, figure 2)",
+        FIGURE_ROWS,
+        (*_by_angle("brier"), *_by_angle("predictive_entropy")),
+        recipe,
+        notes=dict.fromkeys(("paper", "short"), FIGURE_NOTES),
+        reductions=REDUCTIONS,
     ),
 )

@@ -28,7 +28,9 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     large = dataset in LARGE
     n_total = datasets.describe(dataset, PAPER).n_train + datasets.describe(dataset, PAPER).n_test
     variational = {
-        "epochs": 2000, "batch_size": 500 if large else 50, "samples": 100,
+        "epochs": 2000,
+        "batch_size": 500 if large else 50,
+        "samples": 100,
         "optimiser": {"name": "adam", "lr": 0.005},
         "schedule": {"name": "plateau", "factor": 0.7, "patience": 30, "min_lr": 1e-4},
     }
@@ -40,16 +42,24 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     own: dict[str, Parts] = {
         "MC Dropout": {
             "family": {"rate": 0.05},
-            "training": {"samples": 1, "schedule": {"name": "constant"},
-                         "optimiser": {"lr": 1e-3, "weight_decay": 0.1 / n_total**0.5}},
+            "training": {
+                "samples": 1,
+                "schedule": {"name": "constant"},
+                "optimiser": {"lr": 1e-3, "weight_decay": 0.1 / n_total**0.5},
+            },
         },
         "Deep Ensemble": {
             "likelihood": {"name": "residual_gaussian"},
-            "training": {"epochs": 500 if large else 3000, "samples": 1, "schedule": {"name": "constant"},
-                         "optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9}},
+            "training": {
+                "epochs": 500 if large else 3000,
+                "samples": 1,
+                "schedule": {"name": "constant"},
+                "optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9},
+            },
         },
         "MFVI": {
-            "family": {"mean_init": 0.0, "log_var_init": _NARROW}, "prior": {"variance": 0.25},
+            "family": {"mean_init": 0.0, "log_var_init": _NARROW},
+            "prior": {"variance": 0.25},
             "training": {"schedule": {"patience": 60}},
         },
         "FuNN-MFVI": {"family": {"mean_init": 0.0, "log_var_init": _NARROW}, "prior": {"variance": 0.25}},
@@ -72,7 +82,8 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 def _columns(sets: tuple[str, ...]) -> tuple[Column, ...]:
     return tuple(
         Column(Cell(d, "", metric), d, Cell(d, "experiment=2", metric), digits=4 if d in LARGE else 3)
-        for metric in ("rmse", "log_posterior_predictive") for d in sets
+        for metric in ("rmse", "log_posterior_predictive")
+        for d in sets
     )
 
 
@@ -98,11 +109,24 @@ REDUCTIONS = {
 
 TABLES = (
     Table(
-        "uci", "UCI regression, small sets (pequignot2020 table 5)", ROWS, _columns(SMALL), recipe,
-        paper=PAPER, notes={"paper": NOTES, "short": NOTES, "smoke": NOTES}, reductions=REDUCTIONS,
+        "uci",
+        "UCI regression, small sets (pequignot2020 table 5)",
+        ROWS,
+        _columns(SMALL),
+        recipe,
+        paper=PAPER,
+        notes={"paper": NOTES, "short": NOTES, "smoke": NOTES},
+        reductions=REDUCTIONS,
     ),
     Table(
-        "pequignot2020-5", "RMSE and log posterior predictive, experiment 2", ROWS, _columns(SMALL + LARGE), recipe,
-        paper=PAPER, number="5", notes={"paper": NOTES, "short": NOTES, "smoke": NOTES}, reductions=REDUCTIONS,
+        "pequignot2020-5",
+        "RMSE and log posterior predictive, experiment 2",
+        ROWS,
+        _columns(SMALL + LARGE),
+        recipe,
+        paper=PAPER,
+        number="5",
+        notes={"paper": NOTES, "short": NOTES, "smoke": NOTES},
+        reductions=REDUCTIONS,
     ),
 )

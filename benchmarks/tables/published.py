@@ -19,13 +19,17 @@ def columns(paper: str, number: str) -> tuple[Column, ...]:
     for cell in cells:
         metric = METRICS.get(cell.metric, cell.metric) if paper == "cinquin2024" else cell.metric
         label = " ".join(filter(None, (cell.dataset, cell.condition, cell.metric)))
-        made.append(Column(Cell(cell.dataset, cell.condition, metric), label, cell, SCALES.get((paper, cell.metric), 1.0)))
+        made.append(
+            Column(Cell(cell.dataset, cell.condition, metric), label, cell, SCALES.get((paper, cell.metric), 1.0))
+        )
     return tuple(made)
 
 
 def rows(paper: str, number: str) -> tuple[Row, ...]:
     """One row for each method of a published table, in its order."""
-    return tuple(Row(name, name) for name in dict.fromkeys(p.method for p in published.load(paper) if p.table == number))
+    return tuple(
+        Row(name, name) for name in dict.fromkeys(p.method for p in published.load(paper) if p.table == number)
+    )
 
 
 def undeclared(declared: set[str]) -> list[Table]:
@@ -35,8 +39,16 @@ def undeclared(declared: set[str]) -> list[Table]:
         for number in dict.fromkeys(p.table for p in published.load(paper)):
             name = f"{paper}-{number}"
             if name not in declared:
-                found.append(Table(
-                    name, f"table {number} of {paper}", rows(paper, number), columns(paper, number), lambda row, dataset, protocol: None,
-                    protocols=("paper",), paper=paper, number=number,
-                ))
+                found.append(
+                    Table(
+                        name,
+                        f"table {number} of {paper}",
+                        rows(paper, number),
+                        columns(paper, number),
+                        lambda row, dataset, protocol: None,
+                        protocols=("paper",),
+                        paper=paper,
+                        number=number,
+                    )
+                )
     return found

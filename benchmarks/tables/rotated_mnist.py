@@ -12,19 +12,26 @@ from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merg
 PAPER, DATASET = "dirichlet2022", "mnist"
 ANGLES = tuple(range(0, 181, 10))
 METHODS = {
-    "MAP": "MAP", "MAP fVI": "MAP fVI", "MC Dropout": "MC Dropout", "MC Dropout fVI": "MC Dropout fVI",
-    "Ensemble": "Deep Ensemble", "Ensemble fVI": "Ensemble fVI",
+    "MAP": "MAP",
+    "MAP fVI": "MAP fVI",
+    "MC Dropout": "MC Dropout",
+    "MC Dropout fVI": "MC Dropout fVI",
+    "Ensemble": "Deep Ensemble",
+    "Ensemble fVI": "Ensemble fVI",
 }
 ROWS = tuple(Row(label, label, method) for label, method in METHODS.items())
 INDEX_SETS = {"": "", "90": " +90°", "90,180": " +90°, +180°"}
 INDEX_ROWS = tuple(
     Row(label + added, None, method, variant)
-    for label, method in METHODS.items() for variant, added in INDEX_SETS.items() if "fVI" in label or not variant
+    for label, method in METHODS.items()
+    for variant, added in INDEX_SETS.items()
+    if "fVI" in label or not variant
 )
 DRAWS = "50 draws"
 DRAWS_ROWS = tuple(
     Row(", ".join(filter(None, (label, variant))), label, METHODS[label], variant)
-    for label in ("MC Dropout", "MC Dropout fVI") for variant in ("", DRAWS)
+    for label in ("MC Dropout", "MC Dropout fVI")
+    for variant in ("", DRAWS)
 )
 _TURNED = {
     turned: {"name": "mixture", "parts": [{"name": "training_batch"}, {"name": "rotated_batch", "angles": angles}]}
@@ -43,7 +50,11 @@ def _parts(row: Row) -> Parts:
         "training": {"batch_size": 256, "optimiser": {"name": "adam", "lr": 1e-3, "weight_decay": 0.0}},
     }
     dropout = {"family": {"rate": 0.2}}
-    own: dict[str, Parts] = {"MC Dropout": dropout, "MC Dropout fVI": dropout, "MAP": {"divergence": None, "prior": None}}
+    own: dict[str, Parts] = {
+        "MC Dropout": dropout,
+        "MC Dropout fVI": dropout,
+        "MAP": {"divergence": None, "prior": None},
+    }
     return merge(common, own.get(row.made_by, {}))
 
 
@@ -112,8 +123,15 @@ _EVERY = tuple(column for metric in PARTS for column in _columns(metric, ANGLES)
 
 def _table(name: str, title: str, columns: tuple[Column, ...], number: str | None = None) -> Table:
     return Table(
-        name, title, ROWS, columns, recipe, paper=PAPER, number=number,
-        notes=dict.fromkeys(("paper", "short"), (*NOTES, TEN_DRAWS)), reductions=REDUCTIONS,
+        name,
+        title,
+        ROWS,
+        columns,
+        recipe,
+        paper=PAPER,
+        number=number,
+        notes=dict.fromkeys(("paper", "short"), (*NOTES, TEN_DRAWS)),
+        reductions=REDUCTIONS,
     )
 
 
@@ -121,16 +139,26 @@ TABLES = (
     _table("rotated-mnist", "Rotated MNIST by angle (dirichlet2022, tables 2 to 10)", _EVERY),
     *(
         _table(f"{PAPER}-{2 + 3 * i + j}", f"{title} on rotated MNIST", _columns(metric, angles), str(2 + 3 * i + j))
-        for i, (metric, title) in enumerate(PARTS.items()) for j, angles in enumerate(_RANGES)
+        for i, (metric, title) in enumerate(PARTS.items())
+        for j, angles in enumerate(_RANGES)
     ),
     Table(
-        "rotated-mnist-index-sets", "Rotated MNIST: index sets of function-space inference (dirichlet2022, figure 4)",
-        INDEX_ROWS, _EVERY, recipe, notes=dict.fromkeys(("paper", "short"), (*NOTES, TEN_DRAWS, *INDEX_NOTES)),
+        "rotated-mnist-index-sets",
+        "Rotated MNIST: index sets of function-space inference (dirichlet2022, figure 4)",
+        INDEX_ROWS,
+        _EVERY,
+        recipe,
+        notes=dict.fromkeys(("paper", "short"), (*NOTES, TEN_DRAWS, *INDEX_NOTES)),
         reductions=REDUCTIONS,
     ),
     Table(
-        "rotated-mnist-draws", "Rotated MNIST: MC Dropout by the number of draws in prediction (dirichlet2022)",
-        DRAWS_ROWS, _EVERY, recipe, paper=PAPER, notes=dict.fromkeys(("paper", "short"), (*NOTES, *DRAWS_NOTES)),
+        "rotated-mnist-draws",
+        "Rotated MNIST: MC Dropout by the number of draws in prediction (dirichlet2022)",
+        DRAWS_ROWS,
+        _EVERY,
+        recipe,
+        paper=PAPER,
+        notes=dict.fromkeys(("paper", "short"), (*NOTES, *DRAWS_NOTES)),
         reductions=REDUCTIONS,
     ),
 )

@@ -35,12 +35,19 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     common: Parts = {
         "network": NETWORKS[dataset],
         "likelihood": {"name": "categorical"},
-        "training": {"epochs": _EPOCHS[protocol], "batch_size": 128, "samples": 5 if paper else 1,
-                     "optimiser": {"name": "adam", "lr": 5e-4 if paper else 1e-3}},
+        "training": {
+            "epochs": _EPOCHS[protocol],
+            "batch_size": 128,
+            "samples": 5 if paper else 1,
+            "optimiser": {"name": "adam", "lr": 5e-4 if paper else 1e-3},
+        },
     }
     own: dict[str, Parts] = {
-        "FSVI (rudner2021)": {"prior": {"variance": 1e6}, "weight": {"scaling": "batch"},
-                              "context": {"name": "uniform_noise", "points": 4, "margin": 0.0}},
+        "FSVI (rudner2021)": {
+            "prior": {"variance": 1e6},
+            "weight": {"scaling": "batch"},
+            "context": {"name": "uniform_noise", "points": 4, "margin": 0.0},
+        },
         "MFVI": {"training": {"epochs": _STOPPED[protocol]}},
         "MAP": _DECAY,
         "Deep Ensemble": _DECAY | {"family": {"size": _MEMBERS[protocol]}},
@@ -90,8 +97,14 @@ def _columns(dataset: str, name: str) -> tuple[Column, ...]:
 
 TABLES = (
     Table(
-        f"{PAPER}-1", "FashionMNIST with MNIST, and CIFAR-10 with SVHN, as out-of-distribution inputs", ROWS,
-        (*_columns("fashion_mnist", "FashionMNIST"), *_columns("cifar10", "CIFAR-10")), recipe, paper=PAPER, number="1",
-        notes=dict.fromkeys(("paper", "short"), NOTES), reductions=REDUCTIONS,
+        f"{PAPER}-1",
+        "FashionMNIST with MNIST, and CIFAR-10 with SVHN, as out-of-distribution inputs",
+        ROWS,
+        (*_columns("fashion_mnist", "FashionMNIST"), *_columns("cifar10", "CIFAR-10")),
+        recipe,
+        paper=PAPER,
+        number="1",
+        notes=dict.fromkeys(("paper", "short"), NOTES),
+        reductions=REDUCTIONS,
     ),
 )

@@ -11,8 +11,17 @@ SMOKE = {"training": {"epochs": 2}}
 
 
 def simple(
-    name: str, title: str, *, methods: Sequence[str], datasets: Sequence[str], metrics: Sequence[str | tuple[str, str]], parts: Parts,
-    own: Mapping[str, Parts] | None = None, seeds: int = 5, samples: int = 50, sets: Sequence[str] = ("test",),
+    name: str,
+    title: str,
+    *,
+    methods: Sequence[str],
+    datasets: Sequence[str],
+    metrics: Sequence[str | tuple[str, str]],
+    parts: Parts,
+    own: Mapping[str, Parts] | None = None,
+    seeds: int = 5,
+    samples: int = 50,
+    sets: Sequence[str] = ("test",),
 ) -> Table:
     """A table of its own protocol ``paper``, and ``smoke``: 2 epochs, 2 seeds, 10 samples.
 
@@ -30,8 +39,11 @@ def simple(
 
     pairs = [(metric, "") if isinstance(metric, str) else metric for metric in metrics]
     columns = tuple(
-        Column(Cell(dataset, condition, metric), " ".join(filter(None, (dataset if several else "", metric, condition))))
-        for dataset in datasets for metric, condition in pairs
+        Column(
+            Cell(dataset, condition, metric), " ".join(filter(None, (dataset if several else "", metric, condition)))
+        )
+        for dataset in datasets
+        for metric, condition in pairs
     )
     rows = tuple(Row(method, None, method) for method in methods)
     reductions = {"smoke": "2 epochs, 2 seeds, 10 samples: a test of the way, not of the methods"}

@@ -138,7 +138,9 @@ class Table:
     def replicates(self, protocol: str | None = None) -> int:
         """How many replicates its cells have; the largest number, where they differ."""
         asked = self.check_protocol(protocol)
-        return max((len(self._configs(row, name, asked, None)) for row in self.rows for name in self.datasets), default=0)
+        return max(
+            (len(self._configs(row, name, asked, None)) for row in self.rows for name in self.datasets), default=0
+        )
 
     def lacks(self, row: Row, dataset: str, protocol: str | None = None) -> str:
         """Why no run of a row on a data set can be planned: its plug-in or its file is absent; else empty."""
@@ -160,8 +162,10 @@ class Table:
         except LookupError:
             made = False
         if not made:
-            raise NoRecipe(f"table {self.name} cannot make a row of {method!r}: its recipe knows its own methods alone; "
-                           "choose another table, or add one of your own (docs/extend.md)")
+            raise NoRecipe(
+                f"table {self.name} cannot make a row of {method!r}: its recipe knows its own methods alone; "
+                "choose another table, or add one of your own (docs/extend.md)"
+            )
         return table
 
     @property
@@ -174,7 +178,9 @@ class Table:
         if protocol is None:
             return self.default_protocol
         if protocol not in self.protocols:
-            raise UnknownProtocol(f"table {self.name} has no protocol {protocol!r}; {nearest(protocol, self.protocols)}")
+            raise UnknownProtocol(
+                f"table {self.name} has no protocol {protocol!r}; {nearest(protocol, self.protocols)}"
+            )
         return protocol
 
     def _configs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None) -> list[Config]:
@@ -194,9 +200,19 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     row = methods.get(method)
     known = datasets.describe(dataset, recipe.scheme or None)
     parts = resolve(merge(row.parts(), recipe.parts) | row.own_parts())
-    shared = {"method": row.name, "protocol": protocol, "parts": parts, "sources": sources(parts, dataset), "schema": SCHEMA}
-    data = {"name": dataset, "version": known.version, "scheme": known.scheme,
-            "content": datasets.training_content(dataset, known.scheme, context_pools(parts["context"]))}
+    shared = {
+        "method": row.name,
+        "protocol": protocol,
+        "parts": parts,
+        "sources": sources(parts, dataset),
+        "schema": SCHEMA,
+    }
+    data = {
+        "name": dataset,
+        "version": known.version,
+        "scheme": known.scheme,
+        "content": datasets.training_content(dataset, known.scheme, context_pools(parts["context"])),
+    }
     content = datasets.evaluation_content(dataset, known.scheme, recipe.sets)
     evaluation = {"samples": recipe.samples, "sets": list(recipe.sets), "content": content}
     return [

@@ -37,15 +37,23 @@ def _pequignot(row: Row) -> Parts | None:
     common = {
         "network": {"name": "mlp", "hidden": [50], "activation": "tanh"},
         "likelihood": {"name": "gaussian", "init_std": 0.1, "learned": False},
-        "training": {"epochs": 2000, "batch_size": 50, "samples": 100, "optimiser": _ADAM,
-                     "schedule": {"name": "plateau", "factor": 0.7, "patience": 30, "min_lr": 1e-4}},
+        "training": {
+            "epochs": 2000,
+            "batch_size": 50,
+            "samples": 100,
+            "optimiser": _ADAM,
+            "schedule": {"name": "plateau", "factor": 0.7, "patience": 30, "min_lr": 1e-4},
+        },
     }
     narrow = {"family": {"mean_init": 0.0, "log_var_init": [-13.815510557964274] * 2}, "prior": {"variance": 0.25}}
     plain = {"samples": 1, "schedule": {"name": "constant"}}
     own: dict[str, Parts] = {
         "MC Dropout": {"family": {"rate": 0.05}, "training": plain | {"optimiser": {"lr": 1e-3}}},
-        "Deep Ensemble": {"family": {"size": 10}, "training": plain | {"epochs": 3000, "optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9}},
-                          "likelihood": {"name": "residual_gaussian"}},
+        "Deep Ensemble": {
+            "family": {"size": 10},
+            "training": plain | {"epochs": 3000, "optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9}},
+            "likelihood": {"name": "residual_gaussian"},
+        },
         "MFVI": narrow | {"training": {"schedule": {"patience": 60}}},
         # Zero means leave a tanh network flat: every unit starts, and stays, the same.
         "FuNN-MFVI": {"prior": {"variance": 0.25}, "context": {"points": 50}},
@@ -62,7 +70,10 @@ def _snelson(row: Row) -> Parts | None:
         "likelihood": {"name": "gaussian", "init_std": 0.3},
         "training": {"epochs": 2000, "batch_size": 200, "samples": 5, "optimiser": {"name": "adam", "lr": 0.003}},
     }
-    context = {"name": "mixture", "parts": [{"name": "uniform_box", "points": 10}, {"name": "training_batch", "points": 10}]}
+    context = {
+        "name": "mixture",
+        "parts": [{"name": "uniform_box", "points": 10}, {"name": "training_batch", "points": 10}],
+    }
     own: dict[str, Parts] = {
         "MFVI": {},
         "Deep Ensemble": {"training": {"samples": 1}},
@@ -83,7 +94,11 @@ def _cinquin_1d(row: Row) -> Parts | None:
     own: dict[str, Parts] = {
         "MFVI": {"prior": {"variance": 0.75**2}},
         "FSVI": {"prior": {"variance": 0.2**2}, "context": {"points": 100}},
-        "GFSVI": {"prior": kernel, "context": {"points": 100}, "training": {"dtype": "float64", "samples": 1, "epochs": 2000}},
+        "GFSVI": {
+            "prior": kernel,
+            "context": {"points": 100},
+            "training": {"dtype": "float64", "samples": 1, "epochs": 2000},
+        },
         "GP": {"family": kernel, "training": {"dtype": "float64", "epochs": 500, "optimiser": {"lr": 0.05}}},
     }
     return _settings(row, common, own)
@@ -91,7 +106,8 @@ def _cinquin_1d(row: Row) -> Parts | None:
 
 def _moons(hidden: list[int], activation: str, epochs: int, lr: float, samples: int = 10) -> Parts:
     return {
-        "network": {"name": "mlp", "hidden": hidden, "activation": activation}, "likelihood": {"name": "categorical"},
+        "network": {"name": "mlp", "hidden": hidden, "activation": activation},
+        "likelihood": {"name": "categorical"},
         "training": {"epochs": epochs, "batch_size": 1000, "samples": samples, "optimiser": {"name": "adam", "lr": lr}},
     }
 
@@ -99,7 +115,9 @@ def _moons(hidden: list[int], activation: str, epochs: int, lr: float, samples: 
 def _moons_rudner(row: Row) -> Parts | None:
     """rudner2021: 2x100, context uniform over the plotted plane, prior variance 10; 50 samples."""
     own: dict[str, Parts] = {
-        "MAP": {}, "MFVI": {}, "Deep Ensemble": {},
+        "MAP": {},
+        "MFVI": {},
+        "Deep Ensemble": {},
         "FSVI (rudner2021)": {"prior": {"variance": 10.0}, "context": {"points": 40}},
         "FSVI": {"prior": {"variance": 10.0}, "context": {"points": 40}},
     }
@@ -111,8 +129,11 @@ def _moons_dirichlet(row: Row) -> Parts | None:
     grid = {"name": "grid", "low": [-2.5, -2.0], "high": [3.5, 2.5], "step": 0.05}
     size, whole = {"size": 10}, {"scaling": "none"}
     own: dict[str, Parts] = {
-        "MAP": {}, "MC Dropout": {"family": {"rate": 0.2}}, "Deep Ensemble": {"family": size},
-        "MAP fVI": {"context": grid, "weight": whole}, "MC Dropout fVI": {"context": grid, "family": {"rate": 0.2}, "weight": whole},
+        "MAP": {},
+        "MC Dropout": {"family": {"rate": 0.2}},
+        "Deep Ensemble": {"family": size},
+        "MAP fVI": {"context": grid, "weight": whole},
+        "MC Dropout fVI": {"context": grid, "family": {"rate": 0.2}, "weight": whole},
         "Ensemble fVI": {"context": grid, "family": size, "weight": whole},
     }
     parts = _settings(row, _moons([25, 25], "relu", 1000, 0.005, samples=1), own)
@@ -131,8 +152,12 @@ def _moons_cinquin(row: Row) -> Parts | None:
 
 
 SETS = {
-    "pequignot_1d": _pequignot, "snelson": _snelson, "cinquin_1d": _cinquin_1d, "two_moons_rudner": _moons_rudner,
-    "two_moons_dirichlet": _moons_dirichlet, "two_moons_cinquin": _moons_cinquin,
+    "pequignot_1d": _pequignot,
+    "snelson": _snelson,
+    "cinquin_1d": _cinquin_1d,
+    "two_moons_rudner": _moons_rudner,
+    "two_moons_dirichlet": _moons_dirichlet,
+    "two_moons_cinquin": _moons_cinquin,
 }
 
 
@@ -147,20 +172,28 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 
 TABLE = Table(
-    "toys", "Runs behind the figures: curves and two moons", ROWS,
+    "toys",
+    "Runs behind the figures: curves and two moons",
+    ROWS,
     tuple(
         Column(Cell(name, "", metric), f"{name} {label}")
         for name in SETS
-        for metric, label in ((("nll", "NLL"),) if "moons" in name else (("rmse", "RMSE"), ("log_posterior_predictive", "LPP")))
+        for metric, label in (
+            (("nll", "NLL"),) if "moons" in name else (("rmse", "RMSE"), ("log_posterior_predictive", "LPP"))
+        )
     ),
-    recipe, protocols=("short", "smoke"), default_protocol="short",
-    notes={"short": (
-        "One run of each; the figures are what these runs are for. Snelson's test points are those of the removed gap.",
-        "The biased Dirichlet prior is (1, 4); dirichlet2022 does not print the values of its figure 3.",
-    )},
+    recipe,
+    protocols=("short", "smoke"),
+    default_protocol="short",
+    notes={
+        "short": (
+            "One run of each; the figures are what these runs are for. Snelson's test points are those of the removed gap.",
+            "The biased Dirichlet prior is (1, 4); dirichlet2022 does not print the values of its figure 3.",
+        )
+    },
     reductions={
         "short": "one seed; 60 to 100 context points for GFSVI where cinquin2024 has 500; 2,000 epochs at learning rate .003 on Snelson's set where "
-                 "the code of rudner2022 has 200,000 at 5e-4",
+        "the code of rudner2022 has 200,000 at 5e-4",
         "smoke": "3 epochs",
     },
 )

@@ -1,4 +1,5 @@
 """Common corruptions of small images (Hendrycks and Dietterich 2019): a generator, and the published arrays."""
+
 from .generator import CORRUPTIONS, GROWING, SEVERITIES, VERSION, corrupt
 from .source import corrupted
 

@@ -1,4 +1,5 @@
 """The five blurs: Gaussian, defocus, glass, motion and zoom."""
+
 from __future__ import annotations
 
 from functools import cache

@@ -1,4 +1,5 @@
 """Brightness, contrast and saturation."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Random numbers for corruptions: every image has its own stream, so that no result depends on the batch."""
+
 from __future__ import annotations
 
 import hashlib

@@ -1,4 +1,5 @@
 """Filters over stacks of images [n, H, W] or [n, H, W, C] that several corruptions share."""
+
 from __future__ import annotations
 
 import math
@@ -42,7 +43,7 @@ def motion_blur(x: np.ndarray, radius: int, sigma: float, angle: np.ndarray) -> 
     the unit vector of the angle, offsets rounded to whole pixels (halves down) and the border repeated. The
     result is rounded to levels of 1/255.
     """
-    weights = np.exp(-np.arange(2 * radius + 1) ** 2 / (2 * sigma**2))
+    weights = np.exp(-(np.arange(2 * radius + 1) ** 2) / (2 * sigma**2))
     weights /= weights.sum()
     reach = np.arange(2 * radius + 1) * np.stack([np.sin(np.deg2rad(angle)), np.cos(np.deg2rad(angle))])[..., None]
     offsets = np.ceil(reach - 0.5).astype(int) + 2 * radius  # of [down, right], image and tap, in the padded image
@@ -73,11 +74,14 @@ def canny(levels: np.ndarray, low: float, high: float) -> np.ndarray:
     across = np.abs(down) < slope * np.abs(right)
     along = np.abs(down) > np.abs(right) / slope
     falling = (down < 0) != (right < 0)
-    diagonal = np.where(falling, np.maximum(neighbour(-1, 1), neighbour(1, -1)),
-                        np.maximum(neighbour(-1, -1), neighbour(1, 1)))
-    ridge = np.where(across, (strength > neighbour(0, -1)) & (strength >= neighbour(0, 1)),
-                     np.where(along, (strength > neighbour(-1, 0)) & (strength >= neighbour(1, 0)),
-                              strength > diagonal))
+    diagonal = np.where(
+        falling, np.maximum(neighbour(-1, 1), neighbour(1, -1)), np.maximum(neighbour(-1, -1), neighbour(1, 1))
+    )
+    ridge = np.where(
+        across,
+        (strength > neighbour(0, -1)) & (strength >= neighbour(0, 1)),
+        np.where(along, (strength > neighbour(-1, 0)) & (strength >= neighbour(1, 0)), strength > diagonal),
+    )
     weak = ridge & (strength > low)
     touching = np.zeros((3, 3, 3))
     touching[1] = 1

@@ -7,6 +7,7 @@ copies where it means to swap. Random numbers cannot be the published ones, so n
 that, JPEG depends on the library's version, and values that should be whole do not lose a level to
 floating-point noise when they are cut off.
 """
+
 from __future__ import annotations
 
 import os
@@ -48,23 +49,44 @@ _CORRUPTIONS = {
     "glass_blur": Corruption(blur.glass_blur, ((0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2))),
     "motion_blur": Corruption(blur.motion_blur, ((6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5))),
     "zoom_blur": _single(blur.zoom_blur, 6, 11, 15, 20, 25),
-    "snow": Corruption(weather.snow, (
-        (0.1, 0.2, 1, 0.6, 8, 3, 0.95), (0.1, 0.2, 1, 0.5, 10, 4, 0.9), (0.15, 0.3, 1.75, 0.55, 10, 4, 0.9),
-        (0.25, 0.3, 2.25, 0.6, 12, 6, 0.85), (0.3, 0.3, 1.25, 0.65, 14, 12, 0.8))),
+    "snow": Corruption(
+        weather.snow,
+        (
+            (0.1, 0.2, 1, 0.6, 8, 3, 0.95),
+            (0.1, 0.2, 1, 0.5, 10, 4, 0.9),
+            (0.15, 0.3, 1.75, 0.55, 10, 4, 0.9),
+            (0.25, 0.3, 2.25, 0.6, 12, 6, 0.85),
+            (0.3, 0.3, 1.25, 0.65, 14, 12, 0.8),
+        ),
+    ),
     "frost": Corruption(weather.frost, ((1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45))),
     "fog": Corruption(weather.fog, ((0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75))),
     "brightness": _single(colour.brightness, 0.05, 0.1, 0.15, 0.2, 0.3),
     "contrast": _single(colour.contrast, 0.75, 0.5, 0.4, 0.3, 0.15),
-    "elastic_transform": Corruption(geometry.elastic_transform, (
-        (0, 0, SIDE * 0.08), (SIDE * 0.05, SIDE * 0.2, SIDE * 0.07), (SIDE * 0.08, SIDE * 0.06, SIDE * 0.06),
-        (SIDE * 0.1, SIDE * 0.04, SIDE * 0.05), (SIDE * 0.1, SIDE * 0.03, SIDE * 0.03))),
+    "elastic_transform": Corruption(
+        geometry.elastic_transform,
+        (
+            (0, 0, SIDE * 0.08),
+            (SIDE * 0.05, SIDE * 0.2, SIDE * 0.07),
+            (SIDE * 0.08, SIDE * 0.06, SIDE * 0.06),
+            (SIDE * 0.1, SIDE * 0.04, SIDE * 0.05),
+            (SIDE * 0.1, SIDE * 0.03, SIDE * 0.03),
+        ),
+    ),
     "pixelate": _single(geometry.pixelate, 0.95, 0.9, 0.85, 0.75, 0.65),
     "jpeg_compression": _single(geometry.jpeg_compression, 80, 65, 58, 50, 40),
     "speckle_noise": _single(noise.speckle_noise, 0.06, 0.1, 0.12, 0.16, 0.2),
     "gaussian_blur": _single(blur.gaussian_blur, 0.4, 0.6, 0.7, 0.8, 1),
-    "spatter": Corruption(spatter, (
-        (0.62, 0.1, 0.7, 0.7, 0.5, False), (0.65, 0.1, 0.8, 0.7, 0.5, False), (0.65, 0.3, 1, 0.69, 0.5, False),
-        (0.65, 0.1, 0.7, 0.69, 0.6, True), (0.65, 0.1, 0.5, 0.68, 0.6, True))),
+    "spatter": Corruption(
+        spatter,
+        (
+            (0.62, 0.1, 0.7, 0.7, 0.5, False),
+            (0.65, 0.1, 0.8, 0.7, 0.5, False),
+            (0.65, 0.3, 1, 0.69, 0.5, False),
+            (0.65, 0.1, 0.7, 0.69, 0.6, True),
+            (0.65, 0.1, 0.5, 0.68, 0.6, True),
+        ),
+    ),
     "saturate": Corruption(colour.saturate, ((0.3, 0), (0.1, 0), (1.5, 0), (2, 0.1), (2.5, 0.2))),
 }
 
@@ -83,8 +105,15 @@ GROWING: dict[str, tuple[int, ...]] = dict.fromkeys(CORRUPTIONS, SEVERITIES) | {
 parameters give another order than 1 to 5. Severities that come close to each other are left out."""
 
 
-def corrupt(images: np.ndarray, corruption: str, severity: int, seed: int = 0, *, first: int = 0,
-            root: str | os.PathLike | None = None) -> np.ndarray:
+def corrupt(
+    images: np.ndarray,
+    corruption: str,
+    severity: int,
+    seed: int = 0,
+    *,
+    first: int = 0,
+    root: str | os.PathLike | None = None,
+) -> np.ndarray:
     """Corrupted copies of uint8 images [N, 32, 32, 3], in the same form; severity 0 changes nothing.
 
     An image's random numbers are seeded by the seed, the corruption, the severity and its number (`first` for
@@ -94,8 +123,10 @@ def corrupt(images: np.ndarray, corruption: str, severity: int, seed: int = 0, *
     """
     check_name(corruption, severity)
     if images.dtype != np.uint8 or images.shape[1:] != SHAPE:
-        raise ValueError(f"corruption {corruption}: expected uint8 images [N, {SIDE}, {SIDE}, 3], found {images.dtype} "
-                         f"{list(images.shape)}; the severities are those of 32x32 colour images")
+        raise ValueError(
+            f"corruption {corruption}: expected uint8 images [N, {SIDE}, {SIDE}, 3], found {images.dtype} "
+            f"{list(images.shape)}; the severities are those of 32x32 colour images"
+        )
     if severity == 0:
         return images.copy()
     chosen = _CORRUPTIONS[corruption]

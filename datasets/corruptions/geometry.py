@@ -1,4 +1,5 @@
 """Elastic deformation, pixelation and JPEG compression."""
+
 from __future__ import annotations
 
 import io
@@ -49,8 +50,19 @@ def pixelate(x: np.ndarray, draws: Draws, factor: float) -> np.ndarray:
 
     side = x.shape[1]
     small = int(side * factor)
-    return np.stack([np.asarray(Image.fromarray(image).resize((small, small), Image.Resampling.BOX)
-                                .resize((side, side), Image.Resampling.BOX)) for image in truncated(x)]) / 255
+    return (
+        np.stack(
+            [
+                np.asarray(
+                    Image.fromarray(image)
+                    .resize((small, small), Image.Resampling.BOX)
+                    .resize((side, side), Image.Resampling.BOX)
+                )
+                for image in truncated(x)
+            ]
+        )
+        / 255
+    )
 
 
 def jpeg_compression(x: np.ndarray, draws: Draws, quality: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 Here and in the neighbouring modules, images are float64 [n, 32, 32, 3] in [0, 1]; what leaves that range is clipped
 by the caller.
 """
+
 from __future__ import annotations
 
 import numpy as np

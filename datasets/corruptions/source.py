@@ -1,4 +1,5 @@
 """Corrupted test images of CIFAR-10 and CIFAR-100: the published arrays if they are at hand, else generated ones."""
+
 from __future__ import annotations
 
 import hashlib
@@ -14,8 +15,14 @@ from . import upstream
 from .generator import VERSION, check_name, corrupt
 
 
-def corrupted(name: str, corruption: str, severity: int, test_images: np.ndarray, test_labels: np.ndarray,
-              root: str | os.PathLike | None = None) -> tuple[np.ndarray, str]:
+def corrupted(
+    name: str,
+    corruption: str,
+    severity: int,
+    test_images: np.ndarray,
+    test_labels: np.ndarray,
+    root: str | os.PathLike | None = None,
+) -> tuple[np.ndarray, str]:
     """Test images of `name` ("cifar10", "cifar100") with a corruption at a severity, and in words whose they are.
 
     Severities go from 0 (none) to 5. test_images uint8 [N, 3, 32, 32], test_labels [N]; the result has the form of
@@ -38,8 +45,9 @@ def corrupted(name: str, corruption: str, severity: int, test_images: np.ndarray
     return np.ascontiguousarray(found.transpose(0, 3, 1, 2)), source
 
 
-def _generated(folder: str, corruption: str, severity: int, images: np.ndarray,
-               root: str | os.PathLike | None) -> np.ndarray:
+def _generated(
+    folder: str, corruption: str, severity: int, images: np.ndarray, root: str | os.PathLike | None
+) -> np.ndarray:
     digest = hashlib.sha256(images.data).hexdigest()[:12]
     path = cache_folder(root) / folder / f"generated-{VERSION}-{digest}" / f"{corruption}-{severity}.npy"
     try:

@@ -1,4 +1,5 @@
 """Spatter: drops of water on the lens, at higher severities splashes of mud."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -9,13 +10,18 @@ from .filters import canny, smooth
 
 WATER = np.array([175, 238, 238]) / 255  # pale turquoise
 MUD = np.array([63, 42, 20]) / 255
-STEPS = {(dy, dx): {1: 1.0, 2: 1.4, 5: 2.1969}[dy * dy + dx * dx]
-         for dy in range(-2, 3) for dx in range(-2, 3) if dy * dy + dx * dx in (1, 2, 5)}
+STEPS = {
+    (dy, dx): {1: 1.0, 2: 1.4, 5: 2.1969}[dy * dy + dx * dx]
+    for dy in range(-2, 3)
+    for dx in range(-2, 3)
+    if dy * dy + dx * dx in (1, 2, 5)
+}
 RELIEF = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
 
 
-def spatter(x: np.ndarray, draws: Draws, mean: float, std: float, sigma: float, threshold: float, amount: float,
-            mud: bool) -> np.ndarray:
+def spatter(
+    x: np.ndarray, draws: Draws, mean: float, std: float, sigma: float, threshold: float, amount: float, mud: bool
+) -> np.ndarray:
     """Liquid where smoothed normal noise exceeds the threshold.
 
     Water: x + amount * (liquid times its relief, scaled to a maximum of 1) * turquoise.

@@ -4,6 +4,7 @@
 `labels.npy` repeats the N labels five times. Looked for in the file cache and the mirrors. Arrays are mapped
 from where they lie: nothing is unpacked, and only what is used is read.
 """
+
 from __future__ import annotations
 
 import os
@@ -60,15 +61,19 @@ def read(path: Path, corruption: str, severity: int, images: np.ndarray, labels:
     found = _array(path, LABELS)
     expected = (len(SEVERITIES) * n,)
     if found.shape != expected or found.dtype.kind not in WHOLE:
-        raise BadData(f"{path}, {LABELS}: expected whole numbers {list(expected)}, each test label five times, "
-                      f"found {found.dtype} {list(found.shape)}; {GET_AGAIN}")
+        raise BadData(
+            f"{path}, {LABELS}: expected whole numbers {list(expected)}, each test label five times, "
+            f"found {found.dtype} {list(found.shape)}; {GET_AGAIN}"
+        )
     wrong = np.argwhere(found.reshape(-1, n) != labels)
     if len(wrong):
         block, row = wrong[0]
         at = block * n + row
-        raise BadData(f"{path}, {LABELS}: expected the labels of the test images, five times over; found {found[at]} "
-                      f"for {labels[row]} at row {at}: the test images at hand are in another order. Use those of the "
-                      f"binary version of the data set, or remove {path} and let the corruptions be generated")
+        raise BadData(
+            f"{path}, {LABELS}: expected the labels of the test images, five times over; found {found[at]} "
+            f"for {labels[row]} at row {at}: the test images at hand are in another order. Use those of the "
+            f"binary version of the data set, or remove {path} and let the corruptions be generated"
+        )
     array = _array(path, f"{corruption}.npy")
     shape = (len(SEVERITIES) * n, *SHAPE)
     if array.shape != shape or array.dtype != np.uint8:
@@ -84,9 +89,11 @@ def _check_order(array: np.ndarray, corruption: str, images: np.ndarray, where: 
     distances = [((array[(severity - 1) * n + rows] - clean) ** 2).mean() for severity in order]
     if not all(nearer < further for nearer, further in pairwise(distances)):
         found = ", ".join(f"{distance:.1f}" for distance in distances)
-        raise BadData(f"{where}: expected mean squared distances from the clean images that grow over severities "
-                      f"{', '.join(map(str, order))}, found {found}: severities or images are in another order; "
-                      f"{GET_AGAIN}")
+        raise BadData(
+            f"{where}: expected mean squared distances from the clean images that grow over severities "
+            f"{', '.join(map(str, order))}, found {found}: severities or images are in another order; "
+            f"{GET_AGAIN}"
+        )
 
 
 def _array(path: Path, file: str) -> np.ndarray:
@@ -107,8 +114,11 @@ def _archived(path: Path, size: int, modified: int) -> dict[str, Member]:
     """The .npy files of a tar archive by name, read once for every state of the archive."""
     with reading(path, "a whole, uncompressed tar archive"), tarfile.open(path, "r:") as archive:
         entries = [entry for entry in archive if entry.isfile() and not entry.issparse()]
-    return {entry.name.split("/")[-1]: Member(path, entry.offset_data, entry.size) for entry in entries
-            if entry.name.endswith(".npy")}
+    return {
+        entry.name.split("/")[-1]: Member(path, entry.offset_data, entry.size)
+        for entry in entries
+        if entry.name.endswith(".npy")
+    }
 
 
 def _mapped(member: Member, where: str) -> np.ndarray:
@@ -122,5 +132,6 @@ def _mapped(member: Member, where: str) -> np.ndarray:
         fault = "truncated: " if header.size > member.size else ""
         raise BadData(f"{where}: {fault}expected {header.size} bytes for {header}, found {member.size}; {GET_AGAIN}")
     with reading(where, "a .npy array"):
-        return np.memmap(member.path, header.dtype, "r", member.start + header.start, header.shape,
-                         "F" if header.by_column else "C")
+        return np.memmap(
+            member.path, header.dtype, "r", member.start + header.start, header.shape, "F" if header.by_column else "C"
+        )

@@ -1,4 +1,5 @@
 """Snow, frost and fog."""
+
 from __future__ import annotations
 
 from functools import cache
@@ -16,8 +17,17 @@ FROST_FILES = tuple(f"frost/frost{name}" for name in ("1.png", "2.png", "3.png",
 LUMA = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601
 
 
-def snow(x: np.ndarray, draws: Draws, mean: float, std: float, zoom: float, threshold: float, radius: int,
-         sigma: float, keep: float) -> np.ndarray:
+def snow(
+    x: np.ndarray,
+    draws: Draws,
+    mean: float,
+    std: float,
+    zoom: float,
+    threshold: float,
+    radius: int,
+    sigma: float,
+    keep: float,
+) -> np.ndarray:
     """Whitened, and flakes that fall in two opposite directions.
 
     Flakes are normal noise, enlarged by `zoom`, set to 0 below the threshold, blurred along a uniform angle

@@ -33,7 +33,9 @@ class DirichletKL(Divergence):
     def __call__(self, step: Step) -> Tensor:
         context = step.sample_context()
         if step.functions is None or step.values is None:
-            raise NotSupported("divergence 'dirichlet_kl' needs a draw of functions, and the family is trained in closed form")
+            raise NotSupported(
+                "divergence 'dirichlet_kl' needs a draw of functions, and the family is trained in closed form"
+            )
         f = step.values if context is step.x else step.functions(context)
         probabilities = smooth(torch.softmax(f, -1), self.smoothing)
         n_classes = float(f.shape[-1])

@@ -29,13 +29,15 @@ class LinearisedKL(Divergence):
 
     @property
     def covariance(self) -> str:
-        """"full", or "diagonal" where the divergence looks at single points."""
+        """ "full", or "diagonal" where the divergence looks at single points."""
         return "full"
 
     def __post_init__(self):
         for option, allowed in self.allowed.items():
             if getattr(self, option) not in allowed:
-                raise ValueError(f"divergence {self.name!r}: {option} must be one of {allowed}, found {getattr(self, option)!r}")
+                raise ValueError(
+                    f"divergence {self.name!r}: {option} must be one of {allowed}, found {getattr(self, option)!r}"
+                )
 
     def __call__(self, step: Step) -> Tensor:
         totals = torch.stack([self._one_set(step, step.sample_context()) for _ in range(self.sets)])
@@ -50,7 +52,9 @@ class LinearisedKL(Divergence):
         """Mean ``[R, Q, K]`` and covariance or variance of the linearised family at x."""
         mean, log_var = step.family.gaussian_weights(step.parameters)
         if self.jacobian == "full":
-            return full_network_moments(step.network, mean | step.state, log_var, x, self.covariance, self.stop_gradient)
+            return full_network_moments(
+                step.network, mean | step.state, log_var, x, self.covariance, self.stop_gradient
+            )
         draw: Any = step.functions  # those of networks have features
         if not hasattr(draw, "features"):
             draw = DrawnNetworks(step.network, step.family.weights(step.network, step.parameters, 1, step.noise))

@@ -41,7 +41,9 @@ def nearest_distance(points: Tensor, others: Tensor | None = None, k: int = 1) -
     """Distance of each point ``[..., N, d]`` to its k-th nearest neighbour in others ``[..., M, d]`` (None: among the other points)."""
     targets = points if others is None else others
     with torch.no_grad():
-        index = nearest_index(torch.matmul(points, targets.transpose(-1, -2)), targets.square().sum(-1), k, itself=others is None)
+        index = nearest_index(
+            torch.matmul(points, targets.transpose(-1, -2)), targets.square().sum(-1), k, itself=others is None
+        )
     return selected_distance(points, targets, index)
 
 
@@ -63,7 +65,9 @@ def image_kl(image: AffineImage, p: Tensor, k: int = 1) -> Tensor:
         inner = torch.matmul(moved, image.coordinates.transpose(-1, -2))
         own = nearest_index(inner, inner.diagonal(dim1=-2, dim2=-1), k, itself=True)
         transposed = p.transpose(-1, -2)
-        inner = torch.matmul(image.coordinates, torch.matmul(image.matrix, transposed)) + product(image.offset.unsqueeze(-2), transposed)
+        inner = torch.matmul(image.coordinates, torch.matmul(image.matrix, transposed)) + product(
+            image.offset.unsqueeze(-2), transposed
+        )
         other = nearest_index(inner, p.square().sum(-1), k)
     return _kl_from_distances(selected_distance(q, q, own), selected_distance(q, p, other), q.shape[-1], p.shape[-2])
 
@@ -105,7 +109,9 @@ class NearestNeighbourKL(Divergence):
 
     def __post_init__(self):
         if self.space not in ("parameter", "predictor"):
-            raise ValueError(f"divergence 'nearest_neighbour_kl': space must be 'parameter' or 'predictor', found {self.space!r}")
+            raise ValueError(
+                f"divergence 'nearest_neighbour_kl': space must be 'parameter' or 'predictor', found {self.space!r}"
+            )
 
     def __call__(self, step: Step) -> Tensor:
         network = step.network
@@ -121,5 +127,7 @@ class NearestNeighbourKL(Divergence):
             with torch.no_grad():
                 p = step.prior.functions(network, step.prior_state, self.samples, step.prior_noise)(context).flatten(2)
         if q.shape[1] <= self.k:
-            raise NotSupported(f"divergence {self.name!r} needs more than {self.k} draws, family {step.family.name!r} gives {q.shape[1]}")
+            raise NotSupported(
+                f"divergence {self.name!r} needs more than {self.k} draws, family {step.family.name!r} gives {q.shape[1]}"
+            )
         return nearest_neighbour_kl(q, p, self.k)

@@ -91,7 +91,9 @@ class Family:
         """Random network parameters ``[R, S, *shape]``."""
         raise NotSupported(f"family {self.name!r} does not draw network parameters")
 
-    def affine_image(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> AffineImage | None:
+    def affine_image(
+        self, network: Network, parameters: Parameters, samples: int, streams: Streams
+    ) -> AffineImage | None:
         """Random flat network parameters as a linear image of few coordinates, where the family makes them so; else None."""
         return None
 

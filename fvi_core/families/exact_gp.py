@@ -53,7 +53,9 @@ class ExactGP(Family):
     def _noise(self, likelihood: Likelihood, noise: Parameters) -> Tensor:
         std = likelihood.noise_std(noise)
         if std is None:
-            raise NotSupported(f"family {self.name!r} needs Gaussian noise, which likelihood {likelihood.name!r} has not")
+            raise NotSupported(
+                f"family {self.name!r} needs Gaussian noise, which likelihood {likelihood.name!r} has not"
+            )
         return std.square()
 
     def _posterior(self, parameters: Parameters, x: Tensor, full: bool) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -27,7 +28,7 @@ class Hypernetwork(Family):
     def init(self, network: Network, streams: Streams) -> Parameters:
         parameters = {}
         widths = [self.latent, *self.hidden, network.n_parameters]
-        for i, (inputs, outputs) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
+        for i, (inputs, outputs) in enumerate(itertools.pairwise(widths)):
             bound = 1 / math.sqrt(inputs)
             parameters[f"generator{i}.weight"] = (streams.uniform(inputs, outputs) * 2 - 1) * bound
             parameters[f"generator{i}.bias"] = (streams.uniform(outputs) * 2 - 1) * bound
@@ -37,11 +38,15 @@ class Hypernetwork(Family):
         h = streams.normal(samples, self.latent)
         last = len(self.hidden)
         for i in range(last):
-            h = torch.relu(product(h, parameters[f"generator{i}.weight"], parameters[f"generator{i}.bias"].unsqueeze(1)))
+            h = torch.relu(
+                product(h, parameters[f"generator{i}.weight"], parameters[f"generator{i}.bias"].unsqueeze(1))
+            )
         return AffineImage(h, parameters[f"generator{last}.weight"], parameters[f"generator{last}.bias"])
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
-        return network.unflatten(self.affine_image(network, parameters, samples, streams).points()) | state_of(parameters)
+        return network.unflatten(self.affine_image(network, parameters, samples, streams).points()) | state_of(
+            parameters
+        )
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
         return DrawnNetworks(network, self.weights(network, parameters, samples, streams))

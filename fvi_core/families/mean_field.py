@@ -35,7 +35,11 @@ class MeanField(Family):
             means = {name: float(self.mean_init) * streams.normal(*shape) for name, shape in network.shapes.items()}
         low, high = self.log_var_init
         log_vars = {name: low + (high - low) * streams.uniform(*shape) for name, shape in network.shapes.items()}
-        return {MEAN + k: v for k, v in means.items()} | {LOG_VAR + k: v for k, v in log_vars.items()} | network.init_state(streams)
+        return (
+            {MEAN + k: v for k, v in means.items()}
+            | {LOG_VAR + k: v for k, v in log_vars.items()}
+            | network.init_state(streams)
+        )
 
     def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
         return {name: parameters[MEAN + name] for name in network.shapes}

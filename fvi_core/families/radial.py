@@ -39,8 +39,10 @@ class Radial(Family):
 
     def __post_init__(self):
         if self.layers not in ("all", "hidden") or self.kl not in ("monte_carlo", "gaussian"):
-            raise ValueError("family 'radial': layers must be 'all' or 'hidden' and kl 'monte_carlo' or 'gaussian', "
-                             f"found {self.layers!r} and {self.kl!r}")
+            raise ValueError(
+                "family 'radial': layers must be 'all' or 'hidden' and kl 'monte_carlo' or 'gaussian', "
+                f"found {self.layers!r} and {self.kl!r}"
+            )
 
     def drawn(self, network: Network) -> list[ParametricLayer]:
         """The layers whose parameters are drawn."""
@@ -85,7 +87,9 @@ class Radial(Family):
             raise NotSupported(f"family {self.name!r}: its weight_kl needs its drawn networks; use kl 'gaussian'")
         entropy: Any = sum(v.flatten(1).sum(1) for v in log_std.values())
         entropy = entropy + sum(unit_entropy(sum(layer.values())) for layer in layers)
-        squares = cast(Tensor, sum((functions.parameters[name] - mean).square().flatten(2).sum(2) for name in names)).mean(1)
+        squares = cast(
+            Tensor, sum((functions.parameters[name] - mean).square().flatten(2).sum(2) for name in names)
+        ).mean(1)
         constant = 0.5 * math.log(2 * math.pi * variance) * sum(sum(layer.values()) for layer in layers)
         return squares / (2 * variance) + constant - entropy
 

@@ -44,16 +44,21 @@ class SWAG(Point):
 
     def __post_init__(self):
         if self.rank < 2 or not 0 <= self.start < 1 or self.every < 1:
-            raise ValueError("family 'swag': rank must be 2 or more, start in [0, 1) and every 1 or more, "
-                             f"found {self.rank}, {self.start} and {self.every}")
+            raise ValueError(
+                "family 'swag': rank must be 2 or more, start in [0, 1) and every 1 or more, "
+                f"found {self.rank}, {self.start} and {self.every}"
+            )
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         parameters = super().init(network, streams)
         kept = {COUNT: torch.zeros(len(streams), dtype=streams.dtype, device=streams.device)}
         for name in network.shapes:
             value = parameters[name]
-            kept |= {MEAN + name: torch.zeros_like(value), SQUARE + name: torch.zeros_like(value),
-                     DEVIATION + name: value.new_zeros(len(value), self.rank, *value.shape[1:])}
+            kept |= {
+                MEAN + name: torch.zeros_like(value),
+                SQUARE + name: torch.zeros_like(value),
+                DEVIATION + name: value.new_zeros(len(value), self.rank, *value.shape[1:]),
+            }
         return parameters | kept
 
     @torch.no_grad()
@@ -68,8 +73,11 @@ class SWAG(Point):
             before = value - mean
             mean = mean + before / _against(count, value)
             # Welford's sum of squares: the difference of two averages would lose a small variance to rounding.
-            moved |= {MEAN + name: mean, SQUARE + name: parameters[SQUARE + name] + before * (value - mean),
-                      DEVIATION + name: _pushed(parameters[DEVIATION + name], (value - mean).unsqueeze(1))}
+            moved |= {
+                MEAN + name: mean,
+                SQUARE + name: parameters[SQUARE + name] + before * (value - mean),
+                DEVIATION + name: _pushed(parameters[DEVIATION + name], (value - mean).unsqueeze(1)),
+            }
         return moved
 
     def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:

@@ -2,32 +2,59 @@
 
 from fvi_core.methods import Method, add
 
-MAP = add(Method(
-    "MAP", "one network, Gaussian prior on its weights", "all",
-    family={"name": "point"},
-    divergence={"name": "weight_penalty"}, prior={"name": "gaussian_weights", "variance": 1.0},
-))
-MFVI = add(Method(
-    "MFVI", "mean-field Gaussian weights, weight-space KL (Blundell et al. 2015)", "all",
-    family={"name": "mean_field"},
-    divergence={"name": "weight_kl"}, prior={"name": "gaussian_weights", "variance": 1.0},
-))
-MFVI_TEMPERED = add(Method(
-    "MFVI (tempered)", "MFVI with a down-weighted KL", "rudner2022",
-    family={"name": "mean_field"},
-    divergence={"name": "weight_kl"}, prior={"name": "gaussian_weights", "variance": 1.0},
-    weight={"scaling": "elbo", "factor": 0.1},
-))
-MC_DROPOUT = add(Method(
-    "MC Dropout", "dropout in training and prediction (Gal and Ghahramani 2016)", "all",
-    family={"name": "dropout", "rate": 0.1},
-))
-DEEP_ENSEMBLE = add(Method(
-    "Deep Ensemble", "independently trained networks (Lakshminarayanan et al. 2017)", "all",
-    family={"name": "ensemble", "base": {"name": "point"}, "size": 5},
-    aliases=("Ensemble",),
-))
-GP = add(Method(
-    "GP", "exact Gaussian process regression, hyper-parameters by marginal likelihood; a reference", "cinquin2024",
-    family={"name": "exact_gp", "kernel": {"name": "rbf", "ard": False}},
-))
+MAP = add(
+    Method(
+        "MAP",
+        "one network, Gaussian prior on its weights",
+        "all",
+        family={"name": "point"},
+        divergence={"name": "weight_penalty"},
+        prior={"name": "gaussian_weights", "variance": 1.0},
+    )
+)
+MFVI = add(
+    Method(
+        "MFVI",
+        "mean-field Gaussian weights, weight-space KL (Blundell et al. 2015)",
+        "all",
+        family={"name": "mean_field"},
+        divergence={"name": "weight_kl"},
+        prior={"name": "gaussian_weights", "variance": 1.0},
+    )
+)
+MFVI_TEMPERED = add(
+    Method(
+        "MFVI (tempered)",
+        "MFVI with a down-weighted KL",
+        "rudner2022",
+        family={"name": "mean_field"},
+        divergence={"name": "weight_kl"},
+        prior={"name": "gaussian_weights", "variance": 1.0},
+        weight={"scaling": "elbo", "factor": 0.1},
+    )
+)
+MC_DROPOUT = add(
+    Method(
+        "MC Dropout",
+        "dropout in training and prediction (Gal and Ghahramani 2016)",
+        "all",
+        family={"name": "dropout", "rate": 0.1},
+    )
+)
+DEEP_ENSEMBLE = add(
+    Method(
+        "Deep Ensemble",
+        "independently trained networks (Lakshminarayanan et al. 2017)",
+        "all",
+        family={"name": "ensemble", "base": {"name": "point"}, "size": 5},
+        aliases=("Ensemble",),
+    )
+)
+GP = add(
+    Method(
+        "GP",
+        "exact Gaussian process regression, hyper-parameters by marginal likelihood; a reference",
+        "cinquin2024",
+        family={"name": "exact_gp", "kernel": {"name": "rbf", "ard": False}},
+    )
+)

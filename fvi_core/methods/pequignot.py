@@ -7,15 +7,35 @@ _PRIOR = {"name": "gaussian_weights", "variance": 0.5}
 _PREDICTOR = {"name": "nearest_neighbour_kl", "space": "predictor", "samples": 500}
 _BOX = {"name": "uniform_box", "points": 200}
 
-NN_HYVI = add(Method(
-    "NN-HyVI", "hypernetwork, nearest-neighbour KL between network parameters (eq. 8)", "pequignot2020",
-    family=_HYPERNETWORK, divergence={"name": "nearest_neighbour_kl", "space": "parameter", "samples": 500}, prior=_PRIOR,
-))
-FUNN_HYVI = add(Method(
-    "FuNN-HyVI", "hypernetwork, nearest-neighbour KL between function values (eq. 9)", "pequignot2020",
-    family=_HYPERNETWORK, divergence=_PREDICTOR, prior=_PRIOR, context=_BOX,
-))
-FUNN_MFVI = add(Method(
-    "FuNN-MFVI", "mean-field Gaussian weights, nearest-neighbour KL between function values", "pequignot2020",
-    family={"name": "mean_field"}, divergence=_PREDICTOR, prior=_PRIOR, context=_BOX,
-))
+NN_HYVI = add(
+    Method(
+        "NN-HyVI",
+        "hypernetwork, nearest-neighbour KL between network parameters (eq. 8)",
+        "pequignot2020",
+        family=_HYPERNETWORK,
+        divergence={"name": "nearest_neighbour_kl", "space": "parameter", "samples": 500},
+        prior=_PRIOR,
+    )
+)
+FUNN_HYVI = add(
+    Method(
+        "FuNN-HyVI",
+        "hypernetwork, nearest-neighbour KL between function values (eq. 9)",
+        "pequignot2020",
+        family=_HYPERNETWORK,
+        divergence=_PREDICTOR,
+        prior=_PRIOR,
+        context=_BOX,
+    )
+)
+FUNN_MFVI = add(
+    Method(
+        "FuNN-MFVI",
+        "mean-field Gaussian weights, nearest-neighbour KL between function values",
+        "pequignot2020",
+        family={"name": "mean_field"},
+        divergence=_PREDICTOR,
+        prior=_PRIOR,
+        context=_BOX,
+    )
+)

@@ -5,6 +5,15 @@ from fvi_core.networks.layers import ACTIVATIONS, STATE, BatchNorm, Conv2d, Line
 from fvi_core.networks.network import HEAD, Dropout, Network, Tape
 
 __all__ = [
-    "ACTIVATIONS", "HEAD", "STATE", "BatchNorm", "Conv2d", "Dropout", "Linear", "Network", "Parameters", "Tape",
+    "ACTIVATIONS",
+    "HEAD",
+    "STATE",
+    "BatchNorm",
+    "Conv2d",
+    "Dropout",
+    "Linear",
+    "Network",
+    "Parameters",
     "ParametricLayer",
+    "Tape",
 ]

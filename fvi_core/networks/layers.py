@@ -114,8 +114,10 @@ class Conv2d(ParametricLayer):
         a, weight = a.expand(*lead, *a.shape[2:]), weight.expand(*lead, *weight.shape[2:])
         places = [(r, s) for r in range(lead[0]) for s in range(lead[1])]
         biases = [None] * len(places) if bias is None else bias.expand(*lead, -1).flatten(0, 1)
-        z = [F.conv2d(a[at].to(memory_format=torch.channels_last), weight[at], b, self.stride, self.padding)
-             for at, b in zip(places, biases, strict=True)]
+        z = [
+            F.conv2d(a[at].to(memory_format=torch.channels_last), weight[at], b, self.stride, self.padding)
+            for at, b in zip(places, biases, strict=True)
+        ]
         return join(z, lead)
 
 

@@ -95,6 +95,7 @@ class Network:
 
     def init_state(self, streams: Streams) -> Parameters:
         """Running means 0 and variances 1, ``[R, *shape]``; nothing for a network without batch normalisation."""
+
         def constant(shape: tuple[int, ...], value: float) -> Tensor:
             return torch.full((len(streams), *shape), value, dtype=streams.dtype, device=streams.device)
 
@@ -157,8 +158,14 @@ class Network:
         """Inputs of the last layer, ``[R, S, N, F]``."""
         return self._start(False, parameters, x, Pass(seen=self.seen))
 
-    def __call__(self, parameters: Parameters, x: Tensor, dropout: Dropout | None = None, tape: Tape | None = None,
-                 apply: Apply | None = None) -> Tensor:
+    def __call__(
+        self,
+        parameters: Parameters,
+        x: Tensor,
+        dropout: Dropout | None = None,
+        tape: Tape | None = None,
+        apply: Apply | None = None,
+    ) -> Tensor:
         """Function values ``[R, S, N, Q]`` at inputs ``x [R, N, ...]``."""
         if x.shape[2:] != self.input_shape:
             expected = ", ".join(map(str, self.input_shape))

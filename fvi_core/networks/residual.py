@@ -55,8 +55,12 @@ def residual_network(
 
 
 def _block(name: str, planes: int, out: int, stride: int, norm: bool) -> list:
-    body = (*_conv(f"{name}.conv0", planes, out, 3, stride, norm), Activation("relu"), DropoutSite(f"{name}.conv0"),
-            *_conv(f"{name}.conv1", out, out, 3, 1, norm))
+    body = (
+        *_conv(f"{name}.conv0", planes, out, 3, stride, norm),
+        Activation("relu"),
+        DropoutSite(f"{name}.conv0"),
+        *_conv(f"{name}.conv1", out, out, 3, 1, norm),
+    )
     shortcut = () if planes == out and stride == 1 else tuple(_conv(f"{name}.shortcut", planes, out, 1, stride, norm))
     return [Residual(body, shortcut), Activation("relu"), DropoutSite(name)]
 

@@ -56,14 +56,23 @@ class GaussianProcess(Prior):
             state = kernel.init(train.x.shape[0], train.x[0, 0].numel())
             unknown = set(self.parameters) - set(state)
             if unknown:
-                raise ValueError(f"prior 'gaussian_process': kernel {self.kernel['name']!r} has {sorted(state)}, found {sorted(unknown)}")
+                raise ValueError(
+                    f"prior 'gaussian_process': kernel {self.kernel['name']!r} has {sorted(state)}, found {sorted(unknown)}"
+                )
             return {k: torch.full_like(v, self.parameters[k]) if k in self.parameters else v for k, v in state.items()}
         y, noise = train.y, None
         if train.classification:
             y, noise = milios_targets(train.y, train.n_outputs, self.alpha_eps)
             y = y - y.mean((1, 2), keepdim=True)
         state, _ = fit_kernel(
-            kernel, train.x, y, streams, steps=self.fit_steps, lr=self.fit_lr, batch_size=self.fit_batch, fixed_noise=noise,
+            kernel,
+            train.x,
+            y,
+            streams,
+            steps=self.fit_steps,
+            lr=self.fit_lr,
+            batch_size=self.fit_batch,
+            fixed_noise=noise,
             scale=train.scale,
         )
         return state
@@ -94,5 +103,7 @@ class Dirichlet(Prior):
         if isinstance(self.concentrations, int | float):
             return torch.full((n_classes,), float(self.concentrations))
         if len(self.concentrations) != n_classes:
-            raise ValueError(f"prior 'dirichlet': {len(self.concentrations)} concentrations given for {n_classes} classes")
+            raise ValueError(
+                f"prior 'dirichlet': {len(self.concentrations)} concentrations given for {n_classes} classes"
+            )
         return torch.tensor(self.concentrations, dtype=torch.get_default_dtype())

@@ -31,8 +31,14 @@ DIGITS = [
 # Paper and number, title, table, data set, what draws it; the name follows.
 _CURVE = "mean, samples and 2 standard deviations"
 PUBLISHED = [
-    ("pequignot2020", "1", "y = cos(4(x + 0.2)): mean and 1, 2, 3 standard deviations", "toys", "pequignot_1d",
-     "toys:shades"),
+    (
+        "pequignot2020",
+        "1",
+        "y = cos(4(x + 0.2)): mean and 1, 2, 3 standard deviations",
+        "toys",
+        "pequignot_1d",
+        "toys:shades",
+    ),
     ("cinquin2024", "1", f"y = sin(2πx): {_CURVE}", "toys", "cinquin_1d", "toys:samples"),
     ("rudner2021", "1", f"Snelson: {_CURVE}", "toys", "snelson", "toys:samples"),
     ("rudner2021", "4", "Two moons", "toys", "two_moons_rudner", "toys:moons"),

@@ -80,9 +80,7 @@ class ExecutorContract:
         assert self.records(folders) == {}
 
     def test_the_good_runs_of_a_stack_are_kept(self, folders):
-        ((_, outcomes),) = self.run(
-            self.jobs([fakes.config(s, do="partial", stack=3) for s in range(3)], folders)
-        )
+        ((_, outcomes),) = self.run(self.jobs([fakes.config(s, do="partial", stack=3) for s in range(3)], folders))
         assert [o.status for o in outcomes] == ["done", "failed", "done"]
         assert outcomes[1].reason == "diverged at step 3" and sorted(self.records(folders)) == [0, 2]
         logs = [(folders[1] / "logs" / f"{o.key}.log").read_text() for o in outcomes]

@@ -176,7 +176,8 @@ class Clock:
         self.now += seconds
 
     def run(self) -> list[int]:
-        for self.epoch in range(1, self.epochs + 1):
+        for epoch in range(1, self.epochs + 1):
+            self.epoch = epoch
             self.now += self.length
             finished = self.epoch == self.epochs
             self.saver(SimpleNamespace(epoch=self.epoch, epochs=self.epochs, finished=finished, state=dict))
@@ -307,7 +308,9 @@ def left_by(tmp_path, do: str) -> list[int]:
     except KeyboardInterrupt:
         assert do == "stop" and Claims(tmp_path / "state" / "claims").live() == {}
     found = names(tmp_path / "state" / "checkpoints")
-    assert len([name for name in found if name.endswith(".ckpt")]) == any(training_key(config) in found for config in configs)
+    assert len([name for name in found if name.endswith(".ckpt")]) == any(
+        training_key(config) in found for config in configs
+    )
     return [config["seed"] for config in configs if training_key(config) in found]
 
 

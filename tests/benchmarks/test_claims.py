@@ -43,15 +43,11 @@ def other():
 
 
 def test_a_claim_has_one_holder(folder, other):
-    process, holder = other
+    _process, holder = other
     claims = Claims(folder)
     put(folder, "taken", holder)
     assert claims.acquire("free") and not claims.acquire("taken")
-    assert (
-        claims.holder("free") == Holder.me()
-        and claims.holder("taken") == holder
-        and claims.holder("none") is None
-    )
+    assert claims.holder("free") == Holder.me() and claims.holder("taken") == holder and claims.holder("none") is None
     assert claims.live() == {"free": Holder.me(), "taken": holder}
 
 
@@ -140,7 +136,7 @@ def test_a_requeued_job_replaces_its_earlier_life_at_once(folder, slurm):
 
 
 def test_claims_without_a_job_are_still_read(folder, other):
-    process, holder = other
+    _process, holder = other
     put(folder, "old", holder)
     old = {name: value for name, value in asdict(holder).items() if name not in ("job", "restart")}
     (folder / "old").unlink()
@@ -158,7 +154,7 @@ def test_a_claim_that_later_code_may_have_made_holds_until_it_is_old(folder):
 
 
 def test_a_holder_of_this_machine_that_does_not_beat_is_stopped(folder, other):
-    process, holder = other
+    _process, holder = other
     put(folder, "beats", holder, age=200)
     put(folder, "silent", holder, age=400)
     claims = Claims(folder, limit=300)
@@ -185,7 +181,7 @@ def test_a_holder_that_wakes_in_the_last_moment_keeps_its_claims(folder, other, 
 
 
 def test_a_name_of_a_machine_says_nothing_of_its_processes(folder, other, monkeypatch):
-    process, holder = other
+    _process, holder = other
     put(folder, "renamed", replace(holder, host="before"))
     assert not Claims(folder).acquire("renamed") and Claims(folder).live() == {"renamed": holder}
     mine = Claims(folder)

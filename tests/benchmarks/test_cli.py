@@ -26,9 +26,7 @@ def say(tmp_path, capsys):
     """Run a command; its exit status and what it printed."""
 
     def run(*words: str, folders: bool = True) -> tuple[int, str]:
-        where = (
-            ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")] if folders else []
-        )
+        where = ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")] if folders else []
         with pytest.raises(SystemExit) as end:
             build(fakes.SUITE)([*words, *where])
         told = capsys.readouterr()
@@ -96,10 +94,7 @@ def test_measure_trains_nothing_and_says_what_it_found(say, tmp_path):
 
 
 def test_seeds_methods_and_data_sets_choose(say):
-    assert (
-        "2 runs: 2 missing"
-        in say("plan", "fake", "--seeds", "3-4", "--method", "MAP", "--dataset", "digits")[1]
-    )
+    assert "2 runs: 2 missing" in say("plan", "fake", "--seeds", "3-4", "--method", "MAP", "--dataset", "digits")[1]
 
 
 @pytest.mark.parametrize("command", ["plan", "run", "status", "measure"])
@@ -180,10 +175,7 @@ def test_show_a_failure(say):
     key = run_key(fakes.config(0, do="raise"))
     status, told = say("show", key[:8])
     assert (
-        status == 0
-        and "reason: RuntimeError: the loss exploded" in told
-        and "log: " in told
-        and "in execute" in told
+        status == 0 and "reason: RuntimeError: the loss exploded" in told and "log: " in told and "in execute" in told
     )
     assert json.loads(say("show", key, "--json")[1])["attempt"] == 1
 

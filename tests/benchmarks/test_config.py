@@ -48,9 +48,14 @@ def test_a_key_is_that_of_the_training_and_of_the_evaluation_and_is_the_same_in_
 
 
 CHANGES = [
-    (("method",), "MFVI"), (("protocol",), "paper"), (("dataset", "name"), "boston"), (("dataset", "version"), "2"),
-    (("dataset", "content"), {"digits/train": "ab"}), (("sources",), {"divergence mine": "ab"}),
-    (("parts", "weight", "factor"), 0.5), (("parts", "training", "lr"), 0.1),
+    (("method",), "MFVI"),
+    (("protocol",), "paper"),
+    (("dataset", "name"), "boston"),
+    (("dataset", "version"), "2"),
+    (("dataset", "content"), {"digits/train": "ab"}),
+    (("sources",), {"divergence mine": "ab"}),
+    (("parts", "weight", "factor"), 0.5),
+    (("parts", "training", "lr"), 0.1),
 ]
 
 
@@ -67,7 +72,11 @@ def test_seeds_and_splits_are_other_trainings_of_one_stack(path):
     assert stack_key(changed(path, 7)) == stack_key(fakes.config())
 
 
-ASKED = [(("evaluation", "samples"), 2), (("evaluation", "sets"), ["test", "ood"]), (("evaluation", "content"), {"x": "ab"})]
+ASKED = [
+    (("evaluation", "samples"), 2),
+    (("evaluation", "sets"), ["test", "ood"]),
+    (("evaluation", "content"), {"x": "ab"}),
+]
 
 
 @pytest.mark.parametrize(("path", "value"), ASKED, ids=lambda v: str(v))
@@ -111,7 +120,9 @@ def test_only_light_runs_are_stacked():
 def complete(**changes):
     """A configuration that says everything."""
     parts = fakes.config()["parts"] | {
-        "network": {"name": "mlp", "hidden": [3]}, "training": {"epochs": 1, "batch_size": 2, "optimiser": {"name": "adam"}}}
+        "network": {"name": "mlp", "hidden": [3]},
+        "training": {"epochs": 1, "batch_size": 2, "optimiser": {"name": "adam"}},
+    }
     return {**fakes.config(), "parts": resolve(parts), **changes}  # fmt: skip
 
 

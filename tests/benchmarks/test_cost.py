@@ -64,9 +64,15 @@ def test_a_training_that_fails_is_not_timed():
         interleave({"MFVI": lambda: lambda: [FINE, Trained(None, 1, [], "not finite")]}, 1)
 
 
-@pytest.mark.parametrize(("at_least", "wall", "process", "verdict"), [
-    (False, 2.2, 2.2, "yes"), (False, 2.3, 2.0, "no (process: yes)"), (True, 3.0, 2.9, "yes (process: no)"), (True, 2, 2, "no"),
-])
+@pytest.mark.parametrize(
+    ("at_least", "wall", "process", "verdict"),
+    [
+        (False, 2.2, 2.2, "yes"),
+        (False, 2.3, 2.0, "no (process: yes)"),
+        (True, 3.0, 2.9, "yes (process: no)"),
+        (True, 2, 2, "no"),
+    ],
+)
 def test_goals_bound_from_the_side_that_they_say(at_least, wall, process, verdict):
     goal = 3.0 if at_least else 2.2
     assert Measurement("b", "n", 1, "x", wall, process, {}, goal, at_least).verdict == verdict
@@ -105,7 +111,11 @@ def test_fsvi_and_map_are_trained_on_the_network_of_rudner2022():
 def test_methods_on_boston_have_the_settings_of_their_table():
     for name in ("FuNN-HyVI", "NN-HyVI"):
         parts = trainings.uci_parts(name, epochs=1)
-        assert (parts["divergence"]["samples"], parts["training"]["samples"], parts["training"]["batch_size"]) == (500, 100, 50)
+        assert (parts["divergence"]["samples"], parts["training"]["samples"], parts["training"]["batch_size"]) == (
+            500,
+            100,
+            50,
+        )
     assert trainings.uci_parts("MAP", 1)["family"] == {"name": "point"}
     assert trainings.boston().train.x.shape == (455, 13)
 

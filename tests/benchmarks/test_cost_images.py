@@ -40,10 +40,13 @@ def test_every_row_of_rotated_mnist_takes_a_step(label):
     assert trained.reason is None and trained.epochs == 1
 
 
-@pytest.mark.parametrize(("table", "dataset", "label"), [
-    *(("rudner2022-1", "fashion_mnist", label) for label in images.FASHION),
-    *((table, "cifar10", label) for table, labels in images.CIFAR.items() for label in labels),
-])
+@pytest.mark.parametrize(
+    ("table", "dataset", "label"),
+    [
+        *(("rudner2022-1", "fashion_mnist", label) for label in images.FASHION),
+        *((table, "cifar10", label) for table, labels in images.CIFAR.items() for label in labels),
+    ],
+)
 def test_every_row_of_the_convolutional_networks_takes_a_step(table, dataset, label):
     narrow = {"width": 2} if dataset == "cifar10" else {"channels": [2, 2], "dense": [4]}
     parts = images.table_parts(table, label, dataset, {"network": narrow})
@@ -98,7 +101,11 @@ def test_on_a_gpu_rows_are_measured_as_they_are_and_compiled(monkeypatch):
     monkeypatch.setattr(images, "training_of", training_of)
     found, works = measured(monkeypatch, True, 1.0)
     assert {name: parts["training"].get("compile", False) for name, parts in works.items()} == {
-        "MAP": False, "MAP, compiled": True, "FSVI (monochrome)": False, "FSVI (monochrome), compiled": True}
+        "MAP": False,
+        "MAP, compiled": True,
+        "FSVI (monochrome)": False,
+        "FSVI (monochrome), compiled": True,
+    }
     assert found["FSVI (monochrome), compiled / MAP, compiled"].wall == 4 / 2
     assert found["FSVI (monochrome) / MAP"].wall == 3 / 1 and found["MAP, compiled epoch"].goal == 2
     assert found["MAP, compiled, share of matmul peak"].wall > 0

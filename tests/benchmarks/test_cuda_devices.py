@@ -25,13 +25,24 @@ from tools.cost.images import random_images, table_parts
 from tools.cost.trainings import random_split
 
 SHOWN = {
-    "digits": "digits", "uci": "boston", "cinquin2024-1": "boston", "rotated-mnist": "mnist", "rudner2021-1": "fashion_mnist",
-    "rudner2022-1": "fashion_mnist", "rudner2022-2": "cifar10", "cinquin2024-2": "mnist", "dirichlet2022-11": "cifar10",
+    "digits": "digits",
+    "uci": "boston",
+    "cinquin2024-1": "boston",
+    "rotated-mnist": "mnist",
+    "rudner2021-1": "fashion_mnist",
+    "rudner2022-1": "fashion_mnist",
+    "rudner2022-2": "cifar10",
+    "cinquin2024-2": "mnist",
+    "dirichlet2022-11": "cifar10",
 }
 RESNETS = ("MAP", "FSVI (monochrome)", "SWAG", "MAP fVI", "MC Dropout fVI", "Ensemble fVI", "Radial fVI", "Rank1 fVI")
 """The rows that are tried on CIFAR-10: the others' parts were tried on other networks."""
-ROWS = [(table, row.label, dataset) for table, dataset in SHOWN.items() for row in tables.get(table).rows
-        if row.method and (dataset != "cifar10" or row.label in RESNETS)]
+ROWS = [
+    (table, row.label, dataset)
+    for table, dataset in SHOWN.items()
+    for row in tables.get(table).rows
+    if row.method and (dataset != "cifar10" or row.label in RESNETS)
+]
 MODE = FakeTensorMode()
 """One for all tests: means and deviations of pixels are kept between them."""
 POOLS = ("kmnist", "cifar100", "svhn")

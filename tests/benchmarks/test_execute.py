@@ -27,7 +27,9 @@ def config(method="MAP", replicate=(0, 0), dataset=CURVE, sets=("test",), sample
         "likelihood": {"name": "gaussian" if dataset == CURVE else "categorical"},
         "training": {"epochs": 3, "batch_size": 50, "optimiser": {"name": "adam", "lr": 0.01}, **training},
     }
-    return make_config(method, dataset, "smoke", Recipe(common | (parts or {}), (), samples=samples, sets=sets), *replicate)
+    return make_config(
+        method, dataset, "smoke", Recipe(common | (parts or {}), (), samples=samples, sets=sets), *replicate
+    )
 
 
 def run(configs, tmp_path):
@@ -42,11 +44,16 @@ def numbers(outcome):
 
 FEW = {"context": {"name": "uniform_box", "points": 5}}
 CASES = [
-    config("MAP"), config("MFVI", samples=10), config("MC Dropout"), config("FSVI", parts=FEW),
+    config("MAP"),
+    config("MFVI", samples=10),
+    config("MC Dropout"),
+    config("FSVI", parts=FEW),
     config("GFSVI", parts=FEW | {"prior": {"fit_steps": 2}}, dtype="float64"),
     config("Deep Ensemble", parts={"family": {"size": 2}, "likelihood": {"name": "residual_gaussian"}}),
-    config("GP", dtype="float64"), config("NN-HyVI", parts={"divergence": {"samples": 10}}),
-    config("MFVI", dataset=MOONS), config("Ensemble fVI", dataset=MOONS, parts={"family": {"size": 2}}),
+    config("GP", dtype="float64"),
+    config("NN-HyVI", parts={"divergence": {"samples": 10}}),
+    config("MFVI", dataset=MOONS),
+    config("Ensemble fVI", dataset=MOONS, parts={"family": {"size": 2}}),
 ]
 
 
@@ -106,7 +113,9 @@ def test_prediction_in_pieces_is_the_whole(monkeypatch):
     model, parameters, x = model_and_data(config("MFVI"))
     whole, _ = predict(model, parameters, x, 9, Streams([1]))
     sizes, call = [], Network.__call__
-    monkeypatch.setattr(Network, "__call__", lambda self, p, x, *a, **k: sizes.append(x.shape[1]) or call(self, p, x, *a, **k))
+    monkeypatch.setattr(
+        Network, "__call__", lambda self, p, x, *a, **k: sizes.append(x.shape[1]) or call(self, p, x, *a, **k)
+    )
     monkeypatch.setattr("fvi_core.fitting.CHUNK", 9 * 6 * 7)
     pieces, _ = predict(model, parameters, x, 9, Streams([1]))
     assert sizes == [7, 7, 6]
@@ -150,7 +159,11 @@ def test_runs_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path):
     case = config()
     for changes, error, message in (
         ({"colour": "red"}, InvalidConfig, r"not expected \['colour'\]"),
-        ({"dataset": {**case["dataset"], "version": "0"}}, ChangedData, "data set cinquin_1d is at version 1, the run asks for 0"),
+        (
+            {"dataset": {**case["dataset"], "version": "0"}},
+            ChangedData,
+            "data set cinquin_1d is at version 1, the run asks for 0",
+        ),
         ({"dataset": {**case["dataset"], "name": "cinquin_1e"}}, datasets.UnknownDataset, "cinquin_1d"),
         ({"parts": {**case["parts"], "family": {"name": "pointe"}}}, UnknownPart, "did you mean 'point'"),
         ({"evaluation": {"samples": 5, "sets": ["tests"], "content": {}}}, KeyError, "no evaluation set 'tests'"),
@@ -166,7 +179,9 @@ def test_runs_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path):
 def test_data_that_replicas_share_is_held_once():
     model = build_model(config(), datasets.load(CURVE))
     same, other = datasets.load(CURVE, 0), datasets.load(CURVE, 1)
-    build = [build_problem(model, splits, torch.device("cpu"), torch.float64) for splits in ([same, same], [same, other])]
+    build = [
+        build_problem(model, splits, torch.device("cpu"), torch.float64) for splits in ([same, same], [same, other])
+    ]
     assert [p.x.shape for p in build] == [(1, 100, 1), (2, 100, 1)]
     assert build[0].x.dtype == build[0].y.dtype == torch.float64
 

@@ -48,7 +48,8 @@ def only_these(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def config(method="MAP", dataset="mnist", scheme="rudner2022", sets=("test",), parts=None, seed=0, split=0, **training):
     common = {
-        "network": MLP, "likelihood": {"name": "categorical"},
+        "network": MLP,
+        "likelihood": {"name": "categorical"},
         "training": {"epochs": 2, "batch_size": 16, "optimiser": {"name": "adam", "lr": 0.01}, **training},
     }
     recipe = Recipe(common | (parts or {}), (), scheme, 6, sets)
@@ -82,14 +83,20 @@ def test_shifted_and_foreign_images_are_predicted_and_their_sources_named(tmp_pa
     assert ("accuracy", "shift=rotation;angle=30") in found and ("ood_auroc", "ood=not_mnist") in found
     assert outcome.provenance["sources"] == {
         "ood-notmnist": "notmnist, test part, brought as arrays, 20 images",
-        "context kmnist": "kmnist, train part, brought as arrays, 40 images"}
+        "context kmnist": "kmnist, train part, brought as arrays, 40 images",
+    }
     assert outcome.provenance["fingerprint"] == datasets.load("mnist", scheme="rudner2022").fingerprint
 
 
-@pytest.mark.parametrize(("method", "parts"), [
-    ("MAP", {}), ("MC Dropout fVI", {}), ("Deep Ensemble", {"family": {"size": 2}}),
-    ("MAP", {"network": CNN}),
-])
+@pytest.mark.parametrize(
+    ("method", "parts"),
+    [
+        ("MAP", {}),
+        ("MC Dropout fVI", {}),
+        ("Deep Ensemble", {"family": {"size": 2}}),
+        ("MAP", {"network": CNN}),
+    ],
+)
 def test_runs_on_images_are_the_same_alone_and_in_a_stack(method, parts, tmp_path):
     augment = {"crop": 2, "flip": True}
     first, second = (config(method, sets=SETS, parts=parts, seed=seed, augment=augment) for seed in range(2))

@@ -93,9 +93,7 @@ class TestPool(ExecutorContract):
 
         def stop_half_way(job, fraction, text):
             if fraction:
-                os.kill(
-                    pool.workers[0].process.pid, signal.SIGINT
-                )  # Ctrl-C reaches every process of the terminal
+                os.kill(pool.workers[0].process.pid, signal.SIGINT)  # Ctrl-C reaches every process of the terminal
                 raise KeyboardInterrupt
 
         pool.submit([job])
@@ -103,20 +101,19 @@ class TestPool(ExecutorContract):
             list(pool.outcomes(stop_half_way))
         process = pool.workers[0].process
         process.join(0.5)
-        assert process.is_alive() and list(Claims(folders[1] / "claims").live()) == list(job.keys), (
-            "the parent decides"
-        )
+        assert process.is_alive() and list(Claims(folders[1] / "claims").live()) == list(job.keys), "the parent decides"
         pool.close()
         assert process.exitcode == 0
         assert os.listdir(folders[1] / "claims") == [".lock"]
         assert Failures(folders[1]).keys() == [], "an interrupted run has not failed"
 
-
     def test_stopping_lets_workers_save_and_ends_those_that_do_not(self, folders):
         configs = [fakes.config(0, do="save"), fakes.config(1, do="wait"), fakes.config(2)]
         saves, waits, later = self.jobs(configs, folders)
 
-        def stop(job, fraction, text, busy=set()):
+        busy = set()
+
+        def stop(job, fraction, text):
             busy.add(job.keys) if fraction else None
             if len(busy) == 2:
                 pool.stop(grace=3.0)

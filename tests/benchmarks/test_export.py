@@ -14,7 +14,14 @@ from tests.benchmarks import fakes
 def store(tmp_path):
     made = fakes.store(tmp_path / "results")
     for seed in range(3):
-        made.write(made.make(fakes.config(seed), [fakes.metric(seed / 7)], {}, {"commit": "c", "dirty": False, "cpu": "p", "seconds": 1.5}))
+        made.write(
+            made.make(
+                fakes.config(seed),
+                [fakes.metric(seed / 7)],
+                {},
+                {"commit": "c", "dirty": False, "cpu": "p", "seconds": 1.5},
+            )
+        )
     return made
 
 
@@ -23,7 +30,9 @@ def test_every_metric_of_every_record_is_a_row_with_its_exact_value(store, tmp_p
     assert write(store, tmp_path / name) == (3, [])
     read = pandas.read_csv(tmp_path / name) if name.endswith("csv") else pandas.read_parquet(tmp_path / name)
     assert dict(zip(read["seed"], read["value"], strict=True)) == {seed: seed / 7 for seed in range(3)}
-    assert set(read["key"]) == set(store.paths()) and set(read["metric"]) == {"accuracy"} and set(read["commit"]) == {"c"}
+    assert (
+        set(read["key"]) == set(store.paths()) and set(read["metric"]) == {"accuracy"} and set(read["commit"]) == {"c"}
+    )
     assert (read["trained_on"] == "digits").all() and list(read["split"]) == list(read["seed"])
 
 

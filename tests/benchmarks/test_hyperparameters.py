@@ -16,9 +16,18 @@ PARTS_OF_A_RUN = {
     "family": {"name": "ensemble", "base": {"name": "dropout"}},
     "prior": {"name": "gaussian_process", "kernel": {"name": "sum", "parts": [{"name": "rbf"}, {"name": "linear"}]}},
     "divergence": {"name": "gaussian_kl", "jitter": 1},
-    "context": {"name": "mixture", "parts": ({"name": "images", "points": 3, "pool": "kmnist"}, {"name": "training_batch"})},
+    "context": {
+        "name": "mixture",
+        "parts": ({"name": "images", "points": 3, "pool": "kmnist"}, {"name": "training_batch"}),
+    },
     "likelihood": {"name": "gaussian"},
-    "training": {"epochs": 3, "batch_size": 2, "optimiser": {"name": "sgd"}, "early_stopping": {"patience": 4}, "clip": 2},
+    "training": {
+        "epochs": 3,
+        "batch_size": 2,
+        "optimiser": {"name": "sgd"},
+        "early_stopping": {"patience": 4},
+        "clip": 2,
+    },
 }
 
 
@@ -26,7 +35,11 @@ def test_every_default_is_said_in_nested_parts_too():
     found = resolve(PARTS_OF_A_RUN)
     assert list(found) == list(PARTS)
     assert found["family"] == {
-        "name": "ensemble", "base": {"name": "dropout", "rate": 0.1, "masks": "input"}, "size": 5, "joint": False}
+        "name": "ensemble",
+        "base": {"name": "dropout", "rate": 0.1, "masks": "input"},
+        "size": 5,
+        "joint": False,
+    }
     assert [part["name"] for part in found["prior"]["kernel"]["parts"]] == ["rbf", "linear"]
     assert found["prior"]["kernel"]["parts"][0].keys() == {"name", "ard"} and found["prior"]["fit_steps"] == 500
     assert found["context"]["parts"][1] == {"name": "training_batch", "points": None}

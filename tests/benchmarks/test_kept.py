@@ -41,7 +41,10 @@ def test_two_evaluations_of_one_training_train_once(tmp_path, trainings):
     alone = [execute([case], state=tmp_path / str(i))[0] for i, case in enumerate((CASE, MORE))]
     assert [numbers(one) for one in alone] == [numbers(first), numbers(second)] and trainings == [1, 1, 1]
     assert numbers(first) != numbers(second) and "evaluated" not in first.provenance
-    assert set(second.provenance["data"]) == {"test", "grid"} and first.provenance["data"]["test"] == second.provenance["data"]["test"]
+    assert (
+        set(second.provenance["data"]) == {"test", "grid"}
+        and first.provenance["data"]["test"] == second.provenance["data"]["test"]
+    )
 
 
 def test_a_later_evaluation_does_not_train(tmp_path, trainings):
@@ -59,15 +62,20 @@ def test_parameters_that_might_be_others_are_not_used(tmp_path, trainings, monke
     execute([CASE], state=tmp_path)
     found = parameters.load(tmp_path, training_key(CASE))
     other = parameters.Kept(
-        found.parameters, "0" if what == "data" else found.fingerprint,
-        found.made | ({} if what == "data" else {what: "other"}), found.provenance)
+        found.parameters,
+        "0" if what == "data" else found.fingerprint,
+        found.made | ({} if what == "data" else {what: "other"}),
+        found.provenance,
+    )
     parameters.save(tmp_path, CASE, other)
     execute([MORE], state=tmp_path)
     assert trainings == [1, 1]
 
 
 def test_what_is_kept_is_what_was_trained(tmp_path):
-    case = config("Deep Ensemble", parts={"family": {"size": 2}, "likelihood": {"name": "residual_gaussian"}}, dtype="float64")
+    case = config(
+        "Deep Ensemble", parts={"family": {"size": 2}, "likelihood": {"name": "residual_gaussian"}}, dtype="float64"
+    )
     execute([case], state=tmp_path)
     found = parameters.load(tmp_path, run_key(case))
     assert all(value.shape[0] == 1 and value.dtype == torch.float64 for value in found.parameters.values())

@@ -63,9 +63,7 @@ def end(process: multiprocessing.Process) -> int | None:
 class Killed:
     """Sweep after sweep, each killed until all its runs are recorded; ``scars``: what the killed ones left behind."""
 
-    def __init__(
-        self, folder: Path, whole: dict, left: Callable[[Path], list], resume: Callable[[Path], None]
-    ) -> None:
+    def __init__(self, folder: Path, whole: dict, left: Callable[[Path], list], resume: Callable[[Path], None]) -> None:
         self.parent, self.whole, self.left, self.resume = folder, whole, left, resume
         self.sweeps, self.scars = 0, set()
         self._next()

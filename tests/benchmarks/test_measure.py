@@ -40,7 +40,7 @@ def counts(found):
 
 
 def test_records_that_are_up_to_date_are_left_alone(trained):
-    store, state, records = trained
+    store, state, _records = trained
     before = [store.path(case).read_bytes() for case in CASES]
     seen = []
     found = measure(CASES, store, state, lambda done, outcome: seen.append((done, outcome)))
@@ -63,7 +63,10 @@ def test_a_missing_metric_and_a_missing_curve_come_back(trained):
     store, state, records = trained
     for case, record in zip(CASES, records, strict=True):
         name = older(store, record)
-        assert store.status(case, {name}) == ("stale", f"its record lacks {name}") and store.status(case) == ("done", "")
+        assert store.status(case, {name}) == ("stale", f"its record lacks {name}") and store.status(case) == (
+            "done",
+            "",
+        )
     assert counts(measure(CASES, store, state)) == {CHANGED: 2}
     for case, record in zip(CASES, records, strict=True):
         again = store.get(case)

@@ -148,8 +148,9 @@ def test_dirichlet_mutual_information_against_monte_carlo(alpha):
 def test_dirichlet_and_sampled_mutual_information_agree_on_dirichlet_samples():
     p = np.random.default_rng(2).dirichlet([4.0, 2.0, 6.0], (3000, 20))
     summary = classification.summarise(ClassificationPredictions(np.log(p)))
-    np.testing.assert_allclose(summary.dirichlet_mutual_information.mean(),
-                               summary.scores["mutual_information"].mean(), rtol=0.03)
+    np.testing.assert_allclose(
+        summary.dirichlet_mutual_information.mean(), summary.scores["mutual_information"].mean(), rtol=0.03
+    )
 
 
 def test_one_sample_has_no_fitted_dirichlet():

@@ -22,8 +22,12 @@ from benchmarks.metrics import (
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 
 SCORES = ("predictive_entropy", "expected_entropy", "mutual_information")
-SETS = [SetInfo("photos", "ood", "ood=photos"), SetInfo("test", "id"), SetInfo("plane", "grid"),
-        SetInfo("rotation-30", "shift", "shift=rotation;angle=30")]
+SETS = [
+    SetInfo("photos", "ood", "ood=photos"),
+    SetInfo("test", "id"),
+    SetInfo("plane", "grid"),
+    SetInfo("rotation-30", "shift", "shift=rotation;angle=30"),
+]
 MEASURED_ELSEWHERE = {"training_seconds"}
 
 
@@ -31,18 +35,22 @@ def classifier(samples: int = 4) -> dict[str, ClassificationPredictions]:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 40)
     signal = 4 * np.eye(3)[labels]
-    return {"test": ClassificationPredictions(signal + rng.normal(size=(samples, 40, 3)), labels),
-            "rotation-30": ClassificationPredictions(signal / 4 + rng.normal(size=(samples, 40, 3)), labels),
-            "photos": ClassificationPredictions(rng.normal(size=(samples, 25, 3))),
-            "plane": ClassificationPredictions(rng.normal(size=(samples, 6, 3)))}
+    return {
+        "test": ClassificationPredictions(signal + rng.normal(size=(samples, 40, 3)), labels),
+        "rotation-30": ClassificationPredictions(signal / 4 + rng.normal(size=(samples, 40, 3)), labels),
+        "photos": ClassificationPredictions(rng.normal(size=(samples, 25, 3))),
+        "plane": ClassificationPredictions(rng.normal(size=(samples, 6, 3))),
+    }
 
 
 def regressor(samples: int = 4) -> dict[str, RegressionPredictions]:
     rng = np.random.default_rng(0)
-    return {"test": RegressionPredictions(rng.normal(size=(samples, 9)), 0.1, rng.normal(size=9)),
-            "rotation-30": RegressionPredictions(rng.normal(size=(samples, 9)), 0.1, rng.normal(size=9)),
-            "photos": RegressionPredictions(9 * rng.normal(size=(samples, 7)), 0.1, None),
-            "plane": RegressionPredictions(rng.normal(size=(samples, 6)), 0.1, None)}
+    return {
+        "test": RegressionPredictions(rng.normal(size=(samples, 9)), 0.1, rng.normal(size=9)),
+        "rotation-30": RegressionPredictions(rng.normal(size=(samples, 9)), 0.1, rng.normal(size=9)),
+        "photos": RegressionPredictions(9 * rng.normal(size=(samples, 7)), 0.1, None),
+        "plane": RegressionPredictions(rng.normal(size=(samples, 6)), 0.1, None),
+    }
 
 
 INPUTS = {"plane": np.arange(12.0).reshape(6, 2)}
@@ -53,8 +61,10 @@ def table(rows) -> dict[tuple[str, str], dict]:
 
 
 def test_every_metric_is_registered_and_every_registered_metric_comes_out():
-    rows = [*evaluate("classification", "digits", SETS, classifier(), INPUTS)[0],
-            *evaluate("regression", "boston", SETS, regressor(), INPUTS)[0]]
+    rows = [
+        *evaluate("classification", "digits", SETS, classifier(), INPUTS)[0],
+        *evaluate("regression", "boston", SETS, regressor(), INPUTS)[0],
+    ]
     assert {row["metric"] for row in rows} == METRICS.keys() - MEASURED_ELSEWHERE
     for row in rows:
         assert set(row) == {"dataset", "condition", "metric", "value", "n"}
@@ -94,7 +104,8 @@ def test_values_that_are_one_another():
     assert found["", "nll"] == -found["", "log_likelihood"] > 0
     assert found["", "aurc"] == pytest.approx(1 - found["", "selective_accuracy_area"])
     assert found["", "mutual_information"] == pytest.approx(
-        found["", "predictive_entropy"] - found["", "expected_entropy"])
+        found["", "predictive_entropy"] - found["", "expected_entropy"]
+    )
     assert found["", "ece"] != found["", "ece_10"]
     assert found["", "expected_log_likelihood"] < found["", "log_likelihood"]
 
@@ -130,8 +141,15 @@ def test_one_sample_has_no_dirichlet_and_no_information():
 
 def test_curves_of_a_classifier():
     drawn = evaluate("classification", "d", SETS, classifier(), INPUTS)[1]
-    assert drawn.keys() == {"test/reliability", "test/retention", "photos/roc", "photos/entropy_histogram",
-                            "photos/confidence", "rotation-30/examples", "plane/grid"}
+    assert drawn.keys() == {
+        "test/reliability",
+        "test/retention",
+        "photos/roc",
+        "photos/entropy_histogram",
+        "photos/confidence",
+        "rotation-30/examples",
+        "plane/grid",
+    }
     assert drawn["photos/roc"].keys() == {"fpr", *SCORES}
     histogram = drawn["photos/entropy_histogram"]
     assert sum(histogram["id"]) == 40 and sum(histogram["ood"]) == 25
@@ -168,12 +186,14 @@ def test_confidence_is_the_share_of_points_at_least_so_sure():
 def test_curves_and_ood_rows_of_a_regressor():
     rows, drawn = evaluate("regression", "d", SETS, regressor(), INPUTS)
     assert drawn.keys() == {"plane/grid", "photos/roc"} | {
-        f"{s}/epistemic_entropy" for s in ("test", "rotation-30", "photos")}
+        f"{s}/epistemic_entropy" for s in ("test", "rotation-30", "photos")
+    }
     assert drawn["test/epistemic_entropy"]["value"] == sorted(drawn["test/epistemic_entropy"]["value"])
     found = table(rows)
     assert found["ood=photos", "ood_auroc"]["value"] > 0.9
     assert found["ood=photos", "ood_auroc"] == found["ood=photos;score=epistemic_variance", "ood_auroc"] | {
-        "condition": "ood=photos"}
+        "condition": "ood=photos"
+    }
     assert ("ood=photos", "rmse") not in found and ("ood=photos", "epistemic_entropy") in found
 
 
@@ -182,17 +202,23 @@ def test_a_likelihoods_own_scores_come_first_and_the_others_stay(task, make):
     predictions = make()
     sets = [SetInfo("test", "id"), SetInfo("photos", "ood", "ood=photos")]
     plain, _ = evaluate(task, "d", sets, predictions)
-    found, drawn = evaluate(task, "d", sets, predictions, scores=lambda values: {"mine": -values.std(0).reshape(values.shape[1], -1).sum(1)})
+    found, drawn = evaluate(
+        task, "d", sets, predictions, scores=lambda values: {"mine": -values.std(0).reshape(values.shape[1], -1).sum(1)}
+    )
     before, after = table(plain), table(found)
     assert set(after) > set(before)
     assert after["ood=photos", "ood_auroc"]["value"] == after["ood=photos;score=mine", "ood_auroc"]["value"]
     assert "mine" in str(drawn["photos/roc"])
-    assert all(after[key] == row for key, row in before.items() if key[0] != "ood=photos" or not key[1].startswith("ood_"))
+    assert all(
+        after[key] == row for key, row in before.items() if key[0] != "ood=photos" or not key[1].startswith("ood_")
+    )
 
 
 def test_vectors_have_no_metrics_yet():
     predictions = {"test": RegressionPredictions(np.zeros((3, 5, 2)), 0.1, np.zeros((5, 2)))}
-    with pytest.raises(ValueError, match="'test': expected targets of one number, found vectors of 2; metrics of vectors do not"):
+    with pytest.raises(
+        ValueError, match="'test': expected targets of one number, found vectors of 2; metrics of vectors do not"
+    ):
         evaluate("regression", "d", [SetInfo("test", "id")], predictions)
 
 
@@ -202,16 +228,19 @@ def test_lists_are_rounded_to_five_digits():
     assert curves.compact(np.array([1234567])) == [1234567]
 
 
-@pytest.mark.parametrize("task, sets, message", [
-    ("ranking", SETS, "task: expected one of classification, regression, found 'ranking'"),
-    ("classification", [SetInfo("test", "in")], "'test': expected a kind of id, .* found 'in'"),
-    ("classification", [SetInfo("valid", "id")], "'valid': expected Classification.*, found none.*for test"),
-    ("regression", [SetInfo("test", "id")], "'test': expected Regression.*, found Classification"),
-    ("classification", [SetInfo("photos", "id")], "'photos': expected labels"),
-    ("classification", [SetInfo("photos", "ood")], "'photos': an OOD set needs"),
-    ("classification", [SetInfo("test", "grid")], "'test': expected inputs of 40 points, found no inputs"),
-    ("classification", [SetInfo("test", "id"), SetInfo("rotation-30", "shift")], "share the condition ''"),
-])
+@pytest.mark.parametrize(
+    "task, sets, message",
+    [
+        ("ranking", SETS, "task: expected one of classification, regression, found 'ranking'"),
+        ("classification", [SetInfo("test", "in")], "'test': expected a kind of id, .* found 'in'"),
+        ("classification", [SetInfo("valid", "id")], "'valid': expected Classification.*, found none.*for test"),
+        ("regression", [SetInfo("test", "id")], "'test': expected Regression.*, found Classification"),
+        ("classification", [SetInfo("photos", "id")], "'photos': expected labels"),
+        ("classification", [SetInfo("photos", "ood")], "'photos': an OOD set needs"),
+        ("classification", [SetInfo("test", "grid")], "'test': expected inputs of 40 points, found no inputs"),
+        ("classification", [SetInfo("test", "id"), SetInfo("rotation-30", "shift")], "share the condition ''"),
+    ],
+)
 def test_bad_input_is_refused(task, sets, message):
     with pytest.raises(ValueError, match=message):
         evaluate(task, "digits", sets, classifier(), {})

@@ -48,7 +48,7 @@ def test_likelihoods_change_by_the_log_of_the_scale_only(scale, shift):
         assert changed[name] + np.log(scale) == pytest.approx(base[name], abs=1e-9)
         assert changed[name + "_standardised"] == base[name + "_standardised"] == base[name]
     assert changed["rmse"] == pytest.approx(scale * base["rmse"])
-    assert changed["mse"] == pytest.approx(scale ** 2 * base["mse"])
+    assert changed["mse"] == pytest.approx(scale**2 * base["mse"])
     assert changed["epistemic_entropy"] == base["epistemic_entropy"]
 
 
@@ -68,11 +68,14 @@ def test_likelihoods_far_from_the_data_stay_finite():
     assert regression.log_posterior_predictive(p)[0] == pytest.approx(norm.logpdf(1e3, 0, 1e-3))
 
 
-@pytest.mark.parametrize("distribution, entropy", [
-    (lambda rng, shape: rng.normal(3, 0.5, shape), 0.5 * np.log(2 * np.pi * np.e * 0.25)),
-    (lambda rng, shape: rng.uniform(-2, 5, shape), np.log(7)),
-    (lambda rng, shape: rng.exponential(1, shape), 1.0),
-])
+@pytest.mark.parametrize(
+    "distribution, entropy",
+    [
+        (lambda rng, shape: rng.normal(3, 0.5, shape), 0.5 * np.log(2 * np.pi * np.e * 0.25)),
+        (lambda rng, shape: rng.uniform(-2, 5, shape), np.log(7)),
+        (lambda rng, shape: rng.exponential(1, shape), 1.0),
+    ],
+)
 def test_epistemic_entropy_against_analytic_entropies(distribution, entropy):
     samples = distribution(np.random.default_rng(0), (1000, 100))
     assert regression.epistemic_entropy(samples).mean() == pytest.approx(entropy, abs=0.02)
@@ -106,6 +109,6 @@ def test_the_grid_is_in_original_units():
     f = p.samples.astype(float) * 2 + 10
     np.testing.assert_allclose(curve["mean"], f.mean(0), rtol=1e-4)
     np.testing.assert_allclose(curve["std"], f.std(0), rtol=1e-4)
-    np.testing.assert_allclose(curve["std_with_noise"], np.sqrt(f.var(0) + 0.6 ** 2), rtol=1e-4)
+    np.testing.assert_allclose(curve["std_with_noise"], np.sqrt(f.var(0) + 0.6**2), rtol=1e-4)
     np.testing.assert_allclose(curve["samples"], f[:5], rtol=1e-4)
     assert np.shape(curve["x"]) == (4, 1)

@@ -49,8 +49,10 @@ def say(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 
 def metrics(results: Path) -> dict[str, list[str]]:
     """Metric rows by run, but for times."""
-    found = [record for record in Store(results).records()]
-    return {record["key"]: [json.dumps(row) for row in record["metrics"] if row["metric"] not in TIMES] for record in found}
+    found = list(Store(results).records())
+    return {
+        record["key"]: [json.dumps(row) for row in record["metrics"] if row["metric"] not in TIMES] for record in found
+    }
 
 
 def test_named_and_installed_plugins_give_the_same_records_in_every_executor(folder, say):
@@ -60,7 +62,7 @@ def test_named_and_installed_plugins_give_the_same_records_in_every_executor(fol
     about = folder / "my_fvi-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-fvi\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text('[fvi_bench.plugins]\nmy-fvi = mine\n')
+    (about / "entry_points.txt").write_text("[fvi_bench.plugins]\nmy-fvi = mine\n")
     environment = {k: v for k, v in os.environ.items() if k != "FVI_PLUGINS"} | {"PYTHONPATH": str(folder)}
     where = ("--results", str(folder / "there"), "--state", str(folder / "there-state"))
     done = outsider.run(*asked, "--executor", "pool", "--workers", "1", *where, environment=environment)
@@ -71,7 +73,10 @@ def test_named_and_installed_plugins_give_the_same_records_in_every_executor(fol
 
 
 def keys() -> dict[tuple[str, str], str]:
-    return {(config["method"], config["dataset"]["name"]): run_key(config) for config in tables.get("mine").runs("smoke", (0,))}
+    return {
+        (config["method"], config["dataset"]["name"]): run_key(config)
+        for config in tables.get("mine").runs("smoke", (0,))
+    }
 
 
 def test_another_formula_and_another_file_are_other_runs(folder):
@@ -124,7 +129,10 @@ def test_what_is_absent_leaves_tables_and_records_whole(folder, say, monkeypatch
     monkeypatch.setenv("FVI_PLUGINS", both)
     with forgotten():
         status, told = say("status", "mine")
-        assert status == 0 and f"data absent: {folder / 'bikes.csv'}: expected a file of data set bikes, found none" in told
+        assert (
+            status == 0
+            and f"data absent: {folder / 'bikes.csv'}: expected a file of data set bikes, found none" in told
+        )
 
 
 def test_names_that_are_taken_are_told(folder):
@@ -149,16 +157,27 @@ def test_a_metric_that_fails_is_named_and_one_of_other_sources_has_its_reference
 
     sets = [SetInfo("test", "id"), SetInfo("far", "ood", "ood=far")]
     samples = np.random.RandomState(0).normal(size=(3, 5))
-    predictions = {"test": RegressionPredictions(samples, 1.0, np.zeros(5)), "far": RegressionPredictions(samples + 2, 1.0, None)}
+    predictions = {
+        "test": RegressionPredictions(samples, 1.0, np.zeros(5)),
+        "far": RegressionPredictions(samples + 2, 1.0, None),
+    }
     with forgotten():
-        add(Metric("shift_of_mean", "none", "", "mean f far - mean f test"), ood=lambda far, test: far.samples.mean() - test.samples.mean())
+        add(
+            Metric("shift_of_mean", "none", "", "mean f far - mean f test"),
+            ood=lambda far, test: far.samples.mean() - test.samples.mean(),
+        )
         rows, _ = evaluate("regression", "mine", sets, predictions)
         (row,) = [row for row in rows if row["metric"] == "shift_of_mean"]
         assert row["condition"] == "ood=far" and row["value"] == pytest.approx(2) and row["n"] == 5
-        for faulty, message in ((lambda p: 1 / 0, "ZeroDivisionError"), (lambda p: float("nan"), "expected a finite number")):
+        for faulty, message in (
+            (lambda p: 1 / 0, "ZeroDivisionError"),
+            (lambda p: float("nan"), "expected a finite number"),
+        ):
             with forgotten():
                 add(Metric("faulty", "none", "", ""), faulty)
-                with pytest.raises(ValueError, match=f"metric 'faulty' on evaluation set 'test': {message}.*; correct the plug-in"):
+                with pytest.raises(
+                    ValueError, match=f"metric 'faulty' on evaluation set 'test': {message}.*; correct the plug-in"
+                ):
                     evaluate("regression", "mine", sets, predictions)
 
 
@@ -185,8 +204,13 @@ def test_every_recipe_makes_a_row_of_a_method_that_it_does_not_know(name, folder
 def test_a_recipe_that_cannot_says_so(folder, say):
     status, told = say("plan", "cinquin2024-3", "--protocol", "paper", "--also", "Wide FSVI")
     assert status == 2 and "table cinquin2024-3 cannot make a row of 'Wide FSVI'" in told
-    strict = Table("strict", "", (Row("MAP", None, "MAP"),), (Column(Cell("digits", "", "nll"), "NLL"),),
-                   lambda row, dataset, protocol: {"MAP": Recipe({}, ((0, 0),))}[row.method])
+    strict = Table(
+        "strict",
+        "",
+        (Row("MAP", None, "MAP"),),
+        (Column(Cell("digits", "", "nll"), "NLL"),),
+        lambda row, dataset, protocol: {"MAP": Recipe({}, ((0, 0),))}[row.method],
+    )
     with pytest.raises(NoRecipe, match="table strict cannot make a row of 'GP'"):
         strict.also("GP")
 
@@ -204,8 +228,14 @@ def test_misfits_are_named_before_training(folder, say, monkeypatch):
     also = [word for name in names for word in ("--also", name)]
     status, told = say("run", "toys", "--protocol", "smoke", "--dry-run", *also, "--dataset", "cinquin_1d")
     assert status == 1, told
-    assert "does not fit: Point KL on cinquin_1d: NotSupported: family 'point' is not a Gaussian over network parameters" in told
-    assert "does not fit: No prior on cinquin_1d: divergence 'weight_kl' asks for a prior or a context, and the method has none" in told
+    assert (
+        "does not fit: Point KL on cinquin_1d: NotSupported: family 'point' is not a Gaussian over network parameters"
+        in told
+    )
+    assert (
+        "does not fit: No prior on cinquin_1d: divergence 'weight_kl' asks for a prior or a context, and the method has none"
+        in told
+    )
     assert "does not fit: GP with KL on cinquin_1d: NotSupported: family 'exact_gp' is trained by itself" in told
     assert told.count("does not fit") == 3
 

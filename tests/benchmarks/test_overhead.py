@@ -25,7 +25,7 @@ def test_both_are_measured_in_the_units_of_their_goals():
     run, plan = measures.BENCHMARKS["overhead"](1)
     assert (run.name, run.unit, run.goal) == ("a run without training", "ms", 50.0)
     assert (plan.name, plan.unit, plan.goal) == ("plan of 3 recorded runs", "s", 3.0)
-    assert 0 < run.process / 1e3 and 0 < plan.process
+    assert run.process / 1e3 > 0 and plan.process > 0
 
 
 def test_every_turn_makes_every_run(tmp_path):

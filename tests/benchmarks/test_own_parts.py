@@ -32,8 +32,12 @@ def own():
 
 def test_a_sampler_runs_stops_and_goes_on_as_the_loop_does(tmp_path, monkeypatch):
     def chain(dataset, likelihood):
-        return config("MAP", dataset=dataset, sets=("test", "grid"),
-                      parts={"family": {"name": "samples"}, "training": CHAIN, "likelihood": likelihood})
+        return config(
+            "MAP",
+            dataset=dataset,
+            sets=("test", "grid"),
+            parts={"family": {"name": "samples"}, "training": CHAIN, "likelihood": likelihood},
+        )
 
     for dataset, likelihood in ((CURVE, FIXED), (MOONS, {"name": "categorical"})):
         case = chain(dataset, likelihood)
@@ -60,8 +64,10 @@ def test_a_likelihood_brings_its_data_term_its_head_and_its_score(tmp_path):
 
 def test_scores_of_a_likelihood_come_to_the_metrics():
     split, far = datasets.load(CURVE), np.array([[0.0, 9.0], [1.0, 2.0]])
-    sets = {name: RegressionPredictions(samples, 0.1, y, split.y_mean, split.y_std)
-            for name, samples, y in (("test", far / 10, np.zeros(2)), ("far", far, None))}
+    sets = {
+        name: RegressionPredictions(samples, 0.1, y, split.y_mean, split.y_std)
+        for name, samples, y in (("test", far / 10, np.zeros(2)), ("far", far, None))
+    }
     predicted = Predicted(sets, [SetInfo("test", "id"), SetInfo("far", "ood", "ood=far")])
     rows, _ = measured(split, predicted, AlphaEnergy())
     found = {(row["condition"], row["metric"]): row["value"] for row in rows}
@@ -72,8 +78,11 @@ def test_scores_of_a_likelihood_come_to_the_metrics():
 def test_a_method_may_bring_its_likelihood_and_its_training(monkeypatch):
     monkeypatch.setattr(methods, "_ROWS", dict(methods.catalogue()))
     methods.add(Method("Chain", "", "none", {"name": "samples"}, likelihood=FIXED, training=CHAIN))
-    table = {"network": {"name": "mlp", "hidden": [3]}, "likelihood": {"name": "gaussian", "init_std": 0.2},
-             "training": {"epochs": 3, "batch_size": 5, "optimiser": {"name": "adam"}}}
+    table = {
+        "network": {"name": "mlp", "hidden": [3]},
+        "likelihood": {"name": "gaussian", "init_std": 0.2},
+        "training": {"epochs": 3, "batch_size": 5, "optimiser": {"name": "adam"}},
+    }
     made = make_config("Chain", CURVE, "smoke", Recipe(table, ()), 0, 0)["parts"]
     assert made["training"] == {**CHAIN, "dtype": "float32", "batch_size": None, "step": 0.3}
     assert made["likelihood"] == {**FIXED, "init_std": 0.5, "min_std": 0.0}
@@ -107,6 +116,9 @@ def test_a_temperature_goes_through_classification(tmp_path):
     plain = config("MAP", dataset=MOONS)
     scaled, raw = (execute([c], state=tmp_path)[0] for c in (case, plain))
     temperature = float(parameters.load(tmp_path, run_key(case)).parameters["fit/log_temperature"].exp())
-    f, g = (predictions.load(tmp_path / "artifacts" / f"{run_key(c)}.npz")["test"].logits.astype(float) for c in (case, plain))
+    f, g = (
+        predictions.load(tmp_path / "artifacts" / f"{run_key(c)}.npz")["test"].logits.astype(float)
+        for c in (case, plain)
+    )
     np.testing.assert_allclose(f * temperature, g, rtol=0.01, atol=0.01)
     assert numbers(scaled)["accuracy", ""] == numbers(raw)["accuracy", ""] and abs(temperature - 1) > 1e-3

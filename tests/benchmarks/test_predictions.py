@@ -80,11 +80,18 @@ def test_a_damaged_file_is_named(run, tmp_path, damage):
     predictions.save(path, run)
     content = path.read_bytes()
     middle = len(content) // 4
-    flipped = content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1:]
+    flipped = content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
     array = io.BytesIO()
     np.save(array, np.zeros(3))
-    path.write_bytes({"truncated": content[:-40], "empty": b"", "text": b"accuracy 0.97", "flipped": flipped,
-                      "one array": array.getvalue()}[damage])
+    path.write_bytes(
+        {
+            "truncated": content[:-40],
+            "empty": b"",
+            "text": b"accuracy 0.97",
+            "flipped": flipped,
+            "one array": array.getvalue(),
+        }[damage]
+    )
     with pytest.raises(PredictionsError, match=r"run\.npz: not a readable npz.*delete it and run again"):
         predictions.load(path)
 
@@ -94,15 +101,20 @@ def test_a_missing_file_is_named(tmp_path):
         predictions.load(tmp_path / "absent.npz")
 
 
-@pytest.mark.parametrize("arrays, message", [
-    ({}, "schema: expected 1, found None"),
-    ({"schema": np.asarray(2)}, "schema: expected 1, found 2"),
-    ({"schema": np.asarray(1), "test/logits": np.zeros((1, 2, 3))}, "test/logits: expected float16"),
-    ({"schema": np.asarray(1), "test/logits": np.zeros((2, 3), np.float16)},
-     r"logits: expected \[samples, points, classes\]"),
-    ({"schema": np.asarray(1), "test/labels": np.zeros(2, np.int64)}, "labels"),
-    ({"schema": np.asarray(1), "test/samples": np.zeros((2, 3), np.float32)}, "noise_std"),
-])
+@pytest.mark.parametrize(
+    "arrays, message",
+    [
+        ({}, "schema: expected 1, found None"),
+        ({"schema": np.asarray(2)}, "schema: expected 1, found 2"),
+        ({"schema": np.asarray(1), "test/logits": np.zeros((1, 2, 3))}, "test/logits: expected float16"),
+        (
+            {"schema": np.asarray(1), "test/logits": np.zeros((2, 3), np.float16)},
+            r"logits: expected \[samples, points, classes\]",
+        ),
+        ({"schema": np.asarray(1), "test/labels": np.zeros(2, np.int64)}, "labels"),
+        ({"schema": np.asarray(1), "test/samples": np.zeros((2, 3), np.float32)}, "noise_std"),
+    ],
+)
 def test_a_file_of_another_form_is_refused(tmp_path, arrays, message):
     np.savez(tmp_path / "run.npz", **arrays)
     with pytest.raises(PredictionsError, match=message) as error:
@@ -110,32 +122,38 @@ def test_a_file_of_another_form_is_refused(tmp_path, arrays, message):
     assert "run.npz" in str(error.value)
 
 
-@pytest.mark.parametrize("logits, labels, message", [
-    (np.full((1, 2, 3), np.nan), None, "logits: expected no NaN, found 6 NaN"),
-    (np.zeros((1, 0, 3)), None, "logits"),
-    (np.zeros((1, 2, 3)), np.array([0, 1, 2]), r"labels: expected shape \(2,\)"),
-    (np.zeros((1, 2, 3)), np.array([0.0, 1.0]), "labels: expected integers"),
-    (np.zeros((1, 2, 3)), np.array([0, 3]), r"labels: expected values in 0\.\.2, found 0\.\.3"),
-    (np.zeros((1, 2, 3)), np.array([-1, 0]), r"labels: expected values in 0\.\.2, found -1\.\.0"),
-])
+@pytest.mark.parametrize(
+    "logits, labels, message",
+    [
+        (np.full((1, 2, 3), np.nan), None, "logits: expected no NaN, found 6 NaN"),
+        (np.zeros((1, 0, 3)), None, "logits"),
+        (np.zeros((1, 2, 3)), np.array([0, 1, 2]), r"labels: expected shape \(2,\)"),
+        (np.zeros((1, 2, 3)), np.array([0.0, 1.0]), "labels: expected integers"),
+        (np.zeros((1, 2, 3)), np.array([0, 3]), r"labels: expected values in 0\.\.2, found 0\.\.3"),
+        (np.zeros((1, 2, 3)), np.array([-1, 0]), r"labels: expected values in 0\.\.2, found -1\.\.0"),
+    ],
+)
 def test_bad_classification_input_is_refused(logits, labels, message):
     with pytest.raises(PredictionsError, match=message):
         ClassificationPredictions(logits, labels)
 
 
-@pytest.mark.parametrize("change, message", [
-    ({"samples": np.zeros(3)}, r"samples: expected \[samples, points\]"),
-    ({"samples": np.array([[np.inf, 0, 0]])}, "samples: expected finite values, found 1"),
-    ({"samples": np.array([[1e60, 0, 0]])}, "samples: expected finite values, found 1"),
-    ({"noise_std": 0.0}, "noise_std: expected positive"),
-    ({"noise_std": np.ones(4)}, r"noise_std: expected shape \(2,\)"),
-    ({"y_std": 0.0}, "y_std: expected a positive"),
-    ({"targets": np.zeros(2)}, r"targets: expected shape \(3,\), found \(2,\)"),
-    ({"targets": np.full(3, np.nan)}, "targets: expected finite"),
-    ({"mean": np.zeros(3)}, "mean, variance: expected both or neither"),
-    ({"mean": np.zeros(3), "variance": -np.ones(3)}, "variance: expected no negative"),
-    ({"mean": np.zeros(3), "variance": np.ones(3), "noise_std": np.ones(2)}, "noise_std: expected shape"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"samples": np.zeros(3)}, r"samples: expected \[samples, points\]"),
+        ({"samples": np.array([[np.inf, 0, 0]])}, "samples: expected finite values, found 1"),
+        ({"samples": np.array([[1e60, 0, 0]])}, "samples: expected finite values, found 1"),
+        ({"noise_std": 0.0}, "noise_std: expected positive"),
+        ({"noise_std": np.ones(4)}, r"noise_std: expected shape \(2,\)"),
+        ({"y_std": 0.0}, "y_std: expected a positive"),
+        ({"targets": np.zeros(2)}, r"targets: expected shape \(3,\), found \(2,\)"),
+        ({"targets": np.full(3, np.nan)}, "targets: expected finite"),
+        ({"mean": np.zeros(3)}, "mean, variance: expected both or neither"),
+        ({"mean": np.zeros(3), "variance": -np.ones(3)}, "variance: expected no negative"),
+        ({"mean": np.zeros(3), "variance": np.ones(3), "noise_std": np.ones(2)}, "noise_std: expected shape"),
+    ],
+)
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_bad_regression_input_is_refused(change, message):
     good = {"samples": np.zeros((2, 3)), "noise_std": 0.1, "targets": np.zeros(3)}

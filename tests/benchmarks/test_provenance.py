@@ -35,9 +35,7 @@ def checkout(tmp_path, monkeypatch):
 
 def test_a_clean_checkout(checkout):
     commit, dirty = provenance.code(checkout)
-    assert (
-        commit == provenance.git("rev-parse", "HEAD", root=checkout) and len(commit) == 40 and dirty is False
-    )
+    assert commit == provenance.git("rev-parse", "HEAD", root=checkout) and len(commit) == 40 and dirty is False
 
 
 def test_results_and_untracked_files_are_not_dirt(checkout):

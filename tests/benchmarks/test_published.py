@@ -19,7 +19,13 @@ def write(folder: Path, *lines: str, header: str = HEADER) -> Path:
 
 def test_every_published_cell_is_there() -> None:
     counts = {paper: len(published.load(paper)) for paper in published.papers()}
-    assert counts == {"cinquin2024": 477, "dirichlet2022": 1140, "pequignot2020": 294, "rudner2021": 32, "rudner2022": 91}
+    assert counts == {
+        "cinquin2024": 477,
+        "dirichlet2022": 1140,
+        "pequignot2020": 294,
+        "rudner2021": 32,
+        "rudner2022": 91,
+    }
     assert sum(counts.values()) == 2034
 
 

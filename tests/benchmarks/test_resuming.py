@@ -239,7 +239,9 @@ def test_a_part_of_a_stack_is_evaluated_alone(tmp_path, monkeypatch, every_epoch
     assert facts(execute([cases[2], cases[0]], state=state), state) == [whole[2], whole[0]]
     assert sorted(path.stem for path in (state / "artifacts").iterdir()) == sorted([keys[0], keys[2]])
     left.clear(keys[0], keys[2])
-    assert {path.name for path in left.folder.iterdir() if path.is_symlink()} == set(map(training_key, (cases[1], cases[3]))) and file.exists()
+    assert {path.name for path in left.folder.iterdir() if path.is_symlink()} == set(
+        map(training_key, (cases[1], cases[3]))
+    ) and file.exists()
     epochs = []
     found = execute([cases[3], cases[1]], state=state, report=lambda fraction, text: epochs.append(text))
     assert facts(found, state) == [whole[3], whole[1]] and epochs == [], "training was over"
@@ -278,7 +280,7 @@ def test_runs_of_different_stacks_go_on_each_from_its_own(tmp_path, every_epoch)
 def test_time_is_counted_over_all_parts(tmp_path, monkeypatch, every_epoch):
     cases = [sibling(small("MAP"), i) for i in range(2)]
     save = checkpoints.Checkpoints.save
-    longer = lambda self, about, *rest: save(self, about | {"seconds": about["seconds"] + 1000}, *rest)  # noqa: E731
+    longer = lambda self, about, *rest: save(self, about | {"seconds": about["seconds"] + 1000}, *rest)
     with monkeypatch.context() as patch, pytest.raises(MemoryError):
         patch.setattr(checkpoints.Checkpoints, "save", longer)
         execute(cases, state=tmp_path, report=raising_at(2))

@@ -98,7 +98,7 @@ def test_one_failure_stops_nothing_and_is_tried_again_when_asked(sweep, tmp_path
 
 def test_a_killed_worker_leaves_no_claim_and_is_tried_again(sweep, tmp_path):
     summary = sweep(runs(3, do="die"), Pool(2))
-    assert len(summary.made) == 2 and "SIGKILL" in list(summary.failed.values())[0]
+    assert len(summary.made) == 2 and "SIGKILL" in next(iter(summary.failed.values()))
     assert os.listdir(tmp_path / "state" / "claims") == [".lock"]
     assert sweep(runs(3, do="die"), Pool(1)).plan.counts == {
         "done": 2,
@@ -130,9 +130,7 @@ def test_a_corrupt_record_is_made_again(sweep, tmp_path):
 def test_the_records_do_not_depend_on_the_executor(sweep, tmp_path):
     found = []
     for name, executor in (("a", InProcess()), ("b", Pool(1)), ("c", Pool(3))):
-        sweep(
-            runs(6, stack=4), executor, results=tmp_path / name / "results", state=tmp_path / name / "state"
-        )
+        sweep(runs(6, stack=4), executor, results=tmp_path / name / "results", state=tmp_path / name / "state")
         found.append(numbers(tmp_path / name))
     assert found[0] == found[1] == found[2] and len(found[0]) == 6
 
@@ -330,7 +328,7 @@ def test_a_broken_state_folder_fails_runs_and_not_the_sweep(sweep, tmp_path, mon
     (reason,) = summary.failed.values()
     assert "the loss exploded" in reason and "could not be noted" in reason and len(summary.made) == 1
     monkeypatch.setattr(work, "_log", full)
-    assert "No space left" in list(sweep([fakes.config(2)]).failed.values())[0]
+    assert "No space left" in next(iter(sweep([fakes.config(2)]).failed.values()))
 
 
 def test_the_front_imports_nothing_heavy():
@@ -341,10 +339,7 @@ def test_the_front_imports_nothing_heavy():
         "cli.build(Suite());"
         "print([m for m in ('torch', 'submitit', 'pandas', 'reports') if m in sys.modules])"
     )
-    assert (
-        subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-        == "[]"
-    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout.strip() == "[]"
 
 
 def test_errors_are_of_one_kind():

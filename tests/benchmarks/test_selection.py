@@ -40,8 +40,10 @@ def record(results, row, column, scores, test=0.0):
     """Records of the folds that have a score; the score on the test part is another."""
     store = Store(results)
     for config, score in zip(TABLE.cell_runs(row, column), scores, strict=False):
-        metrics = [{"dataset": column.cell.dataset, "condition": c, "metric": METRIC, "value": v, "n": 5}
-                   for c, v in ((VALIDATION, score), (TEST, test))]
+        metrics = [
+            {"dataset": column.cell.dataset, "condition": c, "metric": METRIC, "value": v, "n": 5}
+            for c, v in ((VALIDATION, score), (TEST, test))
+        ]
         store.write(store.make(config, metrics, {}, {"seconds": 1.0}))
 
 

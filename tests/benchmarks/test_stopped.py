@@ -164,7 +164,7 @@ def test_a_woken_holder_writes_over_nothing_that_others_made(stopped, execute):
     assert Failures(found.state).keys() == sorted(
         key for key, status in zip(found.job.keys, expected) if status == own == "failed"
     )
-    assert not [path for path in found.folder.rglob("*.tmp")]
+    assert not list(found.folder.rglob("*.tmp"))
 
 
 @pytest.mark.parametrize("taken", [RUNS, RUNS // 2, 0])

@@ -215,7 +215,9 @@ def test_no_bytes_in_the_folder_are_more_than_named_or_harmless(data):
         "insert": original[:where] + some + original[where:],
         "delete": original[:where] + original[where + len(some) :],
         "swap": original[where:] + original[:where],
-        "digit": re.sub(rb"\d", lambda found: bytes([48 + (found[0][0] + some[0]) % 10]), original, count=where % 40 + 1),
+        "digit": re.sub(
+            rb"\d", lambda found: bytes([48 + (found[0][0] + some[0]) % 10]), original, count=where % 40 + 1
+        ),
     }[how]
     again = data.draw(st.booleans())
     if again:  # as by somebody who signs what was changed
@@ -245,7 +247,10 @@ def test_a_real_record_of_schema_1_is_read_with_every_hyperparameter():
     validate_config(read["config"])
     before = json.loads(path.read_text())
     assert all(read[part] == before[part] for part in ("metrics", "curves", "metric_versions"))
-    assert read["config"]["parts"]["training"]["optimiser"]["nesterov"] is False and read["provenance"]["migrated"]["key"] == path.stem
+    assert (
+        read["config"]["parts"]["training"]["optimiser"]["nesterov"] is False
+        and read["provenance"]["migrated"]["key"] == path.stem
+    )
 
 
 def test_upgrades_follow_one_another():
@@ -269,7 +274,10 @@ def test_a_record_of_older_metrics_is_stale(store, monkeypatch):
 def test_a_record_is_stale_for_whoever_asks_for_a_metric_that_was_not_known_yet(store, monkeypatch):
     store.write(record())
     monkeypatch.setitem(fakes.METRICS, "brier", SimpleNamespace(version=1))
-    assert store.status(fakes.config(0), {"accuracy", "nll"}) == ("done", "")  # nll is known, and not defined for this run
+    assert store.status(fakes.config(0), {"accuracy", "nll"}) == (
+        "done",
+        "",
+    )  # nll is known, and not defined for this run
     assert store.status(fakes.config(0), {"accuracy", "brier"}) == ("stale", "its record lacks brier")
 
 

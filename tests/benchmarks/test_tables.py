@@ -63,7 +63,9 @@ def test_every_protocol_has_runs_of_its_own_name(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_columns_and_notes_name_what_exists(name):
     table = tables.get(name)
-    assert table.default_protocol in table.protocols and set(table.notes) | set(table.reductions) <= set(table.protocols)
+    assert table.default_protocol in table.protocols and set(table.notes) | set(table.reductions) <= set(
+        table.protocols
+    )
     assert len(set(table.columns)) == len(table.columns) and len({row.label for row in table.rows}) == len(table.rows)
     for row in table.rows:
         assert row.method is None or methods.get(row.method).name == row.method
@@ -78,7 +80,9 @@ def test_every_published_table_has_a_table_with_every_cell():
             table = tables.get(f"{paper}-{number}")
             assert (table.paper, table.number) == (paper, number)
             keys = {column.published_key(row) for column in table.columns for row in table.rows}
-            missing = [key for key in published.table(paper, number) if key not in keys and not key[3].startswith("mean_rank")]
+            missing = [
+                key for key in published.table(paper, number) if key not in keys and not key[3].startswith("mean_rank")
+            ]
             assert not missing, f"{table.name} has no cell for {missing[:3]}"
 
 
@@ -89,16 +93,22 @@ def test_published_cells_named_by_a_table_are_in_the_paper(name):
         pytest.skip("no paper's table")
     cells, rows = published.table(table.paper, table.number), [row for row in table.rows if row.published]
     for row in rows:
-        assert any(column.published_key(row) in cells for column in table.columns), f"row {row.label} of {name} has no published cell"
+        assert any(column.published_key(row) in cells for column in table.columns), (
+            f"row {row.label} of {name} has no published cell"
+        )
     for part, what in ((0, "data set"), (1, "condition"), (3, "metric")):
         known = {key[part] for key in cells}
         for column in filter(lambda c: c.published, table.columns):
-            assert known & {column.published_key(row)[part] for row in rows}, f"{name}: no published cell has the {what} of {column.label}"
+            assert known & {column.published_key(row)[part] for row in rows}, (
+                f"{name}: no published cell has the {what} of {column.label}"
+            )
 
 
 def test_the_short_names_are_there():
     assert {"digits", "uci", "pequignot2020-5", "cinquin2024-1", "toys"} <= set(NAMES)
-    part, whole = ({run_key(config) for config in tables.get(name).runs("paper")} for name in ("uci", "pequignot2020-5"))
+    part, whole = (
+        {run_key(config) for config in tables.get(name).runs("paper")} for name in ("uci", "pequignot2020-5")
+    )
     assert part < whole
 
 

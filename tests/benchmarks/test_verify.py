@@ -19,7 +19,13 @@ from tests.benchmarks import fakes
 @pytest.fixture
 def store(tmp_path):
     """Five records of the fakes."""
-    run([fakes.config(seed) for seed in range(5)], InProcess(), results=tmp_path / "results", state=tmp_path / "state", suite=fakes.SUITE)
+    run(
+        [fakes.config(seed) for seed in range(5)],
+        InProcess(),
+        results=tmp_path / "results",
+        state=tmp_path / "state",
+        suite=fakes.SUITE,
+    )
     return fakes.store(tmp_path / "results")
 
 
@@ -32,7 +38,9 @@ def changed(store, config, **changes):
 
 
 def again(store, configs, **options):
-    return list(verify.make_again([store.get(c, curves=False) for c in configs], store, InProcess(), fakes.SUITE, **options))
+    return list(
+        verify.make_again([store.get(c, curves=False) for c in configs], store, InProcess(), fakes.SUITE, **options)
+    )
 
 
 def test_a_record_made_anew_is_equal(store):
@@ -53,7 +61,11 @@ def test_another_number_is_seen_with_its_size(store, times, verdict):
 def test_another_processor_excuses_a_difference(store):
     changed(store, fakes.config(1), times=1.01, about={"cpu": "some other (family 1, model 2)"})
     found = again(store, [fakes.config(1)])
-    assert found[0].verdict == "different" and not found[0].alarming and found[0].cpus[0] == "some other (family 1, model 2)"
+    assert (
+        found[0].verdict == "different"
+        and not found[0].alarming
+        and found[0].cpus[0] == "some other (family 1, model 2)"
+    )
     assert "another model of processor" in upkeep.comparison_text(found)
 
 
@@ -85,7 +97,10 @@ def test_a_metric_that_only_one_has_is_a_difference_if_both_know_it():
     older = record(metric_versions={"accuracy": 1})
     assert verify.compare(older, other).verdict == "equal"
     costs = [fakes.metric(0.5), fakes.metric(9.0) | {"metric": "training_seconds"}]
-    assert verify.compare(record(metrics=costs, metric_versions={"accuracy": 1, "training_seconds": 1}), record()).verdict == "equal"
+    assert (
+        verify.compare(record(metrics=costs, metric_versions={"accuracy": 1, "training_seconds": 1}), record()).verdict
+        == "equal"
+    )
 
 
 @pytest.mark.parametrize(("one", "other", "same"), [
@@ -102,7 +117,12 @@ def test_the_sample_is_random_repeatable_and_of_short_trainings(store):
     chosen, short, every = verify.sample(store, 3, 5.0, seed=4)
     assert (len(chosen), short, every) == (3, 4, 5)
     assert [one["key"] for one in chosen] == [one["key"] for one in verify.sample(store, 3, 5.0, seed=4)[0]]
-    assert {one["config"]["seed"] for seed in range(20) for one in verify.sample(store, 3, 5.0, seed)[0]} == {0, 1, 3, 4}
+    assert {one["config"]["seed"] for seed in range(20) for one in verify.sample(store, 3, 5.0, seed)[0]} == {
+        0,
+        1,
+        3,
+        4,
+    }
     with pytest.raises(UsageError, match="no record whose training took at most 0 min, among 5"):
         verify.sample(store, 3, 0.0, seed=4)
     with pytest.raises(UsageError, match="N is 0"):

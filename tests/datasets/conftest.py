@@ -1,4 +1,5 @@
 """A small registry of files that tests write, and a way to load real data or say why not."""
+
 from __future__ import annotations
 
 import hashlib
@@ -49,8 +50,10 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """register({name: content}, urls) replaces the registry of files by these contents."""
 
     def replace(contents: dict[str, bytes], urls: tuple[str, ...] = ()) -> None:
-        files = {name: fetch.File(name, hashlib.sha256(content).hexdigest(), len(content), urls)
-                 for name, content in contents.items()}
+        files = {
+            name: fetch.File(name, hashlib.sha256(content).hexdigest(), len(content), urls)
+            for name, content in contents.items()
+        }
         monkeypatch.setattr(fetch, "registry", lambda: files)
 
     return replace

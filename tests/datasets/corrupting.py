@@ -1,4 +1,5 @@
 """Images, published arrays and random numbers that the tests of corruptions share."""
+
 from __future__ import annotations
 
 import io
@@ -82,8 +83,10 @@ def clean() -> np.ndarray:
 @cache
 def published(seed: int = 7) -> dict[str, np.ndarray]:
     """Arrays of the published form, of another seed than the generator's."""
-    arrays = {f"{name}.npy": np.concatenate([corrupt(photos()[:N], name, severity, seed) for severity in SEVERITIES])
-              for name in ("gaussian_noise", "contrast", "saturate")}
+    arrays = {
+        f"{name}.npy": np.concatenate([corrupt(photos()[:N], name, severity, seed) for severity in SEVERITIES])
+        for name in ("gaussian_noise", "contrast", "saturate")
+    }
     return arrays | {"labels.npy": np.tile(LABELS, 5).astype(np.uint8)}
 
 
@@ -106,5 +109,8 @@ def as_tar(contents: dict[str, bytes], form: str = "w") -> bytes:
 def files(**changes: np.ndarray | bytes | None) -> dict[str, bytes]:
     """The published files; a change replaces one of them, None leaves it out."""
     arrays: dict = published() | {f"{name}.npy": value for name, value in changes.items()}
-    return {name: value if isinstance(value, bytes) else as_npy(value)
-            for name, value in arrays.items() if value is not None}
+    return {
+        name: value if isinstance(value, bytes) else as_npy(value)
+        for name, value in arrays.items()
+        if value is not None
+    }

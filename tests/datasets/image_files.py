@@ -1,4 +1,5 @@
 """Small image sets that tests write: as arrays that a user brings, and in the files that upstream publishes."""
+
 from __future__ import annotations
 
 import gzip
@@ -21,8 +22,10 @@ BATCHES = 5  # files of CIFAR-10's training part
 def random_images(name: str, n: int, seed: int = 0) -> Arrays:
     """n random images, every class as often as possible."""
     random = np.random.RandomState(seed)
-    return {"images": random.randint(0, 256, (n, *SOURCES[name].shape)).astype(np.uint8),
-            "labels": random.permutation(np.arange(n) % SOURCES[name].n_classes)}
+    return {
+        "images": random.randint(0, 256, (n, *SOURCES[name].shape)).astype(np.uint8),
+        "labels": random.permutation(np.arange(n) % SOURCES[name].n_classes),
+    }
 
 
 def upstream(name: str, parts: dict[str, Arrays], folder: Path) -> dict[str, bytes]:
@@ -49,8 +52,10 @@ def few(name: str) -> Source:
 
 def _idx(held: Arrays) -> tuple[bytes, bytes]:
     n, side = len(held["labels"]).to_bytes(4, "big"), (28).to_bytes(4, "big")
-    return (gzip.compress(b"\0\0\x08\x03" + n + side + side + held["images"].tobytes()),
-            gzip.compress(b"\0\0\x08\x01" + n + held["labels"].astype(np.uint8).tobytes()))
+    return (
+        gzip.compress(b"\0\0\x08\x03" + n + side + side + held["images"].tobytes()),
+        gzip.compress(b"\0\0\x08\x01" + n + held["labels"].astype(np.uint8).tobytes()),
+    )
 
 
 def _matlab(held: Arrays, draft: Path) -> bytes:
@@ -61,13 +66,17 @@ def _matlab(held: Arrays, draft: Path) -> bytes:
 
 def _members(name: str, parts: dict[str, Arrays]) -> dict[str, bytes]:
     before = b"\7" if name == "cifar100" else b""  # the coarse label
-    rows = {part: [before + bytes([y]) + x.tobytes() for x, y in zip(held["images"], held["labels"])]
-            for part, held in parts.items()}
+    rows = {
+        part: [before + bytes([y]) + x.tobytes() for x, y in zip(held["images"], held["labels"])]
+        for part, held in parts.items()
+    }
     if name == "cifar100":
         return {f"cifar-100-binary/{part}.bin": b"".join(found) for part, found in rows.items()}
     size = SIZES["train"] // BATCHES
-    batches = {f"cifar-10-batches-bin/data_batch_{i + 1}.bin": b"".join(rows["train"][size * i : size * (i + 1)])
-               for i in range(BATCHES)}
+    batches = {
+        f"cifar-10-batches-bin/data_batch_{i + 1}.bin": b"".join(rows["train"][size * i : size * (i + 1)])
+        for i in range(BATCHES)
+    }
     return {**batches, "cifar-10-batches-bin/test_batch.bin": b"".join(rows["test"])}
 
 

@@ -1,4 +1,5 @@
 """Every kind of data file in a small whole copy, ways to damage it, and contents made to mislead its reader."""
+
 from __future__ import annotations
 
 import gzip
@@ -120,28 +121,49 @@ def _brought() -> list[bytes]:
     whole = with_images(images)
     none = archive({"images.npy": as_npy(held["images"][:0]), "labels.npy": as_npy(held["labels"][:0])})
     return [
-        none, with_images(labels), archive({"images.npy": labels, "labels.npy": images}),
-        with_images(npy("|u1", (TERA, 3, 32, 32))), with_images(npy("|u1", (10**30, 3, 32, 32))),
-        with_images(npy("|u1", (-20, 3, 32, 32))), with_images(npy("|u1", (20, 3, 32, 32), bytes(9))),
-        with_images(npy("|O", (20, 3, 32, 32))), with_images(npy("|u1", "(" * 5000)),
-        with_images(npy("|u1", (), b"1")), with_images(b"\x93NUMPY\7\7" + images[8:]),
+        none,
+        with_images(labels),
+        archive({"images.npy": labels, "labels.npy": images}),
+        with_images(npy("|u1", (TERA, 3, 32, 32))),
+        with_images(npy("|u1", (10**30, 3, 32, 32))),
+        with_images(npy("|u1", (-20, 3, 32, 32))),
+        with_images(npy("|u1", (20, 3, 32, 32), bytes(9))),
+        with_images(npy("|O", (20, 3, 32, 32))),
+        with_images(npy("|u1", "(" * 5000)),
+        with_images(npy("|u1", (), b"1")),
+        with_images(b"\x93NUMPY\7\7" + images[8:]),
         *map(with_images, (images[:4], b"", images + b"1")),
         with_images(images[:10] + images[10:].replace(b"'shape'", b"'shap\\'", 1)),
-        archive({"images": images, "labels": labels}), archive({"images.npy": images}), archive({}),
-        marked(whole, 0, 1), *(marked(whole, 2, method) for method in (99, 12, 14)), images, pickle.dumps(held),
-        *(_npz(False, **{part: value}) for part, value in (
-            ("images", held["images"] / 255), ("images", held["images"].astype(">i4")), ("labels", held["labels"] / 2),
-            ("labels", held["labels"].astype("m8[s]")), ("labels", held["labels"].astype(str)),
-            ("labels", held["labels"].astype(np.uint64) - np.uint64(1)), ("labels", held["labels"][:-1]))),
+        archive({"images": images, "labels": labels}),
+        archive({"images.npy": images}),
+        archive({}),
+        marked(whole, 0, 1),
+        *(marked(whole, 2, method) for method in (99, 12, 14)),
+        images,
+        pickle.dumps(held),
+        *(
+            _npz(False, **{part: value})
+            for part, value in (
+                ("images", held["images"] / 255),
+                ("images", held["images"].astype(">i4")),
+                ("labels", held["labels"] / 2),
+                ("labels", held["labels"].astype("m8[s]")),
+                ("labels", held["labels"].astype(str)),
+                ("labels", held["labels"].astype(np.uint64) - np.uint64(1)),
+                ("labels", held["labels"][:-1]),
+            )
+        ),
     ]
 
 
 def _idx() -> list[bytes]:
     n = SIZES["test"]
     sizes = [(n, 28, 28), (2**31 - 1,) * 3, (-n, 28, 28), (n, 28, 29)]
-    return [*(gzip.compress(b"\0\0\x08\x03" + struct.pack(">3i", *size) + bytes(99)) for size in sizes),
-            gzip.compress(b"\0\0\x0d\x03" + struct.pack(">3i", n, 28, 28) + bytes(n * 784)),
-            gzip.compress(b"\0\0\x08\x03" + struct.pack(">3i", n, 28, 28) + bytes(n * 784 + 1))]
+    return [
+        *(gzip.compress(b"\0\0\x08\x03" + struct.pack(">3i", *size) + bytes(99)) for size in sizes),
+        gzip.compress(b"\0\0\x0d\x03" + struct.pack(">3i", n, 28, 28) + bytes(n * 784)),
+        gzip.compress(b"\0\0\x08\x03" + struct.pack(">3i", n, 28, 28) + bytes(n * 784 + 1)),
+    ]
 
 
 def _tar() -> list[bytes]:
@@ -153,13 +175,18 @@ def _tar() -> list[bytes]:
     sparse = entry.tobuf(tarfile.GNU_FORMAT)
     worded = tarfile.TarInfo.create_pax_global_header({"size": "many", "GNU.sparse.map": "a,b"})
     return [gzip.compress(content) for content in (huge, sparse + bytes(999), worded + huge, bytes(5000))] + [
-        tar_gz({name: bytes(size - 1)}), tar_gz({name: bytes(size + 1)}), tar_gz({"test_batch.bin": bytes(size)})]
+        tar_gz({name: bytes(size - 1)}),
+        tar_gz({name: bytes(size + 1)}),
+        tar_gz({"test_batch.bin": bytes(size)}),
+    ]
 
 
 def _mat(compressed: bool, changes: dict | None = None) -> bytes:
     held, stream = random_images("svhn", SIZES["test"]), io.BytesIO()
-    arrays = {"X": held["images"].transpose(2, 3, 1, 0),
-              "y": np.where(held["labels"] == 0, 10, held["labels"]).astype(np.uint8)[:, None]} | (changes or {})
+    arrays = {
+        "X": held["images"].transpose(2, 3, 1, 0),
+        "y": np.where(held["labels"] == 0, 10, held["labels"]).astype(np.uint8)[:, None],
+    } | (changes or {})
     savemat(stream, {name: value for name, value in arrays.items() if value is not None}, do_compression=compressed)
     return b"MATLAB 5.0 MAT-file".ljust(116) + stream.getvalue()[116:]  # without the time
 
@@ -169,8 +196,20 @@ def _matlab() -> list[bytes]:
     sizes = struct.pack("<4i", 32, 32, 3, n)
     huge = whole.replace(sizes, struct.pack("<4i", 32, 32, 3, 2**31 - 1), 1)
     newer = b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM" + bytes(999)
-    return [huge, newer, *(_mat(False, changes) for changes in (
-        {"X": None}, {"y": np.zeros((n, 1), np.uint8)}, {"y": np.ones((n, 1))}, {"y": {"a": 1}}, {"X": "words"}))]
+    return [
+        huge,
+        newer,
+        *(
+            _mat(False, changes)
+            for changes in (
+                {"X": None},
+                {"y": np.zeros((n, 1), np.uint8)},
+                {"y": np.ones((n, 1))},
+                {"y": {"a": 1}},
+                {"X": "words"},
+            )
+        ),
+    ]
 
 
 SMALL = uci.Source("small", 40, 5, 4, 4)
@@ -204,11 +243,25 @@ def _published(first: str, form: str) -> Contents:
 
 def _misleading_arrays() -> list[bytes]:
     whole = files()["gaussian_noise.npy"]
-    shapes = [(TERA, 32, 32, 3), (10**30, 32, 32, 3), (-60, -32, 32, 3), (2**62, 4, 32, 3), (0, 32, 32, 3), (),
-              (60, 32, 32)]
-    return [*(npy("|u1", shape, bytes(60 * 3072)) for shape in shapes), *(npy("|u1", shape) for shape in shapes),
-            npy("|O", (60, 32, 32, 3)), npy("|S0", (60, 32, 32, 3)), npy("|u1", "(" * 5000), whole[:9],
-            npy([("a", "|u1")], (60, 32, 32, 3), bytes(60 * 3072)), whole[10:].replace(b"'descr'", b"'desc\\'", 1)]
+    shapes = [
+        (TERA, 32, 32, 3),
+        (10**30, 32, 32, 3),
+        (-60, -32, 32, 3),
+        (2**62, 4, 32, 3),
+        (0, 32, 32, 3),
+        (),
+        (60, 32, 32),
+    ]
+    return [
+        *(npy("|u1", shape, bytes(60 * 3072)) for shape in shapes),
+        *(npy("|u1", shape) for shape in shapes),
+        npy("|O", (60, 32, 32, 3)),
+        npy("|S0", (60, 32, 32, 3)),
+        npy("|u1", "(" * 5000),
+        whole[:9],
+        npy([("a", "|u1")], (60, 32, 32, 3), bytes(60 * 3072)),
+        whole[10:].replace(b"'descr'", b"'desc\\'", 1),
+    ]
 
 
 def _corrupted(name: str) -> list[np.ndarray]:
@@ -262,8 +315,11 @@ def _part(name: str, part: str = "test") -> Callable[[], list[np.ndarray]]:
 
 
 OTHERS = {
-    "page": b"<!DOCTYPE html><html><body>404 Not Found</body></html>\n" * 3, "zip": archive({"a.txt": b"words" * 30}),
-    "npy": as_npy(np.arange(40)), "gzip": gzip.compress(b"words" * 30), "pickle": pickle.dumps({"images": [1] * 99}),
+    "page": b"<!DOCTYPE html><html><body>404 Not Found</body></html>\n" * 3,
+    "zip": archive({"a.txt": b"words" * 30}),
+    "npy": as_npy(np.arange(40)),
+    "gzip": gzip.compress(b"words" * 30),
+    "pickle": pickle.dumps({"images": [1] * 99}),
 }
 
 _MAT = "svhn/test_32x32.mat"
@@ -277,19 +333,43 @@ FORMATS = [
     # A flipped bit may end the process of scipy's reader: only the registered checksum keeps such a file from it.
     Format("matlab", lambda: {_MAT: _mat(False)}, _part("svhn"), _matlab, source="svhn", inside=False),
     Format("matlab compressed", lambda: {_MAT: _mat(True)}, _part("svhn"), source="svhn", inside=False),
-    Format("matlab registered", lambda: {_MAT: _mat(False)}, _part("svhn"), checked=True,
-           registered={_MAT: _mat(False)}, source="svhn"),
-    Format("table", lambda: _uci("data.txt"), _cut,
-           lambda: [_table().replace(b".", b",", 1), _table()[:-1] + b"1e999\n"]),
-    Format("row numbers", lambda: _uci("index_train_0.txt"), _cut,
-           lambda: [_rows(0, 35), _rows(1, 37), _rows(0, 35) + b"1e999\n", b"0\n" * 36]),
+    Format(
+        "matlab registered",
+        lambda: {_MAT: _mat(False)},
+        _part("svhn"),
+        checked=True,
+        registered={_MAT: _mat(False)},
+        source="svhn",
+    ),
+    Format(
+        "table", lambda: _uci("data.txt"), _cut, lambda: [_table().replace(b".", b",", 1), _table()[:-1] + b"1e999\n"]
+    ),
+    Format(
+        "row numbers",
+        lambda: _uci("index_train_0.txt"),
+        _cut,
+        lambda: [_rows(0, 35), _rows(1, 37), _rows(0, 35) + b"1e999\n", b"0\n" * 36],
+    ),
     Format("a registered file", lambda: _uci("data.txt"), _cut, checked=True, registered=_uci("data.txt")),
-    Format("published archive", lambda: _published("", "tar"), lambda: _corrupted("gaussian_noise"),
-           lambda: [as_tar(files(gaussian_noise=content)) for content in _misleading_arrays()]),
-    Format("published array", lambda: _published("gaussian_noise.npy", "flat"), lambda: _corrupted("gaussian_noise"),
-           _misleading_arrays),
-    Format("published labels", lambda: _published("labels.npy", "flat"), lambda: _corrupted("gaussian_noise"),
-           _misleading_arrays, True),
+    Format(
+        "published archive",
+        lambda: _published("", "tar"),
+        lambda: _corrupted("gaussian_noise"),
+        lambda: [as_tar(files(gaussian_noise=content)) for content in _misleading_arrays()],
+    ),
+    Format(
+        "published array",
+        lambda: _published("gaussian_noise.npy", "flat"),
+        lambda: _corrupted("gaussian_noise"),
+        _misleading_arrays,
+    ),
+    Format(
+        "published labels",
+        lambda: _published("labels.npy", "flat"),
+        lambda: _corrupted("gaussian_noise"),
+        _misleading_arrays,
+        True,
+    ),
     Format("kept images", _kept, lambda: _corrupted("contrast"), kept=True),
     Format("picture", _frost, _overlays, _pictures),
 ]

@@ -1,4 +1,5 @@
 """Damaged data are refused in words that say where, what was expected, what was found and what to do."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,18 +20,21 @@ def test_a_whole_table_is_read(tmp_path: Path, write: Callable) -> None:
     assert np.array_equal(table, [[1, 2.5, 3], [4, 5, 0.6], [7, 8, 9]])
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    (b"1 2 3\n4 5 6\n", r"expected 3 rows, found 2: the file is truncated"),
-    (GOOD + b"1 2 3\n", r"expected 3 rows, found 4: it is not the file that was registered"),
-    (b"1 2 3\n4 5\n7 8 9\n", r"line 2: expected 3 columns, found 2"),
-    (b"1 2 3\n4 5 6\n7 8 9 10\n", r"line 3: expected 3 columns, found 4"),
-    (b"1 2 3\n4 five 6\n7 8 9\n", r"line 2: expected numbers, found '4 five 6'"),
-    (b"1 2 3\n4 nan 6\n7 8 9\n", r"expected finite numbers, found nan at \[1, 1\] \(1 in all\)"),
-    (b"1 2 3\n4 5 -inf\n7 8 inf\n", r"expected finite numbers, found -inf at \[1, 2\] \(2 in all\)"),
-    (b"<html>not found</html>\n", r"line 1: expected 3 columns, found 2"),
-    (b"\xff\xfe\x00 1 2\n", r"line 1: expected numbers"),
-    (b"", r"expected 3 rows, found 0"),
-])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"1 2 3\n4 5 6\n", r"expected 3 rows, found 2: the file is truncated"),
+        (GOOD + b"1 2 3\n", r"expected 3 rows, found 4: it is not the file that was registered"),
+        (b"1 2 3\n4 5\n7 8 9\n", r"line 2: expected 3 columns, found 2"),
+        (b"1 2 3\n4 5 6\n7 8 9 10\n", r"line 3: expected 3 columns, found 4"),
+        (b"1 2 3\n4 five 6\n7 8 9\n", r"line 2: expected numbers, found '4 five 6'"),
+        (b"1 2 3\n4 nan 6\n7 8 9\n", r"expected finite numbers, found nan at \[1, 1\] \(1 in all\)"),
+        (b"1 2 3\n4 5 -inf\n7 8 inf\n", r"expected finite numbers, found -inf at \[1, 2\] \(2 in all\)"),
+        (b"<html>not found</html>\n", r"line 1: expected 3 columns, found 2"),
+        (b"\xff\xfe\x00 1 2\n", r"line 1: expected numbers"),
+        (b"", r"expected 3 rows, found 0"),
+    ],
+)
 def test_damaged_tables_are_refused(tmp_path: Path, write: Callable, content: bytes, message: str) -> None:
     path = write(tmp_path, "data.txt", content)
     with pytest.raises(BadData, match=message) as caught:
@@ -38,17 +42,19 @@ def test_damaged_tables_are_refused(tmp_path: Path, write: Callable, content: by
     assert str(path) in str(caught.value) and "make data" in str(caught.value)
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    (b"0\n1\n1\n", "expected distinct row numbers, found 1 repeated"),
-    (b"0\n5\n", "expected row numbers from 0 to 4, found 5"),
-    (b"-1\n", "found -1"),
-    (b"0.5\n", "found 0.5"),
-    (b"nan\n", "found nan"),
-    (b"", "found an empty file"),
-    (b"zero\n", "expected row numbers, found: .*zero"),
-])
-def test_damaged_row_numbers_are_refused(tmp_path: Path, write: Callable, content: bytes,
-                                         message: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"0\n1\n1\n", "expected distinct row numbers, found 1 repeated"),
+        (b"0\n5\n", "expected row numbers from 0 to 4, found 5"),
+        (b"-1\n", "found -1"),
+        (b"0.5\n", "found 0.5"),
+        (b"nan\n", "found nan"),
+        (b"", "found an empty file"),
+        (b"zero\n", "expected row numbers, found: .*zero"),
+    ],
+)
+def test_damaged_row_numbers_are_refused(tmp_path: Path, write: Callable, content: bytes, message: str) -> None:
     path = write(tmp_path, "index.txt", content)
     with pytest.raises(BadData, match=message) as caught:
         checks.read_indices(path, below=5)
@@ -66,15 +72,18 @@ def test_row_numbers_may_be_written_as_floats(tmp_path: Path, write: Callable) -
     assert rows.tolist() == [4, 0, 2] and rows.dtype == np.int64
 
 
-@pytest.mark.parametrize(("labels", "message"), [
-    ([0, 1, 2, 3], "every label from 0 to 2, found 0, 1, 2, 3"),
-    ([1, 2, 3], "found 1, 2, 3"),
-    ([0, 1, 1], "found 0, 1"),
-    ([-1, 0, 1], "found -1, 0, 1"),
-    ([0.0, 1.0, 2.0], "expected whole-number labels, found float64"),
-    (np.array([0, 1, 2], "m8[s]"), "expected whole-number labels, found timedelta64"),
-    (np.array([], int), "every label from 0 to 2, found none"),
-])
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 1, 2, 3], "every label from 0 to 2, found 0, 1, 2, 3"),
+        ([1, 2, 3], "found 1, 2, 3"),
+        ([0, 1, 1], "found 0, 1"),
+        ([-1, 0, 1], "found -1, 0, 1"),
+        ([0.0, 1.0, 2.0], "expected whole-number labels, found float64"),
+        (np.array([0, 1, 2], "m8[s]"), "expected whole-number labels, found timedelta64"),
+        (np.array([], int), "every label from 0 to 2, found none"),
+    ],
+)
 def test_wrong_labels_are_refused(labels: list, message: str) -> None:
     with pytest.raises(BadData, match=message):
         checks.check_labels(np.array(labels), 3, "a file")

@@ -1,4 +1,5 @@
 """What every data set promises. A new one adds a line to FINGERPRINTS, which makes it a DatasetContract."""
+
 from __future__ import annotations
 
 import os
@@ -86,12 +87,23 @@ class DatasetContract:
         assert split.fingerprint[:16] == self.fingerprint or self.fingerprint is None
 
     def test_fingerprint_changes_with_every_part(self, split: Split) -> None:
-        changed = [replace(split, version="0"), replace(split, scheme="another"), replace(split, split=99),
-                   replace(split, y_mean=split.y_mean + 1e-12), replace(split, y_std=split.y_std + 1e-12)]
+        changed = [
+            replace(split, version="0"),
+            replace(split, scheme="another"),
+            replace(split, split=99),
+            replace(split, y_mean=split.y_mean + 1e-12),
+            replace(split, y_std=split.y_std + 1e-12),
+        ]
         if split.pixels is not None:
             (mean, *means), (std, *stds) = split.pixels.mean, split.pixels.std
-            changed += [replace(split, pixels=pixels) for pixels in (
-                None, Pixels((mean + 1e-9, *means), split.pixels.std), Pixels(split.pixels.mean, (std + 1e-9, *stds)))]
+            changed += [
+                replace(split, pixels=pixels)
+                for pixels in (
+                    None,
+                    Pixels((mean + 1e-9, *means), split.pixels.std),
+                    Pixels(split.pixels.mean, (std + 1e-9, *stds)),
+                )
+            ]
         for part, arrays in parts(split).items():
             x, y = arrays.x.copy(), arrays.y.copy()
             x.flat[-1] = x.flat[-1] ^ 1 if x.dtype == np.uint8 else np.nextafter(x.flat[-1], np.float32(9))
@@ -120,7 +132,8 @@ class DatasetContract:
             numbers = np.concatenate(list(split.rows.values()))
             assert sorted(numbers) == list(range(len(numbers)))
             assert {part: len(rows) for part, rows in split.rows.items()} == {
-                part: len(arrays) for part, arrays in parts(split).items() if part in split.rows}
+                part: len(arrays) for part, arrays in parts(split).items() if part in split.rows
+            }
         if "test" not in split.rows:
             assert not as_rows(split.train.x) & as_rows(split.test.x)
 
@@ -237,16 +250,18 @@ def test_every_data_set_and_scheme_is_held_to_the_contract() -> None:
 
 for (_name, _scheme), _fingerprint in FINGERPRINTS.items():
     _title = "Test" + "".join(word.capitalize() for word in f"{_name}_{_scheme}".split("_"))
-    globals()[_title] = type(_title, (DatasetContract,),
-                             {"name": _name, "scheme": _scheme or None, "fingerprint": _fingerprint})
+    globals()[_title] = type(
+        _title, (DatasetContract,), {"name": _name, "scheme": _scheme or None, "fingerprint": _fingerprint}
+    )
 
 
 def test_fingerprints_do_not_depend_on_the_process() -> None:
     free = [name for name in datasets.names() if not datasets.describe(name).files]
     program = f"import datasets; print(*[datasets.load(name).fingerprint[:16] for name in {free}])"
     environment = {**os.environ, "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "2"}
-    result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True,
-                            text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
     assert result.stdout.split() == [FINGERPRINTS[name, ""] for name in free]
 
 

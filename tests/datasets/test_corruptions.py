@@ -1,6 +1,8 @@
 """What holds for all 19 corruptions: form, identity at 0, growth with severity, an image's own random numbers."""
+
 from __future__ import annotations
 
+import itertools
 from functools import cache
 
 import numpy as np
@@ -10,8 +12,16 @@ from datasets import DataNotFound
 from datasets.corruptions import CORRUPTIONS, GROWING, SEVERITIES, corrupt, generator
 from tests.datasets.corrupting import frost_or_skip, photos
 
-RANDOM = set(CORRUPTIONS) - {"gaussian_blur", "defocus_blur", "zoom_blur", "brightness", "contrast", "saturate",
-                             "pixelate", "jpeg_compression"}
+RANDOM = set(CORRUPTIONS) - {
+    "gaussian_blur",
+    "defocus_blur",
+    "zoom_blur",
+    "brightness",
+    "contrast",
+    "saturate",
+    "pixelate",
+    "jpeg_compression",
+}
 
 
 @pytest.fixture(params=CORRUPTIONS)
@@ -52,9 +62,10 @@ def distances(name: str) -> dict[int, float]:
 def test_distortion_grows_with_severity(name: str) -> None:
     """From 1 to 5 for thirteen corruptions; for the other six in the order that their parameters have."""
     found = [distances(name)[severity] for severity in GROWING[name]]
-    assert all(further > 1.04 * nearer for nearer, further in zip(found, found[1:], strict=False)), found
-    assert (GROWING[name] == SEVERITIES) == (name not in {
-        "glass_blur", "motion_blur", "frost", "elastic_transform", "spatter", "saturate"})
+    assert all(further > 1.04 * nearer for nearer, further in itertools.pairwise(found)), found
+    assert (GROWING[name] == SEVERITIES) == (
+        name not in {"glass_blur", "motion_blur", "frost", "elastic_transform", "spatter", "saturate"}
+    )
 
 
 def test_an_image_is_the_same_in_every_batch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,6 +123,6 @@ def test_wrong_names_severities_and_images_are_refused() -> None:
 
 def test_frost_without_its_files_says_which(places, register) -> None:
     generator.weather.frost_overlays.cache_clear()
-    register({file: b"not there" for file in generator.weather.FROST_FILES})
+    register(dict.fromkeys(generator.weather.FROST_FILES, b"not there"))
     with pytest.raises(DataNotFound, match="frost/frost1.png"):
         corrupt(photos()[:1], "frost", 1)

@@ -1,4 +1,5 @@
 """Noises, blurs, colours and geometry against cases worked out by hand, or against another way to compute them."""
+
 from __future__ import annotations
 
 import colorsys
@@ -65,8 +66,11 @@ def test_defocus_kernels() -> None:
     side = 1 / (1 + 2 * math.exp(-1 / (2 * 0.4**2)))  # weight of the middle of three, sigma 0.4
     edge = (1 - side) / 2
     # At 4, a Gaussian of 0.2 has exp(-12.5) to the side: the plus of five pixels stays.
-    kernels = {1: np.outer([edge, side, edge], [edge, side, edge]), 5: np.ones((3, 3)) / 9,
-               4: np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]]) / 5}
+    kernels = {
+        1: np.outer([edge, side, edge], [edge, side, edge]),
+        5: np.ones((3, 3)) / 9,
+        4: np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]]) / 5,
+    }
     for severity, kernel in kernels.items():
         found = blur.defocus_blur(dot(), None, *parameters("defocus_blur", severity))[0, ..., 0]
         assert np.allclose(found[15:18, 15:18], kernel, atol=1e-5) and found.sum() == pytest.approx(1)
@@ -106,7 +110,7 @@ def test_motion_blur_of_a_dot_is_half_a_bell_along_the_angle() -> None:
 def test_motion_blur_rounds_offsets_and_repeats_the_border() -> None:
     x = np.random.default_rng(0).random((2, 32, 32))
     angles = np.array([30.0, -40.0])
-    weights = np.exp(-np.arange(13) ** 2 / 2)
+    weights = np.exp(-(np.arange(13) ** 2) / 2)
     for image, angle, found in zip(x, angles, filters.motion_blur(x, 6, 1, angles), strict=True):
         down, right = (np.ceil(np.arange(13) * part(math.radians(angle)) - 0.5) for part in (math.sin, math.cos))
         for row, column in ((0, 0), (5, 30), (31, 31), (12, 17)):
@@ -206,8 +210,9 @@ def test_elastic_transform_of_smooth_noise_against_map_coordinates() -> None:
     x, given = photos()[:1] / 255, np.random.default_rng(2).random((1, 2, 32, 32))
     amount, sigma, _ = parameters("elastic_transform", 4)
     found = geometry.elastic_transform(x, Given(uniform=[np.full((1, 3, 2), 0.5), given]), amount, sigma, 1.0)[0]
-    right, down = (amount * ndimage.gaussian_filter(2 * part - 1, sigma, mode="reflect", truncate=3)
-                   for part in given[0])
+    right, down = (
+        amount * ndimage.gaussian_filter(2 * part - 1, sigma, mode="reflect", truncate=3) for part in given[0]
+    )
     rows, columns = np.mgrid[:32, :32]
     for channel in range(3):
         expected = ndimage.map_coordinates(x[0, ..., channel], [rows + down, columns + right], order=1, mode="reflect")

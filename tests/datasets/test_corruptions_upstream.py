@@ -1,4 +1,5 @@
 """Published arrays: read from an archive or a folder, checked, refused when damaged; without them, generated ones."""
+
 from __future__ import annotations
 
 import io
@@ -35,7 +36,7 @@ def test_every_severity_is_its_block(places: tuple[Path, Path], write: Callable,
         assert images.dtype == np.uint8 and np.array_equal(images, expected.transpose(0, 3, 1, 2))
         assert whose == "CIFAR-10-C, published arrays"
     assert np.array_equal(read("saturate", 3)[0].transpose(0, 2, 3, 1), corrupt(photos()[:N], "saturate", 3))
-    assert not [path for path in places[0].rglob("*generated*")]
+    assert not list(places[0].rglob("*generated*"))
 
 
 def test_the_other_set_has_its_own_archive(places: tuple[Path, Path], write: Callable) -> None:
@@ -44,25 +45,41 @@ def test_the_other_set_has_its_own_archive(places: tuple[Path, Path], write: Cal
     assert corrupted("cifar10", "contrast", 1, clean(), LABELS)[1].startswith("CIFAR-10-C, generated")
 
 
-@pytest.mark.parametrize(("changes", "fault"), [
-    ({"gaussian_noise": None}, "expected the file gaussian_noise.npy, found contrast.npy, labels.npy, saturate.npy"),
-    ({"gaussian_noise": published()["contrast.npy"][: 4 * N]}, r"expected uint8 \[60, 32, 32, 3\], found uint8 \[48"),
-    ({"gaussian_noise": published()["contrast.npy"] / 255}, "expected uint8 .*, found float64"),
-    ({"gaussian_noise": published()["contrast.npy"].transpose(0, 3, 1, 2)}, r"found uint8 \[60, 3, 32, 32\]"),
-    ({"gaussian_noise": np.concatenate(np.split(published()["gaussian_noise.npy"], 5)[::-1])},
-     "grow over severities 1, 2, 3, 4, 5, found"),
-    ({"gaussian_noise": published()["gaussian_noise.npy"][::-1]}, "severities or images are in another order"),
-    ({"gaussian_noise": np.array([{"an": "object"}] * 60)}, "expected an array of numbers, found object"),
-    ({"gaussian_noise": b"\x93NUMPY"}, "expected a .npy array, found"),
-    ({"gaussian_noise": b"<html>" * 100}, "expected a .npy array, found: ValueError: the magic string is not correct"),
-    ({"gaussian_noise": as_npy(published()["gaussian_noise.npy"])[:-9]},
-     "truncated: expected 184448 bytes .*, found 184439"),
-    ({"labels": np.tile(LABELS, 4)}, r"labels.npy: expected whole numbers \[60\].* found int64 \[48\]"),
-    ({"labels": np.tile(LABELS, 5) / 2}, "labels.npy: expected whole numbers .* found float64"),
-    ({"labels": np.tile(LABELS[::-1], 5)}, "found 1 for 0 at row 0: the test images at hand are in another order"),
-    ({"labels": np.repeat(LABELS, 5)}, "found 0 for 1 at row 1"),
-    ({"labels": None}, "expected the file labels.npy, found contrast.npy, gaussian_noise.npy, saturate.npy"),
-])
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        (
+            {"gaussian_noise": None},
+            "expected the file gaussian_noise.npy, found contrast.npy, labels.npy, saturate.npy",
+        ),
+        (
+            {"gaussian_noise": published()["contrast.npy"][: 4 * N]},
+            r"expected uint8 \[60, 32, 32, 3\], found uint8 \[48",
+        ),
+        ({"gaussian_noise": published()["contrast.npy"] / 255}, "expected uint8 .*, found float64"),
+        ({"gaussian_noise": published()["contrast.npy"].transpose(0, 3, 1, 2)}, r"found uint8 \[60, 3, 32, 32\]"),
+        (
+            {"gaussian_noise": np.concatenate(np.split(published()["gaussian_noise.npy"], 5)[::-1])},
+            "grow over severities 1, 2, 3, 4, 5, found",
+        ),
+        ({"gaussian_noise": published()["gaussian_noise.npy"][::-1]}, "severities or images are in another order"),
+        ({"gaussian_noise": np.array([{"an": "object"}] * 60)}, "expected an array of numbers, found object"),
+        ({"gaussian_noise": b"\x93NUMPY"}, "expected a .npy array, found"),
+        (
+            {"gaussian_noise": b"<html>" * 100},
+            "expected a .npy array, found: ValueError: the magic string is not correct",
+        ),
+        (
+            {"gaussian_noise": as_npy(published()["gaussian_noise.npy"])[:-9]},
+            "truncated: expected 184448 bytes .*, found 184439",
+        ),
+        ({"labels": np.tile(LABELS, 4)}, r"labels.npy: expected whole numbers \[60\].* found int64 \[48\]"),
+        ({"labels": np.tile(LABELS, 5) / 2}, "labels.npy: expected whole numbers .* found float64"),
+        ({"labels": np.tile(LABELS[::-1], 5)}, "found 1 for 0 at row 0: the test images at hand are in another order"),
+        ({"labels": np.repeat(LABELS, 5)}, "found 0 for 1 at row 1"),
+        ({"labels": None}, "expected the file labels.npy, found contrast.npy, gaussian_noise.npy, saturate.npy"),
+    ],
+)
 def test_damaged_arrays_are_refused(places: tuple[Path, Path], write: Callable, changes: dict, fault: str) -> None:
     path = write(places[1], TAR, as_tar(files(**changes)))
     with pytest.raises(BadData, match=fault) as caught:
@@ -70,12 +87,18 @@ def test_damaged_arrays_are_refused(places: tuple[Path, Path], write: Callable, 
     assert str(caught.value).startswith(str(path))
 
 
-@pytest.mark.parametrize(("content", "fault"), [
-    (as_tar(files())[:100_000], "expected a whole, uncompressed tar archive, found: ReadError: unexpected end of data"),
-    (as_tar(files(), "w:gz"), "expected a whole, uncompressed tar archive"),
-    (b"<html>no such file</html>" * 99, "expected a whole, uncompressed tar archive"),
-    (b"", "expected a whole, uncompressed tar archive, found: ReadError: empty file"),
-])
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (
+            as_tar(files())[:100_000],
+            "expected a whole, uncompressed tar archive, found: ReadError: unexpected end of data",
+        ),
+        (as_tar(files(), "w:gz"), "expected a whole, uncompressed tar archive"),
+        (b"<html>no such file</html>" * 99, "expected a whole, uncompressed tar archive"),
+        (b"", "expected a whole, uncompressed tar archive, found: ReadError: empty file"),
+    ],
+)
 def test_damaged_archives_are_refused(places: tuple[Path, Path], write: Callable, content: bytes, fault: str) -> None:
     write(places[1], TAR, content)
     with pytest.raises(BadData, match=fault):
@@ -113,8 +136,9 @@ def test_severity_zero_is_the_test_set(places: tuple[Path, Path]) -> None:
         corrupted("cifar10", "fogg", 0, images, LABELS)
 
 
-def test_without_the_archive_images_are_generated_and_kept(places: tuple[Path, Path],
-                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_archive_images_are_generated_and_kept(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     images, whose = read("contrast", 4)
     expected = corrupt(photos()[:N], "contrast", 4).transpose(0, 3, 1, 2)
     assert np.array_equal(images, expected) and images.flags.c_contiguous
@@ -133,8 +157,10 @@ def test_without_the_archive_images_are_generated_and_kept(places: tuple[Path, P
 def test_other_test_images_are_kept_apart(places: tuple[Path, Path]) -> None:
     other = 255 - clean()
     read("contrast", 4)
-    assert np.array_equal(corrupted("cifar10", "contrast", 4, other, LABELS)[0].transpose(0, 2, 3, 1),
-                          corrupt(255 - photos()[:N], "contrast", 4))
+    assert np.array_equal(
+        corrupted("cifar10", "contrast", 4, other, LABELS)[0].transpose(0, 2, 3, 1),
+        corrupt(255 - photos()[:N], "contrast", 4),
+    )
 
 
 def test_a_cache_that_cannot_be_written_costs_only_time(places: tuple[Path, Path], write: Callable) -> None:
@@ -156,6 +182,6 @@ def test_frost_needs_its_files_only_where_it_is_generated(places: tuple[Path, Pa
     from datasets.corruptions import weather
 
     weather.frost_overlays.cache_clear()
-    register({file: b"not there" for file in weather.FROST_FILES})
+    register(dict.fromkeys(weather.FROST_FILES, b"not there"))
     with pytest.raises(DataNotFound, match="frost/frost1.png"):
         read("frost", 1)

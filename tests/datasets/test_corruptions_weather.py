@@ -1,4 +1,5 @@
 """Frost, fog, snow and spatter against cases worked out by hand, or against another way to compute them."""
+
 from __future__ import annotations
 
 import math
@@ -51,10 +52,16 @@ def test_plasma_point_by_point(decay: float) -> None:
             half = step // 2
             corners = [(row, column) for row in range(0, side, step) for column in range(0, side, step)]
             for diagonal in (True, False):  # squares, then diamonds
-                places = [(r + half, c + half) for r, c in corners] if diagonal else \
-                    [place for r, c in corners for place in ((r, c + half), (r + half, c))]
-                around = [(a, b) for a in (-half, half) for b in (-half, half)] if diagonal else \
-                    [(half, 0), (-half, 0), (0, half), (0, -half)]
+                places = (
+                    [(r + half, c + half) for r, c in corners]
+                    if diagonal
+                    else [place for r, c in corners for place in ((r, c + half), (r + half, c))]
+                )
+                around = (
+                    [(a, b) for a in (-half, half) for b in (-half, half)]
+                    if diagonal
+                    else [(half, 0), (-half, 0), (0, half), (0, -half)]
+                )
                 for row, column in places:
                     mean = sum(height[(row + a) % side, (column + b) % side] for a, b in around) / 4
                     height[row, column] = mean + amplitude**2 * own[row, column]
@@ -81,7 +88,7 @@ def test_snow_flakes_are_blurred_and_fall_in_two_directions() -> None:
     given = Given(normal=[normal], uniform=[[0.5]])
     found = weather.snow(flat(0.0), given, mean, std, zoom, threshold, radius, sigma, keep)
     flakes = found[0, ..., 0] - (1 - keep) * 0.5
-    weights = np.exp(-np.arange(17) ** 2 / (2 * sigma**2))
+    weights = np.exp(-(np.arange(17) ** 2) / (2 * sigma**2))
     levels = np.rint(math.floor(0.7 * 255) * weights / weights.sum()) / 255
     expected = np.zeros((32, 32))
     expected[20:32, 10] = levels[:12]  # at -90 degrees, pixel p looks up: a flake falls
@@ -146,8 +153,14 @@ def test_chamfer_distance_is_the_shortest_path() -> None:
     edges[0, 7, 7] = True
     edges[1, 0, 0] = edges[1, 14, 14] = True
     found = spatter.chamfer_distance(edges, 20.0)
-    by_hand = {(0, 5): 5, (3, 3): 3 * 1.4, (1, 2): 2.1969, (2, 4): 2 * 2.1969, (3, 4): 2 * 1.4 + 2.1969,
-               (1, 5): 3 + 2.1969}
+    by_hand = {
+        (0, 5): 5,
+        (3, 3): 3 * 1.4,
+        (1, 2): 2.1969,
+        (2, 4): 2 * 2.1969,
+        (3, 4): 2 * 1.4 + 2.1969,
+        (1, 5): 3 + 2.1969,
+    }
     for (dy, dx), length in by_hand.items():
         assert found[0, 7 + dy, 7 - dx] == pytest.approx(length) and found[0, 7 - dx, 7 + dy] == pytest.approx(length)
     assert found[1, 0, 3] == 3 and found[1, 14, 10] == 4

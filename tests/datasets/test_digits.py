@@ -1,4 +1,5 @@
 """Digits: class balance, pixel scale, rotations and patches of photographs."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -86,9 +87,15 @@ def test_patches_are_cut_from_the_reduced_photograph() -> None:
     assert patch[1, 2] == pytest.approx(grey[28:32, 48:52].mean(), abs=1e-6)
 
 
-@pytest.mark.parametrize("change", [
-    {"images": np.zeros((1797, 8, 7))}, {"images": np.full((1797, 8, 8), 17.0)},
-    {"target": np.arange(1797) % 11}, {"target": np.arange(1797) % 9}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"images": np.zeros((1797, 8, 7))},
+        {"images": np.full((1797, 8, 8), 17.0)},
+        {"target": np.arange(1797) % 11},
+        {"target": np.arange(1797) % 9},
+    ],
+)
 def test_other_digits_are_refused(monkeypatch: pytest.MonkeyPatch, change: dict) -> None:
     real = sklearn.datasets.load_digits()
     fields = {"images": real.images, "target": real.target} | change

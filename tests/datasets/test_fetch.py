@@ -1,4 +1,5 @@
 """Files come whole and verified from cache, mirror or URL, in this order; a bad one is passed over."""
+
 from __future__ import annotations
 
 import os
@@ -49,8 +50,7 @@ def test_cache_comes_before_mirror(places: Places, register: Callable, write: Ca
     assert fetch.locate(NAME) == cache / NAME
 
 
-def test_root_replaces_the_cache(places: Places, tmp_path: Path, register: Callable,
-                                 write: Callable) -> None:
+def test_root_replaces_the_cache(places: Places, tmp_path: Path, register: Callable, write: Callable) -> None:
     register({NAME: CONTENT})
     write(tmp_path / "mine", NAME, CONTENT)
     assert fetch.locate(NAME, root=tmp_path / "mine") == tmp_path / "mine" / NAME
@@ -68,14 +68,23 @@ def test_a_read_only_mirror_is_used_in_place(places: Places, register: Callable,
     assert not places[0].exists()
 
 
-@pytest.mark.parametrize(("bad", "fault"), [
-    (b"9 9 9\n", "wrong checksum: expected SHA-256 [0-9a-f]{64}, found [0-9a-f]{64}"),
-    (b"1 2", "truncated: expected 6 bytes, found 3"),
-    (b"1 2 3\n4 5 6\n", "another file: expected 6 bytes, found 12"),
-])
+@pytest.mark.parametrize(
+    ("bad", "fault"),
+    [
+        (b"9 9 9\n", "wrong checksum: expected SHA-256 [0-9a-f]{64}, found [0-9a-f]{64}"),
+        (b"1 2", "truncated: expected 6 bytes, found 3"),
+        (b"1 2 3\n4 5 6\n", "another file: expected 6 bytes, found 12"),
+    ],
+)
 def test_a_bad_file_is_reported_and_the_next_place_used(
-        places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, register: Callable, write: Callable,
-        bad: bytes, fault: str) -> None:
+    places: Places,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    register: Callable,
+    write: Callable,
+    bad: bytes,
+    fault: str,
+) -> None:
     register({NAME: CONTENT})
     second = tmp_path / "second"
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, os.pathsep.join([str(places[1]), str(second)]))
@@ -106,8 +115,9 @@ def test_nowhere_found_lists_every_place_and_what_to_do(places: Places, register
     assert all_files(places[0]) == []
 
 
-def test_downloads_into_the_cache(places: Places, server: tuple[Path, str], register: Callable,
-                                  write: Callable) -> None:
+def test_downloads_into_the_cache(
+    places: Places, server: tuple[Path, str], register: Callable, write: Callable
+) -> None:
     folder, address = server
     register({NAME: CONTENT}, (f"{address}/missing.txt", f"{address}/{NAME}"))
     write(folder, NAME, CONTENT)
@@ -118,8 +128,9 @@ def test_downloads_into_the_cache(places: Places, server: tuple[Path, str], regi
     assert fetch.locate(NAME) == places[0] / NAME
 
 
-def test_a_bad_file_in_the_cache_is_replaced(places: Places, server: tuple[Path, str], register: Callable,
-                                             write: Callable) -> None:
+def test_a_bad_file_in_the_cache_is_replaced(
+    places: Places, server: tuple[Path, str], register: Callable, write: Callable
+) -> None:
     folder, address = server
     register({NAME: CONTENT}, (f"{address}/{NAME}",))
     write(places[0], NAME, b"half")
@@ -129,8 +140,9 @@ def test_a_bad_file_in_the_cache_is_replaced(places: Places, server: tuple[Path,
 
 
 @pytest.mark.parametrize("served", [b"9 9 9\n", b"1 2", b"", b"<html>"])
-def test_a_bad_download_leaves_nothing_behind(places: Places, server: tuple[Path, str], register: Callable,
-                                              write: Callable, served: bytes) -> None:
+def test_a_bad_download_leaves_nothing_behind(
+    places: Places, server: tuple[Path, str], register: Callable, write: Callable, served: bytes
+) -> None:
     folder, address = server
     register({NAME: CONTENT}, (f"{address}/{NAME}",))
     write(folder, NAME, served)
@@ -139,8 +151,9 @@ def test_a_bad_download_leaves_nothing_behind(places: Places, server: tuple[Path
     assert all_files(places[0]) == []
 
 
-def test_an_interrupted_download_leaves_no_file(places: Places, register: Callable,
-                                                monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_download_leaves_no_file(
+    places: Places, register: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import pooch
 
     def interrupted(self: object, url: str, output: str, pooch: object, **options: object) -> None:
@@ -174,8 +187,9 @@ def test_a_cache_that_cannot_be_made_is_said(places: Places, register: Callable,
         fetch.locate(NAME)
 
 
-def test_works_without_pooch(places: Places, register: Callable, write: Callable,
-                             monkeypatch: pytest.MonkeyPatch) -> None:
+def test_works_without_pooch(
+    places: Places, register: Callable, write: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "pooch", None)
     register({NAME: CONTENT}, ("http://127.0.0.1:9/data.txt",))
     with pytest.raises(DataNotFound, match="not tried, the package pooch is not installed"):
@@ -192,8 +206,17 @@ def test_unregistered_files_are_refused() -> None:
 def test_every_registered_file_has_a_checksum_a_size_and_an_address() -> None:
     files = fetch.registry()
     assert Counter(name.split("/")[0] for name in files) == {
-        "uci": 9 + 2 * (8 * 20 + 5), "snelson": 3, "frost": 5, "mnist": 4, "fashion_mnist": 4, "kmnist": 4,
-        "notmnist": 2, "cifar10": 1, "cifar100": 1, "svhn": 2}
+        "uci": 9 + 2 * (8 * 20 + 5),
+        "snelson": 3,
+        "frost": 5,
+        "mnist": 4,
+        "fashion_mnist": 4,
+        "kmnist": 4,
+        "notmnist": 2,
+        "cifar10": 1,
+        "cifar100": 1,
+        "svhn": 2,
+    }
     for name, file in files.items():
         assert len(file.sha256) == 64 and int(file.sha256, 16) > 0 and file.size > 0
         assert file.urls
@@ -201,8 +224,9 @@ def test_every_registered_file_has_a_checksum_a_size_and_an_address() -> None:
             assert url.startswith(("https://", "http://")) and url.endswith(f"/{name.split('/')[-1]}")
 
 
-def test_command_fetches_and_reports(places: Places, server: tuple[Path, str], register: Callable,
-                                     write: Callable, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_fetches_and_reports(
+    places: Places, server: tuple[Path, str], register: Callable, write: Callable, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder, address = server
     files = ["data", *(f"index_{part}_{i}" for part in ("train", "test") for i in range(20))]
     names = [f"uci/{name}/{file}.txt" for name in ("yacht", "energy") for file in files]
@@ -215,13 +239,18 @@ def test_command_fetches_and_reports(places: Places, server: tuple[Path, str], r
     (folder / "data.txt").unlink()
     assert __main__.main(["fetch", "yacht", "energy"]) == 1
     said = capsys.readouterr().out
-    assert "[2/2] energy: NOT AVAILABLE. " in said and "uci/energy/data.txt" in said and "(41 of its 41 files are missing)" in said
+    assert (
+        "[2/2] energy: NOT AVAILABLE. " in said
+        and "uci/energy/data.txt" in said
+        and "(41 of its 41 files are missing)" in said
+    )
     assert "1 of 2 data sets are ready; not available: energy" in said
     assert not list(places[0].glob("uci/energy"))
 
 
-def test_what_can_be_had_is_fetched_when_another_file_cannot(places: Places, server: tuple[Path, str], register: Callable,
-                                                             write: Callable) -> None:
+def test_what_can_be_had_is_fetched_when_another_file_cannot(
+    places: Places, server: tuple[Path, str], register: Callable, write: Callable
+) -> None:
     folder, address = server
     register({"set/a": CONTENT, "set/b": b"other", "set/c": CONTENT}, (f"{address}/data.txt",))
     write(folder, "data.txt", CONTENT)

@@ -1,4 +1,5 @@
 """Readers of image files: what is written is read, and damaged files are refused in words that help."""
+
 from __future__ import annotations
 
 import gzip
@@ -33,20 +34,24 @@ def test_idx_gives_what_was_written(tmp_path: Path, write: Callable, grey: np.nd
     found[0] = 0  # its own memory
 
 
-@pytest.mark.parametrize(("damage", "message"), [
-    (lambda whole: gzip.compress(whole)[:-20], "expected a whole gzip file, found: .*end"),
-    (lambda whole: b"no gzip", "expected a whole gzip file, found: .*[Nn]ot a gzip"),
-    (lambda whole: gzip.compress(whole)[:-8] + b"12345678", "expected a whole gzip file, found: BadGzipFile: CRC"),
-    (lambda whole: gzip.compress(b""), "expected the idx header 00000803 .*found nothing"),
-    (lambda whole: gzip.compress(b"\x00\x00\x0d" + whole[3:]), "header 00000803 .*found 00000d03"),
-    (lambda whole: gzip.compress(whole[:9]), r"expected shape \(7, 3, 2\), found \(\)"),
-    (lambda whole: gzip.compress(whole[:-1]), "expected 42 values, found 41: the file is truncated"),
-    (lambda whole: gzip.compress(whole + b"\x00"), "expected 42 values, found 43: the file goes on after its end"),
-    (lambda whole: gzip.compress(idx_file(np.zeros((6, 3, 2), np.uint8))), r"shape \(7, 3, 2\), found \(6, 3, 2\)"),
-    (lambda whole: gzip.compress(idx_file(np.zeros(7, np.uint8))), "header 00000803 .*found 00000801"),
-])
-def test_damaged_idx_is_refused(tmp_path: Path, write: Callable, grey: np.ndarray, damage: Callable,
-                                message: str) -> None:
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda whole: gzip.compress(whole)[:-20], "expected a whole gzip file, found: .*end"),
+        (lambda whole: b"no gzip", "expected a whole gzip file, found: .*[Nn]ot a gzip"),
+        (lambda whole: gzip.compress(whole)[:-8] + b"12345678", "expected a whole gzip file, found: BadGzipFile: CRC"),
+        (lambda whole: gzip.compress(b""), "expected the idx header 00000803 .*found nothing"),
+        (lambda whole: gzip.compress(b"\x00\x00\x0d" + whole[3:]), "header 00000803 .*found 00000d03"),
+        (lambda whole: gzip.compress(whole[:9]), r"expected shape \(7, 3, 2\), found \(\)"),
+        (lambda whole: gzip.compress(whole[:-1]), "expected 42 values, found 41: the file is truncated"),
+        (lambda whole: gzip.compress(whole + b"\x00"), "expected 42 values, found 43: the file goes on after its end"),
+        (lambda whole: gzip.compress(idx_file(np.zeros((6, 3, 2), np.uint8))), r"shape \(7, 3, 2\), found \(6, 3, 2\)"),
+        (lambda whole: gzip.compress(idx_file(np.zeros(7, np.uint8))), "header 00000803 .*found 00000801"),
+    ],
+)
+def test_damaged_idx_is_refused(
+    tmp_path: Path, write: Callable, grey: np.ndarray, damage: Callable, message: str
+) -> None:
     path = write(tmp_path, "x.gz", damage(idx_file(grey)))
     with pytest.raises(BadData, match=message) as caught:
         idx.read(path, grey.shape)
@@ -87,17 +92,29 @@ def test_cifar_gives_the_members_in_the_order_asked(tmp_path: Path, write: Calla
     assert [p.name for p in tmp_path.iterdir()] == ["c.tar.gz"]  # nothing is unpacked
 
 
-@pytest.mark.parametrize(("members", "damage", "message"), [
-    (["b/1.bin"], lambda whole: whole[:-3000], "expected a whole tar.gz archive, found: EOFError: .*ended before"),
-    (["b/1.bin"], lambda whole: whole[:200], "expected a whole tar.gz archive, found: EOFError: .*ended before"),
-    (["b/1.bin"], lambda whole: whole[:-8] + b"12345678", "expected a whole tar.gz archive, found: BadGzipFile: CRC"),
-    (["b/1.bin"], lambda whole: b"<html>", "expected a whole tar.gz archive"),
-    (["b/2.bin"], lambda whole: whole, "expected the file b/2.bin in the archive, found none"),
-    (["b/link.bin"], lambda whole: whole, "expected the file b/link.bin in the archive"),
-    (["b/1.bin"], lambda whole: archive({"b/1.bin": bytes(3 * 3073 - 1)}), "3 records of 3073 bytes, found 9218 bytes"),
-])
-def test_damaged_archives_are_refused(tmp_path: Path, write: Callable, members: list[str], damage: Callable,
-                                      message: str) -> None:
+@pytest.mark.parametrize(
+    ("members", "damage", "message"),
+    [
+        (["b/1.bin"], lambda whole: whole[:-3000], "expected a whole tar.gz archive, found: EOFError: .*ended before"),
+        (["b/1.bin"], lambda whole: whole[:200], "expected a whole tar.gz archive, found: EOFError: .*ended before"),
+        (
+            ["b/1.bin"],
+            lambda whole: whole[:-8] + b"12345678",
+            "expected a whole tar.gz archive, found: BadGzipFile: CRC",
+        ),
+        (["b/1.bin"], lambda whole: b"<html>", "expected a whole tar.gz archive"),
+        (["b/2.bin"], lambda whole: whole, "expected the file b/2.bin in the archive, found none"),
+        (["b/link.bin"], lambda whole: whole, "expected the file b/link.bin in the archive"),
+        (
+            ["b/1.bin"],
+            lambda whole: archive({"b/1.bin": bytes(3 * 3073 - 1)}),
+            "3 records of 3073 bytes, found 9218 bytes",
+        ),
+    ],
+)
+def test_damaged_archives_are_refused(
+    tmp_path: Path, write: Callable, members: list[str], damage: Callable, message: str
+) -> None:
     path = write(tmp_path, "c.tar.gz", damage(archive({"b/1.bin": records(3, 1)[0]})))
     with pytest.raises(BadData, match=message) as caught:
         cifar.read(path, members, 3, 1)
@@ -113,12 +130,15 @@ def test_svhn_gives_images_first_and_zeros_as_zeros(tmp_path: Path) -> None:
     assert all(np.array_equal(found[i, c], images[:, :, c, i]) for i in range(4) for c in range(3))
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"X": np.zeros((32, 32, 3, 3), np.uint8)}, r"X: expected shape \(32, 32, 3, 4\), found \(32, 32, 3, 3\)"),
-    ({"X": np.zeros((32, 32, 3, 4))}, "X: expected bytes, found float64"),
-    ({"y": np.zeros((4, 1), np.uint8)}, "y: expected labels from 1 to 10, found 0 to 0"),
-    ({"y": None}, r"y: expected shape \(4, 1\), found no such variable"),
-])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"X": np.zeros((32, 32, 3, 3), np.uint8)}, r"X: expected shape \(32, 32, 3, 4\), found \(32, 32, 3, 3\)"),
+        ({"X": np.zeros((32, 32, 3, 4))}, "X: expected bytes, found float64"),
+        ({"y": np.zeros((4, 1), np.uint8)}, "y: expected labels from 1 to 10, found 0 to 0"),
+        ({"y": None}, r"y: expected shape \(4, 1\), found no such variable"),
+    ],
+)
 def test_mislabelled_matlab_files_are_refused(tmp_path: Path, changes: dict, message: str) -> None:
     whole = {"X": np.zeros((32, 32, 3, 4), np.uint8), "y": np.ones((4, 1), np.uint8)} | changes
     savemat(tmp_path / "s.mat", {name: value for name, value in whole.items() if value is not None})
@@ -135,10 +155,16 @@ def test_damaged_matlab_files_are_refused(tmp_path: Path, write: Callable, conte
 COLOURS = RANDOM.randint(0, 256, (5, 3, 32, 32)).astype(np.uint8)
 
 
-@pytest.mark.parametrize(("images", "shape"), [
-    (COLOURS, (3, 32, 32)), (COLOURS.transpose(0, 2, 3, 1), (3, 32, 32)),
-    (COLOURS[:, :1], (1, 32, 32)), (COLOURS[:, 0], (1, 32, 32)), (COLOURS[:, :1].transpose(0, 2, 3, 1), (1, 32, 32)),
-])
+@pytest.mark.parametrize(
+    ("images", "shape"),
+    [
+        (COLOURS, (3, 32, 32)),
+        (COLOURS.transpose(0, 2, 3, 1), (3, 32, 32)),
+        (COLOURS[:, :1], (1, 32, 32)),
+        (COLOURS[:, 0], (1, 32, 32)),
+        (COLOURS[:, :1].transpose(0, 2, 3, 1), (1, 32, 32)),
+    ],
+)
 def test_brought_arrays_may_have_their_channels_last(tmp_path: Path, images: np.ndarray, shape: tuple) -> None:
     np.savez(tmp_path / "a.npz", images=images, labels=np.arange(5, dtype=np.uint8))
     found, labels = user_arrays.read(tmp_path / "a.npz", shape)
@@ -146,15 +172,23 @@ def test_brought_arrays_may_have_their_channels_last(tmp_path: Path, images: np.
     assert labels.tolist() == [0, 1, 2, 3, 4] and labels.dtype == np.int64
 
 
-@pytest.mark.parametrize(("arrays", "message"), [
-    ({"images": COLOURS}, "expected the arrays images and labels, found images"),
-    ({"images": COLOURS / 255, "labels": np.arange(5)},
-     r"expected images uint8 \[N, 3, 32, 32\] or \[N, 32, 32, 3\], found float64"),
-    ({"images": COLOURS[:, :, :28, :28], "labels": np.arange(5)}, r"found uint8 \[5, 3, 28, 28\]"),
-    ({"images": COLOURS, "labels": np.arange(4)}, r"whole-number labels \[5\], one for each image, found int64 \[4\]"),
-    ({"images": COLOURS, "labels": np.arange(5) / 2}, r"whole-number labels \[5\].*found float64"),
-    ({"images": COLOURS, "labels": np.array([None] * 5)}, r"whole-number labels \[5\].*found object"),
-])
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"images": COLOURS}, "expected the arrays images and labels, found images"),
+        (
+            {"images": COLOURS / 255, "labels": np.arange(5)},
+            r"expected images uint8 \[N, 3, 32, 32\] or \[N, 32, 32, 3\], found float64",
+        ),
+        ({"images": COLOURS[:, :, :28, :28], "labels": np.arange(5)}, r"found uint8 \[5, 3, 28, 28\]"),
+        (
+            {"images": COLOURS, "labels": np.arange(4)},
+            r"whole-number labels \[5\], one for each image, found int64 \[4\]",
+        ),
+        ({"images": COLOURS, "labels": np.arange(5) / 2}, r"whole-number labels \[5\].*found float64"),
+        ({"images": COLOURS, "labels": np.array([None] * 5)}, r"whole-number labels \[5\].*found object"),
+    ],
+)
 def test_unfit_arrays_are_refused(tmp_path: Path, arrays: dict, message: str) -> None:
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(BadData, match=message) as caught:

@@ -1,4 +1,5 @@
 """Image sets: facts of the real files, splits of each scheme, partners, contexts, sets by the form of their name."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -74,8 +75,8 @@ def test_brought_arrays_make_a_split_of_their_own(bring: Callable) -> None:
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_files_of_the_upstream_format_are_found_and_read(
-        name: str, bring: Callable, register: Callable, write: Callable, tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    name: str, bring: Callable, register: Callable, write: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arrays = {part: random_images(name, SIZES[part], seed=SIZES[part]) for part in SOURCES[name].files}
     files = upstream(name, arrays, tmp_path)
     register(files)
@@ -235,9 +236,22 @@ def test_corrupted_images_one_by_one_and_together(bring: Callable, monkeypatch: 
     assert len(CORRUPTIONS) == 19
 
 
-@pytest.mark.parametrize("name", [
-    "cifar10_c-6", "cifar100_c-1", "cifar10_c-rain-1", "cifar10_c-contrast", "rotation--5", "rotation-1.5", "fgsm-",
-    "fgsm--1", "ood-cifar10", "ood-mnist", "ood-imagenet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cifar10_c-6",
+        "cifar100_c-1",
+        "cifar10_c-rain-1",
+        "cifar10_c-contrast",
+        "rotation--5",
+        "rotation-1.5",
+        "fgsm-",
+        "fgsm--1",
+        "ood-cifar10",
+        "ood-mnist",
+        "ood-imagenet",
+    ],
+)
 def test_sets_that_cannot_be_are_named(name: str, bring: Callable) -> None:
     bring("cifar10", "train"), bring("cifar10", "test")
     split = datasets.load("cifar10", scheme="rudner2022")

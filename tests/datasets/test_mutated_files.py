@@ -1,4 +1,5 @@
 """Whatever happens to a data file, it is refused by name, or what is read from it is what was written."""
+
 from __future__ import annotations
 
 import warnings
@@ -46,8 +47,8 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, register: Callable, wr
 
 def same(found: list[np.ndarray], whole: list[np.ndarray], values: bool) -> bool:
     return len(found) == len(whole) and all(
-        a.shape == b.shape and a.dtype == b.dtype and (not values or np.array_equal(a, b))
-        for a, b in zip(found, whole))
+        a.shape == b.shape and a.dtype == b.dtype and (not values or np.array_equal(a, b)) for a, b in zip(found, whole)
+    )
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=[form.name for form in FORMATS])

@@ -1,4 +1,5 @@
 """Data sets of one's own: tables and images from files, functions; what they read is part of a run's identity."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -48,8 +49,10 @@ def test_a_table_becomes_standardised_splits_that_are_described_as_they_are(tabl
 def test_one_table_in_every_form_is_the_same_data(table, tmp_path):
     table(target="y")
     wanted = datasets.load("mine").train
-    others = {"first.csv": ("y;a;b;c\n" + "".join(f"{y};{a};{b};{c}\n" for (a, b, c), y in zip(X, Y)), {"target": 0}),
-              "blank.csv": ("\n".join(" ".join(map(str, (*row, y))) for row, y in zip(X, Y)), {})}
+    others = {
+        "first.csv": ("y;a;b;c\n" + "".join(f"{y};{a};{b};{c}\n" for (a, b, c), y in zip(X, Y)), {"target": 0}),
+        "blank.csv": ("\n".join(" ".join(map(str, (*row, y))) for row, y in zip(X, Y)), {}),
+    }
     for file, (text, options) in others.items():
         (tmp_path / file).write_text(text)
         datasets.add_table(file, tmp_path / file, **options)
@@ -66,7 +69,12 @@ def test_one_table_in_every_form_is_the_same_data(table, tmp_path):
 
 def test_classes_are_named_or_numbered_and_each_part_has_its_share(table):
     labels = ["cat", "dog"] * 15 + ["owl"] * 10
-    table("a,kind\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels)), task="classification", test=0.2, standardise=False)
+    table(
+        "a,kind\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels)),
+        task="classification",
+        test=0.2,
+        standardise=False,
+    )
     split = datasets.load("mine", 4)
     assert datasets.describe("mine").n_outputs == split.n_outputs == 3
     assert np.bincount(split.test.y).tolist() == [3, 3, 2] and split.train.x.max() > 30
@@ -98,7 +106,9 @@ def test_another_file_and_another_cut_are_other_runs(table):
     table(target="y", test=0.2)
     assert datasets.training_content("mine") == before and datasets.describe("mine").version != version
     path.unlink()
-    with pytest.raises(BadData, match="mine.csv: expected a file, found: FileNotFoundError.*; put it there, or name the right"):
+    with pytest.raises(
+        BadData, match="mine.csv: expected a file, found: FileNotFoundError.*; put it there, or name the right"
+    ):
         datasets.training_content("mine")
 
 
@@ -145,7 +155,7 @@ def images(tmp_path):
 
 
 def add_images(folder, **changes):
-    options = dict(train=folder / "train.npz", test=folder / "test.npz", classes=2, channels_last=True)
+    options = {"train": folder / "train.npz", "test": folder / "test.npz", "classes": 2, "channels_last": True}
     datasets.add_images("pictures", **options | changes)
 
 
@@ -180,8 +190,13 @@ def test_images_that_do_not_fit_are_named(images):
     np.savez(images / "short.npz", images=np.zeros((4, 5, 4, 3), np.uint8), labels=np.zeros(3, int))
     np.savez(images / "none.npz", pictures=np.zeros((4, 5, 4, 3), np.uint8))
     np.savez(images / "high.npz", images=np.zeros((4, 5, 4, 3), np.uint8), labels=np.array([0, 1, 2, 1]))
-    found = {"flat": r"expected images \[N, H, W\].*found float64 \[4, 3\]", "short": r"expected whole-number labels \[4\].*\[3\]",
-             "none": "expected the array images", "high": "expected labels from 0 to 1, found 0, 1, 2", "lost": "expected the array images"}
+    found = {
+        "flat": r"expected images \[N, H, W\].*found float64 \[4, 3\]",
+        "short": r"expected whole-number labels \[4\].*\[3\]",
+        "none": "expected the array images",
+        "high": "expected labels from 0 to 1, found 0, 1, 2",
+        "lost": "expected the array images",
+    }
     for file, message in found.items():
         registry.ENTRIES.pop("pictures", None)
         add_images(images, train=images / f"{file}.npz")

@@ -1,4 +1,5 @@
 """Rotated images against scipy's rotation of each, exact moves of pixels, and a plane whose rotation is known."""
+
 from __future__ import annotations
 
 import numpy as np

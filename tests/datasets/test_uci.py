@@ -1,4 +1,5 @@
 """UCI: known facts of the real files, the three ways to split, the loader on small files of the same form."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,9 +14,15 @@ from datasets import BadData, fetch, uci
 
 # rows and features as in Cinquin and Bamler 2024, table 5; mean of the target
 FACTS = {
-    "boston": (506, 13, 22.5328), "concrete": (1030, 8, 35.8180), "energy": (768, 8, 22.3072),
-    "wine": (1599, 11, 5.6360), "yacht": (308, 6, 10.4954), "kin8nm": (8192, 8, 0.7143),
-    "naval": (11934, 16, 0.9750), "power": (9568, 4, 454.3650), "protein": (45730, 9, 7.7485),
+    "boston": (506, 13, 22.5328),
+    "concrete": (1030, 8, 35.8180),
+    "energy": (768, 8, 22.3072),
+    "wine": (1599, 11, 5.6360),
+    "yacht": (308, 6, 10.4954),
+    "kin8nm": (8192, 8, 0.7143),
+    "naval": (11934, 16, 0.9750),
+    "power": (9568, 4, 454.3650),
+    "protein": (45730, 9, 7.7485),
 }
 
 
@@ -82,8 +89,9 @@ def test_cross_validation_tests_every_row_once(name: str) -> None:
 
 
 @pytest.fixture
-def small(places: tuple[Path, Path], register: Callable, write: Callable, monkeypatch: pytest.MonkeyPatch
-          ) -> tuple[Path, np.ndarray]:
+def small(
+    places: tuple[Path, Path], register: Callable, write: Callable, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, np.ndarray]:
     """The data set "small", 40 rows in the upstream form, registered and laid into the mirror; its table."""
     table = np.random.RandomState(3).normal(5, 2, (40, 5)).round(3)
     table[:, 2] = 7.25
@@ -142,10 +150,13 @@ def test_uniform_inputs_fill_the_box(small: tuple) -> None:
     assert np.array_equal(some.x, split.train.x[:4]) and np.array_equal(some.y, split.train.y[:4])
 
 
-@pytest.mark.parametrize(("damage", "fault"), [
-    (lambda content: content[:-40], "truncated"),
-    (lambda content: content.replace(b"7.250", b"nan  "), "wrong checksum"),
-])
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        (lambda content: content[:-40], "truncated"),
+        (lambda content: content.replace(b"7.250", b"nan  "), "wrong checksum"),
+    ],
+)
 def test_damaged_files_never_reach_the_loader(small: tuple, damage: Callable, fault: str) -> None:
     path = small[0] / "uci/small/data.txt"
     path.write_bytes(damage(path.read_bytes()))
@@ -153,12 +164,16 @@ def test_damaged_files_never_reach_the_loader(small: tuple, damage: Callable, fa
         uci.load("small", 0, "pequignot2020")
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"columns": 6}, "line 1: expected 6 columns, found 5"),
-    ({"rows": 41}, "expected 41 rows, found 40: the file is truncated"),
-])
-def test_files_of_another_shape_are_refused(small: tuple, monkeypatch: pytest.MonkeyPatch, change: dict,
-                                            message: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"columns": 6}, "line 1: expected 6 columns, found 5"),
+        ({"rows": 41}, "expected 41 rows, found 40: the file is truncated"),
+    ],
+)
+def test_files_of_another_shape_are_refused(
+    small: tuple, monkeypatch: pytest.MonkeyPatch, change: dict, message: str
+) -> None:
     shape = {"rows": 40, "columns": 5} | change
     monkeypatch.setitem(uci.SOURCES, "small", uci.Source("small", **shape, features=3, target=4))
     with pytest.raises(BadData, match=message):

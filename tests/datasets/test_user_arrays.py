@@ -1,4 +1,5 @@
 """Arrays that a user brings: refused before memory is taken for them, and named by their content."""
+
 from __future__ import annotations
 
 import hashlib
@@ -38,23 +39,42 @@ def sha(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    (archive({"images.npy": npy("|u1", (TERA, *SHAPE)), "labels.npy": npy("<i8", (TERA,))}),
-     r", images: expected 30720{10}\d\d bytes for uint8 \[10{12}, 3, 32, 32\], found \d+; write it with numpy.savez"),
-    (archive({"images.npy": npy("<f4", (TERA, *SHAPE)), "labels.npy": LABELS}),
-     r"images uint8 \[N, 3, 32, 32\] or .*, found float32 \[10{12}"),
-    (archive({"images.npy": IMAGES, "labels.npy": npy("<i8", (TERA,))}),
-     r"expected whole-number labels \[20\], .*found int64 \[10{12}\]"),
-    (archive({"images.npy": IMAGES, "labels.npy": npy("<m8[s]", (20,), bytes(160))}), r"found timedelta64\[s\] \[20\]"),
-    (archive({"images.npy": npy("|u1", (-20, *SHAPE)), "labels.npy": LABELS}), "Error: an axis of negative length"),
-    (archive({"images.npy": npy("|u1", (20, *SHAPE), version=b"\3\0"), "labels.npy": LABELS}), "ValueError: version "),
-    (marked(archive({"images.npy": IMAGES, "labels.npy": LABELS}), 0, 1), "found: RuntimeError: .*encrypted"),
-    (marked(archive({"images.npy": IMAGES, "labels.npy": LABELS}), 2, 99), "found: NotImplementedError: "),
-    (archive({"images.npy": IMAGES, "labels": LABELS}), "the arrays images and labels, found images; write it with"),
-    (IMAGES, "expected an npz file of plain arrays, found: BadZipFile"),
-])
-def test_unfit_files_are_refused_before_they_are_read(tmp_path: Path, write: Callable, content: bytes,
-                                                      message: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            archive({"images.npy": npy("|u1", (TERA, *SHAPE)), "labels.npy": npy("<i8", (TERA,))}),
+            r", images: expected 30720{10}\d\d bytes for uint8 \[10{12}, 3, 32, 32\], found \d+; write it with numpy.savez",
+        ),
+        (
+            archive({"images.npy": npy("<f4", (TERA, *SHAPE)), "labels.npy": LABELS}),
+            r"images uint8 \[N, 3, 32, 32\] or .*, found float32 \[10{12}",
+        ),
+        (
+            archive({"images.npy": IMAGES, "labels.npy": npy("<i8", (TERA,))}),
+            r"expected whole-number labels \[20\], .*found int64 \[10{12}\]",
+        ),
+        (
+            archive({"images.npy": IMAGES, "labels.npy": npy("<m8[s]", (20,), bytes(160))}),
+            r"found timedelta64\[s\] \[20\]",
+        ),
+        (archive({"images.npy": npy("|u1", (-20, *SHAPE)), "labels.npy": LABELS}), "Error: an axis of negative length"),
+        (
+            archive({"images.npy": npy("|u1", (20, *SHAPE), version=b"\3\0"), "labels.npy": LABELS}),
+            "ValueError: version ",
+        ),
+        (marked(archive({"images.npy": IMAGES, "labels.npy": LABELS}), 0, 1), "found: RuntimeError: .*encrypted"),
+        (marked(archive({"images.npy": IMAGES, "labels.npy": LABELS}), 2, 99), "found: NotImplementedError: "),
+        (
+            archive({"images.npy": IMAGES, "labels": LABELS}),
+            "the arrays images and labels, found images; write it with",
+        ),
+        (IMAGES, "expected an npz file of plain arrays, found: BadZipFile"),
+    ],
+)
+def test_unfit_files_are_refused_before_they_are_read(
+    tmp_path: Path, write: Callable, content: bytes, message: str
+) -> None:
     path = write(tmp_path, "a.npz", content)
     tracemalloc.start()
     try:
@@ -100,8 +120,11 @@ def test_the_folder_of_an_unknown_user_holds_nothing(monkeypatch: pytest.MonkeyP
 
 
 def test_a_set_without_images_is_refused(tmp_path: Path, write: Callable) -> None:
-    write(tmp_path, "arrays/svhn/train.npz",
-          archive({"images.npy": npy("|u1", (0, *SHAPE)), "labels.npy": npy("<i8", (0,))}))
+    write(
+        tmp_path,
+        "arrays/svhn/train.npz",
+        archive({"images.npy": npy("|u1", (0, *SHAPE)), "labels.npy": npy("<i8", (0,))}),
+    )
     with pytest.raises(BadData, match="svhn/train.npz: expected every label from 0 to 9, found none"):
         read_part("svhn", "train")
 
@@ -127,11 +150,13 @@ def test_content_is_of_the_files_in_use(bring: Callable, tmp_path: Path) -> None
     sets = (name for name in ("ood-kmnist", "ood-fashion_mnist"))
     assert evaluation_content("mnist", "rudner2022", sets) == only("mnist/test", "kmnist/test", "fashion_mnist/test")
     assert evaluation_content("mnist", "cinquin2024", ["ood-fashion_mnist"]) == only(
-        "mnist/test", "fashion_mnist/train")
+        "mnist/test", "fashion_mnist/train"
+    )
 
 
 def test_contexts_from_test_images_are_content_of_the_training(
-        bring: Callable, tmp_path: Path, register: Callable, write: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    bring: Callable, tmp_path: Path, register: Callable, write: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bring("fashion_mnist", "train"), bring("kmnist", "test")
     own, test = (sha(tmp_path / f"arrays/{file}.npz") for file in ("fashion_mnist/train", "kmnist/test"))
     assert training_content("fashion_mnist", None, ["kmnist"]) == {"fashion_mnist/train": own, "kmnist/test": test}

@@ -38,7 +38,9 @@ class FamilyContract:
         return self.family().init(self.network(), small.streams(R).subset(replicas))
 
     def draw(self, parameters: Parameters, replicas: range = range(R), samples: int = S):
-        return self.family().functions(self.network(), parameters, samples, small.streams(R, name="draw").subset(replicas))
+        return self.family().functions(
+            self.network(), parameters, samples, small.streams(R, name="draw").subset(replicas)
+        )
 
     def test_parameters_lead_with_replicas_and_do_not_depend_on_neighbours(self):
         parameters = self.parameters()
@@ -160,7 +162,9 @@ class DivergenceContract:
         model = self.model()
         parameters = self.parameters(model)
         value = self.value(model, parameters)
-        gradients = torch.autograd.grad(value.sum(), list(parameters.values()), allow_unused=True, materialize_grads=True)
+        gradients = torch.autograd.grad(
+            value.sum(), list(parameters.values()), allow_unused=True, materialize_grads=True
+        )
         size = sum(g.square().flatten(1).sum(1) for g in gradients)
         assert torch.isfinite(size).all() and (size > 0).all()
         if self.descends:

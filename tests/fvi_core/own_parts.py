@@ -26,16 +26,23 @@ class Metropolis(Sampler):
 
     def remember(self, position):
         energy = next(iter(position.values()))
-        return {"log_step": energy.new_full((len(energy),), math.log(self.step)), "accepted": energy.new_zeros(len(energy))}
+        return {
+            "log_step": energy.new_full((len(energy),), math.log(self.step)),
+            "accepted": energy.new_zeros(len(energy)),
+        }
 
     def move(self, position, energy, memory, target, streams, warming):
         step = memory["log_step"].exp()
-        proposal = {name: value + step.view(-1, *[1] * (value.dim() - 1)) * streams.normal(*value.shape[1:])
-                    for name, value in position.items()}
+        proposal = {
+            name: value + step.view(-1, *[1] * (value.dim() - 1)) * streams.normal(*value.shape[1:])
+            for name, value in position.items()
+        }
         proposed = target.energy(proposal)
         accepted = streams.uniform().log() < energy - proposed
-        moved = {name: torch.where(accepted.view(-1, *[1] * (value.dim() - 1)), proposal[name], value)
-                 for name, value in position.items()}
+        moved = {
+            name: torch.where(accepted.view(-1, *[1] * (value.dim() - 1)), proposal[name], value)
+            for name, value in position.items()
+        }
         log_step = memory["log_step"] + 0.05 * (accepted.to(step) - 0.3) if warming else memory["log_step"]
         memory = {"log_step": log_step, "accepted": memory["accepted"] + accepted.to(step)}
         return moved, torch.where(accepted, proposed, energy), memory

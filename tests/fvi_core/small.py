@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import fvi_core.divergences  # noqa: F401  (registers its parts)
-import fvi_core.fits  # noqa: F401
+import fvi_core.divergences
+import fvi_core.fits
 import fvi_core.priors  # noqa: F401
 from fvi_core.contexts import ContextSource
 from fvi_core.divergences.base import Step
@@ -52,8 +52,14 @@ def model(parts: dict[str, Any], outputs: int = 1, shape: tuple[int, ...] | None
     return Model(made, FAMILIES.build(spec["family"]), *optional, likelihood, Weight(**spec["weight"]), fit)
 
 
-def problem(replicas: int = 3, points: int = 10, outputs: int = 1, shape: tuple[int, ...] = (2,),
-            dtype: torch.dtype = torch.float64, validation: int = 0) -> TrainingData:
+def problem(
+    replicas: int = 3,
+    points: int = 10,
+    outputs: int = 1,
+    shape: tuple[int, ...] = (2,),
+    dtype: torch.dtype = torch.float64,
+    validation: int = 0,
+) -> TrainingData:
     """A training set for each replica: a smooth target with noise, or labels."""
     x = inputs(replicas, points + validation, shape, dtype)
     z = x.flatten(2).sum(-1) + 0.3 * streams(replicas, dtype, "targets").normal(points + validation)
@@ -63,8 +69,14 @@ def problem(replicas: int = 3, points: int = 10, outputs: int = 1, shape: tuple[
     return TrainingData(x[:, :points], y[:, :points], -ends, ends, held, pools={"other": x[0] * 10})
 
 
-def step(model: Model, parameters: Parameters, data: TrainingData, streams: Streams, samples: int = 4,
-         start: Parameters | None = None) -> Step:
+def step(
+    model: Model,
+    parameters: Parameters,
+    data: TrainingData,
+    streams: Streams,
+    samples: int = 4,
+    start: Parameters | None = None,
+) -> Step:
     """One training step on all points, as the objective makes it; the prior sees ``start``, or the parameters."""
     start = start or parameters
     initial = model.family.initial_network(model.network, {name: value.detach() for name, value in start.items()})
@@ -74,8 +86,18 @@ def step(model: Model, parameters: Parameters, data: TrainingData, streams: Stre
     functions = model.family.functions(model.network, parameters, samples, streams.child("noise"))
     context = streams.child("context")
     return Step(
-        model.network, model.family, parameters, model.prior, state, data.x, data.x.shape[1], functions, functions(data.x),
-        lambda: model.context(scene, context), streams.child("divergence"), streams.child("prior"),
+        model.network,
+        model.family,
+        parameters,
+        model.prior,
+        state,
+        data.x,
+        data.x.shape[1],
+        functions,
+        functions(data.x),
+        lambda: model.context(scene, context),
+        streams.child("divergence"),
+        streams.child("prior"),
     )
 
 

@@ -1,4 +1,5 @@
 """The fast gradient sign method against finite differences, its bounds, and what it leaves alone."""
+
 from __future__ import annotations
 
 import pytest
@@ -59,7 +60,7 @@ def test_loss_is_that_of_the_mean_predictive_not_the_mean_loss() -> None:
     # Logits of class 0, against 0: x - 10, hopeless, and -x / 2, undecided. The hopeless one has most of the mean loss
     # and falls with x; the undecided one has all of the mean predictive and gains from it.
     slopes, shifts = torch.tensor([[1.0, -0.5], [-10.0, 0.0]], dtype=torch.float64)[..., None, None]
-    functions = lambda x: torch.cat([slopes * x[:, None] + shifts, 0 * slopes * x[:, None]], -1)  # noqa: E731
+    functions = lambda x: torch.cat([slopes * x[:, None] + shifts, 0 * slopes * x[:, None]], -1)
     x, y = torch.zeros(1, 1, 1, dtype=torch.float64), torch.tensor([[0]])
     mean_losses = [-functions(x + step).log_softmax(-1)[..., 0].mean() for step in (0, 1e-3)]
     assert mean_losses[1] < mean_losses[0]

@@ -33,19 +33,28 @@ KINDS = {
     "Ensemble fVI": {"family": {**MEMBERS, "joint": True}, **DIRICHLET, "context": {"name": "training_batch"}},
     "MFVI": {"family": MEAN_FIELD, "divergence": {"name": "weight_kl"}, "prior": WEIGHTS},
     "FSVI": {"family": MEAN_FIELD, "divergence": LAST, "prior": WEIGHTS, "context": BOX},
-    "FSVI, full Jacobian": {"family": MEAN_FIELD, "divergence": {**LAST, "jacobian": "full", "covariance": "diagonal"},
-                            "prior": {**WEIGHTS, "jacobian": "full"}, "context": BOX},
+    "FSVI, full Jacobian": {
+        "family": MEAN_FIELD,
+        "divergence": {**LAST, "jacobian": "full", "covariance": "diagonal"},
+        "prior": {**WEIGHTS, "jacobian": "full"},
+        "context": BOX,
+    },
     "Radial": {"family": {"name": "radial", "layers": "hidden"}, "divergence": {"name": "weight_kl"}, "prior": WEIGHTS},
-    "Rank1": {"family": {"name": "rank1", "size": 2}, "divergence": {"name": "weight_kl"},
-              "prior": {"name": "gaussian_factors"}},
+    "Rank1": {
+        "family": {"name": "rank1", "size": 2},
+        "divergence": {"name": "weight_kl"},
+        "prior": {"name": "gaussian_factors"},
+    },
     "SWAG": {"family": {"name": "swag", "rank": 2, "start": 0.4}},
 }
 
 
 def model(kind, joint=False):
     parts = {"divergence": None, "prior": None, "context": None} | KINDS[kind]
-    optional = [None if parts[k] is None else registry.build(parts[k])
-                for k, registry in (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS))]
+    optional = [
+        None if parts[k] is None else registry.build(parts[k])
+        for k, registry in (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS))
+    ]
     family, likelihood = FAMILIES.build(parts["family"]), LIKELIHOODS.build({"name": "categorical"})
     return Model(tiny(joint=joint), family, *optional, likelihood, Weight())
 
@@ -54,8 +63,13 @@ def trainer(kind, replicas=range(R), joint=False, dtype=torch.float32, state=Non
     data = small.problem(R, N, 3, SHAPE, dtype)
     data = small.one(data, replicas[0]) if len(replicas) < R else data
     options = {"epochs": 3, "batch_size": 4, "optimiser": {"name": "sgd", "lr": 0.01}, "samples": 2} | options
-    return Trainer(model(kind, joint), Training(**options, dtype=str(dtype).removeprefix("torch.")), data,
-                   small.streams(R, dtype).subset(replicas), state)
+    return Trainer(
+        model(kind, joint),
+        Training(**options, dtype=str(dtype).removeprefix("torch.")),
+        data,
+        small.streams(R, dtype).subset(replicas),
+        state,
+    )
 
 
 def assert_same(one, other):

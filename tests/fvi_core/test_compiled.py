@@ -68,7 +68,9 @@ def test_every_method_trains_to_the_same_numbers(kind, traced):
     def train_it(compiled):
         outputs = 3 if "fVI" in kind else 1
         dtype = "float64" if kind in ("GFSVI", "GP") else "float32"
-        return [(r.reason, r.loss) for r in train(KINDS[kind], outputs=outputs, dtype=dtype, epochs=2, compile=compiled)]
+        return [
+            (r.reason, r.loss) for r in train(KINDS[kind], outputs=outputs, dtype=dtype, epochs=2, compile=compiled)
+        ]
 
     plain = train_it(False)
     assert not traced
@@ -88,7 +90,9 @@ def test_later_trainings_of_the_same_network_compile_nothing(traced):
     def train_one():
         data = small.problem(1, 12, 3, small.SHAPES["cnn"], torch.float32)
         model = small.model({**KINDS["MAP"], "network": small.CNN}, 3)
-        return Trainer(model, Training(1, 4, {"name": "adam"}, compile=True), data, small.streams(1, torch.float32)).run()
+        return Trainer(
+            model, Training(1, 4, {"name": "adam"}, compile=True), data, small.streams(1, torch.float32)
+        ).run()
 
     losses = [train_one()[0].loss for _ in range(3)]
     assert len(traced) == 1 and losses[0] == losses[1] == losses[2]

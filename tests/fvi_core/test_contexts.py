@@ -133,9 +133,13 @@ def test_a_mixture_holds_the_points_of_its_parts():
 
 
 RANDOM = [
-    {"name": "uniform_box", "points": 5}, {"name": "training_batch", "points": 5}, {"name": "random_pixel", "points": 5},
-    {"name": "random_monochrome", "points": 5}, {"name": "random_monochrome", "points": 5, "channels": "independent"},
-    {"name": "uniform_noise", "points": 5}, {"name": "images", "points": 5, "pool": "other"},
+    {"name": "uniform_box", "points": 5},
+    {"name": "training_batch", "points": 5},
+    {"name": "random_pixel", "points": 5},
+    {"name": "random_monochrome", "points": 5},
+    {"name": "random_monochrome", "points": 5, "channels": "independent"},
+    {"name": "uniform_noise", "points": 5},
+    {"name": "images", "points": 5, "pool": "other"},
     {"name": "mixture", "parts": [{"name": "uniform_box", "points": 2}, {"name": "uniform_noise", "points": 3}]},
 ]
 
@@ -154,7 +158,9 @@ def test_draws_differ_repeat_by_seed_and_do_not_depend_on_neighbours(spec):
 def test_unknown_contexts_and_options_name_the_nearest():
     with pytest.raises(UnknownPart, match="context 'uniform_boxes' is not known; did you mean 'uniform_box'"):
         CONTEXTS.build({"name": "uniform_boxes"})
-    with pytest.raises(UnknownPart, match="context 'uniform_box' has no hyper-parameter 'point'; did you mean 'points'"):
+    with pytest.raises(
+        UnknownPart, match="context 'uniform_box' has no hyper-parameter 'point'; did you mean 'points'"
+    ):
         CONTEXTS.build({"name": "uniform_box", "point": 3})
     with pytest.raises(UnknownPart, match="context: a 'name' is needed"):
         CONTEXTS.build({"points": 3})

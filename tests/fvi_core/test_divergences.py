@@ -42,7 +42,9 @@ class TestWeightKL(DivergenceContract):
 
     def test_of_the_prior_from_itself_is_zero(self):
         model, parameters, step = made(self)
-        step.parameters = {k: torch.full_like(v, math.log(0.7) if k.startswith("log_var/") else 0) for k, v in parameters.items()}
+        step.parameters = {
+            k: torch.full_like(v, math.log(0.7) if k.startswith("log_var/") else 0) for k, v in parameters.items()
+        }
         assert model.divergence(step).abs().max() < 1e-12
 
 
@@ -83,7 +85,9 @@ class GaussianContract(DivergenceContract):
         if self.spec.get("covariance") == "diagonal":
             cov_q, cov_p = (torch.diag_embed(c.diagonal(dim1=-2, dim2=-1)) for c in (cov_q, cov_p))
         ridge = self.ridge * torch.eye(x.shape[1], dtype=x.dtype)
-        expected = kl_divergence(MultivariateNormal(mean_q, cov_q + ridge), MultivariateNormal(mean_p, cov_p + ridge)).sum(1)
+        expected = kl_divergence(
+            MultivariateNormal(mean_q, cov_q + ridge), MultivariateNormal(mean_p, cov_p + ridge)
+        ).sum(1)
         torch.testing.assert_close(model.divergence(step), expected, rtol=1e-6, atol=1e-6)
 
     def test_of_the_prior_from_itself_is_zero(self):
@@ -92,7 +96,9 @@ class GaussianContract(DivergenceContract):
         if model.prior.name != "gaussian_weights":
             pytest.skip("only a weight prior has a posterior equal to it")
         state = step.prior_state
-        step.parameters = {k: torch.full_like(v, math.log(0.7)) if k.startswith("log_var/") else v for k, v in parameters.items()}
+        step.parameters = {
+            k: torch.full_like(v, math.log(0.7)) if k.startswith("log_var/") else v for k, v in parameters.items()
+        }
         step.functions = DrawnNetworks(model.network, {k: v.unsqueeze(1) for k, v in state.items()})
         assert model.divergence(step).abs().max() < 1e-8
 
@@ -115,7 +121,7 @@ class TestLastLayerKL(GaussianContract):
     spec = {"name": "gaussian_kl"}
 
     def test_the_inner_layers_are_those_of_the_first_function_drawn(self):
-        model, parameters, step = made(self)
+        model, _parameters, step = made(self)
         self.context(step)
         value = model.divergence(step)
         drawn = step.functions.parameters
@@ -159,8 +165,11 @@ class TestDiagonalFullNetworkKL(TestFullNetworkKL):
 
 class TestRegularisedKL(TestFullNetworkKL):
     spec = {"name": "regularised_kl", "gamma": 1e-3}
-    parts = {"family": {**WIDE, "name": "linearised_mean_field"}, "context": BOX,
-             "prior": {"name": "gaussian_process", "parameters": {"log_lengthscale": -0.5}}}
+    parts = {
+        "family": {**WIDE, "name": "linearised_mean_field"},
+        "context": BOX,
+        "prior": {"name": "gaussian_process", "parameters": {"log_lengthscale": -0.5}},
+    }
     ridge = 1e-3 * BOX["points"]
 
 
@@ -218,8 +227,11 @@ class TestNearestNeighbourOfFunctions(NearestNeighbourContract):
 
 class TestDirichletKL(DivergenceContract):
     spec = {"name": "dirichlet_kl"}
-    parts = {"family": {"name": "ensemble", "base": {"name": "point"}, "size": 4, "joint": True},
-             "prior": {"name": "dirichlet", "concentrations": 2.0}, "context": {"name": "training_batch"}}
+    parts = {
+        "family": {"name": "ensemble", "base": {"name": "point"}, "size": 4, "joint": True},
+        "prior": {"name": "dirichlet", "concentrations": 2.0},
+        "context": {"name": "training_batch"},
+    }
     outputs = 3
     unfit = {"prior": WEIGHTS}
     descends = False  # the fitted Dirichlet is constant in the gradient

@@ -35,24 +35,43 @@ RBF = {"name": "rbf", "ard": False}
 BATCH = {"name": "training_batch"}
 SPECS = {
     "prior": [
-        {"name": "gaussian_weights", "variance": 0.7}, {"name": "gaussian_weights", "features": "draw", "jacobian": "full"},
-        {"name": "gaussian_factors"}, {"name": "gaussian_functions"}, {"name": "dirichlet", "concentrations": 0.5},
+        {"name": "gaussian_weights", "variance": 0.7},
+        {"name": "gaussian_weights", "features": "draw", "jacobian": "full"},
+        {"name": "gaussian_factors"},
+        {"name": "gaussian_functions"},
+        {"name": "dirichlet", "concentrations": 0.5},
         {"name": "gaussian_process", "kernel": RBF, "fit_steps": 2},
     ],
     "context": [
-        {"name": "uniform_box", "points": 5}, {"name": "grid", "low": [0.0, 0.0], "high": [1.0, 1.0], "step": 0.5}, BATCH,
-        {"name": "training_batch", "points": 3}, {"name": "rotated_batch", "angles": [90, 180]},
-        {"name": "random_pixel", "points": 5}, {"name": "random_monochrome", "points": 5},
-        {"name": "uniform_noise", "points": 5}, {"name": "images", "points": 5, "pool": "other"},
+        {"name": "uniform_box", "points": 5},
+        {"name": "grid", "low": [0.0, 0.0], "high": [1.0, 1.0], "step": 0.5},
+        BATCH,
+        {"name": "training_batch", "points": 3},
+        {"name": "rotated_batch", "angles": [90, 180]},
+        {"name": "random_pixel", "points": 5},
+        {"name": "random_monochrome", "points": 5},
+        {"name": "uniform_noise", "points": 5},
+        {"name": "images", "points": 5, "pool": "other"},
         {"name": "mixture", "parts": [BATCH, {"name": "images", "points": 5, "pool": "other"}]},
     ],
     "likelihood": [
-        {"name": "gaussian", "init_std": 0.4}, {"name": "residual_gaussian"}, {"name": "categorical"},
+        {"name": "gaussian", "init_std": 0.4},
+        {"name": "residual_gaussian"},
+        {"name": "categorical"},
     ],
-    "network": [small.TANH, small.CNN, {"name": "lenet"}, {"name": "resnet18", "width": 2}, {"name": "resnet18", "width": 2, "norm": "none"}],
+    "network": [
+        small.TANH,
+        small.CNN,
+        {"name": "lenet"},
+        {"name": "resnet18", "width": 2},
+        {"name": "resnet18", "width": 2, "norm": "none"},
+    ],
     "optimiser": [{"name": "adam"}, {"name": "sgd", "momentum": 0.9}, {"name": "sgd", "weight_decay": 0.1}],
     "schedule": [
-        {"name": "constant"}, {"name": "plateau", "patience": 1}, {"name": "multistep"}, {"name": "cosine"},
+        {"name": "constant"},
+        {"name": "plateau", "patience": 1},
+        {"name": "multistep"},
+        {"name": "cosine"},
         {"name": "linear", "final": 0.1},
     ],
 }
@@ -96,8 +115,9 @@ def test_kinds_with_contracts_of_their_own_test_every_part_too():
         tested = {cls.spec["name"] for cls in classes if issubclass(cls, contract) and hasattr(cls, "spec")}
         assert own == tested, f"give each {registry.kind} a class that inherits {contract.__name__}"
     assert set(KERNELS.classes) == {spec["name"] for spec in test_kernels.SPECS}
-    assert (FITS.classes, TRAININGS.classes) == ({"temperature": Temperature}, {"gradient": Training}), \
+    assert (FITS.classes, TRAININGS.classes) == ({"temperature": Temperature}, {"gradient": Training}), (
         "test_fitting.py and test_training.py test these"
+    )
     assert {*SPECS, "family", "divergence", "kernel", "fit", "training"} == set(REGISTRIES)
 
 
@@ -133,8 +153,12 @@ class TestPrior:
     def test_it_has_a_view_and_names_itself_where_another_is_asked_for(self, spec):
         prior, state = self.state(spec, small.streams(R))
         network, x, given = small.network(), small.inputs(R, N), []
-        shapes = {"flat_weights": [(R, S, network.n_parameters)], "functions": [(R, S, N, 2)],
-                  "moments": [(R, 1, N, N), (R, 2, N, N)], "variances": [(R, 1, N), (R, 2, N)]}
+        shapes = {
+            "flat_weights": [(R, S, network.n_parameters)],
+            "functions": [(R, S, N, 2)],
+            "moments": [(R, 1, N, N), (R, 2, N, N)],
+            "variances": [(R, 1, N), (R, 2, N)],
+        }
         for name, view in VIEWS.items():
             try:
                 value = view(prior, network, state, x, small.streams(R))
@@ -146,7 +170,10 @@ class TestPrior:
             for r in range(R):
                 single = view(prior, network, {k: v[r : r + 1] for k, v in state.items()}, x[r : r + 1], alone(r))
                 assert torch.equal(single, value[r : r + 1]), name
-        for name, view in (("gaussian_weights", prior.gaussian_weights), ("concentration", lambda: prior.concentration(3))):
+        for name, view in (
+            ("gaussian_weights", prior.gaussian_weights),
+            ("concentration", lambda: prior.concentration(3)),
+        ):
             try:
                 view()
                 given.append(name)
@@ -198,13 +225,18 @@ class TestLikelihood:
         likelihood, outputs = build("likelihood", spec), 3 if spec["name"] == "categorical" else 1
         data = small.problem(R, N, outputs)
         f = small.streams(R, name="f").normal(S, N, likelihood.outputs(outputs))
-        params = {k: v + 0.1 * torch.arange(R)[list(replicas)] for k, v in likelihood.init(len(replicas), torch.float64).items()}
+        params = {
+            k: v + 0.1 * torch.arange(R)[list(replicas)]
+            for k, v in likelihood.init(len(replicas), torch.float64).items()
+        }
         return likelihood, params, f[list(replicas)], data.y[list(replicas)]
 
     def test_densities_and_data_term_are_each_replicas_own(self, spec):
         likelihood, params, f, y = self.parts(spec)
         log, term = likelihood.log_prob(params, f, y), likelihood.data_term(params, f, y)
-        assert log.shape == (R, S, N) and term.shape == (R,) and torch.isfinite(log).all() and torch.isfinite(term).all()
+        assert (
+            log.shape == (R, S, N) and term.shape == (R,) and torch.isfinite(log).all() and torch.isfinite(term).all()
+        )
         for r in range(R):
             own, params_r, f_r, y_r = self.parts(spec, range(r, r + 1))
             assert torch.equal(own.log_prob(params_r, f_r, y_r), log[r : r + 1])
@@ -226,7 +258,9 @@ class TestLikelihood:
             pytest.skip("it claims none")
         draws = mean[:, None] + var[:, None].sqrt() * small.streams(R, name="draws").normal(50000, *mean.shape[1:])
         expected = likelihood.log_prob(params, draws, y).mean(1)
-        torch.testing.assert_close(likelihood.expected_log_prob_gaussian(params, mean, var, y), expected, rtol=0.05, atol=0.05)
+        torch.testing.assert_close(
+            likelihood.expected_log_prob_gaussian(params, mean, var, y), expected, rtol=0.05, atol=0.05
+        )
 
     def test_only_what_it_learns_has_a_gradient(self, spec):
         likelihood, params, f, y = self.parts(spec)
@@ -253,8 +287,12 @@ class TestLikelihood:
             torch.testing.assert_close(joined[name], value)
         model = small.model({"family": {"name": "point"}, "likelihood": spec}, f.shape[-1])
         start = with_noise(model.family.init(model.network, small.streams(R)), params)
-        fitted = likelihood.fit(start, Fitting(model.network, model.family, likelihood, small.inputs(R, N), y, small.streams(R)))
-        assert fitted.keys() == start.keys() and {k: v.shape for k, v in fitted.items()} == {k: v.shape for k, v in start.items()}
+        fitted = likelihood.fit(
+            start, Fitting(model.network, model.family, likelihood, small.inputs(R, N), y, small.streams(R))
+        )
+        assert fitted.keys() == start.keys() and {k: v.shape for k, v in fitted.items()} == {
+            k: v.shape for k, v in start.items()
+        }
         assert all(torch.equal(fitted[name], value) for name, value in noise_of(start)[0].items())
 
 
@@ -310,7 +348,10 @@ class TestOptimiser:
     def walk(self, spec, replicas, steps=6, leave=None):
         """Parameters after some steps down a bowl; ``leave``: from the third step on these places alone."""
         optimiser, streams = build("optimiser", spec), small.streams(R).subset(replicas)
-        tensors, rates = [streams.normal(4, 2), streams.normal(3)], torch.tensor([0.1, 0.03, 0.01]).double()[list(replicas)]
+        tensors, rates = (
+            [streams.normal(4, 2), streams.normal(3)],
+            torch.tensor([0.1, 0.03, 0.01]).double()[list(replicas)],
+        )
         state = optimiser.start(tensors)
         for step in range(steps):
             if step == 3 and leave is not None:

@@ -54,13 +54,18 @@ class TestLinearisedMeanField(FamilyContract):
         parameters |= {k: torch.full_like(v, -80.0) for k, v in parameters.items() if k.startswith("log_var/")}
         means = {k: v.unsqueeze(1) for k, v in family.gaussian_weights(parameters)[0].items()}
         x = small.inputs(R, N)
-        torch.testing.assert_close(self.draw(parameters)(x), network(means, x).expand(-1, 4, -1, -1), rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(
+            self.draw(parameters)(x), network(means, x).expand(-1, 4, -1, -1), rtol=1e-9, atol=1e-9
+        )
 
     def test_of_a_linear_network_is_mean_field_itself(self):
         network = small.network({**small.TANH, "hidden": []})
         plain, x = FAMILIES.build(WIDE), small.inputs(R, N)
         parameters = plain.init(network, small.streams(R))
-        f, g = (family.functions(network, parameters, 4, small.streams(R, name="draw"))(x) for family in (self.family(), plain))
+        f, g = (
+            family.functions(network, parameters, 4, small.streams(R, name="draw"))(x)
+            for family in (self.family(), plain)
+        )
         torch.testing.assert_close(f, g, rtol=1e-12, atol=1e-12)
 
 

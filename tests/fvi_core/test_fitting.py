@@ -44,7 +44,9 @@ def test_training_data_come_in_batches_as_the_network_takes_them():
     members = found.of_members(None, 3, None)
     assert torch.equal(members.x, found.x.expand(3, -1, -1, -1, -1)) and members.validation[1].shape == (3, 3)
     assert members.held.untyped_storage().data_ptr() == pixels.untyped_storage().data_ptr(), "held once"
-    without = fitting_of(TrainingData(pixels, y, ends, ends), SimpleNamespace(network=None, family=None, likelihood=None))
+    without = fitting_of(
+        TrainingData(pixels, y, ends, ends), SimpleNamespace(network=None, family=None, likelihood=None)
+    )
     with pytest.raises(ValueError, match="no validation part; choose another split scheme"):
         next(without.batches(2, validation=True))
 
@@ -62,7 +64,9 @@ def test_the_likelihood_fits_first_then_the_family_then_the_part(monkeypatch):
     seen = []
 
     def told(name):
-        return lambda self, parameters, fitting: seen.append((name, dict(parameters))) or parameters | {f"fit/{name}": parameters["head.bias"]}
+        return lambda self, parameters, fitting: (
+            seen.append((name, dict(parameters))) or parameters | {f"fit/{name}": parameters["head.bias"]}
+        )
 
     model, data = small.model({"family": {"name": "point"}, "fit": {"name": "temperature"}}), small.problem(1, N)
     monkeypatch.setattr(Gaussian, "fit", told("likelihood"))
@@ -104,7 +108,9 @@ def test_an_exact_process_needs_gaussian_noise():
 
 
 @pytest.mark.parametrize("validation", [9, 0])
-@pytest.mark.parametrize("family", [{"name": "point"}, {"name": "mean_field", "log_var_init": [-2.0, 0.0]}], ids=lambda f: f["name"])
+@pytest.mark.parametrize(
+    "family", [{"name": "point"}, {"name": "mean_field", "log_var_init": [-2.0, 0.0]}], ids=lambda f: f["name"]
+)
 def test_the_temperature_is_that_of_scipy(family, validation):
     model = small.model({"family": family, "fit": {"name": "temperature", "samples": 7}}, 3)
     data = small.problem(1, 40, 3, validation=validation)
@@ -143,7 +149,10 @@ def test_a_temperature_is_for_classes():
 
 
 def test_a_fit_of_the_noise_leaves_the_family_alone():
-    parts = {"family": {"name": "ensemble", "base": {"name": "point"}, "size": 2}, "likelihood": {"name": "residual_gaussian"}}
+    parts = {
+        "family": {"name": "ensemble", "base": {"name": "point"}, "size": 2},
+        "likelihood": {"name": "residual_gaussian"},
+    }
     model, data = small.model(parts), small.problem(1, N)
     before = trained(model, data)
     after = model.fitted(before, data, small.streams(1))

@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 import torch
 from torch.distributions import Independent, MultivariateNormal, Normal, kl_divergence
@@ -118,7 +120,7 @@ def test_regularised_kl_of_two_processes_converges_in_the_number_of_points():
         return regularised_gaussian_kl(x.sin(), rbf(x, 0.5), torch.zeros_like(x), rbf(x, 0.3), 1e-3)
 
     values = [estimate(n) for n in (50, 100, 200, 400)]
-    steps = [abs(b - a) for a, b in zip(values, values[1:])]
+    steps = [abs(b - a) for a, b in itertools.pairwise(values)]
     assert steps[2] < steps[1] < steps[0]
     assert steps[2] < 1e-4 * values[-1]
 

@@ -143,7 +143,10 @@ def test_vectors_have_independent_noise_in_each_of_their_numbers():
     expected = torch.distributions.Normal(f, std[:, None, None, None]).log_prob(y[:, None]).sum(-1)
     torch.testing.assert_close(likelihood.log_prob(params, f, y), expected, rtol=1e-12, atol=1e-12)
     mean, var = rand(2, 5, 3, seed=2), rand(2, 5, 3, seed=3).exp()
-    each = [likelihood.expected_log_prob_gaussian(params, mean[..., d : d + 1], var[..., d : d + 1], y[..., d]) for d in range(3)]
+    each = [
+        likelihood.expected_log_prob_gaussian(params, mean[..., d : d + 1], var[..., d : d + 1], y[..., d])
+        for d in range(3)
+    ]
     torch.testing.assert_close(likelihood.expected_log_prob_gaussian(params, mean, var, y), sum(each))
     with pytest.raises(ValueError, match="expected 3 outputs, one for each number of a target, found 2"):
         likelihood.log_prob(params, f[..., :2], y)

@@ -12,15 +12,34 @@ from tests.fvi_core import small
 
 PAPERS = {"all", "rudner2021", "rudner2022", "dirichlet2022", "cinquin2024", "pequignot2020"}
 NAMES = {
-    "MAP", "MFVI", "MFVI (tempered)", "MC Dropout", "Deep Ensemble", "FSVI (rudner2021)", "FSVI", "FSVI Ensemble", "GFSVI",
-    "MAP fVI", "MC Dropout fVI", "Ensemble fVI", "FuNN-MFVI", "NN-HyVI", "FuNN-HyVI", "GP",
-    "MFVI (radial)", "Radial", "Radial fVI", "Rank1", "Rank1 fVI", "SWAG",
+    "MAP",
+    "MFVI",
+    "MFVI (tempered)",
+    "MC Dropout",
+    "Deep Ensemble",
+    "FSVI (rudner2021)",
+    "FSVI",
+    "FSVI Ensemble",
+    "GFSVI",
+    "MAP fVI",
+    "MC Dropout fVI",
+    "Ensemble fVI",
+    "FuNN-MFVI",
+    "NN-HyVI",
+    "FuNN-HyVI",
+    "GP",
+    "MFVI (radial)",
+    "Radial",
+    "Radial fVI",
+    "Rank1",
+    "Rank1 fVI",
+    "SWAG",
 }
 
 
 def test_the_rows_that_are_promised_are_there():
     catalogue = methods.catalogue()
-    assert NAMES <= set(catalogue)
+    assert set(catalogue) >= NAMES
     assert all(row.name == name and row.description and row.paper in PAPERS for name, row in catalogue.items())
 
 
@@ -36,7 +55,9 @@ def test_a_row_is_plain_data_whose_parts_fit(name):
     data = small.problem(2, 6, outputs)
     options = Training(1, 6, {"name": "adam"}, dtype="float64")
     trained = Trainer(small.model(parts, outputs), options, data, small.streams(2)).run()
-    assert [t.reason for t in trained] == [None, None] and all(torch.isfinite(torch.tensor(t.loss)).all() for t in trained)
+    assert [t.reason for t in trained] == [None, None] and all(
+        torch.isfinite(torch.tensor(t.loss)).all() for t in trained
+    )
 
 
 def test_parts_are_fresh_copies():

@@ -16,11 +16,14 @@ UNPADDED = {"name": "cnn", "channels": [2], "dense": [4], "pool": [1], "padding"
 
 def draws(network, replicas, samples, dtype=torch.float64):
     """Random parameters [R, S, *shape] that track gradients."""
-    return network.unflatten((small.streams(replicas, dtype).normal(samples, network.n_parameters) * 0.7).requires_grad_())
+    return network.unflatten(
+        (small.streams(replicas, dtype).normal(samples, network.n_parameters) * 0.7).requires_grad_()
+    )
 
 
 def plain(network, spec, parameters, x):
     """The same network of one replica and sample, written with torch.nn.functional."""
+
     def linear(name, a):
         return F.linear(a, parameters[f"{name}.weight"].T, parameters[f"{name}.bias"])
 
@@ -30,7 +33,9 @@ def plain(network, spec, parameters, x):
             a = ACTIVATIONS[spec["activation"]](linear(f"hidden{i}", a))
         return linear("head", a)
     for i, pool in enumerate(spec["pool"]):
-        x = F.relu(F.conv2d(x, parameters[f"conv{i}.weight"], parameters[f"conv{i}.bias"], padding=spec.get("padding", 1)))
+        x = F.relu(
+            F.conv2d(x, parameters[f"conv{i}.weight"], parameters[f"conv{i}.bias"], padding=spec.get("padding", 1))
+        )
         x = F.max_pool2d(x, 2) if pool else x
     a = x.flatten(1)
     for i in range(len(spec["dense"])):
@@ -44,8 +49,10 @@ def test_a_network_is_that_of_torch_functional(spec, replicas, samples):
     network = small.network(spec)
     parameters, x = draws(network, replicas, samples), small.inputs(replicas, 5, small.SHAPES[spec["name"]])
     actual = network(parameters, x)
-    expected = [[plain(network, spec, {k: v[r, s] for k, v in parameters.items()}, x[r]) for s in range(samples)]
-                for r in range(replicas)]
+    expected = [
+        [plain(network, spec, {k: v[r, s] for k, v in parameters.items()}, x[r]) for s in range(samples)]
+        for r in range(replicas)
+    ]
     torch.testing.assert_close(actual, torch.stack([torch.stack(row) for row in expected]), rtol=1e-12, atol=1e-12)
 
 
@@ -85,7 +92,9 @@ def test_flat_parameters_and_back():
     network = small.network(small.CNN)
     flat = small.streams(2).normal(3, network.n_parameters)
     assert torch.equal(network.flatten(network.unflatten(flat)), flat)
-    assert {k: v.shape[2:] for k, v in network.unflatten(flat).items()} == {k: torch.Size(v) for k, v in network.shapes.items()}
+    assert {k: v.shape[2:] for k, v in network.unflatten(flat).items()} == {
+        k: torch.Size(v) for k, v in network.shapes.items()
+    }
 
 
 @pytest.mark.parametrize("spec", [small.TANH, small.CNN])
@@ -147,7 +156,9 @@ def test_the_width_is_that_of_the_widest_layer():
 
 def test_images_too_small_for_a_network_are_named():
     with pytest.raises(ValueError, match=r"images of \[1, 4, 4\] are too small for 2 convolutions"):
-        NETWORKS.build({"name": "cnn", "channels": [2, 2], "pool": [1, 1], "dense": [], "padding": 0}).build((1, 4, 4), 2)
+        NETWORKS.build({"name": "cnn", "channels": [2, 2], "pool": [1, 1], "dense": [], "padding": 0}).build(
+            (1, 4, 4), 2
+        )
 
 
 def test_inputs_of_another_shape_are_named():
@@ -176,10 +187,14 @@ def test_blocks_of_samples_are_the_whole(monkeypatch, block):
     weights = small.streams(2, name="weights").normal(5, 6, 2)
     monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", block * 6 * network.width)
     taken = []
-    monkeypatch.setattr(blocks._InBlocks, "apply", lambda *a, apply=blocks._InBlocks.apply: taken.append(1) or apply(*a))
+    monkeypatch.setattr(
+        blocks._InBlocks, "apply", lambda *a, apply=blocks._InBlocks.apply: taken.append(1) or apply(*a)
+    )
     actual = values_and_gradients(lambda: blocks.evaluate(network, parameters, x), parameters, weights)
     assert bool(taken) == (block < 5)
-    assert_same(actual, values_and_gradients(lambda: network(parameters, x), parameters, weights), rtol=1e-12, atol=1e-12)
+    assert_same(
+        actual, values_and_gradients(lambda: network(parameters, x), parameters, weights), rtol=1e-12, atol=1e-12
+    )
 
 
 @pytest.mark.skipif(shallow.numba is None, reason="Numba is not installed")

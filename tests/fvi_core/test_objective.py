@@ -21,7 +21,9 @@ from tests.fvi_core import small
 R, N = 2, 6
 
 
-@pytest.mark.parametrize(("scaling", "expected"), [("elbo", 1 / 400), ("batch", 1 / 50), ("context", 1 / 350), ("none", 1)])
+@pytest.mark.parametrize(
+    ("scaling", "expected"), [("elbo", 1 / 400), ("batch", 1 / 50), ("context", 1 / 350), ("none", 1)]
+)
 def test_the_weight_of_the_divergence(scaling, expected):
     assert Weight(scaling)(400, 50, 7) == pytest.approx(expected, rel=1e-15)
     assert Weight(scaling, 0.1)(400, 50, 7) == pytest.approx(0.1 * expected, rel=1e-15)
@@ -55,13 +57,33 @@ def loss_of(model, n_train=40, samples=3, outputs=1):
 @pytest.mark.parametrize("scaling", ["elbo", "batch", "context"])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_the_loss_is_the_mean_log_likelihood_and_the_weighted_divergence(outputs, scaling):
-    model = small.model({"family": MEAN_FIELD, "divergence": {"name": "gaussian_kl"}, "prior": PRIOR, "context": BOX,
-                         "weight": {"scaling": scaling, "factor": 0.5}}, outputs)
+    model = small.model(
+        {
+            "family": MEAN_FIELD,
+            "divergence": {"name": "gaussian_kl"},
+            "prior": PRIOR,
+            "context": BOX,
+            "weight": {"scaling": scaling, "factor": 0.5},
+        },
+        outputs,
+    )
     loss, parameters, noise, state, data, scene, streams = loss_of(model, outputs=outputs)
     functions = model.family.functions(model.network, parameters, 3, streams["noise"])
     fit = model.likelihood.log_prob(noise, functions(data.x), data.y).mean((1, 2))
-    step = Step(model.network, model.family, parameters, model.prior, state, data.x, 40, functions, None,
-                lambda: model.context(scene, streams["context"]), streams["divergence"], streams["prior"])
+    step = Step(
+        model.network,
+        model.family,
+        parameters,
+        model.prior,
+        state,
+        data.x,
+        40,
+        functions,
+        None,
+        lambda: model.context(scene, streams["context"]),
+        streams["divergence"],
+        streams["prior"],
+    )
     weight = 0.5 / {"elbo": 40, "batch": N, "context": N * 7}[scaling]
     torch.testing.assert_close(loss, -fit + weight * model.divergence(step), rtol=1e-12, atol=1e-12)
 
@@ -159,26 +181,42 @@ TARGETS = DESIGN @ torch.tensor([0.5, -1.0], dtype=torch.float64) + 0.3 + 0.4 * 
 NOISE, VARIANCE = 0.5, 0.8
 GRID = {"name": "grid", "low": [-1.0, -1.0], "high": [1.0, 1.0], "step": 1.0}
 # A linear process with a constant: a squared exponential of huge length-scale is one.
-LINEAR = {"name": "gaussian_process", "kernel": {"name": "sum", "parts": [{"name": "linear"}, {"name": "rbf", "ard": False}]},
-          "parameters": {"0.log_variance": math.log(VARIANCE), "1.log_variance": math.log(VARIANCE), "1.log_lengthscale": 20.0}}
+LINEAR = {
+    "name": "gaussian_process",
+    "kernel": {"name": "sum", "parts": [{"name": "linear"}, {"name": "rbf", "ard": False}]},
+    "parameters": {
+        "0.log_variance": math.log(VARIANCE),
+        "1.log_variance": math.log(VARIANCE),
+        "1.log_lengthscale": 20.0,
+    },
+}
 
 
 @pytest.mark.parametrize(
     ("name", "prior", "context", "samples", "tolerance"),
     [
-        ("GFSVI", LINEAR, GRID, 1, 1e-3), ("FSVI, closed form", {}, GRID, 1, 1e-3),
-        ("TFSVI", {}, GRID, 100, 0.05), ("MFVI", {}, None, 100, 0.05),
+        ("GFSVI", LINEAR, GRID, 1, 1e-3),
+        ("FSVI, closed form", {}, GRID, 1, 1e-3),
+        ("TFSVI", {}, GRID, 100, 0.05),
+        ("MFVI", {}, None, 100, 0.05),
     ],
 )
 def test_a_linear_model_ends_at_its_exact_posterior(name, prior, context, samples, tolerance):
     """Means to ``tolerance`` posterior standard deviations, log-variances to 2 x ``tolerance``."""
     row = methods.get(name.split(",")[0])
-    family = {**row.family, "log_var_init": [-4.0, -3.0]} | ({"name": "linearised_mean_field"} if "closed" in name else {})
-    model = small.model({
-        "network": {**small.TANH, "hidden": []}, "family": family, "divergence": row.divergence,
-        "prior": prior or {**row.prior, "variance": VARIANCE}, "context": context,
-        "likelihood": {"name": "gaussian", "init_std": NOISE, "learned": False},
-    })
+    family = {**row.family, "log_var_init": [-4.0, -3.0]} | (
+        {"name": "linearised_mean_field"} if "closed" in name else {}
+    )
+    model = small.model(
+        {
+            "network": {**small.TANH, "hidden": []},
+            "family": family,
+            "divergence": row.divergence,
+            "prior": prior or {**row.prior, "variance": VARIANCE},
+            "context": context,
+            "likelihood": {"name": "gaussian", "init_std": NOISE, "learned": False},
+        }
+    )
     ends = torch.ones(1, 2, dtype=torch.float64)
     data = TrainingData(DESIGN[None], TARGETS[None], -ends, ends)
     training = Training(300, 8, {"name": "adam", "lr": 0.1}, {"name": "cosine"}, samples, dtype="float64")
@@ -189,7 +227,9 @@ def test_a_linear_model_ends_at_its_exact_posterior(name, prior, context, sample
     covariance = torch.linalg.inv(precision)
     exact = covariance @ features.T @ TARGETS / NOISE**2
     assert torch.equal(covariance, torch.diag(covariance.diagonal()))
-    error = (torch.cat([means["head.weight"].flatten(), means["head.bias"].flatten()]) - exact) / covariance.diagonal().sqrt()
+    error = (
+        torch.cat([means["head.weight"].flatten(), means["head.bias"].flatten()]) - exact
+    ) / covariance.diagonal().sqrt()
     assert error.abs().max() < tolerance
     log_var = torch.cat([log_vars["head.weight"].flatten(), log_vars["head.bias"].flatten()])
     assert (log_var - covariance.diagonal().log()).abs().max() < 2 * tolerance
@@ -200,23 +240,37 @@ def test_gfsvi_comes_nearer_to_its_process_than_mean_field_does():
     streams = small.streams(1, name="sine")
     x = (0.5 + 0.5 * streams.uniform(25, 1)) * (2 * streams.integers(2, 25, 1) - 1)
     y = (2 * math.pi * x[..., 0]).sin() + 0.1 * streams.normal(25)
-    ends, grid = torch.full((1, 1), 2.0, dtype=torch.float64), torch.linspace(-1.5, 1.5, 31, dtype=torch.float64)[None, :, None]
+    ends, grid = (
+        torch.full((1, 1), 2.0, dtype=torch.float64),
+        torch.linspace(-1.5, 1.5, 31, dtype=torch.float64)[None, :, None],
+    )
     kernel, hyper = {"name": "rbf", "ard": False}, {"log_lengthscale": math.log(0.5)}
     process = {"name": "gaussian_process", "kernel": kernel, "parameters": hyper}
     state = {"log_lengthscale": torch.full((1, 1), math.log(0.5)).double(), "log_variance": torch.zeros(1).double()}
     mean, variance = posterior(KERNELS.build(kernel), state, torch.tensor([0.04]), x, y, grid)
     errors = {}
-    for name, prior, context, samples in (("GFSVI", process, {"name": "uniform_box", "points": 25}, 1), ("MFVI", None, None, 5)):
+    for name, prior, context, samples in (
+        ("GFSVI", process, {"name": "uniform_box", "points": 25}, 1),
+        ("MFVI", None, None, 5),
+    ):
         row = methods.get(name)
-        model = small.model({
-            "network": {"name": "mlp", "hidden": [20, 20], "activation": "tanh"},
-            "family": row.family, "divergence": row.divergence, "prior": prior or row.prior, "context": context,
-            "likelihood": {"name": "gaussian", "init_std": 0.2, "learned": False},
-        }, shape=(1,))
+        model = small.model(
+            {
+                "network": {"name": "mlp", "hidden": [20, 20], "activation": "tanh"},
+                "family": row.family,
+                "divergence": row.divergence,
+                "prior": prior or row.prior,
+                "context": context,
+                "likelihood": {"name": "gaussian", "init_std": 0.2, "learned": False},
+            },
+            shape=(1,),
+        )
         training = Training(400, 25, {"name": "adam", "lr": 0.05}, {"name": "cosine"}, samples, dtype="float64")
         trained = Trainer(model, training, TrainingData(x, y, -ends, ends), small.streams(1)).run()[0]
         with torch.no_grad():
-            f = model.family.functions(model.network, noise_of(trained.parameters)[0], 1000, small.streams(1))(grid)[..., 0]
+            f = model.family.functions(model.network, noise_of(trained.parameters)[0], 1000, small.streams(1))(grid)[
+                ..., 0
+            ]
         errors[name] = ((f.mean(1) - mean).square().mean().sqrt(), (f.std(1) - variance.sqrt()).square().mean().sqrt())
     assert errors["GFSVI"][0] < 0.8 * errors["MFVI"][0], errors
     assert errors["GFSVI"][1] < 0.6 * errors["MFVI"][1], errors

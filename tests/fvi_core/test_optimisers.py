@@ -98,7 +98,8 @@ def test_plateau_is_that_of_torch_for_any_sequence_of_losses(patience):
     assert (losses < 0).any(1).any() and (losses > 0).any()
     rates, _ = walk({"name": "plateau", "factor": 0.5, "patience": patience, "min_lr": 0.0}, losses)
     expected = torch_walk(
-        lambda o: torch.optim.lr_scheduler.ReduceLROnPlateau(o, factor=0.5, patience=patience, threshold=1e-4, eps=0), losses
+        lambda o: torch.optim.lr_scheduler.ReduceLROnPlateau(o, factor=0.5, patience=patience, threshold=1e-4, eps=0),
+        losses,
     )
     torch.testing.assert_close(rates, expected, rtol=1e-12, atol=0)
     assert len(set(rates[-1].tolist())) > 2, "replicas should end at different rates"
@@ -135,5 +136,7 @@ def test_multistep_and_cosine_are_those_of_torch():
 def test_unknown_names_name_the_nearest():
     with pytest.raises(UnknownPart, match="optimiser 'adamw' is not known; did you mean 'adam'"):
         OPTIMISERS.build({"name": "adamw"})
-    with pytest.raises(UnknownPart, match="schedule 'plateau' has no hyper-parameter 'patients'; did you mean 'patience'"):
+    with pytest.raises(
+        UnknownPart, match="schedule 'plateau' has no hyper-parameter 'patients'; did you mean 'patience'"
+    ):
         SCHEDULES.build({"name": "plateau", "patients": 3})

@@ -101,7 +101,7 @@ def test_a_broken_file_is_named_with_line_and_error(own, what):
         with pytest.raises(PluginError, match=f"^{NAMED}{message}") as caught:
             methods.catalogue()
         assert len(str(caught.value)) < 700 and "\n" not in str(caught.value)
-    assert methods._ROWS == rows and parts == FAMILIES.classes
+    assert rows == methods._ROWS and parts == FAMILIES.classes
     assert not [name for name in set(sys.modules) - modules if name.startswith("fvi_plugins_")]
     own(MINE)
     assert methods.get("My method")  # once it is corrected
@@ -185,8 +185,12 @@ def test_the_digest_of_a_package_is_of_all_its_python_files(own, tmp_path):
 
 def test_built_in_parts_have_no_digest():
     assert source_digest(MeanField) is None
-    assert all(source_digest(cls) is None for registry in (FAMILIES, CONTEXTS) for cls in registry.classes.values()
-               if cls.__module__.startswith("fvi_core."))
+    assert all(
+        source_digest(cls) is None
+        for registry in (FAMILIES, CONTEXTS)
+        for cls in registry.classes.values()
+        if cls.__module__.startswith("fvi_core.")
+    )
 
 
 def test_a_part_without_a_file_is_refused(own):
@@ -250,7 +254,9 @@ def test_an_installed_package_is_found_by_its_entry_point(tmp_path):
     (tmp_path / "outsider.py").write_text("1 / 0\n")
     broken = listed(tmp_path)
     assert broken.returncode == 2 and broken.stderr.count("\n") == 1
-    assert "plug-in of package outsider: " in broken.stderr and "outsider.py, line 1: ZeroDivisionError" in broken.stderr
+    assert (
+        "plug-in of package outsider: " in broken.stderr and "outsider.py, line 1: ZeroDivisionError" in broken.stderr
+    )
     assert "or uninstall outsider" in broken.stderr
     (tmp_path / "outsider.py").unlink()
     assert "names the module outsider, which is not there" in listed(tmp_path).stderr

@@ -130,7 +130,9 @@ def test_a_process_is_fitted_to_classes_by_centred_log_normal_targets():
 
 
 def test_unknown_kernel_parameters_are_named():
-    with pytest.raises(ValueError, match=r"'matern32' has \['log_lengthscale', 'log_variance'\], found \['lengthscale'\]"):
+    with pytest.raises(
+        ValueError, match=r"'matern32' has \['log_lengthscale', 'log_variance'\], found \['lengthscale'\]"
+    ):
         process(parameters={"lengthscale": 1.0}).init(NETWORK, {}, TRAIN, small.streams(R))
 
 

@@ -55,8 +55,13 @@ class TestRadialHidden(FamilyContract):
             parameters = self.family().init(network, small.streams(R))
             drawn = self.family().weights(network, parameters, 3, small.streams(R))
             varies = {name for name in network.shapes if not torch.equal(drawn[name][:, 0], drawn[name][:, 1])}
-            expected = {name for layer in network.parametrised if layer is not network.head for name in layer.shapes
-                        if not name.endswith((".scale", ".shift"))}
+            expected = {
+                name
+                for layer in network.parametrised
+                if layer is not network.head
+                for name in layer.shapes
+                if not name.endswith((".scale", ".shift"))
+            }
             assert varies == expected == {k.removeprefix("rho/") for k in parameters if k.startswith("rho/")}
 
     def test_a_network_without_hidden_layers_is_refused(self):

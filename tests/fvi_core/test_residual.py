@@ -167,6 +167,7 @@ def test_moments_of_the_linearised_network_are_those_of_the_jacobian(norm, covar
     for names in (list(network.shapes), ["head.weight", "head.bias"]):
         values, spreads = [], []
         for i in range(r):
+
             def f(moved, i=i):
                 at = {k: v[i] for k, v in (mean | state).items()} | moved
                 return network({k: v[None, None] for k, v in at.items()}, x[i : i + 1])[0, 0].T
@@ -233,8 +234,10 @@ def test_images_stay_channels_last(monkeypatch, channels, samples, precision):
         return z
 
     monkeypatch.setattr(F, "conv2d", spy)
-    parameters = {k: v.unsqueeze(1).repeat(1, samples, *[1] * (v.dim() - 1))
-                  for k, v in network.init(small.streams(1, torch.float32)).items()}
+    parameters = {
+        k: v.unsqueeze(1).repeat(1, samples, *[1] * (v.dim() - 1))
+        for k, v in network.init(small.streams(1, torch.float32)).items()
+    }
     network(parameters, x)
     assert layouts == [(1, 1)] * 6 * samples
 

@@ -15,7 +15,9 @@ from tests.fvi_core.own_parts import Metropolis
 
 NOISE, VARIANCE = 0.5, 0.8
 PARTS = {
-    "network": {**small.TANH, "hidden": []}, "family": {"name": "samples"}, "divergence": {"name": "weight_penalty"},
+    "network": {**small.TANH, "hidden": []},
+    "family": {"name": "samples"},
+    "divergence": {"name": "weight_penalty"},
     "prior": {"name": "gaussian_weights", "variance": VARIANCE},
     "likelihood": {"name": "gaussian", "init_std": NOISE, "learned": False},
 }
@@ -26,10 +28,14 @@ class TestSamples(FamilyContract):
     spec = {"name": "samples"}
 
     def parameters(self, replicas=range(R), held=S):
-        draws = [self.family().init(self.network(), small.streams(R, name=str(s)).subset(replicas)) for s in range(held)]
+        draws = [
+            self.family().init(self.network(), small.streams(R, name=str(s)).subset(replicas)) for s in range(held)
+        ]
         return self.family().sampled(draws)
 
-    @pytest.mark.parametrize(("asked", "given"), [(1, [0]), (3, [0, 2, 4]), (4, [0, 1, 3, 4]), (6, [*range(6)]), (9, [*range(6)])])
+    @pytest.mark.parametrize(
+        ("asked", "given"), [(1, [0]), (3, [0, 2, 4]), (4, [0, 1, 3, 4]), (6, [*range(6)]), (9, [*range(6)])]
+    )
     def test_fewer_are_spaced_along_the_chain(self, asked, given):
         parameters = self.parameters(held=6)
         drawn = self.family().weights(self.network(), parameters, asked, small.streams(R))
@@ -92,7 +98,10 @@ def test_a_chain_that_is_not_finite_leaves_alone():
     data.y[1, 2] = torch.nan
     model = small.model(PARTS)
     found = FEW.start(model, data, small.streams(R)).run()
-    assert found[1].parameters is None and found[1].reason == "the loss or a parameter stopped being finite in round 1 of 6"
+    assert (
+        found[1].parameters is None
+        and found[1].reason == "the loss or a parameter stopped being finite in round 1 of 6"
+    )
     for r in (0, 2):
         assert_same(FEW.start(model, small.one(data, r), small.streams(R).subset([r])).run()[0], found[r])
 
@@ -113,13 +122,30 @@ def test_the_energy_is_minus_the_log_posterior_in_one_piece_or_many_and_has_its_
         step = torch.zeros_like(value)
         step.view(R, -1)[:, 0] = 1e-5
         moved = [whole.energy(position | {name: value + sign * step}) for sign in (1, -1)]
-        torch.testing.assert_close(gradient[name].reshape(R, -1)[:, 0], (moved[0] - moved[1]) / 2e-5, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(
+            gradient[name].reshape(R, -1)[:, 0], (moved[0] - moved[1]) / 2e-5, rtol=1e-5, atol=1e-5
+        )
 
 
 WRONG = {
-    "a family of points": ({"family": {"name": "point"}}, {}, NotSupported, "family 'point' does not hold the positions"),
-    "learned noise": ({"likelihood": {"name": "gaussian"}}, {}, ValueError, "moves weights alone; give likelihood 'gaussian' learned"),
-    "no samples": ({}, {"samples": 0}, ValueError, "'metropolis': expected samples and thinning 1 or more .* found 0, 10 and 100"),
+    "a family of points": (
+        {"family": {"name": "point"}},
+        {},
+        NotSupported,
+        "family 'point' does not hold the positions",
+    ),
+    "learned noise": (
+        {"likelihood": {"name": "gaussian"}},
+        {},
+        ValueError,
+        "moves weights alone; give likelihood 'gaussian' learned",
+    ),
+    "no samples": (
+        {},
+        {"samples": 0},
+        ValueError,
+        "'metropolis': expected samples and thinning 1 or more .* found 0, 10 and 100",
+    ),
 }
 
 

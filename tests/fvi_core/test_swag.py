@@ -32,8 +32,11 @@ def train(spec, hook=None, network=None, epochs=EPOCHS, shape=(2,)):
     return model, Trainer(model, Training(epochs, 4, SGD, dtype="float64"), data, small.streams(R)).run(checkpoint=hook)
 
 
-@pytest.fixture(scope="module", params=[{"rank": 3, "start": 0.5, "every": 1}, {"rank": 20, "start": 0.25, "every": 2}],
-                ids=["more iterates than columns", "every second epoch"])
+@pytest.fixture(
+    scope="module",
+    params=[{"rank": 3, "start": 0.5, "every": 1}, {"rank": 20, "start": 0.25, "every": 2}],
+    ids=["more iterates than columns", "every second epoch"],
+)
 def collected(request):
     """A family, its trained parameters, and the iterates that it should have seen, [K, R, P]."""
     iterates = {}

@@ -22,7 +22,11 @@ BOX = {"name": "uniform_box", "points": 4}
 NEAREST = {"name": "nearest_neighbour_kl", "samples": 12}
 HYPER = {"name": "hypernetwork", "latent": 3, "hidden": [4]}
 PROCESS = {"name": "gaussian_process", "kernel": {"name": "rbf", "ard": False}, "fit_steps": 3}
-DIRICHLET = {"divergence": {"name": "dirichlet_kl"}, "prior": {"name": "dirichlet"}, "context": {"name": "training_batch"}}
+DIRICHLET = {
+    "divergence": {"name": "dirichlet_kl"},
+    "prior": {"name": "dirichlet"},
+    "context": {"name": "training_batch"},
+}
 MEMBERS = {"name": "ensemble", "base": {"name": "point"}, "size": 2}
 KINDS = {
     "MAP": {"family": {"name": "point"}, "divergence": {"name": "weight_penalty"}, "prior": WEIGHTS},
@@ -31,16 +35,27 @@ KINDS = {
     "Ensemble": {"family": MEMBERS, "likelihood": {"name": "residual_gaussian"}},
     "FSVI": {"family": MEAN_FIELD, "divergence": {"name": "gaussian_kl", "sets": 2}, "prior": WEIGHTS, "context": BOX},
     "FSVI (rudner2021)": {
-        "family": MEAN_FIELD, "prior": {"name": "gaussian_functions"}, "context": BOX,
-        "divergence": {"name": "gaussian_kl", "jacobian": "full", "covariance": "diagonal", "stop_gradient": True}},
+        "family": MEAN_FIELD,
+        "prior": {"name": "gaussian_functions"},
+        "context": BOX,
+        "divergence": {"name": "gaussian_kl", "jacobian": "full", "covariance": "diagonal", "stop_gradient": True},
+    },
     "FSVI Ensemble": {
-        "family": {**MEMBERS, "base": MEAN_FIELD}, "divergence": {"name": "gaussian_kl"}, "prior": WEIGHTS, "context": BOX},
+        "family": {**MEMBERS, "base": MEAN_FIELD},
+        "divergence": {"name": "gaussian_kl"},
+        "prior": WEIGHTS,
+        "context": BOX,
+    },
     "GFSVI": {"family": LINEARISED, "divergence": {"name": "regularised_kl"}, "prior": PROCESS, "context": BOX},
     "MAP fVI": {"family": {"name": "point"}, **DIRICHLET},
     "MC Dropout fVI": {"family": {"name": "dropout", "rate": 0.2, "masks": "function"}, **DIRICHLET},
     "Ensemble fVI": {"family": {**MEMBERS, "joint": True}, **DIRICHLET},
     "Radial": {"family": {"name": "radial", "rho_init": -2.0}, "divergence": {"name": "weight_kl"}, "prior": WEIGHTS},
-    "Rank1": {"family": {"name": "rank1", "size": 2}, "divergence": {"name": "weight_kl"}, "prior": {"name": "gaussian_factors"}},
+    "Rank1": {
+        "family": {"name": "rank1", "size": 2},
+        "divergence": {"name": "weight_kl"},
+        "prior": {"name": "gaussian_factors"},
+    },
     "SWAG": {"family": {"name": "swag", "rank": 2, "start": 0.0}},
     "FuNN-MFVI": {"family": MEAN_FIELD, "divergence": NEAREST, "prior": WEIGHTS, "context": BOX},
     "NN-HyVI": {"family": HYPER, "divergence": {**NEAREST, "space": "parameter"}, "prior": WEIGHTS},
@@ -86,8 +101,12 @@ def test_convolutional_networks_are_trained_together_too():
 
 
 EARLY = {"epochs": 40, "early_stopping": {"patience": 3, "every": 1}, "optimiser": {"name": "adam", "lr": 0.1}}
-PLATEAU = {"epochs": 40, "batch_size": N, "optimiser": {"name": "adam", "lr": 0.1},
-           "schedule": {"name": "plateau", "factor": 0.3, "patience": 0, "min_lr": 0.02}}
+PLATEAU = {
+    "epochs": 40,
+    "batch_size": N,
+    "optimiser": {"name": "adam", "lr": 0.1},
+    "schedule": {"name": "plateau", "factor": 0.3, "patience": 0, "min_lr": 0.02},
+}
 
 
 @pytest.mark.parametrize(
@@ -128,7 +147,9 @@ def test_a_failed_member_fails_its_ensemble_and_no_other():
     options = {"data": exploding(), "optimiser": {"name": "sgd", "lr": 0.01}, "epochs": 12, "batch_size": N}
     parts = {"family": MEMBERS, "network": small.RELU, "likelihood": FIXED}
     together = train(parts, **options)
-    assert together[1].parameters is None and together[1].reason.startswith("ensemble member 0: the loss or a parameter")
+    assert together[1].parameters is None and together[1].reason.startswith(
+        "ensemble member 0: the loss or a parameter"
+    )
     assert_same(together[2], train(parts, range(2, 3), **options)[0])
 
 
@@ -149,7 +170,9 @@ def test_members_of_an_independent_ensemble_are_networks_trained_by_themselves()
 
 def test_members_of_a_joint_ensemble_share_their_batches(monkeypatch):
     seen, run = [], Network._run
-    monkeypatch.setattr(Network, "_run", lambda self, layers, p, a, *rest: seen.append(a) or run(self, layers, p, a, *rest))
+    monkeypatch.setattr(
+        Network, "_run", lambda self, layers, p, a, *rest: seen.append(a) or run(self, layers, p, a, *rest)
+    )
     train({**KINDS["Ensemble fVI"], "context": BOX}, outputs=3, epochs=1)
     batches = seen[::2]  # the others are contexts
     assert len(batches) == 3 and all(torch.equal(b[0::2], b[1::2]) for b in batches)
@@ -183,7 +206,7 @@ def test_early_stopping_keeps_the_parameters_of_the_lowest_validation_loss():
     data, patience, unstopped = small.problem(R, N, validation=4), 3, []
     options = {"data": data, "dtype": "float64", "epochs": 40, "optimiser": {"name": "adam", "lr": 0.1}}
     kept = train(KINDS["MAP"], **options, early_stopping={"patience": patience, "every": 1})
-    hook = lambda trainer: unstopped.append({k: v.detach().clone() for k, v in trainer.parameters.items()})  # noqa: E731
+    hook = lambda trainer: unstopped.append({k: v.detach().clone() for k, v in trainer.parameters.items()})
     train(KINDS["MAP"], **options, hook=hook)
     model = small.model(KINDS["MAP"])
     for r in range(R):
@@ -223,7 +246,9 @@ def test_a_shared_data_set_is_that_data_set_for_each_replica():
 def test_every_point_is_seen_once_in_an_epoch(monkeypatch):
     model, seen = small.model({"family": {"name": "point"}}), []
     run = Network._run
-    monkeypatch.setattr(Network, "_run", lambda self, layers, p, a, *rest: seen.append(a[:, 0]) or run(self, layers, p, a, *rest))
+    monkeypatch.setattr(
+        Network, "_run", lambda self, layers, p, a, *rest: seen.append(a[:, 0]) or run(self, layers, p, a, *rest)
+    )
     data = small.problem(R, N)
     Trainer(model, Training(1, 4, ADAM, dtype="float64"), data, small.streams(R)).run()
     assert [batch.shape[1] for batch in seen] == [4, 4, 2]
@@ -235,7 +260,9 @@ def test_every_point_is_seen_once_in_an_epoch(monkeypatch):
 def test_gradients_are_clipped_by_element():
     start = train(KINDS["MAP"], epochs=0)
     moved = train(KINDS["MAP"], epochs=1, batch_size=N, clip=1e-3, optimiser={"name": "sgd", "lr": 1.0})
-    steps = torch.cat([(moved[r].parameters[k] - v).flatten() for r in range(R) for k, v in start[r].parameters.items()])
+    steps = torch.cat(
+        [(moved[r].parameters[k] - v).flatten() for r in range(R) for k, v in start[r].parameters.items()]
+    )
     torch.testing.assert_close(steps.abs().max(), torch.tensor(1e-3), rtol=1e-3, atol=0)
 
 

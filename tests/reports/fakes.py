@@ -45,7 +45,7 @@ def config(
     """A configuration with nothing in its parts; the seed is the split's number without one."""
     return {
         "schema": 1, "method": method, "dataset": {"name": dataset, "version": "1", "scheme": "", "split": split},
-        "protocol": protocol, "seed": split if seed is None else seed, "parts": {part: None for part in PARTS},
+        "protocol": protocol, "seed": split if seed is None else seed, "parts": dict.fromkeys(PARTS),
         "evaluation": {"samples": 10, "sets": ["test"]},
     }  # fmt: skip
 

@@ -84,8 +84,13 @@ def test_every_figure_is_drawn(results: Path, tmp_path: Path) -> None:
     assert [each.skipped for each in drawn] == [""] * len(FIGURES_OF_IMAGES) and len(drawn) == 22
     assert all(each.files[1].read_bytes().startswith(PNG) for each in drawn)
     papers = {(figure.paper, figure.number) for figure in FIGURES_OF_IMAGES}
-    assert papers == {("rudner2022", "2"), *(("rudner2021", n) for n in "2567"), ("cinquin2024", "12"),
-                      ("cinquin2024", "13"), *(("dirichlet2022", n) for n in "145678")}
+    assert papers == {
+        ("rudner2022", "2"),
+        *(("rudner2021", n) for n in "2567"),
+        ("cinquin2024", "12"),
+        ("cinquin2024", "13"),
+        *(("dirichlet2022", n) for n in "145678"),
+    }
 
 
 def test_published_values_stand_as_marks_in_their_own_unit(results: Path) -> None:
@@ -95,8 +100,11 @@ def test_published_values_stand_as_marks_in_their_own_unit(results: Path) -> Non
     assert canvas.get_suptitle().endswith("\nno records: MC Dropout") and not canvas.get_supxlabel()
     marked = {line.get_marker() for line in likelihood.lines}
     assert marked == {"None", "o"} and "circles: published" in canvas.get_suptitle()
-    (published,) = [line for line in likelihood.lines if line.get_marker() == "o" and line.get_color() == "#000000"
-                    and line.get_markerfacecolor() != "none"]
+    (published,) = [
+        line
+        for line in likelihood.lines
+        if line.get_marker() == "o" and line.get_color() == "#000000" and line.get_markerfacecolor() != "none"
+    ]
     assert dict(zip(*published.get_data()))[90] == -7.22 and len(published.get_xdata()) == 19
     (ours,) = [line for line in accuracy.lines if line.get_label() == "MAP fVI"]
     assert list(ours.get_xdata()) == [0, 90, 180]

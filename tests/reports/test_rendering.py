@@ -78,11 +78,20 @@ def test_missing_cells_are_shown_with_their_reason(results: Path) -> None:
 def test_the_caption_says_what_is_needed(results: Path) -> None:
     for form in forms(results):
         words = " ".join(form.split())
-        for part in ("Protocol paper.", "n = 4, otherwise in brackets", "Holm-corrected, level 0.05", "paired over shared seeds"):
+        for part in (
+            "Protocol paper.",
+            "n = 4, otherwise in brackets",
+            "Holm-corrected, level 0.05",
+            "paired over shared seeds",
+        ):
             assert part in words
-        assert re.search(r"40 published cells: 25 with records \(7 of them partial\), \d+ reproduced, \d+ differ\.", words)
+        assert re.search(
+            r"40 published cells: 25 with records \(7 of them partial\), \d+ reproduced, \d+ differ\.", words
+        )
         assert "Published over 10 runs." in words
-    assert "Protocol short: a tenth of the epochs. No run of this protocol yet." in " ".join(forms(results, "short")[0].split())
+    assert "Protocol short: a tenth of the epochs. No run of this protocol yet." in " ".join(
+        forms(results, "short")[0].split()
+    )
 
 
 def test_text_fits_and_has_a_block_per_metric(results: Path) -> None:
@@ -106,7 +115,10 @@ def test_wide_tables_are_split_by_column(write: Callable[..., Path]) -> None:
 
 def test_metrics_share_a_block_where_they_fit(write: Callable[..., Path]) -> None:
     results = write("MAP", "digits", {("", "accuracy"): [0.9, 0.8], ("", "ece"): [0.1, 0.2]})
-    columns = (Column(Cell("digits", "", "accuracy"), "accuracy (%)", scale=100), Column(Cell("digits", "", "ece"), "ECE"))
+    columns = (
+        Column(Cell("digits", "", "accuracy"), "accuracy (%)", scale=100),
+        Column(Cell("digits", "", "ece"), "ECE"),
+    )
     form = text(aggregate(fake_table("t", (Row("MAP", None, "MAP"),), columns, n_runs=2), "paper", Records(results)))
     assert re.search(r"accuracy \(%\) ↑ +ECE ↓", form)
     assert "n = 2 in every cell" in form and "published" not in form
@@ -127,7 +139,9 @@ def test_latex_is_booktabs_with_everything_escaped(results: Path) -> None:
     assert form.count(r"\begin{table}") == form.count(r"\end{table}") == form.count(r"\begin{tabular}")
     assert r"\textbf{3.150 $\pm$ 0.065}" in form
     for tabular in re.findall(r"\\begin\{tabular\}\{(l r*|lr+)\}(.*?)\\end\{tabular\}", form, re.S):
-        rows = [line for line in tabular[1].splitlines() if line.endswith(r"\\") and not line.startswith(r"\multicolumn")]
+        rows = [
+            line for line in tabular[1].splitlines() if line.endswith(r"\\") and not line.startswith(r"\multicolumn")
+        ]
         assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(tabular[0]) - 1}
     assert escape(r"a_b & 5% #1 {x} \y ~ ^ $") == (
         r"a\_b \& 5\% \#1 \{x\} \textbackslash{}y \textasciitilde{} \textasciicircum{} \$"

@@ -21,7 +21,9 @@ TABLE = fake_table(
 
 
 @pytest.fixture
-def run(write: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def run(
+    write: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
     """run(arguments) -> exit status, output, errors, over one table with three records."""
     results = write("MC Dropout", "boston", {("", "rmse"): [3.0, 3.5, 4.0]})
 
@@ -69,7 +71,9 @@ def test_figures_says_what_it_skips(run) -> None:
 def test_coverage_prints_and_writes_the_counts(run, tmp_path: Path) -> None:
     status, output, _ = run("coverage")
     assert status == 0
-    assert [line.split()[:4] for line in output.splitlines() if line.startswith("all")] == [["all", "papers", "all", "2034"]]
+    assert [line.split()[:4] for line in output.splitlines() if line.startswith("all")] == [
+        ["all", "papers", "all", "2034"]
+    ]
     assert "**2034**" in (tmp_path / "out" / "coverage.md").read_text()
 
 

@@ -74,9 +74,14 @@ def test_a_job_is_killed_for_the_memory_that_it_did_not_ask_for(shell, tmp_path)
     assert "exceeded memory limit" in (tmp_path / "errors").read_text()
 
 
-@pytest.mark.parametrize("name, how", [
-    ("slurmctld", signal.SIGTERM), ("slurmctld", signal.SIGKILL), ("slurmd", signal.SIGKILL),
-])
+@pytest.mark.parametrize(
+    "name, how",
+    [
+        ("slurmctld", signal.SIGTERM),
+        ("slurmctld", signal.SIGKILL),
+        ("slurmd", signal.SIGKILL),
+    ],
+)
 def test_jobs_outlive_a_daemon(shell, cluster, tmp_path, name, how):
     running = shell.submit(f"touch {tmp_path}/runs; until [ -e {tmp_path}/go ]; do sleep 0.1; done")
     waiting = shell.submit("true", f"--dependency=afterok:{running}")

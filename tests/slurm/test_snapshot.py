@@ -62,7 +62,9 @@ def test_python_uses_the_snapshot_and_the_plugins_in_it(root, tmp_path, monkeypa
     monkeypatch.setenv("FVI_PLUGINS", str(mine))
     taken = snapshot.take(tmp_path / "snap shots", root)
     mine.write_text("MINE = 2\n")
-    told = run("import os, benchmarks; print(benchmarks.__file__); print(open(os.environ['FVI_PLUGINS']).read())", taken)
+    told = run(
+        "import os, benchmarks; print(benchmarks.__file__); print(open(os.environ['FVI_PLUGINS']).read())", taken
+    )
     assert str(taken) in told and "MINE = 1" in told
 
 
@@ -79,7 +81,13 @@ class Mine(Point):
 def test_digests_are_the_same_in_the_snapshot_and_data_are_where_they_were(tmp_path, monkeypatch):
     (tmp_path / "pack" / "inner").mkdir(parents=True)
     (tmp_path / "several").mkdir()
-    named = {"pack/__init__.py": "whole", "pack/inner/__init__.py": "", "several/b.py": "b", "several/c.py": "c", "a.py": "a"}
+    named = {
+        "pack/__init__.py": "whole",
+        "pack/inner/__init__.py": "",
+        "several/b.py": "b",
+        "several/c.py": "c",
+        "a.py": "a",
+    }
     for file, name in named.items():
         (tmp_path / file).write_text(PLUGIN.format(name=name) if name else "X = 1\n")
     monkeypatch.setenv("FVI_PLUGINS", os.pathsep.join(str(tmp_path / each) for each in ("pack", "several", "a.py")))
@@ -87,7 +95,9 @@ def test_digests_are_the_same_in_the_snapshot_and_data_are_where_they_were(tmp_p
         "from fvi_core.plugins import *; from fvi_core.registry import FAMILIES; load(); own = FAMILIES.classes; "
         "print(*((n, source_digest(own[n]), own[n].where) for n in ('whole', 'b', 'c', 'a')), sep='\\n')"
     )
-    here = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=provenance.ROOT).stdout
+    here = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=provenance.ROOT
+    ).stdout
     taken = snapshot.take(tmp_path / "snapshots")
     there = run(code, taken)
     assert here.count(str(tmp_path)) == 4 and str(taken) in there.splitlines()[0]

@@ -137,9 +137,7 @@ class Cluster:
 
     def _ask(self, name: str, *arguments: str, seconds: float = PATIENCE) -> str:
         command = [_program(name), *arguments]
-        return subprocess.run(
-            command, env=self._surroundings(), capture_output=True, text=True, timeout=seconds
-        ).stdout
+        return subprocess.run(command, env=self._surroundings(), capture_output=True, text=True, timeout=seconds).stdout
 
     def _command(self, name: str) -> list[str]:
         if name != "munged":

@@ -61,9 +61,7 @@ def headline(about: dict[str, Any], repeats: int) -> str:
 
 def write(folder: Path, about: dict[str, Any], repeats: int, measurements: list[Measurement]) -> list[Path]:
     """``cost.json`` and ``cost.md`` in the folder."""
-    found = [
-        asdict(m) | {"met": m.met(m.wall), "met_by_process_time": m.met(m.process)} for m in measurements
-    ]
+    found = [asdict(m) | {"met": m.met(m.wall), "met_by_process_time": m.met(m.process)} for m in measurements]
     rows = [HEADING, ("---",) * len(HEADING), *table(measurements)]
     lines = ["# Cost of training steps", "", headline(about, repeats), ""]
     texts = {

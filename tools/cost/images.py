@@ -105,7 +105,9 @@ def resnet(repeats: int) -> list[Measurement]:
     return _networks("resnet", "cifar10", CIFAR, repeats, batches=1)
 
 
-def _networks(name: str, dataset: str, rows: Mapping[str, Sequence[str]], repeats: int, batches: int) -> list[Measurement]:
+def _networks(
+    name: str, dataset: str, rows: Mapping[str, Sequence[str]], repeats: int, batches: int
+) -> list[Measurement]:
     """Rows of tables on one data set: a step, an epoch, the ratio to the first table's MAP, the share of the peak.
 
     On a GPU in bfloat16, as they are and compiled.

@@ -55,6 +55,12 @@ def catalogue(repeats: int) -> list[Measurement]:
 
 
 BENCHMARKS = {
-    "fsvi": fsvi, "stacked": stacked, "hyvi": hyvi, "catalogue": catalogue, "overhead": overhead,
-    "mlp": images.mlp, "cnn": images.cnn, "resnet": images.resnet,
+    "fsvi": fsvi,
+    "stacked": stacked,
+    "hyvi": hyvi,
+    "catalogue": catalogue,
+    "overhead": overhead,
+    "mlp": images.mlp,
+    "cnn": images.cnn,
+    "resnet": images.resnet,
 }

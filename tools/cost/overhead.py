@@ -80,8 +80,10 @@ def overhead(repeats: int) -> list[Measurement]:
     with tempfile.TemporaryDirectory() as folder, threads(1):
         run = interleave({"run": running(Path(folder) / "run", list(islice(some_runs(), RUNS)))}, repeats, RUNS)
         plan = interleave({"plan": planning(Path(folder) / "plan", list(islice(some_runs(), RECORDS)))}, repeats)
-    return [measured("a run without training", run["run"], "ms", 1e3, GOALS["run"]),
-            measured(f"plan of {RECORDS} recorded runs", plan["plan"], "s", 1.0, GOALS["plan"])]
+    return [
+        measured("a run without training", run["run"], "ms", 1e3, GOALS["run"]),
+        measured(f"plan of {RECORDS} recorded runs", plan["plan"], "s", 1.0, GOALS["plan"]),
+    ]
 
 
 def measured(name: str, took: Timing, unit: str, scale: float, goal: float) -> Measurement:

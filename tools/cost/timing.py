@@ -73,8 +73,7 @@ def interleave(works: dict[str, Work], repeats: int, steps: int = 1) -> dict[str
             if turn:
                 times[name].append(spent)
     return {
-        name: Timing(*(median(clock) / steps for clock in zip(*spent, strict=True)))
-        for name, spent in times.items()
+        name: Timing(*(median(clock) / steps for clock in zip(*spent, strict=True))) for name, spent in times.items()
     }
 
 
@@ -90,7 +89,12 @@ def threads(count: int) -> Iterator[None]:
 
 
 def ratio(
-    benchmark: str, top: str, bottom: str, times: dict[str, Timing], count: int, goal: float | None = None,
+    benchmark: str,
+    top: str,
+    bottom: str,
+    times: dict[str, Timing],
+    count: int,
+    goal: float | None = None,
     at_least: bool = False,
 ) -> Measurement:
     """How many times ``bottom`` goes into ``top``, by both clocks, on ``count`` threads."""

@@ -55,11 +55,14 @@ def one_by_one(works: list[Work]) -> Work:
 
 def fsvi_parts(method: str) -> Parts:
     """A method on rudner2022's FashionMNIST network: batch 128, one sample, 32 monochrome context images."""
-    parts = merge(methods.get(method).parts(), {
-        "network": {"name": "cnn", "channels": [32, 64], "pool": [1, 1], "dense": [256]},
-        "likelihood": {"name": "categorical"},
-        "training": {"epochs": 1, "batch_size": 128, "optimiser": {"name": "adam", "lr": 5e-4}},
-    })
+    parts = merge(
+        methods.get(method).parts(),
+        {
+            "network": {"name": "cnn", "channels": [32, 64], "pool": [1, 1], "dense": [256]},
+            "likelihood": {"name": "categorical"},
+            "training": {"epochs": 1, "batch_size": 128, "optimiser": {"name": "adam", "lr": 5e-4}},
+        },
+    )
     context = {"name": "random_monochrome", "points": 32}
     return merge(parts, {"context": context}) if parts["context"] else parts
 

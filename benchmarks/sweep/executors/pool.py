@@ -30,9 +30,7 @@ class Worker:
     """A spawned process and our end of its pipe."""
 
     def __init__(self) -> None:
-        context = multiprocessing.get_context(
-            "spawn"
-        )  # forked processes would share locks of threads they lack
+        context = multiprocessing.get_context("spawn")  # forked processes would share locks of threads they lack
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=work, args=(theirs,), daemon=True)
         self.process.start()

@@ -41,9 +41,7 @@ def perform(job: Job, report: Callable[[float, str], None], descriptors: bool = 
             with threads(job.threads):
                 runs = zip(job.keys, job.configs, job.attempts)
                 mine = {
-                    key: config
-                    for key, config, tried in runs
-                    if _is_mine(job, key, config, tried, claims, outcomes)
+                    key: config for key, config, tried in runs if _is_mine(job, key, config, tried, claims, outcomes)
                 }
                 if mine:
                     _train(job, mine, report, descriptors, claims, outcomes)
@@ -98,9 +96,7 @@ def threads(count: int) -> Iterator[None]:
             torch.set_num_threads(used)
 
 
-def _is_mine(
-    job: Job, key: str, config: dict, attempts: int, claims: Claims, outcomes: dict[str, RunOutcome]
-) -> bool:
+def _is_mine(job: Job, key: str, config: dict, attempts: int, claims: Claims, outcomes: dict[str, RunOutcome]) -> bool:
     """Claim a run, unless another sweep makes it, or has made or tried it since this job was planned."""
     failure = Failures(job.state).get(key) or {"attempt": 0}
     try:
@@ -174,9 +170,7 @@ def _train(
 
 
 @contextlib.contextmanager
-def _fence(
-    job: Job, config: dict, key: str, claims: Claims, outcomes: dict[str, RunOutcome]
-) -> Iterator[None]:
+def _fence(job: Job, config: dict, key: str, claims: Claims, outcomes: dict[str, RunOutcome]) -> Iterator[None]:
     """Around the writing of what became of a run: a process that was stopped writes over nothing that others made.
 
     If another one has claimed the run or has made it, that is the outcome. Raises Overtaken then.
@@ -197,7 +191,9 @@ def _measured(job: Job, key: str, config: dict, outcomes: dict[str, RunOutcome])
     try:
         if not job.measure or _store(job).status(config, job.asked_of(key))[0] != "stale":
             return False
-        if not resolve(job.measure)(config, Path(job.results), job.metrics, Path(job.state)) or not recorded(job, config):
+        if not resolve(job.measure)(config, Path(job.results), job.metrics, Path(job.state)) or not recorded(
+            job, config
+        ):
             return False
     except (BenchmarkError, ValueError, KeyError, OSError) as error:
         print(f"{key}: its record cannot be measured again ({reason_of(error)}); it is trained again")
@@ -271,7 +267,8 @@ def _log(job: Job, keys: list[str], descriptors: bool) -> Iterator[None]:
                 log_path(job, key).unlink(missing_ok=True)
         for key in keys[1:]:
             log_path(job, key).symlink_to(path.name)
-        opened = open(path, "a", encoding="utf-8", buffering=1)  # what an earlier attempt said stays
+        # What an earlier attempt said stays; it is closed with its own block below.
+        opened = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
     except OSError as error:
         raise LogError(
             f"{error.filename or path}: the log of a run cannot be written ({error.strerror or error}): "

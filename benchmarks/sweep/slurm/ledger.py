@@ -114,7 +114,9 @@ def open_submissions(state: Path | str) -> list[Submission]:
             read = files.parse(path.read_bytes())
             entries = [_entry(told) for told in read["tasks"]]
             if not all(entry.over for entry in entries):
-                found.append(Submission(path.parent, _typed(read["name"], str), entries, float(read.get("minutes", 0.0))))
+                found.append(
+                    Submission(path.parent, _typed(read["name"], str), entries, float(read.get("minutes", 0.0)))
+                )
     return found
 
 
