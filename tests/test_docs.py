@@ -12,7 +12,12 @@ import torch
 import datasets
 import reports.cli
 from benchmarks.commands import cli
+from benchmarks.experiment.execute import execute
+from benchmarks.records import predictions
+from benchmarks.records.config import run_key
+from benchmarks.state import kept
 from benchmarks.suite import Suite
+from benchmarks.tables import Recipe, make_config
 from fvi_core import methods
 from fvi_core.registry import DIVERGENCES
 from tests import outsider
@@ -87,3 +92,26 @@ def test_what_the_document_adds_is_there_and_right(tmp_path: Path, monkeypatch: 
         assert datasets.load("bikes", 4).train.x.shape == (45, 2) and datasets.load("waves", 2).train.x.shape == (50, 1)
         assert datasets.load("shapes").train.x.shape == (12, 1, 6, 5)
         assert 'my-fvi = "my_fvi"' in (tmp_path / "pyproject.toml").read_text()
+
+
+def test_the_post_hoc_method_of_the_document_is_fitted_before_it_predicts(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("FVI_PLUGINS", str(outsider.write(tmp_path)))
+    with forgotten():
+        parts = {
+            "network": {"name": "mlp", "hidden": [8]},
+            "likelihood": {"name": "categorical"},
+            "training": {"epochs": 1, "batch_size": 512, "optimiser": {"name": "adam"}},
+        }
+        shifted, plain = (
+            execute([make_config(name, "digits", "smoke", Recipe(parts, (), samples=1), 0, 0)], state=tmp_path)[0]
+            for name in ("MAP with class frequencies", "MAP")
+        )
+        assert shifted.status == plain.status == "done" and shifted.provenance["fit_seconds"] > 0
+        logits = [
+            predictions.load(kept.predictions_path(tmp_path, run_key(run.config)))["test"].logits.astype(float)[0]
+            for run in (shifted, plain)
+        ]
+        assert logits[0].shape == (539, 10)
+        frequencies = torch.tensor(logits[0]).softmax(-1).mean(0)
+        off, before = (frequencies - 0.1).abs().max(), (torch.tensor(logits[1]).softmax(-1).mean(0) - 0.1).abs().max()
+        assert 3 * off < before
