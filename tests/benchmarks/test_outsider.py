@@ -11,8 +11,10 @@ import pytest
 from benchmarks import tables
 from benchmarks.cli import build
 from benchmarks.config import run_key
+from benchmarks.executors.work import perform
 from benchmarks.experiment.fits import misfits
 from benchmarks.metrics import METRICS
+from benchmarks.plan import asked_metrics, make_plan
 from benchmarks.store import Store
 from benchmarks.suite import Suite
 from benchmarks.tables import Cell, Column, NoRecipe, Recipe, Row, Table
@@ -125,6 +127,25 @@ def test_what_is_absent_leaves_tables_and_records_whole(folder, say, monkeypatch
     with forgotten():
         status, told = say("status", "mine")
         assert status == 0 and f"data absent: {folder / 'bikes.csv'}: expected a file of data set bikes, found none" in told
+
+
+def test_a_process_that_is_given_a_job_knows_the_metrics_that_it_asks_for(folder, say, monkeypatch):
+    (folder / "table.py").write_text(ONLY_A_TABLE)
+    monkeypatch.setenv("FVI_PLUGINS", str(folder / "table.py"))
+    with forgotten():
+        assert say("run", "two", "--executor", "inprocess")[0] == 0
+    monkeypatch.setenv("FVI_PLUGINS", f"{folder / 'mine.py'}{os.pathsep}{folder / 'table.py'}")
+    results, state = folder / "here", folder / "here-state"
+    with forgotten():
+        table = tables.get("two")
+        configs = [config for config in table.runs() if (config["method"], config["dataset"]["name"]) == ("MAP", "cinquin_1d")]
+        plan = make_plan(configs, results, state, Suite(), asked=asked_metrics([table], None))
+        assert [(run.status, run.note) for run in plan.runs] == [("stale", "its record lacks largest_error")]
+        (job,) = plan.jobs(results, state, Suite())
+    with forgotten():  # as a worker, which has looked up nothing yet
+        (outcome,) = perform(job, lambda fraction, told="": None)
+    assert outcome.status == "done"
+    assert any(row["metric"] == "largest_error" for row in Store(results).get(configs[0])["metrics"])
 
 
 def test_names_that_are_taken_are_told(folder):
