@@ -15,6 +15,8 @@ from benchmarks.metrics import METRICS
 from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
+from benchmarks.sweep.executors.work import perform
+from benchmarks.sweep.plan import asked_metrics, make_plan
 from benchmarks.tables import Cell, Column, NoRecipe, Recipe, Row, Table
 from fvi_core import plugins
 from reports.aggregate import aggregate
@@ -133,6 +135,27 @@ def test_what_is_absent_leaves_tables_and_records_whole(folder, say, monkeypatch
             status == 0
             and f"data absent: {folder / 'bikes.csv'}: expected a file of data set bikes, found none" in told
         )
+
+
+def test_a_process_that_is_given_a_job_knows_the_metrics_that_it_asks_for(folder, say, monkeypatch):
+    (folder / "table.py").write_text(ONLY_A_TABLE)
+    monkeypatch.setenv("FVI_PLUGINS", str(folder / "table.py"))
+    with forgotten():
+        assert say("run", "two", "--executor", "inprocess")[0] == 0
+    monkeypatch.setenv("FVI_PLUGINS", f"{folder / 'mine.py'}{os.pathsep}{folder / 'table.py'}")
+    results, state = folder / "here", folder / "here-state"
+    with forgotten():
+        table = tables.get("two")
+        configs = [
+            config for config in table.runs() if (config["method"], config["dataset"]["name"]) == ("MAP", "cinquin_1d")
+        ]
+        plan = make_plan(configs, results, state, Suite(), asked=asked_metrics([table], None))
+        assert [(run.status, run.note) for run in plan.runs] == [("stale", "its record lacks largest_error")]
+        (job,) = plan.jobs(results, state, Suite())
+    with forgotten():  # as a worker, which has looked up nothing yet
+        (outcome,) = perform(job, lambda fraction, told="": None)
+    assert outcome.status == "done"
+    assert any(row["metric"] == "largest_error" for row in Store(results).get(configs[0])["metrics"])
 
 
 def test_names_that_are_taken_are_told(folder):

@@ -81,7 +81,10 @@ class Mine(Point):
 def test_digests_are_the_same_in_the_snapshot_and_data_are_where_they_were(tmp_path, monkeypatch):
     (tmp_path / "pack" / "inner").mkdir(parents=True)
     (tmp_path / "several").mkdir()
+    (tmp_path / "held").mkdir()
     named = {
+        "held/__init__.py": "",
+        "held/one.py": "one",
         "pack/__init__.py": "whole",
         "pack/inner/__init__.py": "",
         "several/b.py": "b",
@@ -90,19 +93,21 @@ def test_digests_are_the_same_in_the_snapshot_and_data_are_where_they_were(tmp_p
     }
     for file, name in named.items():
         (tmp_path / file).write_text(PLUGIN.format(name=name) if name else "X = 1\n")
-    monkeypatch.setenv("FVI_PLUGINS", os.pathsep.join(str(tmp_path / each) for each in ("pack", "several", "a.py")))
+    monkeypatch.setenv(
+        "FVI_PLUGINS", os.pathsep.join(str(tmp_path / each) for each in ("pack", "several", "a.py", "held/one.py"))
+    )
     code = (
         "from fvi_core.plugins import *; from fvi_core.registry import FAMILIES; load(); own = FAMILIES.classes; "
-        "print(*((n, source_digest(own[n]), own[n].where) for n in ('whole', 'b', 'c', 'a')), sep='\\n')"
+        "print(*((n, source_digest(own[n]), own[n].where) for n in ('whole', 'b', 'c', 'a', 'one')), sep='\\n')"
     )
     here = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=provenance.ROOT
     ).stdout
     taken = snapshot.take(tmp_path / "snapshots")
     there = run(code, taken)
-    assert here.count(str(tmp_path)) == 4 and str(taken) in there.splitlines()[0]
-    assert here.splitlines()[1:] == there.splitlines()[1:]
-    assert here.splitlines()[0].split("'")[3] == there.splitlines()[0].split("'")[3]
+    assert here.count(str(tmp_path)) == 5 and str(taken) in there.splitlines()[0]
+    assert here.splitlines()[1:4] == there.splitlines()[1:4]
+    assert [line.split("'")[3] for line in here.splitlines()] == [line.split("'")[3] for line in there.splitlines()]
 
 
 def test_provenance_of_a_snapshot_is_that_of_the_code_it_was_taken_from(root, tmp_path):
