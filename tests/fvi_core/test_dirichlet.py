@@ -166,6 +166,6 @@ def test_mutual_information_is_that_of_sampled_distributions():
 
 
 def test_a_family_that_is_trained_in_closed_form_does_not_fit():
-    step = SimpleNamespace(sample_context=lambda: torch.zeros(1, 2, 1), functions=None, values=None)
+    step = SimpleNamespace(x=None, sample_context=lambda: torch.zeros(1, 2, 1), functions=None, values=None)
     with pytest.raises(NotSupported, match="needs a draw of functions"):
         DirichletKL()(step)
