@@ -19,7 +19,7 @@ from datasets import Arrays, Split
 from fvi_core.divergences import Divergence, Step
 from fvi_core.families.base import NotSupported
 from fvi_core.registry import DIVERGENCES, FAMILIES, PRIORS, REGISTRIES, TRAININGS
-from fvi_core.training import DTYPES, Trainer
+from fvi_core.stack import DTYPES
 
 TINY: dict[str, dict[str, Any]] = {
     "network": {"name": "mlp", "hidden": [3], "activation": "tanh"},
@@ -84,13 +84,13 @@ def _try(parts: dict[str, Any], task: str) -> None:
     problem, streams = build_problem(model, [split], device, dtype), run_streams([config], device, dtype)
     asked = None if model.divergence is None else Asked(model.divergence)
     model = replace(model, divergence=asked)
-    (trained,) = Trainer(model, training, problem, streams.child("train")).run()
+    (trained,) = training.start(model, problem, streams.child("train"), None).run()
     if asked is not None and not asked.times:
         raise NotSupported(f"family {parts['family']['name']!r} is trained by itself and asks no divergence")
     if trained.parameters is not None:
-        predict_sets(
-            {"samples": 2, "sets": ["test"]}, split, model, problem, trained.parameters, streams.child("evaluate")
-        )
+        asking = streams.child("evaluate")
+        fitted = model.fitted(trained.parameters, problem, asking)
+        predict_sets({"samples": 2, "sets": ["test"]}, split, model, problem, fitted, asking)
 
 
 class Asked(Divergence):

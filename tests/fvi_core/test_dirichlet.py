@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,8 @@ from fvi_core.dirichlet import (
     minka_precision,
     smooth,
 )
+from fvi_core.divergences.dirichlet import DirichletKL
+from fvi_core.families.base import NotSupported
 
 
 def draws(concentrations, n_samples, seed=0):
@@ -159,3 +163,9 @@ def test_mutual_information_is_that_of_sampled_distributions():
     mean_entropy = -torch.special.xlogy(samples, samples).sum(-1).mean(0)
     expected = entropy_of_mean - mean_entropy
     torch.testing.assert_close(dirichlet_mutual_information(alpha), expected, rtol=0.01, atol=0)
+
+
+def test_a_family_that_is_trained_in_closed_form_does_not_fit():
+    step = SimpleNamespace(x=None, sample_context=lambda: torch.zeros(1, 2, 1), functions=None, values=None)
+    with pytest.raises(NotSupported, match="needs a draw of functions"):
+        DirichletKL()(step)
