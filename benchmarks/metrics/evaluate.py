@@ -60,7 +60,8 @@ def evaluate(
     else:
         raise ValueError(f"task: expected one of classification, regression, found {task!r}")
     plugins.load()
-    rows += own.rows(dataset, sets, predictions, _reference(sets))
+    reference = _reference(sets) if any(s.kind == "id" for s in sets) else ""  # a set of kind "ood" has one
+    rows += own.rows(dataset, sets, predictions, reference)
     seen = set()
     for row in rows:
         if (row["condition"], row["metric"]) in seen:

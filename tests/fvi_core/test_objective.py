@@ -108,7 +108,7 @@ def test_a_context_that_extends_the_batch_shares_its_pass_and_changes_no_value(m
     monkeypatch.setattr(Network, "_run", spy)
     shared, *_ = loss_of(model, outputs=3)
     assert passes == [N + 7] * sets
-    monkeypatch.setattr(Model, "_together", lambda self, network: False)
+    monkeypatch.setattr(Model, "_together", lambda self, network: None)
     passes.clear()
     apart, *_ = loss_of(model, outputs=3)
     assert passes == [N] + [N + 7] * sets

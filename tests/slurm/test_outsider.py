@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from benchmarks import tables
+from benchmarks.commands import sweeping
 from benchmarks.records import provenance
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
-from benchmarks.sweep.slurm import sweep
 from benchmarks.sweep.slurm.executor import Slurm
 from benchmarks.sweep.slurm.options import Options
 from tests import outsider
@@ -17,16 +17,17 @@ def test_tasks_use_the_plugin_as_it_was_submitted(cluster, tmp_path, monkeypatch
     for name, value in cluster.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("benchmarks.sweep.slurm.executor.LOOK_EVERY", 0.3)
-    monkeypatch.setattr(sweep, "LOOK_EVERY", 0.3)
+    monkeypatch.setattr(sweeping, "LOOK_EVERY", 0.3)
     assert provenance.ROOT == outsider.ROOT
     plugin = outsider.write(tmp_path)
     monkeypatch.setenv("FVI_PLUGINS", str(plugin))
     folders = tmp_path / "results", tmp_path / "state"
     with forgotten():
         configs = [config for config in tables.get("mine").runs("smoke", (0,)) if config["method"] == "Wasserstein FVI"]
-        sweep.submit(configs, Slurm(Options(time=10, memory="3G"), keep=True), *folders, Suite())
+        where = Slurm(Options(time=10, memory="3G"), keep=True)
+        sweeping.submit(configs, where, *folders, Suite())
         plugin.write_text("1 / 0\n")  # too late for what was submitted
-        runs = sweep.follow(configs, *folders, Suite()).runs
+        runs = sweeping.follow(configs, where, *folders, Suite()).runs
         assert [run.status for run in runs] == ["done", "done"], [run.note for run in runs]
         assert {config["dataset"]["name"] for config in configs} == {"bikes", "waves"}
         assert all("largest_error" in Store(folders[0]).get(config)["metric_versions"] for config in configs)
