@@ -111,10 +111,10 @@ bench: $(READY) ## time training steps and the runner itself, beside their goals
 	@$(RUN) tools.cost
 
 slurm-up: $(READY) ## start a small SLURM cluster on this machine, as root, and print the line that makes it known
-	@$(RUN) benchmarks.sweep.slurm up
+	@$(RUN) tools.cluster up
 
 slurm-down: $(READY) ## end it and its jobs
-	@$(RUN) benchmarks.sweep.slurm down
+	@$(RUN) tools.cluster down
 
 clean: ## remove .venv and caches; results/ and .state/ stay
 	rm -rf $(VENV) *.egg-info .pytest_cache .hypothesis .ruff_cache .mypy_cache

@@ -187,3 +187,10 @@ def test_the_method_of_the_readme_can_be_built(monkeypatch: pytest.MonkeyPatch) 
         importlib.import_module(f"fvi_core.{kind}")
     for part, parts in (("family", FAMILIES), ("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS)):
         parts.build(method.parts()[part])
+
+
+def test_every_module_that_make_runs_can_be_run() -> None:
+    named = set(re.findall(r"\$\(RUN\) ([a-z_.]+)", (ROOT / "Makefile").read_text())) - {"pytest"}
+    assert named >= {"benchmarks", "reports", "datasets", "tools.cost", "tools.cluster"}
+    for name in named:
+        assert importlib.util.find_spec(f"{name}.__main__"), f"python -m {name} would not run"

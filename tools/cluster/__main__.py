@@ -1,4 +1,4 @@
-"""python -m benchmarks.sweep.slurm: a small SLURM cluster on this machine."""
+"""python -m tools.cluster: a small SLURM cluster on this machine."""
 
 from __future__ import annotations
 
