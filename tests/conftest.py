@@ -9,6 +9,10 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 os.environ["MPLBACKEND"] = "Agg"
 
 import pytest  # noqa: E402  (the environment has to be set before numerical libraries load)
+
+# Where tests are started by nohup, processes would inherit that they ignore a hang-up, and rightly go on after one.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
 from hypothesis import settings  # noqa: E402
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
