@@ -1,16 +1,37 @@
-"""Shared set-up: one thread per test worker, no window for figures, the same examples at every run."""
+"""Shared set-up: one thread per test worker, no window for figures, the same examples at every run, a checkout."""
 
 import os
+import shutil
 import signal
+from pathlib import Path
 
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"
 os.environ["MPLBACKEND"] = "Agg"
-
 # Where tests are started by nohup, processes would inherit that they ignore a hang-up, and rightly go on after one.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-from hypothesis import settings  # noqa: E402  (the environment has to be set before numerical libraries load)
+import pytest  # noqa: E402  (the environment has to be set before numerical libraries load)
+from hypothesis import settings  # noqa: E402
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout whose Python only writes down how it was called; its exit status for a module is in <module>.status."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(Path(__file__).parents[1] / name, tmp_path)
+    listed = "table    protocols    title\ndigits   paper smoke  Digits\nlonger-5  paper        A longer one\n"
+    (tmp_path / "tables").write_text(listed)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(
+        '#!/bin/sh\nshift; echo "$@" >> calls\n'
+        '[ "$*" != "benchmarks tables" ] || exec cat tables\n'
+        '[ ! -e "$1.status" ] || exit $(cat "$1.status")\n'
+    )
+    python.chmod(0o755)
+    (tmp_path / ".venv" / ".ready").touch()
+    return tmp_path
