@@ -11,7 +11,8 @@ import numpy as np
 
 from benchmarks.records import published
 from benchmarks.records.published import Published
-from reports.labels import COSTS, direction
+from benchmarks.records.store import COSTS
+from reports.labels import direction
 from reports.origins import Asked, Made, ask, different_data, different_note
 from reports.records import Broken, Records
 from reports.significance import bold

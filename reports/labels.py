@@ -32,8 +32,6 @@ TITLES = {
 }
 # Published comparisons of runs with one another; no metric of a single run.
 COMPARISONS = {"knn_kl": -1, "wasserstein2": -1}
-COSTS = frozenset({"training_seconds", "peak_memory_bytes"})
-"""Metrics of the machine as much as of the method."""
 RANK = "mean_rank_"
 SIDES = {"higher": 1, "lower": -1, "none": 0}
 MARKS = {1: " ↑", -1: " ↓", 0: ""}

@@ -84,19 +84,25 @@ def build(suite: Suite) -> CommandLine:
     def chosen(tables, more) -> list[Any]:
         return [planning.also(suite.table(name), more, suite.catalogue() if more else {}) for name in tables]
 
-    def choose(tables, protocol, seeds, methods, datasets, more=None) -> list[dict[str, Any]]:
-        found = chosen(tables, more)
-        configs = planning.table_runs(found, protocol, planning.parse_seeds(seeds))
+    def choose(
+        tables, protocol, seeds, methods, datasets, more=None
+    ) -> tuple[list[dict[str, Any]], dict[str, set[str]]]:
+        """The runs that are meant, and the metrics that their tables show of each."""
+        found, numbers = chosen(tables, more), planning.parse_seeds(seeds)
+        configs = planning.table_runs(found, protocol, numbers)
         if seeds and not configs:
             raise UsageError(
                 f"--seeds {seeds} chooses none of the runs of {', '.join(tables)}: they are counted from 0"
             )
         for line in (*planning.beyond(found, protocol, seeds), *planning.lacking(found, protocol)):
             print(line)
-        return planning.only(configs, methods or [], datasets or [])
+        asked = planning.asked_metrics(found, protocol, numbers)
+        return planning.only(configs, methods or [], datasets or []), asked
 
-    def asked(tables, protocol, seeds, more=None) -> dict[str, set[str]]:
-        return planning.asked_metrics(chosen(tables, more), protocol, planning.parse_seeds(seeds))
+    def show_plan(configs, asked, results, state, queued) -> planning.Plan:
+        found = planning.make_plan(configs, results, state, suite, queued=queued, asked=asked)
+        print(inspection.plan_text(found, found.jobs(results, state, suite)))
+        return found
 
     upkeep.add(app, suite)
 
@@ -132,10 +138,8 @@ def build(suite: Suite) -> CommandLine:
         state: StateOption = runner.STATE,
     ) -> None:
         """Show which runs tables need, which are done, and the jobs that are left to do."""
-        configs = choose(tables, protocol, seeds, method, dataset, also)
-        wanted = asked(tables, protocol, seeds, also)
-        found = planning.make_plan(configs, results, state, suite, queued=ledger.pending(state), asked=wanted)
-        print(inspection.plan_text(found, found.jobs(results, state, suite)))
+        configs, asked = choose(tables, protocol, seeds, method, dataset, also)
+        show_plan(configs, asked, results, state, ledger.pending(state))
 
     @app.command()
     def run(
@@ -157,20 +161,19 @@ def build(suite: Suite) -> CommandLine:
         """Make the runs that have no record. Failed runs are tried again."""
         cluster = executor == "slurm"
         where = make(executor, workers, load_options(slurm_file, slurm or (), folder=runner.ROOT) if cluster else None)
-        configs, wanted = choose(tables, protocol, seeds, method, dataset, also), asked(tables, protocol, seeds, also)
+        configs, asked = choose(tables, protocol, seeds, method, dataset, also)
         if not cluster and (slurm or slurm_file or wait):
             raise UsageError(f"--slurm, --slurm-file and --wait are for --executor slurm, found --executor {executor}")
         if dry_run:
-            queued = where.pending(state)
-            found = planning.make_plan(configs, results, state, suite, queued=queued, asked=wanted)
-            print(inspection.plan_text(found, found.jobs(results, state, suite)))
+            found = show_plan(configs, asked, results, state, where.pending(state))
             wrong = suite.misfits([one.config for one in found.select("missing", "failed", "stale")])
-            print("\n".join(wrong)) if wrong else None
+            for line in wrong:
+                print(line)
             raise typer.Exit(1 if wrong else 0)
         if where.outlives:
-            raise typer.Exit(sweeping.run(configs, where, results, state, suite, wait, wanted))
+            raise typer.Exit(sweeping.run(configs, where, results, state, suite, wait, asked))
         summary = runner.run(
-            configs, where, results=results, state=state, suite=suite, display=progress.display(), asked=wanted
+            configs, where, results=results, state=state, suite=suite, display=progress.display(), asked=asked
         )
         print(inspection.summary_text(summary, again=hints.again()))
         raise typer.Exit(130 if summary.interrupted else 0 if summary.complete else 1)
@@ -192,7 +195,7 @@ def build(suite: Suite) -> CommandLine:
         """
         from benchmarks.experiment.measure import measure as measure_runs  # here, since it needs torch
 
-        configs = choose(tables, protocol, seeds, method, dataset)
+        configs, _ = choose(tables, protocol, seeds, method, dataset)
         ticker = progress.Ticker(len(configs), "runs")
         found = measure_runs(configs, Store(results, suite.metrics), state, ticker)
         print(inspection.measured_text(found, state))

@@ -138,7 +138,7 @@ def measured_text(found: Any, state: Path) -> str:
         lines.append(
             f"{len(found.lacking)} runs ({some}) have left neither predictions nor parameters in {state}, which keeps "
             "what was trained on this machine: `make` their table trains runs that have no record or lack a metric, "
-            "`python -m benchmarks again KEY` any"
+            f"`{hints.benchmarks('again', 'KEY')}` any"
         )
     return "\n".join(lines)
 

@@ -63,6 +63,19 @@ def load_split(config: dict[str, Any]) -> Split:
     return split
 
 
+def load_data(runs: list[dict[str, Any]]) -> Split:
+    """The data that runs of one training ask for, looked at before anything is computed.
+
+    Raises ChangedData, ChangedSource, what loading raises, and what :meth:`Split.require` does.
+    """
+    for config in runs:
+        check_identity(config)
+    split = load_split(runs[0])
+    for config in runs:
+        split.require(config["evaluation"]["sets"])
+    return split
+
+
 def build_model(config: dict[str, Any], split: Split) -> Model:
     """The method's parts, built for the shape of one data set. Raises UnknownPart."""
     parts = config["parts"]

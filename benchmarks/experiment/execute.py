@@ -15,7 +15,7 @@ from benchmarks.experiment import parameters
 from benchmarks.experiment.assembly import (
     build_model,
     build_problem,
-    check_identity,
+    load_data,
     load_split,
     pool_names,
     run_streams,
@@ -37,8 +37,6 @@ from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES
 
-COSTS = ("training_seconds",)
-"""Metrics of the training itself; all others are computed from the predictions."""
 TRAINING_POINTS = "train/points"
 """The curve that holds a toy's training data."""
 
@@ -73,7 +71,6 @@ def execute(
     """
     for config in configs:
         validate_config(config)
-        check_identity(config)
     if len({stack_key(config) for config in configs}) > 1:
         raise ValueError("runs that differ in more than seed, split and evaluation cannot train together")
     runs = by_training(configs)
@@ -105,10 +102,7 @@ def evaluate_kept(
     found = parameters.load(state, training_key(runs[0]))
     if found is None or (made is not None and found.made != made):
         return None
-    split = load_split(runs[0])
-    for config in runs:
-        check_identity(config)
-        split.require(config["evaluation"]["sets"])
+    split = load_data(runs)
     model = build_model(runs[0], split)
     if found.fingerprint != training_fingerprint(split, model):
         return None
@@ -116,8 +110,7 @@ def evaluate_kept(
     problem = build_problem(model, [split], device, dtype)
     streams = run_streams(runs[:1], device, dtype).child("evaluate")
     trained = {name: value.to(device) for name, value in found.parameters.items()}
-    commit, dirty = origin.code()
-    here = {"commit": commit, "dirty": dirty, "time": origin.now(), "cpu": origin.cpu(), "device": origin.device()}
+    here = origin.stamp() | {"cpu": origin.cpu(), "device": origin.device()}
     about = found.provenance | {"fingerprint": split.fingerprint, "evaluated": here}
     return {run_key(c): _evaluate(c, split, model, problem, trained, streams, about, state) for c in runs}
 
@@ -137,10 +130,7 @@ def _train_and_evaluate(
 ) -> dict[str, Outcome]:
     """The outcomes of the runs of trainings, by key. If their checkpoint is of a larger stack, the others are trained along,
     so that the numbers are those of an uninterrupted training, but not evaluated."""
-    splits = {key: load_split(runs[0]) for key, runs in asked.items()}
-    for key, runs in asked.items():
-        for config in runs:
-            splits[key].require(config["evaluation"]["sets"])
+    splits = {key: load_data(runs) for key, runs in asked.items()}
     first = next(iter(asked.values()))[0]
     model = build_model(first, next(iter(splits.values())))
     fingerprints = {key: training_fingerprint(split, model) for key, split in splits.items()}
@@ -200,7 +190,9 @@ def _evaluate(
     except NotFinite as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics, curves = measured(split, predicted, model.likelihood)
-    metrics.append({"dataset": split.name, "condition": "", "metric": COSTS[0], "value": provenance["seconds"], "n": 1})
+    metrics.append(
+        {"dataset": split.name, "condition": "", "metric": "training_seconds", "value": provenance["seconds"], "n": 1}
+    )
     stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)
     about = provenance | {"data": predicted.fingerprints}
     if predicted.noise_std is not None:

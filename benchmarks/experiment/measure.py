@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.experiment.assembly import check_identity, load_split
-from benchmarks.experiment.execute import COSTS, evaluate_kept, measured
-from benchmarks.experiment.prediction import Predicted, set_info
+from benchmarks.experiment.assembly import load_data
+from benchmarks.experiment.execute import evaluate_kept, measured
+from benchmarks.experiment.prediction import Predicted
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records import predictions, provenance
 from benchmarks.records.config import run_key
-from benchmarks.records.store import Store
+from benchmarks.records.store import COSTS, Store
 from benchmarks.state import kept
 from fvi_core.registry import LIKELIHOODS
 
@@ -67,19 +67,13 @@ def measure_run(config: dict[str, Any], store: Store, state: Path) -> str:
     path = kept.predictions_path(state, run_key(config))
     if record is None or not path.exists():
         return _evaluate(config, store, state, UNTRAINED if record is None else UNKEPT)
-    check_identity(config)
-    split = load_split(config)
+    split = load_data([config])
     predicted = Predicted(sets=predictions.load(path))
     for name in config["evaluation"]["sets"]:
-        chosen = split.evaluation(name)
-        predicted.infos.append(set_info(chosen))
-        if chosen.kind == "grid":
-            predicted.inputs[name] = chosen.x
+        predicted.note(split.evaluation(name))
     metrics, curves = measured(split, predicted, LIKELIHOODS.build(config["parts"]["likelihood"]))
     metrics += [row for row in record["metrics"] if row["metric"] in COSTS or row["metric"] not in METRICS]
-    commit, dirty = provenance.code()
-    about = {"commit": commit, "dirty": dirty, "time": provenance.now()}
-    again = store.make(config, metrics, curves, record["provenance"] | {"measured": about})
+    again = store.make(config, metrics, curves, record["provenance"] | {"measured": provenance.stamp()})
     if all(again[part] == record[part] for part in ("metrics", "curves", "metric_versions")):
         return UNCHANGED
     store.write(again)

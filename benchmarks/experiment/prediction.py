@@ -44,6 +44,14 @@ class Predicted:
     fingerprints: dict[str, str] = field(default_factory=dict)
     noise_std: float | None = None
 
+    def note(self, chosen: EvaluationSet) -> None:
+        """What metrics and records need to know of a set, whoever has predicted it."""
+        self.infos.append(set_info(chosen))
+        if chosen.kind == "grid":
+            self.inputs[chosen.name] = chosen.x
+        if chosen.source:
+            self.sources[chosen.name] = chosen.source
+
 
 def predict_sets(
     evaluation: dict[str, Any],
@@ -69,12 +77,8 @@ def predict_sets(
             f, marginals = predict(model, parameters, torch.from_numpy(chosen.x), samples, functions, prepare)
         if not torch.isfinite(f).all():
             raise NotFinite(f"predictions on {name!r} are not finite")
-        found.infos.append(set_info(chosen))
+        found.note(chosen)
         found.fingerprints[name] = chosen.fingerprint
-        if chosen.kind == "grid":
-            found.inputs[chosen.name] = chosen.x
-        if chosen.source:
-            found.sources[chosen.name] = chosen.source
         found.sets[name] = predictions_of(model, split, f, marginals, found.noise_std, chosen.y)
     return found
 

@@ -13,13 +13,13 @@ import dataclasses
 import hashlib
 import importlib
 import json
-import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import fvi_core
+from benchmarks import files
 from fvi_core import plugins, registry
 from fvi_core.plugins import module_digest, source_digest
 from fvi_core.registry import REGISTRIES, UnknownPart, nearest
@@ -95,20 +95,17 @@ def known() -> Known:
 
 def remembered(name: str, look: Callable[[], Any]) -> Any:
     """What ``look`` tells (as JSON) of the code of this project's parts, from a file if it was told of this very code before."""
-    files = sorted(Path(fvi_core.__file__).parent.rglob("*.py"))
-    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    code = sorted(Path(fvi_core.__file__).parent.rglob("*.py"))
+    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in code)).hexdigest()[:16]
     folder = Path(fvi_core.__file__).parent / "__pycache__"
     path = folder / f"{name}-{digest}.json"
     with contextlib.suppress(OSError, ValueError):
         return json.loads(path.read_text())
     found = json.loads(json.dumps(look()))
     with contextlib.suppress(OSError):  # a folder that cannot be written: looked up again next time
-        folder.mkdir(exist_ok=True)
         for old in folder.glob(f"{name}-*.json"):
             old.unlink(missing_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(found))
-        os.replace(temporary, path)
+        files.write(path, json.dumps(found))
     return found
 
 

@@ -100,6 +100,12 @@ def collect() -> dict[str, Any]:
     }
 
 
+def stamp() -> dict[str, Any]:
+    """By which code something is done now."""
+    commit, dirty = code()
+    return {"commit": commit, "dirty": dirty, "time": now()}
+
+
 def now() -> str:
     """The time in UTC, ISO 8601 to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -32,6 +32,8 @@ ROW: dict[str, set[type]] = {"dataset": {str}, "condition": {str}, "metric": {st
 HEAD_ONLY = ("curves", "metrics")  # what telling whose record it is does without
 HEAD = re.compile(rb'\{\n"schema": (\d{1,9}),\n')
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n\}\n\Z')
+COSTS = ("training_seconds", "peak_memory_bytes")
+"""Metrics of what a run cost: never the same twice. The second is in older records only."""
 WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
 
 

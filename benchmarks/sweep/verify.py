@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.errors import UsageError
 from benchmarks.records import provenance
-from benchmarks.records.store import RecordError, Store
+from benchmarks.records.store import COSTS, RecordError, Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.jobs import Executor
@@ -20,7 +20,6 @@ from benchmarks.sweep.runner import Display
 
 ROUNDING = 1e-9  # relative differences up to this are the order of additions
 EQUAL, ROUNDED, DIFFERENT, FAILED = "equal", "equal to rounding", "different", "failed"
-COSTS = ("training_seconds", "peak_memory_bytes")  # never the same twice
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,13 @@ One run of a method gives its row in all six tables of a data set.
 from __future__ import annotations
 
 from benchmarks.records import published
-from benchmarks.tables.rotated_mnist import shifted
+from benchmarks.tables import rotated_mnist
+from benchmarks.tables.rotated_mnist import TITLES, shifted
 from benchmarks.tables.spec import Column, Parts, Recipe, Row, Table, merge
 
 PAPER = "dirichlet2022"
 METHODS = {
-    "MAP": "MAP",
-    "MAP fVI": "MAP fVI",
-    "MC Dropout": "MC Dropout",
-    "MC Dropout fVI": "MC Dropout fVI",
-    "Ensemble": "Deep Ensemble",
-    "Ensemble fVI": "Ensemble fVI",
+    **rotated_mnist.METHODS,
     "Radial": "Radial",
     "Radial fVI": "Radial fVI",
     "Rank1": "Rank1",
@@ -25,7 +21,6 @@ METHODS = {
 }
 SEVERITIES = tuple(range(6))
 EPSILONS = ("0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3")
-TITLES = {"accuracy": "Accuracy (%)", "log_likelihood": "Log-likelihood", "ece": "Expected calibration error"}
 _NAMES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 _SEEDS = {"paper": 10, "smoke": 1}
 _MEMBERS = {"paper": 5, "smoke": 2}

@@ -1,7 +1,7 @@
 """cinquin2024, table 1: test expected log-likelihood on UCI in 5-fold cross-validation.
 
 Hyper-parameters are chosen on validation folds: table ``cinquin2024-1-selection`` holds every candidate's validation score, and
-``python -m benchmarks.commands.selection`` writes the choices that table ``cinquin2024-1`` uses.
+``python -m benchmarks select`` writes the choices that table ``cinquin2024-1`` uses.
 """
 
 from __future__ import annotations

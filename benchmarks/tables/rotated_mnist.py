@@ -116,9 +116,9 @@ REDUCTIONS = {
     "short": "10 epochs instead of 30, 3 seeds",
     "smoke": "1 epoch, 2 seeds, ensembles of 2: a test of the way, not of the methods",
 }
-PARTS = {"accuracy": "Accuracy (%)", "log_likelihood": "Log-likelihood", "ece": "Expected calibration error"}
+TITLES = {"accuracy": "Accuracy (%)", "log_likelihood": "Log-likelihood", "ece": "Expected calibration error"}
 _RANGES = (ANGLES[:7], ANGLES[7:13], ANGLES[13:])
-_EVERY = tuple(column for metric in PARTS for column in _columns(metric, ANGLES))
+_EVERY = tuple(column for metric in TITLES for column in _columns(metric, ANGLES))
 
 
 def _table(name: str, title: str, columns: tuple[Column, ...], number: str | None = None) -> Table:
@@ -139,7 +139,7 @@ TABLES = (
     _table("rotated-mnist", "Rotated MNIST by angle (dirichlet2022, tables 2 to 10)", _EVERY),
     *(
         _table(f"{PAPER}-{2 + 3 * i + j}", f"{title} on rotated MNIST", _columns(metric, angles), str(2 + 3 * i + j))
-        for i, (metric, title) in enumerate(PARTS.items())
+        for i, (metric, title) in enumerate(TITLES.items())
         for j, angles in enumerate(_RANGES)
     ),
     Table(
