@@ -128,7 +128,6 @@ def comparison_text(found: list[verify.Comparison]) -> str:
     if counts[verify.DIFFERENT] and not any(one.alarming for one in found):
         lines.append(
             "Numbers differ only from records of another model of processor, or of one whose exact model they do not "
-            "name: rounding differs between models, and between commits that add in another order; training "
-            "amplifies it."
+            "name. The cause may be rounding that training amplifies; this comparison does not show it."
         )
     return "\n".join(lines)
