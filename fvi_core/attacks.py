@@ -42,7 +42,7 @@ def fgsm(
         raise ValueError(f"attack: expected epsilon >= 0, found {epsilon}")
     x = x.detach()
     epsilon, low, high = (torch.as_tensor(value, dtype=x.dtype, device=x.device) for value in (epsilon, low, high))
-    signs = [_gradient(functions, *part).sign() for part in zip(x.split(chunk, 1), y.split(chunk, 1), strict=True)]
+    signs = [_gradient(functions, *piece).sign() for piece in zip(x.split(chunk, 1), y.split(chunk, 1), strict=True)]
     return (x + epsilon * torch.cat(signs, 1)).clamp(torch.minimum(low, x), torch.maximum(high, x))
 
 

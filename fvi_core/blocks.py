@@ -38,8 +38,8 @@ class _InBlocks(torch.autograd.Function):
         ctx.save_for_backward(x, *values)
         out = x.new_empty(x.shape[0], values[0].shape[1], x.shape[1], network.n_outputs)
         for start in range(0, out.shape[1], block):
-            part = slice(start, start + block)
-            out[:, part] = network({name: value[:, part] for name, value in zip(names, values, strict=True)}, x)
+            rows = slice(start, start + block)
+            out[:, rows] = network({name: value[:, rows] for name, value in zip(names, values, strict=True)}, x)
         return out
 
     @staticmethod
@@ -48,10 +48,10 @@ class _InBlocks(torch.autograd.Function):
         x, *values = ctx.saved_tensors
         totals = [torch.empty_like(value) for value in values]
         for start in range(0, gradient.shape[1], ctx.block):
-            part = slice(start, start + ctx.block)
+            rows = slice(start, start + ctx.block)
             with torch.enable_grad():
-                tracked = [value[:, part].detach().requires_grad_() for value in values]
+                tracked = [value[:, rows].detach().requires_grad_() for value in values]
                 f = ctx.network(dict(zip(ctx.names, tracked, strict=True)), x)
-            for total, piece in zip(totals, torch.autograd.grad(f, tracked, gradient[:, part]), strict=True):
-                total[:, part] = piece
+            for total, piece in zip(totals, torch.autograd.grad(f, tracked, gradient[:, rows]), strict=True):
+                total[:, rows] = piece
         return None, None, None, None, *totals

@@ -30,7 +30,7 @@ class Context:
 
     name: ClassVar[str]
 
-    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
+    def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
         raise NotImplementedError
 
     def pools(self) -> set[str]:
@@ -59,12 +59,12 @@ class UniformBox(Context):
     low: float | None = None
     high: float | None = None
 
-    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
-        low = scene.low if self.low is None else torch.full_like(scene.low, self.low)
-        high = scene.high if self.high is None else torch.full_like(scene.high, self.high)
+    def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
+        low = source.low if self.low is None else torch.full_like(source.low, self.low)
+        high = source.high if self.high is None else torch.full_like(source.high, self.high)
         width = high - low
         low, width = low - self.margin * width, width * (1 + 2 * self.margin)
-        return low.unsqueeze(1) + width.unsqueeze(1) * streams.uniform(self.points, *scene.x.shape[2:])
+        return low.unsqueeze(1) + width.unsqueeze(1) * streams.uniform(self.points, *source.x.shape[2:])
 
 
 @CONTEXTS.register("grid")
@@ -76,13 +76,13 @@ class Grid(Context):
     high: tuple[float, ...]
     step: float
 
-    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
+    def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
         half = 0.5 * self.step
         axes = [
-            torch.arange(a, b + half, self.step, dtype=scene.x.dtype) for a, b in zip(self.low, self.high, strict=True)
+            torch.arange(a, b + half, self.step, dtype=source.x.dtype) for a, b in zip(self.low, self.high, strict=True)
         ]
-        points = torch.cartesian_prod(*axes).reshape(-1, len(axes)).to(scene.x.device)
-        return points.expand(scene.x.shape[0], -1, -1)
+        points = torch.cartesian_prod(*axes).reshape(-1, len(axes)).to(source.x.device)
+        return points.expand(source.x.shape[0], -1, -1)
 
 
 @CONTEXTS.register("training_batch")
@@ -92,11 +92,11 @@ class TrainingBatch(Context):
 
     points: int | None = None
 
-    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
+    def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
         if self.points is None:
-            return scene.x
-        index = streams.permutation(scene.x.shape[1])[:, : self.points]
-        return _take(scene.x, index)
+            return source.x
+        index = streams.permutation(source.x.shape[1])[:, : self.points]
+        return _take(source.x, index)
 
     def is_batch(self) -> bool:
         return self.points is None
@@ -118,11 +118,11 @@ class RotatedBatch(Context):
             found = list(self.angles)
             raise ValueError(f"context 'rotated_batch': angles must be one or more multiples of 90, found {found}")
 
-    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
-        if scene.x.dim() != 5 or scene.x.shape[-1] != scene.x.shape[-2]:
-            found = list(scene.x.shape)
+    def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
+        if source.x.dim() != 5 or source.x.shape[-1] != source.x.shape[-2]:
+            found = list(source.x.shape)
             raise ValueError(f"context 'rotated_batch': expected square images [R, B, C, H, H], found {found}")
-        return torch.cat([torch.rot90(scene.x, angle // 90, (-2, -1)) for angle in self.angles], dim=1)
+        return torch.cat([torch.rot90(source.x, angle // 90, (-2, -1)) for angle in self.angles], dim=1)
 
 
 @CONTEXTS.register("random_pixel")
@@ -132,10 +132,10 @@ class RandomPixel(Context):
 
     points: int
 
-    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
-        x = scene.x.flatten(2)
+    def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
+        x = source.x.flatten(2)
         index = streams.integers(x.shape[1], self.points, x.shape[2])
-        return torch.gather(x, 1, index).unflatten(2, scene.x.shape[2:])
+        return torch.gather(x, 1, index).unflatten(2, source.x.shape[2:])
 
 
 @CONTEXTS.register("random_monochrome")
@@ -149,9 +149,9 @@ class RandomMonochrome(Context):
     points: int
     channels: str = "joint"
 
-    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
-        r, b, c, h, w = scene.x.shape
-        pixels = scene.x.movedim(2, -1).reshape(r, b * h * w, c)
+    def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
+        r, b, c, h, w = source.x.shape
+        pixels = source.x.movedim(2, -1).reshape(r, b * h * w, c)
         if self.channels == "joint":
             index = streams.integers(pixels.shape[1], self.points, 1).expand(-1, -1, c)
         else:
@@ -167,12 +167,12 @@ class UniformNoise(Context):
     points: int
     margin: float = 0.5
 
-    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
-        low, high = scene.low.flatten(1).amin(1), scene.high.flatten(1).amax(1)
+    def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
+        low, high = source.low.flatten(1).amin(1), source.high.flatten(1).amax(1)
         width = high - low
-        shape = (-1,) + (1,) * (scene.x.dim() - 1)
-        noise = streams.uniform(self.points, *scene.x.shape[2:])
-        return (low - self.margin * width).view(shape) + ((1 + 2 * self.margin) * width).view(shape) * noise
+        shape = (-1,) + (1,) * (source.x.dim() - 1)
+        unit = streams.uniform(self.points, *source.x.shape[2:])
+        return (low - self.margin * width).view(shape) + ((1 + 2 * self.margin) * width).view(shape) * unit
 
 
 @CONTEXTS.register("images")
@@ -183,9 +183,9 @@ class Images(Context):
     points: int
     pool: str
 
-    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
-        pool = scene.pools[self.pool]
-        return scene.scale(pool[streams.integers(pool.shape[0], self.points)])
+    def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
+        pool = source.pools[self.pool]
+        return source.scale(pool[streams.integers(pool.shape[0], self.points)])
 
     def pools(self) -> set[str]:
         return {self.pool}
@@ -198,8 +198,8 @@ class Mixture(Context):
 
     parts: tuple[dict[str, Any], ...] = nested(CONTEXTS)
 
-    def __call__(self, scene: ContextSource, streams: Streams) -> Tensor:
-        return torch.cat([CONTEXTS.build(part)(scene, streams) for part in self.parts], dim=1)
+    def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
+        return torch.cat([CONTEXTS.build(part)(source, streams) for part in self.parts], dim=1)
 
     def pools(self) -> set[str]:
         return set().union(*(CONTEXTS.build(part).pools() for part in self.parts))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fvi_core.families.base import Family, Functions
 from fvi_core.fitting import PREFIX, Fit, Fitting
-from fvi_core.likelihoods import noise_of
+from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FITS
@@ -21,8 +21,8 @@ SHRINK = (math.sqrt(5) - 1) / 2
 @FITS.register("temperature")
 @dataclass(frozen=True)
 class Temperature(Fit):
-    """Logits divided by one number T (Guo et al. 2017), which maximises the likelihood of the validation part, or of the
-    training part where there is none, under the mean of the class probabilities of ``samples`` functions.
+    """Logits divided by one number T (Guo et al. 2017), which maximises the likelihood of the validation data, or of the
+    training data where there is none, under the mean of the class probabilities of ``samples`` functions.
 
     T is sought between 1 / ``most`` and ``most``. Raises ValueError for a regression.
     """
@@ -44,11 +44,11 @@ class Temperature(Fit):
         drawn = fitting.functions_at(parameters, streams, self.samples, validation=held)
         f = torch.cat(list(drawn), dim=2).double()
         y = fitting.y if fitting.validation is None else fitting.validation[1]
-        noise = noise_of(parameters)[1]
+        likelihood = split_parameters(parameters)[1]
 
         def loss(log_temperature: Tensor) -> Tensor:
             scaled = f / log_temperature.exp().view(-1, 1, 1, 1)
-            log = fitting.likelihood.log_prob(noise, scaled, y)
+            log = fitting.likelihood.log_prob(likelihood, scaled, y)
             return math.log(f.shape[1]) - log.logsumexp(1).mean(1)
 
         end = f.new_full((len(f),), math.log(self.most))

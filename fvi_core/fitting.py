@@ -1,4 +1,4 @@
-"""What is fitted once, between training and prediction: noise, an exact posterior, a temperature.
+"""What is fitted once, between training and prediction: observation noise, an exact posterior, a temperature.
 
 The likelihood fits first, then the family, then the method's fit part, if it has one; each is given the parameters that the
 one before returned. They are kept as they are then: later evaluations do not fit again.
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fvi_core.families.base import Family, Functions
 from fvi_core.images import Scale
-from fvi_core.likelihoods import Likelihood, noise_of
+from fvi_core.likelihoods import Likelihood, split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
@@ -35,7 +35,7 @@ class Fitting:
     """All that may be fitted to: the parts, the training data, random streams of its own (one for each replica).
 
     ``held [R, N, ...]`` are inputs as they are held, perhaps pixels, of which ``pixels`` makes inputs of the network;
-    ``y [R, N]``. ``validation``: the same pair of the validation part, where the data set has one.
+    ``y [R, N]``. ``validation``: the same pair of the validation data, where the data set has one.
     """
 
     network: Network
@@ -78,13 +78,13 @@ class Fitting:
         return x if self.pixels is None else self.pixels(x)
 
     def batches(self, size: int, validation: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
-        """Training data ``x [R, B, ...]``, ``y [R, B]`` in order, as the network takes them; or those of the validation part.
+        """Training data ``x [R, B, ...]``, ``y [R, B]`` in order, as the network takes them; or those of the validation data.
 
-        Raises ValueError where the data set has no validation part.
+        Raises ValueError where the data set has no validation data.
         """
         data = self.validation if validation else (self.held, self.y)
         if data is None:
-            found = "the data set has no validation part"
+            found = "the data set has no validation data"
             raise ValueError(f"a fit asks for validation data, but {found}; choose another split scheme")
         held, y = data
         for x, targets in zip(held.split(size, 1), y.split(size, 1), strict=True):
@@ -101,7 +101,7 @@ class Fitting:
         self, parameters: Parameters, streams: Streams, draws: int = DRAWS, validation: bool = False
     ) -> Iterator[Tensor]:
         """Values ``[R, S, B, Q]`` of one draw of functions at all training (or validation) inputs, a batch at a time."""
-        functions = self.family.functions(self.network, noise_of(parameters)[0], draws, streams)
+        functions = self.family.functions(self.network, split_parameters(parameters)[0], draws, streams)
         points = (self.validation[0] if validation and self.validation else self.held).shape[1]
         size = rows_at_once(self.network, draws, self.held.device) if self.family.pointwise else points
         for x, _ in self.batches(size, validation):

@@ -95,13 +95,13 @@ def posterior(
     # A product with a vector takes another path for one replica than for many, with other last bits.
     mean = (cross * solve_lower(factor, targets)).sum(-2)
     if full:
-        spread = kernel(params, x_test, x_test)[:, None] - cross.mT @ cross
-        spread = spread.expand(*mean.shape, mean.shape[-1])
+        cov = kernel(params, x_test, x_test)[:, None] - cross.mT @ cross
+        cov = cov.expand(*mean.shape, mean.shape[-1])
     else:
-        spread = (kernel.diagonal(params, x_test)[:, None] - cross.square().sum(-2)).expand(mean.shape)
+        cov = (kernel.diagonal(params, x_test)[:, None] - cross.square().sum(-2)).expand(mean.shape)
     if y_train.dim() == 2:
-        return mean[:, 0], spread[:, 0]
-    return mean.mT, spread if full else spread.mT
+        return mean[:, 0], cov[:, 0]
+    return mean.mT, cov if full else cov.mT
 
 
 def _factor(kernel: Kernel, params: Params, noise: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

@@ -39,7 +39,7 @@ class Kernel:
 
 @KERNELS.register("linear")
 @dataclass(frozen=True)
-class Linear(Kernel):
+class LinearKernel(Kernel):
     """sigma^2 x . x' (Rasmussen & Williams 2006, eq. 2.11 without bias)."""
 
     def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.registry import LIKELIHOODS
+from fvi_core.scales import inverse_softplus, inverse_softplus_of
 
 if TYPE_CHECKING:
     from fvi_core.fitting import Fitting
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Params = dict[str, Tensor]
 PREFIX = "likelihood/"
 """What the names of a likelihood's parameters begin with, among all that are trained."""
+RHO = "rho"
 
 
 class Likelihood:
@@ -84,7 +86,7 @@ class Likelihood:
 @LIKELIHOODS.register("gaussian")
 @dataclass(frozen=True)
 class Gaussian(Likelihood):
-    """y = f(x) + noise, noise ~ N(0, std^2) with std = min_std + softplus(raw), one noise level per replica.
+    """y = f(x) + noise, noise ~ N(0, std^2) with std = min_std + softplus(rho), one noise level per replica.
 
     Vectors y ``[R, N, D]`` have independent noise of this level in each of their numbers. ``init_std``: initial
     standard deviation; ``min_std``: floor that it never falls below, both in units of the targets; ``learned=False``
@@ -105,14 +107,12 @@ class Gaussian(Likelihood):
             )
 
     def init(self, replicas: int, dtype: torch.dtype = torch.float32) -> Params:
-        """The unconstrained noise parameter, ``{"raw_noise": [R]}``."""
-        above = self.init_std - self.min_std
-        # Inverse of softplus, written so that it neither overflows nor cancels.
-        return {"raw_noise": torch.full((replicas,), above + math.log(-math.expm1(-above)), dtype=dtype)}
+        """The unconstrained noise parameter, ``{"rho": [R]}``."""
+        return {RHO: torch.full((replicas,), inverse_softplus(self.init_std - self.min_std), dtype=dtype)}
 
     def noise_std(self, params: Params) -> Tensor:
-        raw = params["raw_noise"] if self.learned else params["raw_noise"].detach()
-        return self.min_std + torch.nn.functional.softplus(raw)
+        rho = params[RHO] if self.learned else params[RHO].detach()
+        return self.min_std + torch.nn.functional.softplus(rho)
 
     def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
         """log N(y | f, std^2) of function samples: f ``[R, S, N, D]``, y ``[R, N]`` or ``[R, N, D]`` -> ``[R, S, N]``."""
@@ -155,13 +155,13 @@ class ResidualGaussian(Gaussian):
 
         Where residuals are below ``min_std + 1e-6``, it is that.
         """
-        family, noise = noise_of(parameters)
+        family, own = split_parameters(parameters)
         mean = torch.cat(
             [_single(f).mean(1) for f in fitting.functions_at(parameters, fitting.streams.child("calibrate"))], dim=1
         )
         residual = (fitting.y - mean).square().mean(1).sqrt()
         above = (residual - self.min_std).clamp_min(1e-6)
-        return with_noise(family, {"raw_noise": (above + torch.log(-torch.expm1(-above))).to(noise["raw_noise"])})
+        return join_parameters(family, {RHO: inverse_softplus_of(above).to(own[RHO])})
 
 
 @LIKELIHOODS.register("categorical")
@@ -179,15 +179,15 @@ class Categorical(Likelihood):
         return f.gather(-1, labels)[..., 0] - f.logsumexp(-1)
 
 
-def noise_of(parameters: Params) -> tuple[Params, Params]:
+def split_parameters(parameters: Params) -> tuple[Params, Params]:
     """Split trained tensors into the family's parameters and the likelihood's."""
     family = {k: v for k, v in parameters.items() if not k.startswith(PREFIX)}
     return family, {k.removeprefix(PREFIX): v for k, v in parameters.items() if k.startswith(PREFIX)}
 
 
-def with_noise(family: Params, noise: Params) -> Params:
-    """The family's parameters and the likelihood's as one: the inverse of :func:`noise_of`."""
-    return family | {PREFIX + name: value for name, value in noise.items()}
+def join_parameters(family: Params, likelihood: Params) -> Params:
+    """The family's parameters and the likelihood's as one: the inverse of :func:`split_parameters`."""
+    return family | {PREFIX + name: value for name, value in likelihood.items()}
 
 
 def _single(values: Tensor) -> Tensor:

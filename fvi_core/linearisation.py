@@ -65,8 +65,8 @@ def full_network_moments(
     if not torch.is_grad_enabled():
         with torch.enable_grad():
             tracked = {k: v.detach().requires_grad_() for k, v in mean.items()}
-            f, spread = full_network_moments(network, tracked, log_var, x, covariance, stop_gradient=True)
-        return f.detach(), spread.detach()
+            f, cov = full_network_moments(network, tracked, log_var, x, covariance, stop_gradient=True)
+        return f.detach(), cov.detach()
     tape = Tape()
     at = {k: v.unsqueeze(1) for k, v in mean.items()}
     f = network(at, x, tape=tape)
@@ -74,18 +74,18 @@ def full_network_moments(
     std = {k: torch.exp(0.5 * v) for k, v in log_var.items()}
     layers = [(layer, a.detach() if stop_gradient else a) for layer, a, _ in tape.entries]
     shared = [_shared_gram(layer, a, std, covariance) for layer, a in layers]
-    spreads = []
+    covariances = []
     for q in range(network.n_outputs):
         deltas = torch.autograd.grad(f[..., q].sum(), outputs, create_graph=not stop_gradient, retain_graph=True)
         total: Any = 0.0  # a tensor from the first layer on
         for (layer, a), delta, gram in zip(layers, deltas, shared, strict=True):
             delta = (delta.detach() if stop_gradient else delta).squeeze(1)
             if gram is None:
-                total = total + _layer_spread(layer, a, delta, at, std, covariance)
+                total = total + _layer_covariance(layer, a, delta, at, std, covariance)
             else:
                 total = total + torch.einsum("rnmo,rno,rmo->rnm", gram, delta.double(), delta.double())
-        spreads.append(total)
-    return f.squeeze(1).transpose(-1, -2), torch.stack(spreads, dim=1)
+        covariances.append(total)
+    return f.squeeze(1).transpose(-1, -2), torch.stack(covariances, dim=1)
 
 
 def _shared_gram(layer: ParametricLayer, a: Tensor, std: Parameters, covariance: str) -> Tensor | None:
@@ -105,10 +105,10 @@ def _shared_gram(layer: ParametricLayer, a: Tensor, std: Parameters, covariance:
     return pairs[:, place]
 
 
-def _layer_spread(
+def _layer_covariance(
     layer: ParametricLayer, a: Tensor, delta: Tensor, at: Parameters, std: Parameters, covariance: str
 ) -> Tensor:
-    """One layer's part of ``J S J^T``: ``[R, N, N]`` or its diagonal ``[R, N]``.
+    """One layer's term of ``J S J^T``: ``[R, N, N]`` or its diagonal ``[R, N]``.
 
     The layer's inputs are ``a [R, 1, N, ...]``, the gradients to its outputs delta ``[R, N, ...]``, the parameters
     ``at`` are ``[R, 1, ...]``.
@@ -116,7 +116,9 @@ def _layer_spread(
     if isinstance(layer, BatchNorm):
         scale, shift = (std[name] for name in layer.shapes)
         columns = [((layer.normalised(at, a).squeeze(1) * delta).sum((-1, -2)), scale), (delta.sum((-1, -2)), shift)]
-        return cast(Tensor, sum(_spread(jacobian * spread.unsqueeze(1), covariance) for jacobian, spread in columns))
+        return cast(
+            Tensor, sum(_covariance_of(jacobian * factor.unsqueeze(1), covariance) for jacobian, factor in columns)
+        )
     a = a.squeeze(1)
     weight, bias = std[f"{layer.name}.weight"], std.get(f"{layer.name}.bias")
     if isinstance(layer, Conv2d):
@@ -125,8 +127,8 @@ def _layer_spread(
         )
         delta = delta.flatten(-2)
         jacobian = torch.matmul(a, delta.transpose(-1, -2))  # [R, N, in k k, out]
-        total = _spread((jacobian * weight.flatten(2).transpose(-1, -2).unsqueeze(1)).flatten(-2), covariance)
-        return total if bias is None else total + _spread(delta.sum(-1) * bias.unsqueeze(1), covariance)
+        total = _covariance_of((jacobian * weight.flatten(2).transpose(-1, -2).unsqueeze(1)).flatten(-2), covariance)
+        return total if bias is None else total + _covariance_of(delta.sum(-1) * bias.unsqueeze(1), covariance)
     bias = std[f"{layer.name}.bias"]
     if covariance == "diagonal":
         squares = torch.matmul(a.square(), weight.square()) + bias.square().unsqueeze(1)
@@ -141,7 +143,7 @@ def _layer_spread(
     return total
 
 
-def _spread(rows: Tensor, covariance: str) -> Tensor:
+def _covariance_of(rows: Tensor, covariance: str) -> Tensor:
     """``A A^T`` or its diagonal, for a layer's scaled Jacobian A ``[R, N, P]``."""
     return rows.square().sum(-1) if covariance == "diagonal" else _gram(rows)
 

@@ -11,8 +11,8 @@ from fvi_core.contexts import Context, ContextSource
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import Family, Functions
 from fvi_core.fitting import Fit, Fitting, own_of
-from fvi_core.likelihoods import Likelihood, noise_of
-from fvi_core.networks import STATE, Network, Parameters
+from fvi_core.likelihoods import Likelihood, split_parameters
+from fvi_core.networks import BUFFER, Network, Parameters
 from fvi_core.priors.base import Prior
 from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
@@ -66,7 +66,7 @@ class Model:
     def functions(self, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         """The functions that prediction draws, of fitted parameters."""
         rest, own = own_of(parameters)
-        family = noise_of(rest)[0]
+        family = split_parameters(rest)[0]
         if self.fit is None:
             return self.family.functions(self.network, family, samples, streams)
         return self.fit.functions(self.network, self.family, family, own, samples, streams)
@@ -76,42 +76,52 @@ class Model:
         if not self.likelihood.has_closed_form:
             return None
         rest, own = own_of(parameters)
-        family = noise_of(rest)[0]
+        family = split_parameters(rest)[0]
         if self.fit is None:
             return self.family.marginals(self.network, family, x)
         return self.fit.marginals(self.network, self.family, family, own, x)
 
     def noise_std(self, parameters: Parameters) -> Tensor | None:
         """Standard deviation ``[R]`` of the noise, where there is Gaussian noise."""
-        return self.likelihood.noise_std(noise_of(own_of(parameters)[0])[1])
+        return self.likelihood.noise_std(split_parameters(own_of(parameters)[0])[1])
 
-    def _together(self, network: Network) -> Context | None:
+    def _context_in_same_pass(self, network: Network) -> Context | None:
         """The context that is evaluated in one pass with the training batch, if there is one."""
         if self.divergence is None or self.context is None:
             return None
-        return self.context if network.joint or (self.context.extends_batch() and not network.state) else None
+        return (
+            self.context
+            if network.shares_statistics or (self.context.extends_batch() and not network.buffers)
+            else None
+        )
 
     def expected_log_likelihood(
-        self, parameters: Parameters, noise: Parameters, x: Tensor, y: Tensor, samples: int, streams: Streams
+        self,
+        parameters: Parameters,
+        likelihood_parameters: Parameters,
+        x: Tensor,
+        y: Tensor,
+        samples: int,
+        streams: Streams,
     ) -> Tensor:
         """Mean over points of E_q[log p(y | f(x))], ``[R]``: in closed form where there is one, else over a draw of functions."""
         if self.likelihood.has_closed_form:
             marginals = self.family.marginals(self.network, parameters, x)
             if marginals is not None:
-                return self.likelihood.expected_log_prob_gaussian(noise, *marginals, y).mean(-1)
+                return self.likelihood.expected_log_prob_gaussian(likelihood_parameters, *marginals, y).mean(-1)
         functions = self.family.functions(self.network, parameters, samples, streams)
-        return self.likelihood.data_term(noise, functions(x), y)
+        return self.likelihood.data_term(likelihood_parameters, functions(x), y)
 
     def loss(
         self,
         parameters: Parameters,
-        noise: Parameters,
-        prior_state: dict[str, Tensor],
+        likelihood_parameters: Parameters,
+        prior_parameters: dict[str, Tensor],
         x: Tensor,
         y: Tensor,
         n_train: int,
         samples: int,
-        scene: ContextSource,
+        source: ContextSource,
         streams: dict[str, Streams],
         seen: Parameters | None = None,
     ) -> Tensor:
@@ -119,10 +129,10 @@ class Model:
 
         ``seen`` is told the statistics that batch normalisation met on the way to the likelihood's function values.
         """
-        state = {k: v for k, v in parameters.items() if k.startswith(STATE)}
-        parameters = {k: v for k, v in parameters.items() if k not in state}
+        buffers = {k: v for k, v in parameters.items() if k.startswith(BUFFER)}
+        parameters = {k: v for k, v in parameters.items() if k not in buffers}
         network = self.network.recording({} if seen is None else seen)
-        evidence = self.family.log_evidence(network, parameters, self.likelihood, noise, x, y)
+        evidence = self.family.log_evidence(network, parameters, self.likelihood, likelihood_parameters, x, y)
         if evidence is not None:
             return -evidence / n_train
         context_size = 0
@@ -130,33 +140,35 @@ class Model:
         def sample_context() -> Tensor:
             nonlocal context_size
             # None fails here: the divergence asks for a context and the method has none.
-            context = cast(Context, self.context)(scene, streams["context"])
+            context = cast(Context, self.context)(source, streams["context"])
             context_size = context.shape[1]
             return context
 
         if self.likelihood.has_closed_form and self.family.closed_form:
             functions = values = None
-            fit = self.expected_log_likelihood(parameters, noise, x, y, samples, streams["noise"])
+            log_likelihood = self.expected_log_likelihood(
+                parameters, likelihood_parameters, x, y, samples, streams["functions"]
+            )
         else:
-            functions = self.family.functions(network, parameters, samples, streams["noise"])
-            shared = self._together(network)
+            functions = self.family.functions(network, parameters, samples, streams["functions"])
+            shared = self._context_in_same_pass(network)
             if shared is not None:
                 extended = shared.is_batch() or shared.extends_batch()
                 functions = SharedPass(
-                    functions, x, sample_context, extended, network.joint, self.family.draws_networks
+                    functions, x, sample_context, extended, network.shares_statistics, self.family.draws_networks
                 )
                 sample_context = functions.next_context
             values = functions(x)
-            fit = self.likelihood.data_term(noise, values, y)
+            log_likelihood = self.likelihood.data_term(likelihood_parameters, values, y)
         if self.divergence is None:
-            return -fit
+            return -log_likelihood
         prior = cast(Prior, self.prior)  # None where the divergence asks for none
         step = Step(
             network,
             self.family,
             parameters,
             prior,
-            prior_state,
+            prior_parameters,
             x,
             n_train,
             functions,
@@ -164,7 +176,7 @@ class Model:
             sample_context,
             streams["divergence"],
             streams["prior"],
-            state,
+            buffers,
         )
         divergence = self.divergence(step)
-        return -fit + self.weight(n_train, x.shape[1], context_size or 1) * divergence
+        return -log_likelihood + self.weight(n_train, x.shape[1], context_size or 1) * divergence

@@ -170,7 +170,7 @@ class MultiStep(Schedule):
 
 @SCHEDULES.register("linear")
 @dataclass(frozen=True)
-class Linear(Schedule):
+class LinearSchedule(Schedule):
     """The base rate for the share ``start`` of the epochs, then on a line to ``final`` times it at ``end``, then that.
 
     Maddox et al. (2019), who average iterates after a share s of the epochs: start .5 s, end .9 s, final the quotient

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
-from fvi_core.likelihoods import noise_of, with_noise
+from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.problem import TrainingData, take
 from fvi_core.random import Streams
-from fvi_core.stack import Procedure, Stack, State
+from fvi_core.stack import Procedure, Stack, State, named_streams
 
 Memory = dict[str, Any]
 """What a chain remembers besides its position (step sizes, a momentum): tensors ``[R, ...]``, in lists and dicts."""
@@ -88,13 +88,13 @@ class Target:
         problem, now = self.problem, self.state
         n = problem.x.shape[1]
         size = self.size or n
-        noise = noise_of(now.parameters)[1]
+        likelihood = split_parameters(now.parameters)[1]
         low, high = take(problem.low, now.owner), take(problem.high, now.owner)
         for start in range(0, n, size):
-            x, y = (take(part[:, start : start + size], now.owner) for part in (problem.x, problem.y))
+            x, y = (take(rows[:, start : start + size], now.owner) for rows in (problem.x, problem.y))
             x = problem.scale(x)
-            scene = ContextSource(x, low, high, problem.pools, problem.scale)
-            loss = self.model.loss(position, noise, now.prior, x, y, n, 1, scene, now.streams)
+            source = ContextSource(x, low, high, problem.pools, problem.scale)
+            loss = self.model.loss(position, likelihood, now.prior, x, y, n, 1, source, now.streams)
             yield loss * x.shape[1]
 
 
@@ -111,7 +111,7 @@ class Chains(Stack):
     """Chains side by side; an epoch of theirs is a round of ``thinning`` moves. Raises ValueError, NotSupported for parts
     that cannot be sampled."""
 
-    streams = ("chain", "noise", "context", "divergence", "prior")
+    streams = named_streams("chain", "functions", "context", "divergence", "prior")
     unit = "round"
     now: ChainState
 
@@ -132,7 +132,7 @@ class Chains(Stack):
             raise ValueError(
                 f"training {sampler.name!r} moves weights alone; give likelihood {model.likelihood.name!r} learned False"
             )
-        if model.network.state:
+        if model.network.buffers:
             raise NotSupported(f"training {sampler.name!r} needs functions of single inputs: no batch normalisation")
         self.sampler = sampler
         super().__init__(model, problem, streams, sampler.dtype, state)
@@ -142,26 +142,26 @@ class Chains(Stack):
         return self.sampler.warmup + self.sampler.samples
 
     def begin(self, state: State) -> ChainState:
-        position = noise_of(state.parameters)[0]
+        position = split_parameters(state.parameters)[0]
         self.model.family.sampled([position])  # raises now, not once all is done, where the family holds no samples
         energy = self._target(state).energy(position)
         return ChainState(**vars(state), energy=energy, memory=self.sampler.remember(position))
 
     def advance(self) -> Tensor:
         now, warming = self.now, self.epoch < self.sampler.warmup
-        position, noise = noise_of(now.parameters)
+        position, likelihood = split_parameters(now.parameters)
         target = self._target(now)
         for _ in range(self.sampler.thinning):
             position, now.energy, now.memory = self.sampler.move(
                 position, now.energy, now.memory, target, now.streams["chain"], warming
             )
-        now.parameters = with_noise(position, noise)
+        now.parameters = join_parameters(position, likelihood)
         if not warming:
             now.kept.append(position)
         return now.energy.double() / self.problem.x.shape[1]
 
     def outcome(self) -> Parameters:
-        return with_noise(self.model.family.sampled(self.now.kept), noise_of(self.now.parameters)[1])
+        return join_parameters(self.model.family.sampled(self.now.kept), split_parameters(self.now.parameters)[1])
 
     def _target(self, state: State) -> Target:
         return Target(self.model, self.problem, state, self.sampler.batch_size)

@@ -13,7 +13,7 @@ from fvi_core.families.base import DrawnNetworks, Functions, NotSupported
 
 class SharedPass:
     """A draw of functions at the training batch and a context in one pass: normalised by common statistics, where the
-    network is ``joint``, and without a second look at a batch that is the context's beginning (``extended``).
+    network is ``shares_statistics``, and without a second look at a batch that is the context's beginning (``extended``).
 
     ``layered``: the functions are networks of drawn parameters, whose last layer is evaluated apart.
     """
@@ -24,10 +24,15 @@ class SharedPass:
         x: Tensor,
         draw_context: Callable[[], Tensor],
         extended: bool,
-        joint: bool,
+        shares_statistics: bool,
         layered: bool,
     ):
-        self.functions, self.x, self.draw_context, self.joint = functions, x, draw_context, joint
+        self.functions, self.x, self.draw_context, self.shares_statistics = (
+            functions,
+            x,
+            draw_context,
+            shares_statistics,
+        )
         self.context, self.taken = draw_context(), False
         self.first = 0 if extended else x.shape[1]
         points = self.context if extended else torch.cat([x, self.context], dim=1)
@@ -40,12 +45,12 @@ class SharedPass:
             self.values = functions(points)
 
     def next_context(self) -> Tensor:
-        """The context that was evaluated already; after that others, unless statistics are joint."""
+        """The context that was evaluated already; after that others, unless statistics are shared."""
         if not self.taken:
             self.taken = True
             return self.context
-        if self.joint:
-            raise NotSupported("network: joint statistics are those of one context set in a step, found more")
+        if self.shares_statistics:
+            raise NotSupported("network: shared statistics are those of one context set in a step, found more")
         return self.draw_context()
 
     def __call__(self, points: Tensor) -> Tensor:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from fvi_core.likelihoods import noise_of, with_noise
-from fvi_core.networks import STATE, Parameters
+from fvi_core.likelihoods import join_parameters, split_parameters
+from fvi_core.networks import BUFFER, Parameters
 from fvi_core.objective import Model
 from fvi_core.priors.base import TrainingSet
 from fvi_core.problem import TrainingData, take
 from fvi_core.random import Streams
 
+FUNCTIONS_LABEL = "noise"
+"""The label of the streams that functions are drawn with; it is part of the seeds of all committed records."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 Report = Callable[[float, str], None]
 
@@ -69,8 +71,8 @@ class State:
     def subset(self, kept: Sequence[int]) -> Self:
         """The replicas at these places alone."""
         index = torch.tensor(kept, dtype=torch.long, device=self.owner.device)
-        parts = {name: subset_of(value, kept, index) for name, value in self._parts().items()}
-        return replace(self, **parts, active=[self.active[i] for i in kept])
+        values = {name: subset_of(value, kept, index) for name, value in self._per_replica().items()}
+        return replace(self, **values, active=[self.active[i] for i in kept])
 
     def saved(self) -> dict[str, Any]:
         """Tensors, numbers, lists and dicts only; not copies."""
@@ -80,11 +82,11 @@ class State:
         """This fresh state, gone on to what :meth:`saved` gave; what is given is copied."""
         kept = self.subset([self.active.index(r) for r in saved["active"]])
         device = self.owner.device
-        parts = {name: _restored(value, saved[name], device) for name, value in kept._parts().items()}
+        values = {name: _restored(value, saved[name], device) for name, value in kept._per_replica().items()}
         results = {r: Trained(**_copied(result, device)) for r, result in saved["results"].items()}
-        return replace(kept, **parts, epoch=saved["epoch"], losses=_copied(saved["losses"], device), results=results)
+        return replace(kept, **values, epoch=saved["epoch"], losses=_copied(saved["losses"], device), results=results)
 
-    def _parts(self) -> dict[str, Any]:
+    def _per_replica(self) -> dict[str, Any]:
         names = (each.name for each in fields(self) if each.name not in ("active", *self.WHOLE))
         return {name: getattr(self, name) for name in names}
 
@@ -94,10 +96,10 @@ class Stack:
 
     One that finishes or fails leaves the stack; the others go on with the numbers that they would have had without it.
     A subclass makes the first state (:meth:`begin`) and goes on by an epoch (:meth:`advance`); what it needs besides is kept
-    in the state. ``streams`` names the streams that it draws from.
+    in the state. ``streams``: what it draws random numbers for, and the label that their seeds are made with.
     """
 
-    streams: ClassVar[tuple[str, ...]] = ()
+    streams: ClassVar[Mapping[str, str]] = {}
     unit: ClassVar[str] = "epoch"
 
     def __init__(
@@ -114,14 +116,15 @@ class Stack:
             if shared
             else torch.arange(replicas, device=device) // self.members
         )
-        parts = {name: streams.child(name) for name in ("init", *self.streams)}
-        start = self.model.family.init(self.model.network, parts["init"])
+        labels = {**named_streams("init"), **self.streams}
+        own_streams = {purpose: streams.child(label) for purpose, label in labels.items()}
+        start = self.model.family.init(self.model.network, own_streams["init"])
         prior = {} if state is not None else self._fit_prior(start, owner, streams.child("prior-fit"))
-        noise = self.model.likelihood.init(replicas, self.dtype)
-        start = with_noise(start, {name: value.to(device) for name, value in noise.items()})
+        likelihood = self.model.likelihood.init(replicas, self.dtype)
+        start = join_parameters(start, {name: value.to(device) for name, value in likelihood.items()})
         start = {name: value.detach().clone() for name, value in start.items()}
         active = list(range(replicas))
-        self.now = self.begin(State(active, owner, parts, start, prior, losses={r: [] for r in active}))
+        self.now = self.begin(State(active, owner, own_streams, start, prior, losses={r: [] for r in active}))
         if state is not None:
             self.restore(state)
 
@@ -243,16 +246,21 @@ class Stack:
                 return Trained(None, member.epochs, member.loss, f"ensemble member {m}: {member.reason}")
         each = [member.parameters for member in members if member.parameters is not None]  # without a reason: all
         stacked = {name: torch.cat([one[name] for one in each]) for name in each[0]}
-        family, noise = noise_of(stacked)
-        noise = {name: value.unflatten(0, (-1, self.members)) for name, value in noise.items()}
+        family, likelihood = split_parameters(stacked)
+        likelihood = {name: value.unflatten(0, (-1, self.members)) for name, value in likelihood.items()}
         losses = [sum(values) / len(values) for values in zip(*(m.loss for m in members), strict=False)]
-        parameters = with_noise(self.family.joined(family), self.model.likelihood.joined(noise))
+        parameters = join_parameters(self.family.joined(family), self.model.likelihood.joined(likelihood))
         return Trained(parameters, max(m.epochs for m in members), losses)
+
+
+def named_streams(*purposes: str) -> dict[str, str]:
+    """Labels of streams by what they are for."""
+    return {purpose: FUNCTIONS_LABEL if purpose == "functions" else purpose for purpose in purposes}
 
 
 def trained_names(parameters: Parameters) -> list[str]:
     """The names of what training moves; the rest of the parameters is kept."""
-    return [name for name in parameters if not name.startswith(STATE)]
+    return [name for name in parameters if not name.startswith(BUFFER)]
 
 
 def subset_of(value: Any, kept: Sequence[int], index: Tensor) -> Any:
@@ -261,7 +269,7 @@ def subset_of(value: Any, kept: Sequence[int], index: Tensor) -> Any:
         return value.detach()[index]
     if isinstance(value, Streams):
         return value.subset(kept)
-    return _each(value, lambda part: subset_of(part, kept, index))
+    return _each(value, lambda each: subset_of(each, kept, index))
 
 
 def _saved(value: Any) -> Any:
@@ -280,25 +288,25 @@ def _restored(value: Any, saved: Any, device: torch.device) -> Any:
         value.restore(saved)
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{name: _restored(getattr(value, name), part, device) for name, part in saved.items()})
+        return replace(value, **{name: _restored(getattr(value, name), each, device) for name, each in saved.items()})
     if isinstance(value, dict) and value.keys() == saved.keys():
-        return {name: _restored(value[name], part, device) for name, part in saved.items()}
+        return {name: _restored(value[name], each, device) for name, each in saved.items()}
     return _copied(saved, device)
 
 
 def _copied(value: Any, device: torch.device) -> Any:
     """A copy, in depth, with its tensors on the device."""
     return (
-        value.to(device, copy=True) if isinstance(value, Tensor) else _each(value, lambda part: _copied(part, device))
+        value.to(device, copy=True) if isinstance(value, Tensor) else _each(value, lambda each: _copied(each, device))
     )
 
 
 def _each(value: Any, change: Callable[[Any], Any]) -> Any:
     """The same dict, list or dataclass of changed values; any other value as it is."""
     if isinstance(value, dict):
-        return {name: change(part) for name, part in value.items()}
+        return {name: change(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [change(part) for part in value]
+        return [change(each) for each in value]
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{each.name: change(getattr(value, each.name)) for each in fields(value)})
     return value

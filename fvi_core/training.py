@@ -11,14 +11,14 @@ from torch import Tensor
 
 from fvi_core.contexts import ContextSource
 from fvi_core.images import Augmentation
-from fvi_core.likelihoods import noise_of
+from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.optimisers import ScheduleState
 from fvi_core.problem import TrainingData, take
 from fvi_core.random import Streams
 from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, nested
-from fvi_core.stack import DTYPES, Procedure, Stack, State, Trained, trained_names
+from fvi_core.stack import DTYPES, Procedure, Stack, State, Trained, named_streams, trained_names
 
 __all__ = ["DTYPES", "EarlyStopping", "Trained", "Trainer", "Training", "TrainingData"]
 
@@ -83,12 +83,12 @@ class TrainingState(State):
 
 
 class Trainer(Stack):
-    """Replicas trained by gradients: each has its own batches, noise and learning rate.
+    """Replicas trained by gradients: each has its own batches, random numbers and learning rate.
 
     With a ``state`` training goes on from there, and the prior is not fitted again.
     """
 
-    streams = ("batch", "augment", "noise", "context", "divergence", "prior", "validation")
+    streams = named_streams("batch", "augment", "functions", "context", "divergence", "prior", "validation")
     now: TrainingState
 
     def __init__(
@@ -142,10 +142,12 @@ class Trainer(Stack):
             index = None if order is None else order[:, start : start + size]
             x, y = take(problem.x, now.owner, index), take(problem.y, now.owner, index)
             x = problem.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))
-            family, noise = noise_of(now.parameters)
-            scene = ContextSource(x, low, high, problem.pools, problem.scale)
+            family, likelihood = split_parameters(now.parameters)
+            source = ContextSource(x, low, high, problem.pools, problem.scale)
             seen: Parameters = {}
-            loss = self.model.loss(family, noise, now.prior, x, y, n, self.training.samples, scene, now.streams, seen)
+            loss = self.model.loss(
+                family, likelihood, now.prior, x, y, n, self.training.samples, source, now.streams, seen
+            )
             made = torch.autograd.grad(loss.sum(), tensors, allow_unused=True, materialize_grads=True)
             # Some come as transposed views; laid out as their parameters they make the elementwise updates twice as fast.
             gradients = [gradient.contiguous() for gradient in made]
@@ -154,7 +156,7 @@ class Trainer(Stack):
             self.optimiser.step(tensors, gradients, now.optimiser, now.schedule.lr.to(x.dtype))
             self._hold(self.model.network.track(now.parameters, seen))
             total += loss.detach() * x.shape[1]
-        family = noise_of(now.parameters)[0]
+        family = split_parameters(now.parameters)[0]
         self._hold(self.model.family.after_epoch(self.model.network, family, self.epoch + 1, self.epochs))
         return total / n
 
@@ -174,7 +176,7 @@ class Trainer(Stack):
         held = self.problem.validation
         if held is None:
             raise ValueError(
-                "training asks for early stopping, but the data set has no validation part; choose another split scheme"
+                "training asks for early stopping, but the data set has no validation data; choose another split scheme"
             )
         now, best = self.now, self.now.best
         loss = torch.cat([self._validation_loss(i, *held[owner]) for i, owner in enumerate(now.owner.tolist())])
@@ -187,15 +189,17 @@ class Trainer(Stack):
         now.schedule.done |= best.age >= rule["patience"]
 
     def _validation_loss(self, place: int, x: Tensor, y: Tensor) -> Tensor:
-        """Minus the mean log-likelihood of one replica's validation part x, y, ``[1]``, with the same noise at every look."""
-        family, noise = noise_of({name: value[place : place + 1] for name, value in self.now.parameters.items()})
+        """Minus the mean log-likelihood of one replica's validation data x, y, ``[1]``, with the same random functions at every look."""
+        family, likelihood = split_parameters(
+            {name: value[place : place + 1] for name, value in self.now.parameters.items()}
+        )
         x, y = x.unsqueeze(0), y.unsqueeze(0)
         size = x.shape[1] if self.problem.pixels is None else VALIDATION_IMAGES
         loss: Any = 0  # a tensor from the first piece on
-        for part, targets in zip(x.split(size, 1), y.split(size, 1), strict=True):
+        for piece, targets in zip(x.split(size, 1), y.split(size, 1), strict=True):
             fixed = self.now.streams["validation"].subset([place]).child("fixed")
             fit = self.model.expected_log_likelihood(
-                family, noise, self.problem.scale(part), targets, max(10, self.training.samples), fixed
+                family, likelihood, self.problem.scale(piece), targets, max(10, self.training.samples), fixed
             )
-            loss = loss - fit * (part.shape[1] / x.shape[1])
+            loss = loss - fit * (piece.shape[1] / x.shape[1])
         return loss

@@ -34,7 +34,7 @@ _MEMBERS = {"paper": 5, "smoke": 2}
 def _parts(row: Row, protocol: str) -> Parts:
     """The ResNet-18 configuration of the authors' code of 2023; see the notes."""
     common = {
-        "network": {"name": "resnet18", "norm": "batch", "context_statistics": "joint"},
+        "network": {"name": "resnet18", "norm": "batch", "context_statistics": "shared"},
         "likelihood": {"name": "categorical"},
         "training": {
             "epochs": 200,

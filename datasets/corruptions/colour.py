@@ -24,8 +24,8 @@ def saturate(x: np.ndarray, draws: Draws, factor: float, more: float) -> np.ndar
     """S factor + more, at most 1, in hue, saturation and value. Grey has hue 0: `more` makes it reddish."""
     value = x.max(-1, keepdims=True)
     below = value - x
-    spread = below.max(-1, keepdims=True)
-    saturation = spread / np.where(value > 0, value, 1)
+    chroma = below.max(-1, keepdims=True)
+    saturation = chroma / np.where(value > 0, value, 1)
     # value - channel is proportional to the saturation; for grey it is that of pure red.
-    shape = np.where(spread > 0, below / np.where(spread > 0, spread, 1), np.array([0.0, 1.0, 1.0]))
+    shape = np.where(chroma > 0, below / np.where(chroma > 0, chroma, 1), np.array([0.0, 1.0, 1.0]))
     return value - value * np.minimum(saturation * factor + more, 1) * shape

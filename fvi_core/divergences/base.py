@@ -21,22 +21,22 @@ class Step:
     ``x [R, B, ...]`` are the batch inputs, ``functions`` the draw that the likelihood term used and ``values [R, S, B, Q]`` its
     values at x, so that a divergence on the training batch needs no second forward pass. ``sample_context()`` draws a context
     set ``[R, K, ...]``; it is ``x`` itself when the context is the training batch. ``parameters`` are the trained ones;
-    ``state`` are those that are kept (running statistics), for a divergence that needs the network as it predicts.
+    ``buffers`` are those that are kept (running statistics), for a divergence that needs the network as it predicts.
     """
 
     network: Network
     family: Family
     parameters: Parameters
     prior: Prior
-    prior_state: dict[str, Tensor]
+    prior_parameters: dict[str, Tensor]
     x: Tensor
     n_train: int
     functions: Functions | None
     values: Tensor | None
     sample_context: Callable[[], Tensor]
-    noise: Streams
-    prior_noise: Streams
-    state: Parameters = field(default_factory=dict)
+    streams: Streams
+    prior_streams: Streams
+    buffers: Parameters = field(default_factory=dict)
 
 
 class Divergence:

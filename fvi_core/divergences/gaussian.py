@@ -44,23 +44,23 @@ class LinearisedKL(Divergence):
         return totals.amax(0)
 
     def _one_set(self, step: Step, x: Tensor) -> Tensor:
-        mean_q, spread_q = self.moments(step, x)
-        mean_p, spread_p = step.prior.moments(step.network, step.prior_state, x, self.covariance)
-        return self.kl(mean_q, spread_q, mean_p.to(mean_q.dtype), spread_p).sum(-1)
+        mean_q, cov_q = self.moments(step, x)
+        mean_p, cov_p = step.prior.moments(step.network, step.prior_parameters, x, self.covariance)
+        return self.kl(mean_q, cov_q, mean_p.to(mean_q.dtype), cov_p).sum(-1)
 
     def moments(self, step: Step, x: Tensor) -> tuple[Tensor, Tensor]:
         """Mean ``[R, Q, K]`` and covariance or variance of the linearised family at x."""
         mean, log_var = step.family.gaussian_weights(step.parameters)
         if self.jacobian == "full":
             return full_network_moments(
-                step.network, mean | step.state, log_var, x, self.covariance, self.stop_gradient
+                step.network, mean | step.buffers, log_var, x, self.covariance, self.stop_gradient
             )
         draw: Any = step.functions  # those of networks have features
         if not hasattr(draw, "features"):
-            draw = DrawnNetworks(step.network, step.family.weights(step.network, step.parameters, 1, step.noise))
+            draw = DrawnNetworks(step.network, step.family.weights(step.network, step.parameters, 1, step.streams))
         return head_moments(draw.features(x), mean, log_var, self.covariance)
 
-    def kl(self, mean_q: Tensor, spread_q: Tensor, mean_p: Tensor, spread_p: Tensor) -> Tensor:
+    def kl(self, mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor) -> Tensor:
         """KL of each output, ``[R, Q]``."""
         raise NotImplementedError
 
@@ -77,10 +77,10 @@ class GaussianKL(LinearisedKL):
     jitter: float = 1e-6
     allowed = {**LinearisedKL.allowed, "covariance": ("full", "diagonal")}
 
-    def kl(self, mean_q: Tensor, spread_q: Tensor, mean_p: Tensor, spread_p: Tensor) -> Tensor:
+    def kl(self, mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor) -> Tensor:
         if self.covariance == "diagonal":
-            return gaussian_kl_diagonal(mean_q, spread_q + self.jitter, mean_p, spread_p + self.jitter)
-        return gaussian_kl_full(mean_q, spread_q, mean_p, spread_p, self.jitter)
+            return gaussian_kl_diagonal(mean_q, cov_q + self.jitter, mean_p, cov_p + self.jitter)
+        return gaussian_kl_full(mean_q, cov_q, mean_p, cov_p, self.jitter)
 
 
 @DIVERGENCES.register("regularised_kl")
@@ -91,5 +91,5 @@ class RegularisedKL(LinearisedKL):
     jacobian: str = "full"
     gamma: float = 1e-10
 
-    def kl(self, mean_q: Tensor, spread_q: Tensor, mean_p: Tensor, spread_p: Tensor) -> Tensor:
-        return regularised_gaussian_kl(mean_q, spread_q, mean_p, spread_p, self.gamma)
+    def kl(self, mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor) -> Tensor:
+        return regularised_gaussian_kl(mean_q, cov_q, mean_p, cov_p, self.gamma)

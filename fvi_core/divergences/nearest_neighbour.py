@@ -116,16 +116,18 @@ class NearestNeighbourKL(Divergence):
     def __call__(self, step: Step) -> Tensor:
         network = step.network
         if self.space == "parameter":
-            p = step.prior.flat_weights(network, self.samples, step.prior_noise)
-            image = step.family.affine_image(network, step.parameters, self.samples, step.noise)
+            p = step.prior.flat_weights(network, self.samples, step.prior_streams)
+            image = step.family.affine_image(network, step.parameters, self.samples, step.streams)
             if image is not None:
                 return image_kl(image, p, self.k)
-            q = network.flatten(step.family.weights(network, step.parameters, self.samples, step.noise))
+            q = network.flatten(step.family.weights(network, step.parameters, self.samples, step.streams))
         else:
             context = step.sample_context()
-            q = step.family.functions(network, step.parameters, self.samples, step.noise)(context).flatten(2)
+            q = step.family.functions(network, step.parameters, self.samples, step.streams)(context).flatten(2)
             with torch.no_grad():
-                p = step.prior.functions(network, step.prior_state, self.samples, step.prior_noise)(context).flatten(2)
+                p = step.prior.functions(network, step.prior_parameters, self.samples, step.prior_streams)(
+                    context
+                ).flatten(2)
         if q.shape[1] <= self.k:
             raise NotSupported(
                 f"divergence {self.name!r} needs more than {self.k} draws, family {step.family.name!r} gives {q.shape[1]}"

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fvi_core.blocks import evaluate
 from fvi_core.gaussian import gaussian_kl_weights
-from fvi_core.networks import STATE, BatchNorm, Network, Parameters, ParametricLayer
+from fvi_core.networks import BUFFER, BatchNorm, Network, Parameters, ParametricLayer
 from fvi_core.products import product
 from fvi_core.random import Streams
 
@@ -39,17 +39,17 @@ class Family:
     """A distribution over functions with trainable parameters ``dict[str, Tensor [R, ...]]``.
 
     A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; the optional methods are what some
-    divergences ask for, and raise ``NotSupported`` by default. Parameters whose names start with ``STATE`` are kept and
+    divergences ask for, and raise ``NotSupported`` by default. Parameters whose names start with ``BUFFER`` are kept and
     not trained: a training step leaves them out of what it hands to the family and the network, prediction hands them over.
     """
 
     name: ClassVar[str]
-    pointwise: ClassVar[bool] = True  # a draw's values at some inputs may be computed apart from those at others
+    pointwise: ClassVar[bool] = True  # a draw's values at some inputs may be computed without those at others
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
     draws_networks: ClassVar[bool] = False  # functions are DrawnNetworks
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        """Initial variational parameters, one draw for each replica, and the network's state (``init_state``)."""
+        """Initial variational parameters, one draw for each replica, and the network's buffers."""
         raise NotImplementedError
 
     def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
@@ -115,7 +115,13 @@ class Family:
         return None
 
     def log_evidence(
-        self, network: Network, parameters: Parameters, likelihood: Likelihood, noise: Parameters, x: Tensor, y: Tensor
+        self,
+        network: Network,
+        parameters: Parameters,
+        likelihood: Likelihood,
+        likelihood_parameters: Parameters,
+        x: Tensor,
+        y: Tensor,
     ) -> Tensor | None:
         """Log marginal likelihood ``[R]`` of an exact model: where there is one, it is the whole objective; else None."""
         return None
@@ -140,9 +146,9 @@ class DrawnNetworks:
         return self.network.features({name: value[:, :1] for name, value in self.parameters.items()}, x).squeeze(1)
 
 
-def state_of(parameters: Parameters) -> Parameters:
+def buffers_of(parameters: Parameters) -> Parameters:
     """What is kept rather than trained, for every sample alike: ``[R, 1, *shape]``."""
-    return {name: value.unsqueeze(1) for name, value in parameters.items() if name.startswith(STATE)}
+    return {name: value.unsqueeze(1) for name, value in parameters.items() if name.startswith(BUFFER)}
 
 
 def random_layers(network: Network, which: str) -> list[ParametricLayer]:
@@ -154,8 +160,3 @@ def random_layers(network: Network, which: str) -> list[ParametricLayer]:
     if not layers:
         raise NotSupported("layers 'hidden': the network has none; use layers 'all', or another network")
     return layers
-
-
-def softplus(rho: Tensor) -> Tensor:
-    """``log(1 + exp(rho))``, finite below 88 in float32. Unlike torch's it rounds alike at every place of a stack."""
-    return rho.exp().log1p()

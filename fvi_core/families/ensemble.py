@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from fvi_core.families.base import Family, Functions
-from fvi_core.likelihoods import noise_of, with_noise
+from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import FAMILIES, nested
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Ensemble(Family):
     """``q = 1/M sum_m q_m`` with members of the family ``base`` (Lakshminarayanan et al. 2017).
 
-    ``joint`` False: members are trained independently, each with its own initialisation, batches and noise, and only predict
+    ``joint`` False: members are trained independently, each with its own initialisation, batches and random numbers, and only predict
     together. ``joint`` True: members see the same batches and share one objective, whose divergence may compare them
     (dirichlet2022: the M members are the M samples of the predictive).
     """
@@ -61,20 +61,20 @@ class Ensemble(Family):
         return self.group(self.member.after_epoch(network, members, epoch, epochs))
 
     def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
-        family, noise = noise_of(parameters)
+        family, likelihood = split_parameters(parameters)
         members = {name: value.flatten(0, 1) for name, value in family.items()}
-        shared = {name: value.repeat_interleave(self.size, dim=0) for name, value in noise.items()}
+        shared = {name: value.repeat_interleave(self.size, dim=0) for name, value in likelihood.items()}
         own = fitting.of_members(self.member, self.size, self.streams_of_members(fitting.streams))
-        fitted, _ = noise_of(self.member.fit(with_noise(members, shared), own))
-        return with_noise(self.group(fitted), noise)
+        fitted, _ = split_parameters(self.member.fit(join_parameters(members, shared), own))
+        return join_parameters(self.group(fitted), likelihood)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         members = {name: value.flatten(0, 1) for name, value in parameters.items()}
         # Fresh seeds at every call: the member streams are rebuilt from the replica's own next integers.
         draws = streams.integers(2**62, self.size)
-        noise = Streams([int(s) for s in draws.flatten()], streams.device, streams.dtype)
+        members_streams = Streams([int(s) for s in draws.flatten()], streams.device, streams.dtype)
         each = max(1, samples // self.size)
-        functions = self.member.functions(network, members, each, noise)
+        functions = self.member.functions(network, members, each, members_streams)
 
         def evaluate(x: Tensor) -> Tensor:
             # Expanded before it is flattened: for one replica the members' inputs are a view, for more a copy.

@@ -11,7 +11,7 @@ from torch import Tensor
 from fvi_core.families.base import Family, Functions, NotSupported
 from fvi_core.gaussian import cholesky
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
-from fvi_core.likelihoods import Likelihood, noise_of
+from fvi_core.likelihoods import Likelihood, split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
@@ -39,19 +39,25 @@ class ExactGP(Family):
         return {name: value.to(streams.device) for name, value in made.items()}
 
     def log_evidence(
-        self, network: Network, parameters: Parameters, likelihood: Likelihood, noise: Parameters, x: Tensor, y: Tensor
+        self,
+        network: Network,
+        parameters: Parameters,
+        likelihood: Likelihood,
+        likelihood_parameters: Parameters,
+        x: Tensor,
+        y: Tensor,
     ) -> Tensor:
-        variance = self._noise(likelihood, noise)
+        variance = self._noise_variance(likelihood, likelihood_parameters)
         return log_marginal_likelihood(KERNELS.build(self.kernel), parameters, variance, x, y)
 
     def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
         if fitting.y.dim() > 2:
             raise NotSupported(f"family {self.name!r} predicts one target, found {fitting.y.shape[-1]}")
-        variance = self._noise(fitting.likelihood, noise_of(parameters)[1]).detach()
+        variance = self._noise_variance(fitting.likelihood, split_parameters(parameters)[1]).detach()
         return parameters | {"train/x": fitting.x, "train/y": fitting.y, "train/noise": variance}
 
-    def _noise(self, likelihood: Likelihood, noise: Parameters) -> Tensor:
-        std = likelihood.noise_std(noise)
+    def _noise_variance(self, likelihood: Likelihood, likelihood_parameters: Parameters) -> Tensor:
+        std = likelihood.noise_std(likelihood_parameters)
         if std is None:
             raise NotSupported(
                 f"family {self.name!r} needs Gaussian noise, which likelihood {likelihood.name!r} has not"
@@ -70,7 +76,7 @@ class ExactGP(Family):
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         def evaluate(x: Tensor) -> Tensor:
             mean, covariance = self._posterior(parameters, x, full=True)
-            noise = streams.normal(samples, x.shape[1]).to(mean.dtype)
-            return (mean.unsqueeze(1) + product(noise, cholesky(covariance, jitter=1e-6).mT)).unsqueeze(-1)
+            epsilon = streams.normal(samples, x.shape[1]).to(mean.dtype)
+            return (mean.unsqueeze(1) + product(epsilon, cholesky(covariance, jitter=1e-6).mT)).unsqueeze(-1)
 
         return evaluate

@@ -1,4 +1,4 @@
-"""Implicit distribution over network parameters: a generator fed with Gaussian noise (pequignot2020 sec. 3.2)."""
+"""Implicit distribution over network parameters: a generator fed with Gaussian latent variables (pequignot2020 sec. 3.2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fvi_core.families.base import AffineImage, DrawnNetworks, Family, state_of
+from fvi_core.families.base import AffineImage, DrawnNetworks, Family, buffers_of
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
@@ -32,7 +32,7 @@ class Hypernetwork(Family):
             bound = 1 / math.sqrt(inputs)
             parameters[f"generator{i}.weight"] = (streams.uniform(inputs, outputs) * 2 - 1) * bound
             parameters[f"generator{i}.bias"] = (streams.uniform(outputs) * 2 - 1) * bound
-        return parameters | network.init_state(streams)
+        return parameters | network.init_buffers(streams)
 
     def affine_image(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> AffineImage:
         h = streams.normal(samples, self.latent)
@@ -44,7 +44,7 @@ class Hypernetwork(Family):
         return AffineImage(h, parameters[f"generator{last}.weight"], parameters[f"generator{last}.bias"])
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
-        return network.unflatten(self.affine_image(network, parameters, samples, streams).points()) | state_of(
+        return network.unflatten(self.affine_image(network, parameters, samples, streams).points()) | buffers_of(
             parameters
         )
 

@@ -24,7 +24,7 @@ class LinearisedMeanField(MeanField):
     draws_networks = False
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        if network.state:
+        if network.buffers:
             raise NotSupported(f"family {self.name!r} needs functions of single inputs: no batch normalisation")
         return super().init(network, streams)
 

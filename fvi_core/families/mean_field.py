@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fvi_core.families.base import DrawnNetworks, Family, Functions, state_of
+from fvi_core.families.base import DrawnNetworks, Family, Functions, buffers_of
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
@@ -38,7 +38,7 @@ class MeanField(Family):
         return (
             {MEAN + k: v for k, v in means.items()}
             | {LOG_VAR + k: v for k, v in log_vars.items()}
-            | network.init_state(streams)
+            | network.init_buffers(streams)
         )
 
     def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
@@ -52,8 +52,8 @@ class MeanField(Family):
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         means, log_vars = self.gaussian_weights(parameters)
         mean, std = network.flatten(means), torch.exp(0.5 * network.flatten(log_vars))
-        noise = streams.normal(samples, network.n_parameters)
-        return network.unflatten(mean.unsqueeze(1) + std.unsqueeze(1) * noise) | state_of(parameters)
+        epsilon = streams.normal(samples, network.n_parameters)
+        return network.unflatten(mean.unsqueeze(1) + std.unsqueeze(1) * epsilon) | buffers_of(parameters)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         return DrawnNetworks(network, self.weights(network, parameters, samples, streams))

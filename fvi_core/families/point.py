@@ -18,7 +18,7 @@ class Point(Family):
     draws_networks = True
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        return network.init(streams) | network.init_state(streams)
+        return network.init(streams) | network.init_buffers(streams)
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         return {name: value.unsqueeze(1) for name, value in parameters.items()}

@@ -9,12 +9,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import DrawnNetworks, Family, Functions, NotSupported, random_layers, softplus, state_of
+from fvi_core.families.base import DrawnNetworks, Family, Functions, NotSupported, buffers_of, random_layers
 from fvi_core.families.mean_field import MEAN
 from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.networks import Network, Parameters, ParametricLayer
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
+from fvi_core.scales import softplus
 
 RHO = "rho/"
 
@@ -52,7 +53,7 @@ class Radial(Family):
         means = network.init(streams)
         names = [name for layer in self.drawn(network) for name in layer.shapes]
         rhos = {RHO + name: torch.full_like(means[name], self.rho_init) for name in names}
-        return {MEAN + name: value for name, value in means.items()} | rhos | network.init_state(streams)
+        return {MEAN + name: value for name, value in means.items()} | rhos | network.init_buffers(streams)
 
     def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
         return {name: parameters[MEAN + name] for name in network.shapes}
@@ -61,13 +62,13 @@ class Radial(Family):
         drawn = {name: parameters[MEAN + name].unsqueeze(1) for name in network.shapes}
         for layer in self.drawn(network):
             sizes = [network.sizes[name] for name in layer.shapes]
-            noise, radius = streams.normal(samples, sum(sizes)), streams.normal(samples, 1)
-            steps = noise * (radius.abs() / noise.norm(dim=-1, keepdim=True))
+            direction, radius = streams.normal(samples, sum(sizes)), streams.normal(samples, 1)
+            steps = direction * (radius.abs() / direction.norm(dim=-1, keepdim=True))
             for name, step in zip(layer.shapes, steps.split(sizes, -1), strict=True):
-                spread = softplus(parameters[RHO + name]).unsqueeze(1)
-                drawn[name] = drawn[name] + spread * step.unflatten(-1, network.shapes[name])
+                std = softplus(parameters[RHO + name]).unsqueeze(1)
+                drawn[name] = drawn[name] + std * step.unflatten(-1, network.shapes[name])
         drawn = {name: value.expand(-1, samples, *value.shape[2:]) for name, value in drawn.items()}
-        return drawn | state_of(parameters)
+        return drawn | buffers_of(parameters)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
         return DrawnNetworks(network, self.weights(network, parameters, samples, streams))

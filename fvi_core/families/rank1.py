@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import Family, Functions, random_layers, softplus, state_of
+from fvi_core.families.base import Family, Functions, buffers_of, random_layers
 from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.networks import BatchNorm, Conv2d, Network, Parameters, ParametricLayer
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
+from fvi_core.scales import softplus
 
 MEAN, RHO = "factor_mean/", "factor_rho/"
 SIDES = ("inputs", "outputs")
@@ -51,7 +52,7 @@ class Rank1(Family):
                 mean = torch.ones(shape, dtype=streams.dtype, device=streams.device)
                 parameters[f"{MEAN}{layer.name}.{side}"] = mean
                 parameters[f"{RHO}{layer.name}.{side}"] = torch.full_like(mean, self.rho_init)
-        return parameters | network.init_state(streams)
+        return parameters | network.init_buffers(streams)
 
     def factors(
         self, network: Network, parameters: Parameters, draws: int, streams: Streams
@@ -60,10 +61,10 @@ class Rank1(Family):
         factors = {}
         for layer in self.scaled(network):
             names = [f"{layer.name}.{side}" for side in SIDES]
-            means, spreads = ([parameters[prefix + name].unsqueeze(1) for name in names] for prefix in (MEAN, RHO))
+            means, rhos = ([parameters[prefix + name].unsqueeze(1) for name in names] for prefix in (MEAN, RHO))
             sizes = [layer.inputs, layer.outputs]
-            noise = streams.normal(draws, self.size, sum(sizes)).split(sizes, -1)
-            factors[layer.name] = [m + softplus(s) * e for m, s, e in zip(means, spreads, noise, strict=True)]
+            epsilon = streams.normal(draws, self.size, sum(sizes)).split(sizes, -1)
+            factors[layer.name] = [m + softplus(rho) * e for m, rho, e in zip(means, rhos, epsilon, strict=True)]
         return factors
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
@@ -79,14 +80,14 @@ class Rank1(Family):
             else:  # weights [in, out]
                 outer = inputs[..., None] * outputs[..., None, :]
             drawn[f"{layer.name}.weight"] = drawn[f"{layer.name}.weight"] * outer
-        return drawn | state_of(parameters)
+        return drawn | buffers_of(parameters)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         whole = samples >= self.size
         factors = self.factors(network, parameters, samples // self.size if whole else samples, streams)
-        weights = {name: parameters[name].unsqueeze(1) for name in network.shapes} | state_of(parameters)
+        weights = {name: parameters[name].unsqueeze(1) for name in network.shapes} | buffers_of(parameters)
 
-        def spread(factor: Tensor, a: Tensor) -> Tensor:
+        def of_points(factor: Tensor, a: Tensor) -> Tensor:
             """Each point's factor, ``[R, S, N or 1, channels]`` with as many axes after it as a has."""
             points = torch.arange(a.shape[2], device=a.device)
             factor = factor.flatten(1, 2).unsqueeze(2) if whole else factor[:, :, points * self.size // len(points)]
@@ -98,8 +99,8 @@ class Rank1(Family):
             inputs, outputs = factors[layer.name]
             bias = weights.get(f"{layer.name}.bias")
             plain = weights if bias is None else weights | {f"{layer.name}.bias": torch.zeros_like(bias)}
-            z = layer(plain, a * spread(inputs, a))
-            z = z * spread(outputs, z)
+            z = layer(plain, a * of_points(inputs, a))
+            z = z * of_points(outputs, z)
             return z if bias is None else z + bias.unsqueeze(2)[(..., *[None] * (z.dim() - 4))]
 
         return lambda x: network(weights, x, apply=apply)

@@ -25,7 +25,7 @@ class Samples(Family):
     draws_networks = True
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        start = network.init(streams) | network.init_state(streams)
+        start = network.init(streams) | network.init_buffers(streams)
         return {name: value.unsqueeze(1) for name, value in start.items()}
 
     def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
@@ -35,7 +35,7 @@ class Samples(Family):
         return {name: torch.cat([position[name] for position in positions], dim=1) for name in positions[0]}
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
-        names = [*network.shapes, *(name for name in network.state if name in parameters)]
+        names = [*network.shapes, *(name for name in network.buffers if name in parameters)]
         held = parameters[names[0]].shape[1]
         if samples >= held:
             return {name: parameters[name] for name in names}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import DrawnNetworks, state_of
+from fvi_core.families.base import DrawnNetworks, buffers_of
 from fvi_core.families.point import Point
-from fvi_core.networks import STATE, Network, Parameters
+from fvi_core.networks import BUFFER, Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
@@ -18,8 +18,8 @@ from fvi_core.registry import FAMILIES
 if TYPE_CHECKING:
     from fvi_core.fitting import Fitting
 
-MEAN, SQUARE, DEVIATION = f"{STATE}swag_mean/", f"{STATE}swag_square/", f"{STATE}swag_deviation/"
-COUNT, POINTS = f"{STATE}swag_count", f"{STATE}swag_points"
+MEAN, SQUARE, DEVIATION = f"{BUFFER}swag_mean/", f"{BUFFER}swag_square/", f"{BUFFER}swag_deviation/"
+COUNT, POINTS = f"{BUFFER}swag_count", f"{BUFFER}swag_points"
 
 
 @FAMILIES.register("swag")
@@ -81,14 +81,14 @@ class SWAG(Point):
         return moved
 
     def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
-        if not fitting.network.state:
+        if not fitting.network.buffers:
             return parameters
         return parameters | {POINTS: fitting.some(self.rank * self.points, fitting.streams.child("swag"))}
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         """Draws ``[R, S, *shape]``; one of the mean without ``scale``, and of the point before anything was collected."""
         if COUNT not in parameters or not parameters[COUNT].any():
-            names = [*network.shapes, *(name for name in network.state if name in parameters)]
+            names = [*network.shapes, *(name for name in network.buffers if name in parameters)]
             return {name: parameters[name].unsqueeze(1) for name in names}
         samples, count = samples if self.scale else 1, parameters[COUNT]
         columns = count.clamp(max=self.rank)
@@ -100,13 +100,13 @@ class SWAG(Point):
         low_rank = product(streams.normal(samples, self.rank), deviations)
         low_rank = low_rank / (columns - 1).clamp_min(1).sqrt().view(-1, 1, 1)
         drawn = network.unflatten(mean.unsqueeze(1) + self.scale * (diagonal + low_rank) / 2**0.5)
-        if not network.state:
+        if not network.buffers:
             return drawn
         if POINTS not in parameters:  # in the middle of training: the iterates' own statistics
-            return drawn | state_of({name: parameters[name] for name in network.state})
+            return drawn | buffers_of({name: parameters[name] for name in network.buffers})
         x = parameters[POINTS]
         seen = [network.statistics({k: v[:, s : s + 1] for k, v in drawn.items()}, x) for s in range(samples)]
-        return drawn | {name: torch.cat([one[name] for one in seen], dim=1) for name in network.state}
+        return drawn | {name: torch.cat([one[name] for one in seen], dim=1) for name in network.buffers}
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
         return DrawnNetworks(network, self.weights(network, parameters, samples, streams))

@@ -1,13 +1,13 @@
 """Networks as pure functions of their parameters. Importing this package registers every network."""
 
 from fvi_core.networks import convolutional, perceptron, residual  # noqa: F401
-from fvi_core.networks.layers import ACTIVATIONS, STATE, BatchNorm, Conv2d, Linear, Parameters, ParametricLayer
+from fvi_core.networks.layers import ACTIVATIONS, BUFFER, BatchNorm, Conv2d, Linear, Parameters, ParametricLayer
 from fvi_core.networks.network import HEAD, Dropout, Network, Tape
 
 __all__ = [
     "ACTIVATIONS",
+    "BUFFER",
     "HEAD",
-    "STATE",
     "BatchNorm",
     "Conv2d",
     "Dropout",

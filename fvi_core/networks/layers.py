@@ -18,7 +18,7 @@ from fvi_core.random import Streams
 
 Parameters = dict[str, Tensor]
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "gelu": F.gelu, "softplus": F.softplus}
-STATE = "state/"
+BUFFER = "buffer/"
 """Prefix of tensors that stand among the parameters but are kept rather than trained: running statistics, collected
 moments."""
 
@@ -70,8 +70,8 @@ class Linear(ParametricLayer):
         if samples > 1 and a.shape[1] == 1:
             return self._shared_inputs(weight, bias, a).transpose(-1, -2)
         operands = (weight.transpose(-1, -2), a.transpose(-1, -2), bias.unsqueeze(-1))
-        spread = [x if x.shape[1] == samples else x.expand(-1, samples, -1, -1) for x in operands]
-        z = product(*(x.flatten(0, 1) for x in spread))
+        expanded = [x if x.shape[1] == samples else x.expand(-1, samples, -1, -1) for x in operands]
+        z = product(*(x.flatten(0, 1) for x in expanded))
         return z.unflatten(0, (-1, samples)).transpose(-1, -2)
 
     def _shared_inputs(self, weight: Tensor, bias: Tensor, a: Tensor) -> Tensor:
@@ -125,7 +125,7 @@ class Conv2d(ParametricLayer):
 class BatchNorm(ParametricLayer):
     """``z = scale (a - mean) / sqrt(var + eps) + shift`` for each channel (Ioffe and Szegedy 2015).
 
-    Mean and variance are the running ones where the parameters hold them (``state``), as in prediction; else those of
+    Mean and variance are the running ones where the parameters hold them (``buffers``), as in prediction; else those of
     the batch, over inputs and pixels, for each replica and sample apart, as in training. ``seen``, where given, is then
     told them: the mean and the unbiased variance ``[R, S, channels]`` of the first pass.
     """
@@ -143,9 +143,9 @@ class BatchNorm(ParametricLayer):
         return {f"{self.name}.scale": (self.outputs,), f"{self.name}.shift": (self.outputs,)}
 
     @property
-    def state(self) -> dict[str, tuple[int, ...]]:
+    def buffers(self) -> dict[str, tuple[int, ...]]:
         """Names and shapes of the running mean and variance."""
-        return {f"{STATE}{self.name}.mean": (self.outputs,), f"{STATE}{self.name}.var": (self.outputs,)}
+        return {f"{BUFFER}{self.name}.mean": (self.outputs,), f"{BUFFER}{self.name}.var": (self.outputs,)}
 
     def init(self, streams: Streams) -> Parameters:
         ones = torch.ones(len(streams), self.outputs, dtype=streams.dtype, device=streams.device)
@@ -153,7 +153,7 @@ class BatchNorm(ParametricLayer):
 
     def __call__(self, parameters: Parameters, a: Tensor, seen: Parameters | None = None) -> Tensor:
         scale, shift = (parameters[name] for name in self.shapes)
-        mean, var = (parameters.get(name) for name in self.state)
+        mean, var = (parameters.get(name) for name in self.buffers)
         if mean is not None and var is not None:
             factor = scale * torch.rsqrt(var + self.eps)
             return torch.addcmul(_on_planes(shift - mean * factor), a, _on_planes(factor))
@@ -164,13 +164,13 @@ class BatchNorm(ParametricLayer):
         places = [(r, s) for r in range(lead[0]) for s in range(lead[1])]
         z = [F.batch_norm(a[at], mean[at], var[at], scale[at], shift[at], True, 1.0, self.eps) for at in places]
         if seen is not None:
-            for name, value in zip(self.state, (mean, var), strict=True):
+            for name, value in zip(self.buffers, (mean, var), strict=True):
                 seen.setdefault(name, value)
         return join(z, lead)
 
     def normalised(self, parameters: Parameters, a: Tensor) -> Tensor:
         """``(a - mean) / sqrt(var + eps)`` with the running statistics: what the scale multiplies."""
-        mean, var = (parameters[name] for name in self.state)
+        mean, var = (parameters[name] for name in self.buffers)
         return (a - _on_planes(mean)) * _on_planes(torch.rsqrt(var + self.eps))
 
 

@@ -41,7 +41,7 @@ class Tape:
 
 @dataclass
 class Pass:
-    """What may take part in a forward pass: ``dropout(site, a)`` masks activations, ``apply(layer, parameters, a)``
+    """What may be changed in a forward pass: ``dropout(site, a)`` masks activations, ``apply(layer, parameters, a)``
     stands in for a layer with parameters, ``tape`` remembers, ``seen`` is told a batch's own statistics."""
 
     dropout: Dropout | None = None
@@ -54,20 +54,20 @@ class Network:
     """A sequence of layers whose last is the linear head; ``head(features(x))`` is the network by construction.
 
     Parameters are a dict of tensors ``[R, S, *shape]``; inputs are ``[R, N, ...]``; outputs are ``[R, S, N, Q]``.
-    Nothing mixes replicas or samples, so a stack of replicas computes exactly what each computes alone. ``joint``: in
+    Nothing mixes replicas or samples, so a stack of replicas computes exactly what each computes alone. ``shares_statistics``: in
     training, batch normalisation takes the statistics of the training batch and the context together, not of each
     apart.
     """
 
-    def __init__(self, layers: Sequence, input_shape: tuple[int, ...], joint: bool = False):
+    def __init__(self, layers: Sequence, input_shape: tuple[int, ...], shares_statistics: bool = False):
         self.layers = list(layers)
         self.input_shape = input_shape
-        self.joint = joint
+        self.shares_statistics = shares_statistics
         self.parametrised = list(_weighted(self.layers))
         self.head: Linear = self.layers[-1]
         self.shapes = {name: shape for layer in self.parametrised for name, shape in layer.shapes.items()}
         normalising = [layer for layer in self.parametrised if isinstance(layer, BatchNorm)]
-        self.state = {name: shape for layer in normalising for name, shape in layer.state.items()}
+        self.buffers = {name: shape for layer in normalising for name, shape in layer.buffers.items()}
         self.sizes = {name: math.prod(shape) for name, shape in self.shapes.items()}
         self.n_parameters = sum(self.sizes.values())
         self.n_outputs = self.head.outputs
@@ -85,7 +85,7 @@ class Network:
             return max(max(layer.inputs, layer.outputs) for layer in self.parametrised)
         tape = Tape()
         with torch.no_grad():
-            zeros = {name: torch.zeros(1, 1, *shape) for name, shape in (self.shapes | self.state).items()}
+            zeros = {name: torch.zeros(1, 1, *shape) for name, shape in (self.shapes | self.buffers).items()}
             self(zeros, torch.zeros(1, 1, *self.input_shape), tape=tape)
         return max(max(a.numel(), z.numel()) for _, a, z in tape.entries)
 
@@ -93,17 +93,17 @@ class Network:
         """Initial parameters of all layers, ``[R, *shape]``."""
         return {name: value for layer in self.parametrised for name, value in layer.init(streams).items()}
 
-    def init_state(self, streams: Streams) -> Parameters:
+    def init_buffers(self, streams: Streams) -> Parameters:
         """Running means 0 and variances 1, ``[R, *shape]``; nothing for a network without batch normalisation."""
 
         def constant(shape: tuple[int, ...], value: float) -> Tensor:
             return torch.full((len(streams), *shape), value, dtype=streams.dtype, device=streams.device)
 
-        return {name: constant(shape, float(name.endswith(".var"))) for name, shape in self.state.items()}
+        return {name: constant(shape, float(name.endswith(".var"))) for name, shape in self.buffers.items()}
 
     def recording(self, seen: Parameters) -> Network:
         """This network, but that the first pass through it on a batch's own statistics leaves them in ``seen``."""
-        if not self.state:
+        if not self.buffers:
             return self
         network = copy.copy(self)
         network.seen = seen
@@ -150,7 +150,7 @@ class Network:
         """Mean and variance at x ``[R, N, ...]`` of what each normalised layer is given, under these parameters ``[R,
         S, *shape]``."""
         seen: Parameters = {}
-        if self.state:
+        if self.buffers:
             self.recording(seen).features({name: parameters[name] for name in self.shapes}, x)
         return seen
 

@@ -20,28 +20,28 @@ class ResNet18:
 
     ``norm`` "batch": batch normalisation after every convolution, which then has no bias (He et al. 2016;
     dirichlet2022); "none": none, and convolutions with bias. ``context_statistics``, of function values in training:
-    "apart": values at the training batch are normalised by the batch's statistics, values at a context by the
-    context's; "joint": both by those of all these points together. Running statistics, which prediction takes, follow
+    "separate": values at the training batch are normalised by the batch's statistics, values at a context by the
+    context's; "shared": both by those of all these points together. Running statistics, which prediction takes, follow
     those that the batch's values had. Dropout sites: after every ReLU.
     """
 
     width: int = 64
     norm: str = "batch"
-    context_statistics: str = "apart"
+    context_statistics: str = "separate"
 
     def __post_init__(self):
-        for option, known in (("norm", ("batch", "none")), ("context_statistics", ("apart", "joint"))):
+        for option, known in (("norm", ("batch", "none")), ("context_statistics", ("separate", "shared"))):
             value = getattr(self, option)
             if value not in known:
                 raise ValueError(f"network 'resnet18': {option} {value!r} is not known; {nearest(value, known)}")
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
-        norm, joint = self.norm == "batch", self.context_statistics == "joint"
-        return residual_network(input_shape, n_outputs, self.width, (2, 2, 2, 2), norm, joint)
+        norm, shared = self.norm == "batch", self.context_statistics == "shared"
+        return residual_network(input_shape, n_outputs, self.width, (2, 2, 2, 2), norm, shared)
 
 
 def residual_network(
-    input_shape: tuple[int, ...], n_outputs: int, width: int, blocks: Sequence[int], norm: bool, joint: bool
+    input_shape: tuple[int, ...], n_outputs: int, width: int, blocks: Sequence[int], norm: bool, shared: bool
 ) -> Network:
     """Groups of ``blocks`` basic blocks; each group but the first halves the image and doubles the channels."""
     planes = images("resnet18", input_shape)[0]
@@ -51,7 +51,7 @@ def residual_network(
         for b in range(count):
             layers += _block(f"group{g}.block{b}", planes, width * 2**g, 2 if g and not b else 1, norm)
             planes = width * 2**g
-    return Network([*layers, AveragePool(), Linear(HEAD, planes, n_outputs)], tuple(input_shape), joint and norm)
+    return Network([*layers, AveragePool(), Linear(HEAD, planes, n_outputs)], tuple(input_shape), shared and norm)
 
 
 def _block(name: str, planes: int, out: int, stride: int, norm: bool) -> list:

@@ -52,11 +52,11 @@ class Prior:
         """Random network parameters ``[R, S, *shape]``."""
         return network.unflatten(self.flat_weights(network, samples, streams))
 
-    def functions(self, network: Network, state: dict[str, Tensor], samples: int, streams: Streams) -> Functions:
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         """Random functions."""
         raise NotSupported(f"prior {self.name!r} does not draw functions")
 
-    def moments(self, network: Network, state: dict[str, Tensor], x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
+    def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
         """Mean ``[R, Q or 1, K]`` and covariance ``[R, Q or 1, K, K]`` or variance ``[R, Q or 1, K]`` at x."""
         raise NotSupported(f"prior {self.name!r} has no Gaussian moments at a context")
 

@@ -26,7 +26,7 @@ class GaussianFunctions(Prior):
     variance: float = 10.0
     mean: float = 0.0
 
-    def moments(self, network: Network, state: dict[str, Tensor], x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
+    def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
         mean = x.new_full((x.shape[0], 1, x.shape[1]), self.mean)
         if covariance == "diagonal":
             return mean, x.new_full(mean.shape, self.variance)
@@ -53,18 +53,18 @@ class GaussianProcess(Prior):
     def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
         kernel = KERNELS.build(self.kernel)
         if self.parameters is not None:
-            state = kernel.init(train.x.shape[0], train.x[0, 0].numel())
-            unknown = set(self.parameters) - set(state)
+            fitted = kernel.init(train.x.shape[0], train.x[0, 0].numel())
+            unknown = set(self.parameters) - set(fitted)
             if unknown:
                 raise ValueError(
-                    f"prior 'gaussian_process': kernel {self.kernel['name']!r} has {sorted(state)}, found {sorted(unknown)}"
+                    f"prior 'gaussian_process': kernel {self.kernel['name']!r} has {sorted(fitted)}, found {sorted(unknown)}"
                 )
-            return {k: torch.full_like(v, self.parameters[k]) if k in self.parameters else v for k, v in state.items()}
-        y, noise = train.y, None
+            return {k: torch.full_like(v, self.parameters[k]) if k in self.parameters else v for k, v in fitted.items()}
+        y, variances = train.y, None
         if train.classification:
-            y, noise = milios_targets(train.y, train.n_outputs, self.alpha_eps)
+            y, variances = milios_targets(train.y, train.n_outputs, self.alpha_eps)
             y = y - y.mean((1, 2), keepdim=True)
-        state, _ = fit_kernel(
+        fitted, _ = fit_kernel(
             kernel,
             train.x,
             y,
@@ -72,21 +72,21 @@ class GaussianProcess(Prior):
             steps=self.fit_steps,
             lr=self.fit_lr,
             batch_size=self.fit_batch,
-            fixed_noise=noise,
+            fixed_noise=variances,
             scale=train.scale,
         )
-        return state
+        return fitted
 
-    def moments(self, network: Network, state: dict[str, Tensor], x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
+    def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
         kernel = KERNELS.build(self.kernel)
-        spread = kernel.diagonal(state, x) if covariance == "diagonal" else kernel(state, x, x)
-        return torch.zeros(x.shape[0], 1, x.shape[1], dtype=torch.float64, device=x.device), spread.unsqueeze(1)
+        cov = kernel.diagonal(parameters, x) if covariance == "diagonal" else kernel(parameters, x, x)
+        return torch.zeros(x.shape[0], 1, x.shape[1], dtype=torch.float64, device=x.device), cov.unsqueeze(1)
 
-    def functions(self, network: Network, state: dict[str, Tensor], samples: int, streams: Streams) -> Functions:
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         def draw(x: Tensor) -> Tensor:
-            _, covariance = self.moments(network, state, x, "full")
-            noise = streams.normal(x.shape[1], samples * network.n_outputs)
-            values = cholesky(covariance.squeeze(1), jitter=1e-8) @ noise.double()
+            _, covariance = self.moments(network, parameters, x, "full")
+            epsilon = streams.normal(x.shape[1], samples * network.n_outputs)
+            values = cholesky(covariance.squeeze(1), jitter=1e-8) @ epsilon.double()
             return values.unflatten(-1, (samples, network.n_outputs)).movedim(2, 1).to(x.dtype)
 
         return draw

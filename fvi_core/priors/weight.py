@@ -47,14 +47,14 @@ class GaussianWeights(Prior):
 
     def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
         if self.features == "initial":
-            state = {name: value.detach().clone() for name, value in initial.items() if name in network.shapes}
+            parameters = {name: value.detach().clone() for name, value in initial.items() if name in network.shapes}
         else:
-            state = {name: value[:, 0] for name, value in self.weights(network, 1, streams).items()}
-        if not network.state or (self.jacobian == "last_layer" and not network.joint):
-            return state
+            parameters = {name: value[:, 0] for name, value in self.weights(network, 1, streams).items()}
+        if not network.buffers or (self.jacobian == "last_layer" and not network.shares_statistics):
+            return parameters
         x = train.scale(train.x[:, :CALIBRATION])
-        seen = network.statistics({name: value.unsqueeze(1) for name, value in state.items()}, x)
-        return state | {name: value.squeeze(1) for name, value in seen.items()}
+        seen = network.statistics({name: value.unsqueeze(1) for name, value in parameters.items()}, x)
+        return parameters | {name: value.squeeze(1) for name, value in seen.items()}
 
     def gaussian_weights(self) -> tuple[float, float]:
         return 0.0, self.variance
@@ -62,19 +62,19 @@ class GaussianWeights(Prior):
     def flat_weights(self, network: Network, samples: int, streams: Streams) -> Tensor:
         return self.variance**0.5 * streams.normal(samples, network.n_parameters)
 
-    def functions(self, network: Network, state: dict[str, Tensor], samples: int, streams: Streams) -> DrawnNetworks:
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
         return DrawnNetworks(network, self.weights(network, samples, streams))
 
     @torch.no_grad()
-    def moments(self, network: Network, state: dict[str, Tensor], x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
+    def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
         log_variance = torch.tensor(self.variance, dtype=x.dtype).log()
-        log_var = {name: log_variance.to(value).expand_as(value) for name, value in state.items()}
+        log_var = {name: log_variance.to(value).expand_as(value) for name, value in parameters.items()}
         if self.jacobian == "full":
-            mean, spread = full_network_moments(network, state, log_var, x, covariance)
+            mean, cov = full_network_moments(network, parameters, log_var, x, covariance)
         else:
-            head = {name: value for name, value in state.items() if name.startswith(HEAD + ".")}
-            mean, spread = last_layer_moments(network, state, head, log_var, x, covariance)
-        return (torch.zeros_like(mean) if self.centred else mean), spread
+            head = {name: value for name, value in parameters.items() if name.startswith(HEAD + ".")}
+            mean, cov = last_layer_moments(network, parameters, head, log_var, x, covariance)
+        return (torch.zeros_like(mean) if self.centred else mean), cov
 
 
 @PRIORS.register("gaussian_factors")

@@ -67,8 +67,8 @@ def gains(runs: Runs) -> Canvas:
             if not np.array_equal(lines[0][0], lines[1][0]):
                 raise NothingToShow(f"the records of {' and '.join(both)} hold different levels")
             (plain, error), (prior, prior_error) = (mean_and_error(values) for _, values in lines)
-            gain, spread = prior - plain, np.hypot(error, prior_error)
-            axis.errorbar(lines[0][0], gain, spread, label=label, elinewidth=0.7, color=colour(label))
+            gain, combined_error = prior - plain, np.hypot(error, prior_error)
+            axis.errorbar(lines[0][0], gain, combined_error, label=label, elinewidth=0.7, color=colour(label))
             known = [dict(zip(*published_by_level(runs, each, LIKELIHOOD, shift))) for each in both]
             shared = sorted(known[0].keys() & known[1].keys())
             marks(axis, label, shared, [known[1][level] - known[0][level] for level in shared])

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fvi_core.families.base import DrawnNetworks, Family, NotSupported
-from fvi_core.networks import STATE, Network, Parameters
+from fvi_core.networks import BUFFER, Network, Parameters
 from fvi_core.objective import Model
 from fvi_core.registry import DIVERGENCES, FAMILIES, UnknownPart
 from tests.fvi_core import small
@@ -70,7 +70,7 @@ class FamilyContract:
             assert torch.equal(alone, together[r : r + 1])
 
     def test_a_gradient_reaches_every_parameter(self):
-        parameters = {k: v.requires_grad_() for k, v in self.parameters().items() if not k.startswith(STATE)}
+        parameters = {k: v.requires_grad_() for k, v in self.parameters().items() if not k.startswith(BUFFER)}
         self.draw(parameters)(small.inputs(R, N)).square().sum().backward()
         for name, value in parameters.items():
             assert value.grad is not None and value.grad.reshape(R, -1).any(1).all(), name

@@ -82,7 +82,7 @@ def step(
     initial = model.family.initial_network(model.network, {name: value.detach() for name, value in start.items()})
     train = TrainingSet(data.x, data.y, model.network.n_outputs, not data.y.is_floating_point())
     state = model.prior.init(model.network, initial, train, streams.child("fit"))
-    scene = ContextSource(data.x, data.low, data.high, data.pools)
+    source = ContextSource(data.x, data.low, data.high, data.pools)
     functions = model.family.functions(model.network, parameters, samples, streams.child("noise"))
     context = streams.child("context")
     return Step(
@@ -95,7 +95,7 @@ def step(
         data.x.shape[1],
         functions,
         functions(data.x),
-        lambda: model.context(scene, context),
+        lambda: model.context(source, context),
         streams.child("divergence"),
         streams.child("prior"),
     )

@@ -12,7 +12,7 @@ from fvi_core.families.base import NotSupported
 from fvi_core.gaussian import gaussian_kl_full
 from fvi_core.likelihoods import LIKELIHOODS
 from fvi_core.linearisation import head_moments
-from fvi_core.networks import STATE, Network
+from fvi_core.networks import BUFFER, Network
 from fvi_core.objective import Model, Weight
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, PRIORS
 from fvi_core.training import Trainer, Training
@@ -49,22 +49,22 @@ KINDS = {
 }
 
 
-def model(kind, joint=False):
+def model(kind, shared=False):
     parts = {"divergence": None, "prior": None, "context": None} | KINDS[kind]
     optional = [
         None if parts[k] is None else registry.build(parts[k])
         for k, registry in (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS))
     ]
     family, likelihood = FAMILIES.build(parts["family"]), LIKELIHOODS.build({"name": "categorical"})
-    return Model(tiny(joint=joint), family, *optional, likelihood, Weight())
+    return Model(tiny(shared=shared), family, *optional, likelihood, Weight())
 
 
-def trainer(kind, replicas=range(R), joint=False, dtype=torch.float32, state=None, **options):
+def trainer(kind, replicas=range(R), shared=False, dtype=torch.float32, state=None, **options):
     data = small.problem(R, N, 3, SHAPE, dtype)
     data = small.one(data, replicas[0]) if len(replicas) < R else data
     options = {"epochs": 3, "batch_size": 4, "optimiser": {"name": "sgd", "lr": 0.01}, "samples": 2} | options
     return Trainer(
-        model(kind, joint),
+        model(kind, shared),
         Training(**options, dtype=str(dtype).removeprefix("torch.")),
         data,
         small.streams(R, dtype).subset(replicas),
@@ -80,7 +80,7 @@ def assert_same(one, other):
 def test_training_is_that_of_modules_with_their_running_statistics():
     made = trainer("MAP", range(1), dtype=torch.float64)
     start = {k: v.detach().clone()[0] for k, v in made.parameters.items()}
-    module = Modules(made.model.network, {k: v for k, v in start.items() if not k.startswith(STATE)})
+    module = Modules(made.model.network, {k: v for k, v in start.items() if not k.startswith(BUFFER)})
     batches = small.streams(R).subset([0]).child("batch")
     for _ in range(3):
         order = batches.permutation(N)[0]
@@ -93,32 +93,36 @@ def test_training_is_that_of_modules_with_their_running_statistics():
                 for p in module.parameters():
                     p -= 0.01 * p.grad
     trained = made.run()[0].parameters
-    weights = {k: v[0] for k, v in trained.items() if not k.startswith(STATE)}
+    weights = {k: v[0] for k, v in trained.items() if not k.startswith(BUFFER)}
     expected = Modules(made.model.network, weights).state_dict()
     for name, value in module.state_dict().items():
         if "running_" in name:
             layer, kind = name.removeprefix("layers.").rsplit(".running_", 1)
-            (own,) = [v for k, v in trained.items() if k.replace(".", "_") == f"state/{layer}.{kind}".replace(".", "_")]
+            (own,) = [
+                v for k, v in trained.items() if k.replace(".", "_") == f"buffer/{layer}.{kind}".replace(".", "_")
+            ]
             torch.testing.assert_close(own[0], value, rtol=1e-9, atol=1e-12)
         elif "num_batches" not in name:
             torch.testing.assert_close(expected[name], value, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("kind", "joint"), [*((kind, False) for kind in KINDS), ("FSVI", True), ("MC Dropout fVI, other context", True)]
+    ("kind", "shared"), [*((kind, False) for kind in KINDS), ("FSVI", True), ("MC Dropout fVI, other context", True)]
 )
-def test_replicas_together_are_bitwise_those_alone_and_their_statistics_move(kind, joint):
-    together = trainer(kind, joint=joint).run()
+def test_replicas_together_are_bitwise_those_alone_and_their_statistics_move(kind, shared):
+    together = trainer(kind, shared=shared).run()
     for r in range(R):
         assert together[r].reason is None
-        assert_same(together[r], trainer(kind, range(r, r + 1), joint).run()[0])
-    state = {k: v for k, v in together[0].parameters.items() if k.startswith(STATE) and "norm" in k and "swag" not in k}
-    assert state.keys() == tiny().state.keys()
+        assert_same(together[r], trainer(kind, range(r, r + 1), shared).run()[0])
+    buffers = {
+        k: v for k, v in together[0].parameters.items() if k.startswith(BUFFER) and "norm" in k and "swag" not in k
+    }
+    assert buffers.keys() == tiny().buffers.keys()
     members = (1, 2) if kind.startswith("Ensemble") else (1,)
-    for name, value in state.items():
+    for name, value in buffers.items():
         assert value.shape[:-1] == members and not (value == float(name.endswith("var"))).any()
     if len(members) > 1:
-        assert all(not torch.equal(v[:, 0], v[:, 1]) for v in state.values())
+        assert all(not torch.equal(v[:, 0], v[:, 1]) for v in buffers.values())
 
 
 @pytest.mark.parametrize("kind", ["MAP", "FSVI", "SWAG", "Ensemble"])
@@ -143,18 +147,18 @@ def test_prediction_uses_the_running_statistics():
     functions = made.model.family.functions(made.model.network, trained.parameters, 3, small.streams(1))
     values = functions(x)
     torch.testing.assert_close(functions(x[:, 2:4]), values[:, :, 2:4], rtol=1e-10, atol=1e-10)
-    state = {k: v.unsqueeze(1) for k, v in trained.parameters.items() if k.startswith(STATE)}
-    drawn = {k: v for k, v in functions.parameters.items() if not k.startswith(STATE)}
-    assert torch.equal(values, made.model.network(drawn | state, x))
+    buffers = {k: v.unsqueeze(1) for k, v in trained.parameters.items() if k.startswith(BUFFER)}
+    drawn = {k: v for k, v in functions.parameters.items() if not k.startswith(BUFFER)}
+    assert torch.equal(values, made.model.network(drawn | buffers, x))
 
 
-def loss_and_passes(monkeypatch, kind, joint):
+def loss_and_passes(monkeypatch, kind, shared):
     """The first step of training, with the points of every pass with gradient that takes a batch's statistics."""
-    made, passes, run = trainer(kind, joint=joint, dtype=torch.float64, batch_size=N), [], Network._run
+    made, passes, run = trainer(kind, shared=shared, dtype=torch.float64, batch_size=N), [], Network._run
     top = made.model.network.layers[0]
 
     def spy(self, layers, parameters, a, *rest):
-        held = any(name.startswith(STATE) for name in parameters)
+        held = any(name.startswith(BUFFER) for name in parameters)
         if torch.is_grad_enabled() and layers and layers[0] is top and not held:
             passes.append(a.shape[2])
         return run(self, layers, parameters, a, *rest)
@@ -167,21 +171,21 @@ def loss_and_passes(monkeypatch, kind, joint):
 
 
 @pytest.mark.parametrize("kind", ["FSVI", "MC Dropout fVI, other context"])
-def test_jointly_there_is_one_pass_over_batch_and_context_and_apart_one_over_each(monkeypatch, kind):
-    assert loss_and_passes(monkeypatch, kind, joint=True)[3] == [N + 3]
-    assert loss_and_passes(monkeypatch, kind, joint=False)[3] == [N, 3]
+def test_shared_statistics_take_one_pass_over_batch_and_context_and_separate_ones_one_over_each(monkeypatch, kind):
+    assert loss_and_passes(monkeypatch, kind, shared=True)[3] == [N + 3]
+    assert loss_and_passes(monkeypatch, kind, shared=False)[3] == [N, 3]
 
 
-@pytest.mark.parametrize("joint", [True, False])
-def test_joint_and_apart_are_what_they_say(monkeypatch, joint):
+@pytest.mark.parametrize("shared", [True, False])
+def test_shared_and_separate_statistics_are_what_they_say(monkeypatch, shared):
     """Values and features of the step against a network whose statistics are computed and held by hand."""
-    made, start, loss, _ = loss_and_passes(monkeypatch, "FSVI", joint)
+    made, start, loss, _ = loss_and_passes(monkeypatch, "FSVI", shared)
     model, x = made.model, made.problem.x
-    streams = {name: small.streams(R).child(name) for name in ("noise", "context", "divergence", "prior")}
-    trained = {k: v for k, v in start.items() if not k.startswith(STATE)}
-    drawn = model.family.weights(model.network, trained, 2, streams["noise"])
-    scene = ContextSource(x, made.problem.low, made.problem.high, made.problem.pools)
-    context = model.context(scene, streams["context"])
+    streams = {name: small.streams(R).child(label) for name, label in Trainer.streams.items()}
+    trained = {k: v for k, v in start.items() if not k.startswith(BUFFER)}
+    drawn = model.family.weights(model.network, trained, 2, streams["functions"])
+    source = ContextSource(x, made.problem.low, made.problem.high, made.problem.pools)
+    context = model.context(source, streams["context"])
 
     def held(points, count):
         seen = model.network.statistics(drawn, points)
@@ -192,15 +196,15 @@ def test_joint_and_apart_are_what_they_say(monkeypatch, joint):
         return drawn | seen
 
     both = torch.cat([x, context], 1)
-    at_x, at_context = (held(both, N + 3),) * 2 if joint else (held(x, N), held(context, 3))
+    at_x, at_context = (held(both, N + 3),) * 2 if shared else (held(x, N), held(context, 3))
     values = model.network(at_x, x)
     phi = model.network.features({k: v[:, :1] for k, v in at_context.items()}, context).squeeze(1)
     fit = model.likelihood.data_term({}, values, made.problem.y)
     mean, log_var = model.family.gaussian_weights(trained)
-    mean_p, spread_p = model.prior.moments(model.network, made.now.prior, context, "full")
-    kl = gaussian_kl_full(*head_moments(phi, mean, log_var), mean_p, spread_p, 1e-6).sum(-1)
+    mean_p, cov_p = model.prior.moments(model.network, made.now.prior, context, "full")
+    kl = gaussian_kl_full(*head_moments(phi, mean, log_var), mean_p, cov_p, 1e-6).sum(-1)
     torch.testing.assert_close(loss, -fit + kl / N, rtol=1e-8, atol=1e-8)
-    seen = model.network.statistics(drawn, both if joint else x)
+    seen = model.network.statistics(drawn, both if shared else x)
     for name, value in model.network.track(start, seen).items():
         running = torch.cat([made.now.results[r].parameters[name] for r in range(R)])
         torch.testing.assert_close(running, value, rtol=1e-10, atol=1e-12)
@@ -211,10 +215,10 @@ def seen_sites(network, name):
     return 9 if "group1" in name else 30
 
 
-def test_the_prior_is_normalised_by_training_points_once_where_statistics_are_joint():
-    assert trainer("FSVI").now.prior.keys() == tiny().shapes.keys()  # apart: by each context's own statistics
-    made = trainer("FSVI", joint=True, dtype=torch.float64)
-    weights = {k: v for k, v in made.now.prior.items() if not k.startswith(STATE)}
+def test_the_prior_is_normalised_by_training_points_once_where_statistics_are_shared():
+    assert trainer("FSVI").now.prior.keys() == tiny().shapes.keys()  # separate: by each context's own statistics
+    made = trainer("FSVI", shared=True, dtype=torch.float64)
+    weights = {k: v for k, v in made.now.prior.items() if not k.startswith(BUFFER)}
     expected = made.model.network.statistics({k: v.unsqueeze(1) for k, v in weights.items()}, made.problem.x)
     assert made.now.prior.keys() - weights.keys() == expected.keys()
     for name, value in expected.items():
@@ -224,11 +228,11 @@ def test_the_prior_is_normalised_by_training_points_once_where_statistics_are_jo
     assert all(torch.equal(made.now.prior[k], v) for k, v in before.items())
 
 
-def test_two_context_sets_cannot_be_joint(monkeypatch):
+def test_two_context_sets_cannot_share_statistics(monkeypatch):
     monkeypatch.setitem(KINDS, "two", {**KINDS["FSVI"], "divergence": {**LAST, "sets": 2}})
     assert trainer("two").run()[0].reason is None
     with pytest.raises(NotSupported, match="those of one context set in a step, found more"):
-        trainer("two", joint=True).run()
+        trainer("two", shared=True).run()
 
 
 def test_functions_that_need_single_inputs_are_refused():

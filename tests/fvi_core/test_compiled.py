@@ -32,7 +32,7 @@ def traced(monkeypatch):
 def residual():
     network = residual_network(SHAPE, 4, 8, (1, 1), True, False)
     streams = small.streams(1, torch.float32)
-    return network, network.init(streams), network.init_state(streams)
+    return network, network.init(streams), network.init_buffers(streams)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -46,7 +46,7 @@ def test_values_gradients_and_statistics_are_the_same(precision, traced):
         watched = one.recording(seen)
         f, phi = watched(parameters, x), watched.features(parameters, x[:, :5])
         gradients = torch.autograd.grad(f.square().sum() + phi.sum(), list(parameters.values()))
-        assert list(seen) == list(network.state)
+        assert list(seen) == list(network.buffers)
         found.append([f, phi, *gradients, *seen.values()])
     assert len(traced) == 2
     assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))

@@ -11,7 +11,7 @@ from tests.fvi_core import small
 R, B = 3, 6
 
 
-def scene(shape=(2,)):
+def source(shape=(2,)):
     """Batches whose every value is different, so that each can be found again."""
     x = torch.arange(R * B * torch.Size(shape).numel(), dtype=torch.float64).view(R, B, *shape)
     low, high = x.amin(1) - 1, x.amax(1) + 3
@@ -20,7 +20,7 @@ def scene(shape=(2,)):
 
 
 def draw(spec, shape=(2,), name="test"):
-    found = scene(shape)
+    found = source(shape)
     return CONTEXTS.build(spec)(found, small.streams(R, name=name)), found
 
 
@@ -116,7 +116,7 @@ def test_uniform_noise_covers_the_widened_range_of_all_pixels():
 def test_images_come_from_their_pool_only():
     context = CONTEXTS.build({"name": "images", "points": 30, "pool": "other"})
     assert context.pools() == {"other"}
-    s = scene((1, 2, 2))
+    s = source((1, 2, 2))
     images = context(s, small.streams(R))
     assert images.shape == (R, 30, 1, 2, 2)
     same = (images[:, :, None] == s.pools["other"]).flatten(3).all(-1)
@@ -126,7 +126,7 @@ def test_images_come_from_their_pool_only():
 def test_a_mixture_holds_the_points_of_its_parts():
     parts = [{"name": "training_batch", "points": 4}, {"name": "images", "points": 3, "pool": "other"}]
     context = CONTEXTS.build({"name": "mixture", "parts": parts})
-    s = scene()
+    s = source()
     points = context(s, small.streams(R))
     assert points.shape == (R, 7, 2) and context.pools() == {"other"}
     assert (points[:, :4] < 1000).all() and (points[:, 4:] >= 1000).all()
@@ -146,7 +146,7 @@ RANDOM = [
 
 @pytest.mark.parametrize("spec", RANDOM, ids=lambda s: s["name"])
 def test_draws_differ_repeat_by_seed_and_do_not_depend_on_neighbours(spec):
-    context, s, streams = CONTEXTS.build(spec), scene((3, 2, 2)), small.streams(R)
+    context, s, streams = CONTEXTS.build(spec), source((3, 2, 2)), small.streams(R)
     first, second = context(s, streams), context(s, streams)
     assert first.shape == (R, 5, 3, 2, 2) and not torch.equal(first, second)
     assert torch.equal(context(s, small.streams(R)), first)

@@ -80,7 +80,7 @@ class GaussianContract(DivergenceContract):
         model, _, step = made(self)
         x = self.context(step)
         mean_q, cov_q = self.moments_q(model, step, x)
-        mean_p, cov_p = model.prior.moments(model.network, step.prior_state, x, "full")
+        mean_p, cov_p = model.prior.moments(model.network, step.prior_parameters, x, "full")
         mean_p, cov_p = mean_p.expand_as(mean_q), cov_p.expand_as(cov_q)
         if self.spec.get("covariance") == "diagonal":
             cov_q, cov_p = (torch.diag_embed(c.diagonal(dim1=-2, dim2=-1)) for c in (cov_q, cov_p))
@@ -95,7 +95,7 @@ class GaussianContract(DivergenceContract):
         model, parameters, step = made(self)
         if model.prior.name != "gaussian_weights":
             pytest.skip("only a weight prior has a posterior equal to it")
-        state = step.prior_state
+        state = step.prior_parameters
         step.parameters = {
             k: torch.full_like(v, math.log(0.7)) if k.startswith("log_var/") else v for k, v in parameters.items()
         }

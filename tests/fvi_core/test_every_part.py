@@ -14,8 +14,8 @@ from fvi_core.families.base import NotSupported
 from fvi_core.fits import Temperature
 from fvi_core.fitting import Fitting
 from fvi_core.kernels import KERNELS
-from fvi_core.likelihoods import noise_of, with_noise
-from fvi_core.networks import STATE
+from fvi_core.likelihoods import join_parameters, split_parameters
+from fvi_core.networks import BUFFER
 from fvi_core.optimisers import ScheduleState
 from fvi_core.priors.base import TrainingSet
 from fvi_core.registry import (
@@ -195,26 +195,26 @@ class TestPrior:
 
 @every("context")
 class TestContext:
-    def scene(self, spec, replicas=slice(None)):
+    def source(self, spec, replicas=slice(None)):
         shape = (2,) if spec["name"] == "grid" else (3, 4, 4)
         x, pool = small.inputs(R, N, shape), small.inputs(1, 9, shape)[0] + 5
         pools = {"other": pool} if build("context", spec).pools() else {}
         return ContextSource(x[replicas], x.amin(1)[replicas], x.amax(1)[replicas], pools)
 
     def test_points_are_inputs_of_the_network_and_each_replicas_own(self, spec):
-        context, scene = build("context", spec), self.scene(spec)
-        points = context(scene, small.streams(R))
-        assert points.shape[0] == R and points.shape[1] >= 1 and points.shape[2:] == scene.x.shape[2:]
-        assert points.dtype == scene.x.dtype and torch.isfinite(points).all()
-        assert torch.equal(context(scene, small.streams(R)), points)
+        context, source = build("context", spec), self.source(spec)
+        points = context(source, small.streams(R))
+        assert points.shape[0] == R and points.shape[1] >= 1 and points.shape[2:] == source.x.shape[2:]
+        assert points.dtype == source.x.dtype and torch.isfinite(points).all()
+        assert torch.equal(context(source, small.streams(R)), points)
         for r in range(R):
-            assert torch.equal(context(self.scene(spec, slice(r, r + 1)), alone(r)), points[r : r + 1])
+            assert torch.equal(context(self.source(spec, slice(r, r + 1)), alone(r)), points[r : r + 1])
 
     def test_it_says_how_it_relates_to_the_batch(self, spec):
-        context, scene = build("context", spec), self.scene(spec)
-        points = context(scene, small.streams(R))
-        assert context.is_batch() == (points is scene.x)
-        begins = points.shape[1] > N and torch.equal(points[:, :N], scene.x)
+        context, source = build("context", spec), self.source(spec)
+        points = context(source, small.streams(R))
+        assert context.is_batch() == (points is source.x)
+        begins = points.shape[1] > N and torch.equal(points[:, :N], source.x)
         assert context.extends_batch() == begins
         assert context.pools() <= {"other"}
 
@@ -286,14 +286,14 @@ class TestLikelihood:
         for name, value in params.items():
             torch.testing.assert_close(joined[name], value)
         model = small.model({"family": {"name": "point"}, "likelihood": spec}, f.shape[-1])
-        start = with_noise(model.family.init(model.network, small.streams(R)), params)
+        start = join_parameters(model.family.init(model.network, small.streams(R)), params)
         fitted = likelihood.fit(
             start, Fitting(model.network, model.family, likelihood, small.inputs(R, N), y, small.streams(R))
         )
         assert fitted.keys() == start.keys() and {k: v.shape for k, v in fitted.items()} == {
             k: v.shape for k, v in start.items()
         }
-        assert all(torch.equal(fitted[name], value) for name, value in noise_of(start)[0].items())
+        assert all(torch.equal(fitted[name], value) for name, value in split_parameters(start)[0].items())
 
 
 @every("network")
@@ -307,10 +307,10 @@ class TestNetwork:
 
     def test_initial_parameters_are_each_replicas_own(self, spec):
         network, _ = self.network(spec)
-        start, state = network.init(small.streams(R)), network.init_state(small.streams(R))
+        start, state = network.init(small.streams(R)), network.init_buffers(small.streams(R))
         assert {k: v.shape for k, v in start.items()} == {k: (R, *shape) for k, shape in network.shapes.items()}
-        assert {k: v.shape for k, v in state.items()} == {k: (R, *shape) for k, shape in network.state.items()}
-        assert all(name.startswith(STATE) for name in state)
+        assert {k: v.shape for k, v in state.items()} == {k: (R, *shape) for k, shape in network.buffers.items()}
+        assert all(name.startswith(BUFFER) for name in state)
         for r in range(R):
             assert all(torch.equal(v, start[k][r : r + 1]) for k, v in network.init(alone(r)).items())
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fvi_core.fitting import Fitting
-from fvi_core.likelihoods import noise_of, with_noise
+from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.registry import FAMILIES, LIKELIHOODS, UnknownPart
 from tests.fvi_core import small
 from tests.fvi_core.contracts import FamilyContract, N, R
@@ -165,7 +165,9 @@ class TestExactGP(FamilyContract):
         likelihood = LIKELIHOODS.build({"name": "gaussian", "init_std": 0.3})
         x, y = data.x[list(replicas)], data.y[list(replicas)]
         fitting = Fitting(self.network(), family, likelihood, x, y, small.streams(len(replicas)))
-        return noise_of(family.fit(with_noise(free, likelihood.init(len(replicas), torch.float64)), fitting))[0]
+        return split_parameters(
+            family.fit(join_parameters(free, likelihood.init(len(replicas), torch.float64)), fitting)
+        )[0]
 
     def test_values_at_the_inputs_of_one_call_vary_together(self):
         parameters, x = self.parameters(), small.inputs(R, 3)

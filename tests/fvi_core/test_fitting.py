@@ -12,7 +12,7 @@ from fvi_core.families.base import Family, NotSupported
 from fvi_core.fits import golden_section
 from fvi_core.fitting import Fitting, own_of
 from fvi_core.images import Scale
-from fvi_core.likelihoods import Gaussian, noise_of
+from fvi_core.likelihoods import Gaussian, split_parameters
 from fvi_core.problem import TrainingData
 from fvi_core.registry import FAMILIES, FITS
 from tests.fvi_core import small
@@ -156,7 +156,7 @@ def test_a_fit_of_the_noise_leaves_the_family_alone():
     model, data = small.model(parts), small.problem(1, N)
     before = trained(model, data)
     after = model.fitted(before, data, small.streams(1))
-    assert all(torch.equal(after[name], value) for name, value in noise_of(before)[0].items())
+    assert all(torch.equal(after[name], value) for name, value in split_parameters(before)[0].items())
     f = model.functions(after, 2, small.streams(1))(data.x)[..., 0].mean(1)
     torch.testing.assert_close(model.noise_std(after), (data.y - f).square().mean(1).sqrt())
     assert FAMILIES.build(parts["family"]).fit(after, fitting_of(data, model)).keys() == after.keys()

@@ -67,10 +67,10 @@ def test_marginal_likelihood_and_posterior_are_those_of_gpytorch(per_point):
         torch.testing.assert_close(covariance[r], expected.covariance_matrix, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("noise_of", ["replica", "point", "output"])
-def test_outputs_are_independent_processes_that_share_the_kernel(noise_of):
+@pytest.mark.parametrize("split_parameters", ["replica", "point", "output"])
+def test_outputs_are_independent_processes_that_share_the_kernel(split_parameters):
     x, y, noise = data(outputs=3)
-    noise = {"replica": noise[:, 0, 0], "point": noise[:, :, 0], "output": noise}[noise_of]
+    noise = {"replica": noise[:, 0, 0], "point": noise[:, :, 0], "output": noise}[split_parameters]
     x_test, params = data(n=5, seed=1)[0], parameters()
     evidence = log_marginal_likelihood(RBF, params, noise, x, y)
     mean, variance = posterior(RBF, params, noise, x, y, x_test)
@@ -78,7 +78,7 @@ def test_outputs_are_independent_processes_that_share_the_kernel(noise_of):
     assert mean.shape == variance.shape == (2, 5, 3) and covariance.shape == (2, 3, 5, 5)
     total = 0
     for q in range(3):
-        own = noise[..., q] if noise_of == "output" else noise
+        own = noise[..., q] if split_parameters == "output" else noise
         total = total + log_marginal_likelihood(RBF, params, own, x, y[..., q])
         mean_q, variance_q = posterior(RBF, params, own, x, y[..., q], x_test)
         torch.testing.assert_close(mean[..., q], mean_q)

@@ -10,7 +10,7 @@ from fvi_core import methods
 from fvi_core.contexts import ContextSource
 from fvi_core.divergences.base import Step
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
-from fvi_core.likelihoods import noise_of
+from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Network
 from fvi_core.objective import Model, Weight
 from fvi_core.problem import TrainingData, take
@@ -45,13 +45,13 @@ def loss_of(model, n_train=40, samples=3, outputs=1):
     family = model.family.init(model.network, streams.child("init"))
     noise = model.likelihood.init(R, torch.float64)
     parameters = {k: v.requires_grad_() for k, v in family.items()}
-    names = ("noise", "context", "divergence", "prior")
-    scene = ContextSource(data.x, data.low, data.high, data.pools)
+    names = ("functions", "context", "divergence", "prior")
+    source = ContextSource(data.x, data.low, data.high, data.pools)
     initial = model.family.initial_network(model.network, {k: v.detach() for k, v in family.items()})
     state = model.prior.init(model.network, initial, None, streams.child("fit")) if model.prior else {}
     made = {name: streams.child(name) for name in names}
-    loss = model.loss(parameters, noise, state, data.x, data.y, n_train, samples, scene, made)
-    return loss, parameters, noise, state, data, scene, {name: streams.child(name) for name in names}
+    loss = model.loss(parameters, noise, state, data.x, data.y, n_train, samples, source, made)
+    return loss, parameters, noise, state, data, source, {name: streams.child(name) for name in names}
 
 
 @pytest.mark.parametrize("scaling", ["elbo", "batch", "context"])
@@ -67,8 +67,8 @@ def test_the_loss_is_the_mean_log_likelihood_and_the_weighted_divergence(outputs
         },
         outputs,
     )
-    loss, parameters, noise, state, data, scene, streams = loss_of(model, outputs=outputs)
-    functions = model.family.functions(model.network, parameters, 3, streams["noise"])
+    loss, parameters, noise, state, data, source, streams = loss_of(model, outputs=outputs)
+    functions = model.family.functions(model.network, parameters, 3, streams["functions"])
     fit = model.likelihood.log_prob(noise, functions(data.x), data.y).mean((1, 2))
     step = Step(
         model.network,
@@ -80,7 +80,7 @@ def test_the_loss_is_the_mean_log_likelihood_and_the_weighted_divergence(outputs
         40,
         functions,
         None,
-        lambda: model.context(scene, streams["context"]),
+        lambda: model.context(source, streams["context"]),
         streams["divergence"],
         streams["prior"],
     )
@@ -108,7 +108,7 @@ def test_a_context_that_extends_the_batch_shares_its_pass_and_changes_no_value(m
     monkeypatch.setattr(Network, "_run", spy)
     shared, *_ = loss_of(model, outputs=3)
     assert passes == [N + 7] * sets
-    monkeypatch.setattr(Model, "_together", lambda self, network: None)
+    monkeypatch.setattr(Model, "_context_in_same_pass", lambda self, network: None)
     passes.clear()
     apart, *_ = loss_of(model, outputs=3)
     assert passes == [N] + [N + 7] * sets
@@ -161,8 +161,8 @@ def test_an_exact_process_maximises_its_evidence():
 
 
 def test_parameters_of_the_likelihood_are_told_from_those_of_the_family():
-    family, noise = noise_of({"mean/a": 1, "likelihood/raw_noise": 2})
-    assert (family, noise) == ({"mean/a": 1}, {"raw_noise": 2})
+    family, noise = split_parameters({"mean/a": 1, "likelihood/rho": 2})
+    assert (family, noise) == ({"mean/a": 1}, {"rho": 2})
 
 
 def test_rows_of_shared_and_own_data_sets():
@@ -221,7 +221,7 @@ def test_a_linear_model_ends_at_its_exact_posterior(name, prior, context, sample
     data = TrainingData(DESIGN[None], TARGETS[None], -ends, ends)
     training = Training(300, 8, {"name": "adam", "lr": 0.1}, {"name": "cosine"}, samples, dtype="float64")
     trained = Trainer(model, training, data, small.streams(1)).run()[0]
-    means, log_vars = model.family.gaussian_weights(noise_of(trained.parameters)[0])
+    means, log_vars = model.family.gaussian_weights(split_parameters(trained.parameters)[0])
     features = torch.cat([DESIGN, torch.ones(8, 1, dtype=torch.float64)], 1)
     precision = features.T @ features / NOISE**2 + torch.eye(3, dtype=torch.float64) / VARIANCE
     covariance = torch.linalg.inv(precision)
@@ -268,9 +268,9 @@ def test_gfsvi_comes_nearer_to_its_process_than_mean_field_does():
         training = Training(400, 25, {"name": "adam", "lr": 0.05}, {"name": "cosine"}, samples, dtype="float64")
         trained = Trainer(model, training, TrainingData(x, y, -ends, ends), small.streams(1)).run()[0]
         with torch.no_grad():
-            f = model.family.functions(model.network, noise_of(trained.parameters)[0], 1000, small.streams(1))(grid)[
-                ..., 0
-            ]
+            f = model.family.functions(model.network, split_parameters(trained.parameters)[0], 1000, small.streams(1))(
+                grid
+            )[..., 0]
         errors[name] = ((f.mean(1) - mean).square().mean().sqrt(), (f.std(1) - variance.sqrt()).square().mean().sqrt())
     assert errors["GFSVI"][0] < 0.8 * errors["MFVI"][0], errors
     assert errors["GFSVI"][1] < 0.6 * errors["MFVI"][1], errors

@@ -16,9 +16,9 @@ from tests.fvi_core.test_linearisation import assert_close, gradients
 SHAPE, N = (2, 6, 5), 7
 
 
-def tiny(norm=True, joint=False, outputs=3):
+def tiny(norm=True, shared=False, outputs=3):
     """Two groups of one block: an identity and a projected shortcut."""
-    return residual_network(SHAPE, outputs, 2, (1, 1), norm, joint)
+    return residual_network(SHAPE, outputs, 2, (1, 1), norm, shared)
 
 
 class Modules(nn.Module):
@@ -73,8 +73,8 @@ def test_values_gradients_and_statistics_in_training_are_those_of_modules(norm, 
         value.retain_grad()
     f = network.recording(seen)(parameters, x)
     (f * small.streams(replicas, name="weights").normal(samples, N, 3)).sum().backward()
-    running = network.track(network.init_state(small.streams(replicas)), seen)
-    assert running.keys() == network.state.keys()
+    running = network.track(network.init_buffers(small.streams(replicas)), seen)
+    assert running.keys() == network.buffers.keys()
     for r in range(replicas):
         modules = [Modules(network, {k: v[r, s].detach() for k, v in parameters.items()}) for s in range(samples)]
         values = [module(x[r]) for module in modules]
@@ -84,7 +84,7 @@ def test_values_gradients_and_statistics_in_training_are_those_of_modules(norm, 
             for name, tensor in parameters.items():
                 torch.testing.assert_close(tensor.grad[r, s], module.gradient(network, name), rtol=1e-9, atol=1e-9)
         for name, value in running.items():
-            layer, kind = name.removeprefix("state/").rsplit(".", 1)
+            layer, kind = name.removeprefix("buffer/").rsplit(".", 1)
             expected = [getattr(module.layers[layer.replace(".", "_")], f"running_{kind}") for module in modules]
             torch.testing.assert_close(value[r], torch.stack(expected).mean(0), rtol=1e-10, atol=1e-12)
 
@@ -93,13 +93,13 @@ def test_values_in_prediction_are_those_of_modules_with_their_running_statistics
     network, x, seen = tiny(), small.inputs(1, N, SHAPE), {}
     parameters = {k: v.detach() for k, v in draws(network, 1, 1).items()}
     module = Modules(network, {k: v[0, 0] for k, v in parameters.items()})
-    state = network.init_state(small.streams(1))
+    buffers = network.init_buffers(small.streams(1))
     for step in range(3):
         seen = {}
         network.recording(seen)(parameters, x + step)
-        state = network.track(state, seen)
+        buffers = network.track(buffers, seen)
         module(x[0] + step)
-    f = network(parameters | {k: v[:, None] for k, v in state.items()}, x)
+    f = network(parameters | {k: v[:, None] for k, v in buffers.items()}, x)
     torch.testing.assert_close(f[0, 0], module.eval()(x[0]), rtol=1e-10, atol=1e-10)
 
 
@@ -111,23 +111,23 @@ def test_only_the_first_pass_is_watched_and_only_through_the_watched_network():
     first = {k: v.clone() for k, v in seen.items()}
     watched(parameters, x * 2)
     network(parameters, x * 3)
-    assert first.keys() == network.state.keys() and all(torch.equal(seen[k], v) for k, v in first.items())
-    assert not tiny(norm=False).state and tiny(norm=False).recording(seen).seen is None
+    assert first.keys() == network.buffers.keys() and all(torch.equal(seen[k], v) for k, v in first.items())
+    assert not tiny(norm=False).buffers and tiny(norm=False).recording(seen).seen is None
 
 
 def test_members_of_an_ensemble_have_running_statistics_of_their_own():
     network, x = tiny(), small.inputs(2, N, SHAPE)
-    state = {k: v.unflatten(0, (2, 3)) for k, v in network.init_state(small.streams(6)).items()}
+    buffers = {k: v.unflatten(0, (2, 3)) for k, v in network.init_buffers(small.streams(6)).items()}
     parameters = {k: v.detach() for k, v in draws(network, 2, 3).items()}
     seen_as_samples, seen_as_replicas = {}, {}
     network.recording(seen_as_samples)(parameters, x)
     members = {k: v.flatten(0, 1).unsqueeze(1) for k, v in parameters.items()}
     network.recording(seen_as_replicas)(members, x.repeat_interleave(3, dim=0))
-    one, other = network.track(state, seen_as_samples), network.track(state, seen_as_replicas)
+    one, other = network.track(buffers, seen_as_samples), network.track(buffers, seen_as_replicas)
     for name, value in one.items():
-        assert value.shape == state[name].shape
+        assert value.shape == buffers[name].shape
         torch.testing.assert_close(value, other[name], rtol=1e-12, atol=1e-12)
-        torch.testing.assert_close(value, 0.9 * state[name] + 0.1 * seen_as_samples[name], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(value, 0.9 * buffers[name] + 0.1 * seen_as_samples[name], rtol=1e-12, atol=1e-12)
 
 
 def test_replicas_together_are_bitwise_the_same_as_alone():
@@ -143,8 +143,8 @@ def test_statistics_are_what_normalisation_is_given():
     parameters = {k: v.detach() for k, v in draws(network, 2, 3).items()}
     held = network.statistics(parameters, x)
     stem = network.layers[0](parameters, x[:, None])
-    torch.testing.assert_close(held["state/stem.norm.mean"], stem.mean((2, 4, 5)), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(held["state/stem.norm.var"], stem.var((2, 4, 5)), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(held["buffer/stem.norm.mean"], stem.mean((2, 4, 5)), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(held["buffer/stem.norm.var"], stem.var((2, 4, 5)), rtol=1e-12, atol=1e-12)
     assert not tiny(norm=False).statistics(draws(tiny(norm=False), 1, 1), x[:1])
 
 
@@ -152,7 +152,7 @@ def trained_state(network, replicas):
     """Running statistics that are neither 0 nor 1."""
     streams = small.streams(replicas, name="state")
     draw = {"mean": lambda s: streams.normal(*s) * 0.3, "var": lambda s: streams.uniform(*s) + 0.5}
-    return {name: draw[name.rsplit(".", 1)[1]](shape) for name, shape in network.state.items()}
+    return {name: draw[name.rsplit(".", 1)[1]](shape) for name, shape in network.buffers.items()}
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
@@ -163,13 +163,13 @@ def test_moments_of_the_linearised_network_are_those_of_the_jacobian(norm, covar
     flat = small.streams(r).normal(2, network.n_parameters)
     mean, log_var = network.unflatten(flat[:, 0] * 0.7), network.unflatten(flat[:, 1] - 1)
     mean, log_var = ({k: v.contiguous().requires_grad_() for k, v in p.items()} for p in (mean, log_var))
-    state = trained_state(network, r)
+    buffers = trained_state(network, r)
     for names in (list(network.shapes), ["head.weight", "head.bias"]):
         values, spreads = [], []
         for i in range(r):
 
             def f(moved, i=i):
-                at = {k: v[i] for k, v in (mean | state).items()} | moved
+                at = {k: v[i] for k, v in (mean | buffers).items()} | moved
                 return network({k: v[None, None] for k, v in at.items()}, x[i : i + 1])[0, 0].T
 
             own = {k: mean[k][i] for k in names}
@@ -180,9 +180,9 @@ def test_moments_of_the_linearised_network_are_those_of_the_jacobian(norm, covar
             spreads.append(spread if covariance == "full" else spread.diagonal(dim1=-2, dim2=-1))
         expected = torch.stack(values), torch.stack(spreads)
         if len(names) > 2:
-            actual = full_network_moments(network, mean | state, log_var, x, covariance)
+            actual = full_network_moments(network, mean | buffers, log_var, x, covariance)
         else:
-            actual = last_layer_moments(network, mean | state, mean, log_var, x, covariance)
+            actual = last_layer_moments(network, mean | buffers, mean, log_var, x, covariance)
         assert_close(actual, expected)
         assert_close(gradients(actual, mean, log_var), gradients(expected, mean, log_var))
 
@@ -206,17 +206,17 @@ def test_resnet18_has_the_layers_and_the_size_of_he_et_al():
 
 def test_initial_normalisation_changes_nothing_but_scale():
     network = tiny()
-    parameters, state = network.init(small.streams(2)), network.init_state(small.streams(2))
+    parameters, buffers = network.init(small.streams(2)), network.init_buffers(small.streams(2))
     for layer in network.parametrised:
         if isinstance(layer, BatchNorm):
             scale, shift = (parameters[name] for name in layer.shapes)
-            mean, var = (state[name] for name in layer.state)
+            mean, var = (buffers[name] for name in layer.buffers)
             assert (scale == 1).all() and (shift == 0).all() and (mean == 0).all() and (var == 1).all()
 
 
 def test_options_are_checked():
-    with pytest.raises(ValueError, match="context_statistics 'joined' is not known; did you mean 'joint'"):
-        NETWORKS.build({"name": "resnet18", "context_statistics": "joined"})
+    with pytest.raises(ValueError, match="context_statistics 'share' is not known; did you mean 'shared'"):
+        NETWORKS.build({"name": "resnet18", "context_statistics": "share"})
     with pytest.raises(ValueError, match="'resnet18' expects images"):
         NETWORKS.build({"name": "resnet18"}).build((784,), 10)
 
@@ -249,7 +249,7 @@ def test_in_bfloat16_values_and_gradients_are_near():
     reduced = network.in_precision("bfloat16").recording(seen)
     f, exact = reduced(parameters, x), network(parameters, x)
     made = torch.autograd.grad(f.square().sum(), list(parameters.values()))
-    assert f.dtype == made[0].dtype == seen["state/stem.norm.mean"].dtype == torch.float32
+    assert f.dtype == made[0].dtype == seen["buffer/stem.norm.mean"].dtype == torch.float32
     assert not torch.equal(f, exact)
     torch.testing.assert_close(f, exact, rtol=0.05, atol=0.05)
     expected = torch.autograd.grad(exact.square().sum(), list(parameters.values()))

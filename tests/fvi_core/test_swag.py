@@ -55,7 +55,7 @@ def test_moments_are_those_of_the_iterates(collected):
     model, parameters, rows = collected
     network, rank = model.network, model.family.rank
     kept = {
-        part: network.flatten({k: parameters[f"state/swag_{part}/{k}"] for k in network.shapes}).numpy()
+        part: network.flatten({k: parameters[f"buffer/swag_{part}/{k}"] for k in network.shapes}).numpy()
         for part in ("mean", "square", "deviation")
     }
     assert (parameters[COUNT] == len(rows)).all()
@@ -114,7 +114,7 @@ def test_drawn_networks_are_normalised_by_kept_training_points():
         assert (same.sum(1) == 1).all() and (same.sum(0) <= 1).all(), "training inputs, each at most once"
     drawn = family.weights(network, parameters, 2, small.streams(R))
     held = network.statistics(drawn, expected)
-    for name in network.state:
+    for name in network.buffers:
         torch.testing.assert_close(drawn[name], held[name], rtol=1e-10, atol=1e-12)
     f = family.functions(network, parameters, 2, small.streams(R))(data.x)
     assert torch.equal(f, network(drawn, data.x))

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from fvi_core.likelihoods import noise_of
+from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Network
 from fvi_core.problem import TrainingData
 from fvi_core.registry import UnknownPart
@@ -159,13 +159,13 @@ def test_members_of_an_independent_ensemble_are_networks_trained_by_themselves()
     members = small.model(KINDS["Ensemble"]).family.member_streams(small.streams(R).subset([1]))
     data = small.one(small.problem(R, N, validation=4), 1)
     options = Training(3, 4, ADAM, samples=10, dtype="float64")
-    together, noise = noise_of(result.parameters)
+    together, noise = split_parameters(result.parameters)
     alone = [Trainer(model, options, data, members.subset([m])).run()[0].parameters for m in range(2)]
     for m in range(2):
         for name, value in together.items():
             assert torch.equal(value[:, m], alone[m][name])
-    mean = (alone[0]["likelihood/raw_noise"] + alone[1]["likelihood/raw_noise"]) / 2
-    torch.testing.assert_close(noise["raw_noise"], mean)
+    mean = (alone[0]["likelihood/rho"] + alone[1]["likelihood/rho"]) / 2
+    torch.testing.assert_close(noise["rho"], mean)
 
 
 def test_members_of_a_joint_ensemble_share_their_batches(monkeypatch):
@@ -212,7 +212,7 @@ def test_early_stopping_keeps_the_parameters_of_the_lowest_validation_loss():
     for r in range(R):
         losses = []
         for parameters in unstopped:
-            family, noise = noise_of(small.one(parameters, r))
+            family, noise = split_parameters(small.one(parameters, r))
             x, y = (part.unsqueeze(0) for part in data.validation[r])
             f = model.network({k: v.unsqueeze(1) for k, v in family.items()}, x)
             losses.append(-model.likelihood.log_prob(noise, f, y).mean().item())
@@ -232,7 +232,7 @@ def test_early_stopping_looks_at_the_last_epoch_when_it_looks_seldom():
 
 
 def test_early_stopping_needs_a_validation_part():
-    with pytest.raises(ValueError, match="early stopping, but the data set has no validation part"):
+    with pytest.raises(ValueError, match="early stopping, but the data set has no validation data"):
         train(KINDS["MAP"], data=small.problem(R, N, dtype=torch.float32), early_stopping={"patience": 1})
 
 
