@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.state.claims import _process
-from tests.benchmarks.test_runner import until
+from tests.benchmarks.sweep.test_runner import until
 from tests.test_packaging import OPTIONS, ROOT, calls, make
 
 HOSTILE = {

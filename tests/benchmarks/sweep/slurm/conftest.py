@@ -13,7 +13,7 @@ import pytest
 
 from tools.cluster import cluster as local
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 UNDERTAKER = """
 import shutil, sys
 from pathlib import Path

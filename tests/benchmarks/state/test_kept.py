@@ -16,7 +16,7 @@ from benchmarks.experiment.execute import execute
 from benchmarks.records.config import run_key, training_key
 from benchmarks.state import kept
 from fvi_core import training as gradients
-from tests.benchmarks.test_execute import MOONS, config, numbers
+from tests.benchmarks.experiment.test_execute import MOONS, config, numbers
 
 CASE = config("MC Dropout", dataset=MOONS, sets=("test",), samples=4)
 MORE = config("MC Dropout", dataset=MOONS, sets=("test", "grid"), samples=9)

@@ -12,7 +12,7 @@ from fvi_core.families.radial import unit_entropy
 from fvi_core.registry import FAMILIES
 from tests.fvi_core import small
 from tests.fvi_core.contracts import FamilyContract, R
-from tests.fvi_core.test_residual import tiny
+from tests.fvi_core.networks.test_residual import tiny
 
 WEIGHTS = {"name": "gaussian_weights", "variance": 0.7}
 

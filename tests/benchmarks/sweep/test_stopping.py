@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.sweep import stopping
 from benchmarks.sweep.stopping import interrupt, stoppable
-from tests.benchmarks.test_runner import until
+from tests.benchmarks.sweep.test_runner import until
 
 
 @pytest.mark.parametrize("number", stopping.SIGNALS)

@@ -20,7 +20,8 @@ from benchmarks.state.claims import Claims, Holder
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.executors.work import perform, settle
 from benchmarks.sweep.jobs import Job
-from tests.benchmarks import fakes, stopping
+from tests.benchmarks import fakes
+from tests.benchmarks.sweep import stopping
 
 LONG = 120.0  # seconds after which a process hangs
 RUNS = 10

@@ -166,7 +166,7 @@ def test_runs_that_another_sweep_gives_up_are_taken_over(sweep, tmp_path, monkey
     monkeypatch.setattr(runner, "LOOK_AGAIN", 0.02)
     (tmp_path / "state").mkdir()
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    from tests.benchmarks.test_claims import put
+    from tests.benchmarks.state.test_claims import put
 
     put(tmp_path / "state" / "claims", run_key(runs(1)[0]), _process(other.pid))
     said = []

@@ -21,7 +21,7 @@ from fvi_core.optimisers import OPTIMISERS, SCHEDULES
 from fvi_core.priors.function import GaussianProcess
 from fvi_core.registry import DIVERGENCES, FAMILIES, FITS, PRIORS
 from fvi_core.training import Trainer, Training
-from tests.benchmarks.test_execute import CURVE, FEW, MOONS, config, numbers
+from tests.benchmarks.experiment.test_execute import CURVE, FEW, MOONS, config, numbers
 from tests.fvi_core import small as small_parts
 
 REGISTRIES = {"family": FAMILIES, "divergence": DIVERGENCES, "prior": PRIORS, "likelihood": LIKELIHOODS, "fit": FITS}

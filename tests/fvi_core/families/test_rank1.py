@@ -8,7 +8,7 @@ from torch.distributions import Normal, kl_divergence
 from fvi_core.registry import FAMILIES, PRIORS
 from tests.fvi_core import small
 from tests.fvi_core.contracts import FamilyContract, R
-from tests.fvi_core.test_residual import tiny
+from tests.fvi_core.networks.test_residual import tiny
 
 M = 2
 

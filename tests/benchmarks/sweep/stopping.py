@@ -15,7 +15,7 @@ from benchmarks.sweep.executors.work import perform
 from benchmarks.sweep.jobs import Job
 from tests.benchmarks import fakes
 
-HERE = "tests.benchmarks.stopping"
+HERE = "tests.benchmarks.sweep.stopping"
 
 
 def stop() -> None:

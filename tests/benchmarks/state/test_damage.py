@@ -30,8 +30,8 @@ from benchmarks.sweep.executors.work import log_path
 from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.slurm import ledger, queue
 from tests.benchmarks import fakes
-from tests.benchmarks.damaging import damage
-from tests.benchmarks.test_claims import put
+from tests.benchmarks.state.damaging import damage
+from tests.benchmarks.state.test_claims import put
 
 AREAS = ("claims", "failures", "checkpoints", "slurm", "logs", "artifacts")
 TIMES = 50  # of each area

@@ -19,7 +19,7 @@ from tools.cluster import files as cluster_files
 from tools.cluster.__main__ import main
 from tools.cluster.cluster import ClusterError, wait_for
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 PLACES = ("/etc/munge", "/etc/slurm", "/run", "/var/lib/munge", "/var/lib/slurm", "/var/log", "/var/spool", "/dev/shm")
 
 
@@ -228,7 +228,7 @@ def test_an_end_of_the_process_that_tests_takes_their_cluster_along(tmp_path):
 import os, sys
 sys.path.insert(0, {str(ROOT)!r})
 from tools.cluster import cluster
-from tests.slurm.conftest import passing_folder
+from tests.benchmarks.sweep.slurm.conftest import passing_folder
 with passing_folder() as folder:
     cluster.up(folder, cores=1, kill_wait=2)
     print(folder, flush=True)

@@ -16,8 +16,8 @@ from benchmarks.records.store import Store
 from benchmarks.tables import Recipe, make_config
 from fvi_core import methods
 from fvi_core.methods import Method
-from tests.benchmarks.test_execute import CURVE, MOONS, config, numbers
-from tests.benchmarks.test_resuming import assert_stops_change_nothing, sibling, stopped_often
+from tests.benchmarks.experiment.test_execute import CURVE, MOONS, config, numbers
+from tests.benchmarks.experiment.test_resuming import assert_stops_change_nothing, sibling, stopped_often
 from tests.fvi_core.own_parts import AlphaEnergy, Shift, registered
 
 CHAIN = {"name": "metropolis", "samples": 4, "thinning": 2, "warmup": 1}

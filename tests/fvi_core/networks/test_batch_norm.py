@@ -17,7 +17,7 @@ from fvi_core.objective import Model, Weight
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, PRIORS
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
-from tests.fvi_core.test_residual import SHAPE, Modules, tiny
+from tests.fvi_core.networks.test_residual import SHAPE, Modules, tiny
 
 R, N = 2, 10
 MEAN_FIELD = {"name": "mean_field", "log_var_init": [-4.0, -3.0]}

@@ -13,7 +13,7 @@ from benchmarks.records.store import Store
 from benchmarks.state import kept
 from benchmarks.sweep import runner
 from benchmarks.sweep.executors.in_process import InProcess
-from tests.benchmarks.test_execute import CURVE, MOONS, config
+from tests.benchmarks.experiment.test_execute import CURVE, MOONS, config
 
 CASES = [
     config("MFVI", dataset=MOONS, sets=("test", "grid")),

@@ -10,7 +10,7 @@ from fvi_core.registry import FAMILIES
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
 from tests.fvi_core.contracts import FamilyContract, R
-from tests.fvi_core.test_residual import SHAPE, tiny
+from tests.fvi_core.networks.test_residual import SHAPE, tiny
 
 SGD = {"name": "sgd", "lr": 0.05, "momentum": 0.9}
 EPOCHS = 12

@@ -26,7 +26,7 @@ from benchmarks.sweep.slurm.executor import Slurm
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.tables import Recipe, make_config
 from tests.benchmarks import fakes
-from tests.benchmarks.executor_contract import ExecutorContract
+from tests.benchmarks.sweep.executor_contract import ExecutorContract
 
 pytestmark = pytest.mark.usefixtures("environment")
 OPTIONS = Options(time=10, memory="700M", runs_per_task=2)
@@ -97,7 +97,7 @@ class TestContract(ExecutorContract):
 
 def test_packed_runs_give_the_metrics_of_the_in_process_executor(folders, tmp_path):
     configs = [digits(method, seed) for method in ("MAP", "MC Dropout", "MAP fVI", "MFVI") for seed in range(10)]
-    alone = Suite(limit="tests.slurm.test_slurm:one")
+    alone = Suite(limit="tests.benchmarks.sweep.slurm.test_slurm:one")
     _, jobs, (submission,) = submit(configs, folders, alone, REAL)
     assert len(jobs) == 40 and [len(entry.keys) for entry in submission.entries] == [5] * 8
     assert {run.status for run in follow(configs, folders, alone).values()} == {"done"}

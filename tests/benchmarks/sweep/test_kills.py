@@ -20,7 +20,8 @@ import pytest
 from benchmarks.records.config import run_key
 from benchmarks.records.provenance import ROOT
 from benchmarks.records.store import parse
-from tests.benchmarks import fakes, killing
+from tests.benchmarks import fakes
+from tests.benchmarks.sweep import killing
 
 AT_RANDOM, AT_A_TOUCH, OF_A_GROUP = 100, 76, 24
 LONG = 120.0  # seconds after which a sweep hangs

@@ -21,7 +21,7 @@ from benchmarks.sweep.executors.in_process import InProcess
 from benchmarks.sweep.executors.pool import Pool, death
 from benchmarks.sweep.stopping import stoppable
 from tests.benchmarks import fakes
-from tests.benchmarks.executor_contract import ExecutorContract
+from tests.benchmarks.sweep.executor_contract import ExecutorContract
 
 
 class TestInProcess(ExecutorContract):
