@@ -101,7 +101,7 @@ def build(suite: Suite) -> CommandLine:
 
     def show_plan(configs, asked, results, state, queued) -> planning.Plan:
         found = planning.make_plan(configs, results, state, suite, queued=queued, asked=asked)
-        print(inspection.plan_text(found, found.jobs(results, state, suite)))
+        print(inspection.plan_text(found, found.groups(results, state, suite)))
         return found
 
     upkeep.add(app, suite)
@@ -137,7 +137,7 @@ def build(suite: Suite) -> CommandLine:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Show which runs tables need, which are done, and the jobs that are left to do."""
+        """Show which runs tables need, which are done, and the groups of runs that are left to train."""
         configs, asked = choose(tables, protocol, seeds, method, dataset, also)
         show_plan(configs, asked, results, state, ledger.pending(state))
 

@@ -20,9 +20,9 @@ from benchmarks.state.checkpoints import peek
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints
-from benchmarks.sweep.jobs import Job
+from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.plan import STATUSES, Plan, asked_metrics, check_protocol, make_plan
-from benchmarks.sweep.progress import brief, duration
+from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
 
 
@@ -38,17 +38,17 @@ def counts_text(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none"
 
 
-def plan_text(plan: Plan, jobs: list[Job]) -> str:
-    """The runs of every method on every data set by status, then the jobs that are left."""
-    groups: dict[tuple[str, str, str], Counter] = {}
+def plan_text(plan: Plan, groups: list[RunGroup]) -> str:
+    """The runs of every method on every data set by status, then the groups of runs that are left."""
+    counters: dict[tuple[str, str, str], Counter] = {}
     for run in plan.runs:
-        group = run.config["method"], run.config["dataset"]["name"], run.config["protocol"]
-        groups.setdefault(group, Counter())[run.status] += 1
-    rows = [(*group, *(counter[status] or "" for status in STATUSES)) for group, counter in groups.items()]
+        named = run.config["method"], run.config["dataset"]["name"], run.config["protocol"]
+        counters.setdefault(named, Counter())[run.status] += 1
+    rows = [(*named, *(counter[status] or "" for status in STATUSES)) for named, counter in counters.items()]
     lines = [columns([("method", "data set", "protocol", *STATUSES), *rows]), "", *plan.problems]
     lines.append(f"{len(plan.runs)} runs: {counts_text(plan.counts)}")
-    left = sum(len(job.configs) for job in jobs)
-    lines.append(f"to do: {left} runs in {len(jobs)} jobs" if jobs else "nothing to do")
+    left = sum(len(group.configs) for group in groups)
+    lines.append(f"to train: {left} runs in {groups_text(len(groups))}" if groups else "nothing to do")
     return "\n".join(lines)
 
 
@@ -271,16 +271,16 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     names = sorted({config["dataset"]["name"] for config in configs})
     command = ["run", table.name, "--protocol", protocol, "--method", row.method]
     command += [word for name in names for word in ("--dataset", name)]
-    apart = ["--results", "again", "--state", "again/.state"]
+    own_folders = ["--results", "again", "--state", "again/.state"]
     lines.append(f"makes what is missing: {hints.benchmarks(*command)}")
-    lines.append(f"makes it again, apart: {hints.benchmarks(*command, *apart)}")
+    lines.append(f"makes it again, in folders of its own: {hints.benchmarks(*command, *own_folders)}")
     return "\n".join(lines)
 
 
 def configuration_lines(config: dict[str, Any]) -> list[str]:
     """The parts of a configuration, one line each."""
     parts = [f"{name}: {_compact(config['parts'].get(name))}" for name in PARTS]
-    named = {"sources": config.get("sources"), "brought data": config["dataset"].get("content")}
+    named = {"sources": config.get("sources"), "the user's data": config["dataset"].get("content")}
     asked = {name: value for name, value in config["evaluation"].items() if value != {}}
     return [
         *parts,

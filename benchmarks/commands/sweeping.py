@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.commands import inspection
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints
-from benchmarks.sweep.jobs import Executor, Job
+from benchmarks.sweep.groups import Executor, RunGroup
 from benchmarks.sweep.plan import Plan, make_plan
 from benchmarks.sweep.runner import check_folders
 
@@ -31,14 +31,14 @@ def run(
 ) -> int:
     """Submit and tell; with ``wait``, follow until every run is over. The exit status of the command."""
     results, state = Path(results).resolve(), Path(state).resolve()
-    plan, jobs = submit(configs, executor, results, state, suite, asked)
+    plan, groups = submit(configs, executor, results, state, suite, asked)
     print(submitted_text(plan, executor.receipt(state)))
     if wait:
         plan = follow(configs, executor, results, state, suite, asked)
         print(inspection.failures_text(plan))
         if plan.counts["done"] < len(plan.runs):
             print(f"to go on: {hints.again()}")
-    elif jobs or plan.select("running", "queued"):
+    elif groups or plan.select("running", "queued"):
         return UNFINISHED
     return 0 if plan.counts["done"] == len(plan.runs) else 1
 
@@ -50,17 +50,17 @@ def submit(
     state: Path,
     suite: Suite,
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
-) -> tuple[Plan, list[Job]]:
-    """Submit the runs that are neither done nor queued nor running; the plan as it was before, and the jobs.
+) -> tuple[Plan, list[RunGroup]]:
+    """Submit the runs that are neither done nor queued nor running; the plan as it was before, and the groups of runs.
 
     Raises StoreError, ClaimError, and what the executor's submitting raises.
     """
     check_folders(results, state)
     with executor.turn(state):
         plan = make_plan(configs, results, state, suite, queued=executor.pending(state, held=True), asked=asked)
-        jobs = plan.jobs(results, state, suite)
-        executor.submit(jobs)
-    return plan, jobs
+        groups = plan.groups(results, state, suite)
+        executor.submit(groups)
+    return plan, groups
 
 
 def submitted_text(plan: Plan, receipt: list[str]) -> str:

@@ -67,7 +67,7 @@ def execute(
     whose numbers stop being finite fails with its reason; its neighbours are not touched. Data that cannot be had, or a
     part that does not exist, raises: then the whole stack fails.
 
-    Trainings with a checkpoint go on from it, so those of different checkpoints are trained one group after another.
+    Trainings with a checkpoint go on from it, so those of different checkpoints are trained one stack after another.
     """
     for config in configs:
         validate_config(config)
@@ -147,11 +147,11 @@ def _train_and_evaluate(
     streams = run_streams(list(stack.values()), device, dtype)
     prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]
     about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made}
-    saver = CheckpointCallback(checkpoints, about, list(asked), found)
+    callback = CheckpointCallback(checkpoints, about, list(asked), found)
     stacked = training.start(model, problem, streams.child("train"), found.state if found else None)
     started = origin.now()
-    trained = stacked.run(report, saver)
-    about_all = {**origin.collect(), "seconds": saver.seconds / len(stack), "stack": len(stack), "started": started}
+    trained = stacked.run(report, callback)
+    about_all = {**origin.collect(), "seconds": callback.seconds / len(stack), "stack": len(stack), "started": started}
     about_all |= {"finished": origin.now()} | memory(device)
     outcomes: dict[str, Outcome] = {}
     for i, ((key, config), result) in enumerate(zip(stack.items(), trained, strict=True)):
@@ -160,7 +160,7 @@ def _train_and_evaluate(
         provenance = {**about_all, "epochs": result.epochs, "training_fingerprint": prints[i]}
         provenance["fingerprint"] = splits[key].fingerprint
         if found:
-            provenance["resumed"] = saver.resumed
+            provenance["resumed"] = callback.resumed
         if result.reason:
             outcomes |= {
                 run_key(c): Outcome(c, "failed", provenance=provenance, reason=result.reason) for c in asked[key]

@@ -89,14 +89,14 @@ class Checkpoints:
         self.folder = Path(state) / "checkpoints"
 
     def parts(self, keys: Iterable[str]) -> list[list[str]]:
-        """Trainings in groups that share a checkpoint, or have none."""
+        """Trainings in stacks: those that share a checkpoint, and those that have none."""
         found: dict[str | None, list[str]] = {}
         for key in keys:
             found.setdefault(self._target(key), []).append(key)
         return list(found.values())
 
     def find(self, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint | None:
-        """The checkpoint that a group of trainings shares (key -> fingerprint of its data); its stack may hold more.
+        """The checkpoint that trainings share (key -> fingerprint of its data); its stack may hold more.
 
         ``made`` is what must be the same for the numbers to be: code, torch, device, threads. Raises nothing: why a
         checkpoint that is there is not used is printed.
@@ -117,8 +117,8 @@ class Checkpoints:
     def save(self, about: Mapping[str, Any], keys: Iterable[str], state: dict[str, Any]) -> None:
         """Write the checkpoint of a stack, whole or not at all, and link ``keys``, some of its runs, to it.
 
-        ``about``: what :class:`CheckpointCallback` knows of the stack. Raises OSError, and Overtaken if others have claimed its runs
-        since.
+        ``about``: what :class:`CheckpointCallback` knows of the stack. Raises OSError, and Overtaken if others have
+        claimed its runs since.
         """
         import torch
 

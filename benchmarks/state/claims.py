@@ -272,8 +272,8 @@ def _holder(target: str) -> Holder | None:
 
 def _slurm_job() -> dict[str, Any]:
     """What a claim says of the SLURM job that this process belongs to."""
-    array, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
-    job = f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID", "")
+    array, index = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
+    job = f"{array}_{index}" if array and index else os.environ.get("SLURM_JOB_ID", "")
     restart = os.environ.get("SLURM_RESTART_COUNT", "")
     return {"job": job, "restart": int(restart) if restart.isdecimal() else 0}
 

@@ -3,7 +3,7 @@
     <state>/parameters/<training key>.npz    trained parameters
     <state>/artifacts/<run key>.npz          predictions on the evaluation sets
 
-SharedPass they take at most $FVI_STATE_GB (20 without it) gigabytes; what was used least lately goes first.
+Together they take at most $FVI_STATE_GB (20 without it) gigabytes; what was used least lately goes first.
 """
 
 from __future__ import annotations

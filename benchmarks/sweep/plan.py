@@ -1,4 +1,4 @@
-"""From tables to the runs they need, what is known of each, and the jobs that are left to do."""
+"""From tables to the runs they need, what is known of each, and the groups of runs that are left to train."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.records.store import NewerRecord, RecordError, Store
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
-from benchmarks.sweep.jobs import Job
+from benchmarks.sweep.groups import RunGroup
 from fvi_core import plugins
 
 STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
@@ -57,21 +57,21 @@ class Plan:
         """The runs of these statuses."""
         return [run for run in self.runs if run.status in statuses]
 
-    def jobs(self, results: Path, state: Path, suite: Suite, threads: int = 1) -> list[Job]:
-        """What is missing, stale or failed, as jobs: longest first if epochs are known, else in order."""
-        groups: dict[str, list[PlannedRun]] = {}
+    def groups(self, results: Path, state: Path, suite: Suite, threads: int = 1) -> list[RunGroup]:
+        """What is missing, stale or failed, as run groups: longest first if epochs are known, else in order."""
+        stacks: dict[str, list[PlannedRun]] = {}
         for run in self.select("missing", "failed", "stale"):
-            groups.setdefault(stack_key(run.config), []).append(run)
-        jobs = []
-        for group in groups.values():
-            limit = max(1, suite.stack_limit(group[0].config))
-            by_key = {run.key: run for run in group}
-            trainings = list(by_training(run.config for run in group).values())
+            stacks.setdefault(stack_key(run.config), []).append(run)
+        groups = []
+        for stacked in stacks.values():
+            limit = max(1, suite.stack_limit(stacked[0].config))
+            by_key = {run.key: run for run in stacked}
+            trainings = list(by_training(run.config for run in stacked).values())
             for start in range(0, len(trainings), limit):
-                together = [config for training in trainings[start : start + limit] for config in training]
-                runs = [by_key[run_key(config)] for config in together]
-                jobs.append(
-                    Job(
+                chosen = [config for training in trainings[start : start + limit] for config in training]
+                runs = [by_key[run_key(config)] for config in chosen]
+                groups.append(
+                    RunGroup(
                         configs=tuple(run.config for run in runs),
                         attempts=tuple(run.attempts for run in runs),
                         execute=suite.execute,
@@ -83,7 +83,7 @@ class Plan:
                         asked=tuple(tuple(sorted(run.asked)) for run in runs),
                     )
                 )
-        return sorted(jobs, key=lambda job: -(job.configs[0]["parts"]["training"].get("epochs") or 0))
+        return sorted(groups, key=lambda group: -(group.configs[0]["parts"]["training"].get("epochs") or 0))
 
 
 def make_plan(

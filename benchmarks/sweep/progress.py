@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any, TextIO
 
-from benchmarks.sweep.jobs import Job, RunOutcome
+from benchmarks.sweep.groups import RunGroup, RunOutcome
 from benchmarks.sweep.plan import Plan
 
 LINE_EVERY = 10.0  # seconds between plain lines
@@ -18,6 +18,11 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def groups_text(count: int) -> str:
+    """A number of run groups, in words."""
+    return f"{count} group{'s' * (count != 1)} of runs"
 
 
 def brief(reason: str, length: int = 240) -> str:
@@ -47,35 +52,36 @@ class Plain:
     def __init__(self, file: TextIO | None = None, every: float = LINE_EVERY) -> None:
         self.file, self.every = file or sys.stdout, every
         self.total = self.over = self.failed = 0
-        self.running: dict[tuple[str, ...], tuple[Job, float, str]] = {}
+        self.running: dict[tuple[str, ...], tuple[RunGroup, float, str]] = {}
         self.reasons: set[str] = set()
         self.start = self.last = time.monotonic()
 
-    def begin(self, plan: Plan, jobs: list[Job]) -> None:
+    def begin(self, plan: Plan, groups: list[RunGroup]) -> None:
         """Say what there is to do."""
-        self.total = sum(len(job.configs) for job in jobs)
+        self.total = sum(len(group.configs) for group in groups)
         for problem in plan.problems:
             self.say(problem)
         known = ", ".join(f"{count} {status}" for status, count in plan.counts.items() if count)
         self.say(
-            f"{len(plan.runs)} runs: {known or 'none'}" + (f"; {len(jobs)} jobs to do" if jobs else "; nothing to do")
+            f"{len(plan.runs)} runs: {known or 'none'}"
+            + (f"; {groups_text(len(groups))} to train" if groups else "; nothing to do")
         )
 
-    def report(self, job: Job, fraction: float, text: str) -> None:
-        """Note how far a job has come."""
-        self.running[job.keys] = (job, fraction, text)
+    def report(self, group: RunGroup, fraction: float, text: str) -> None:
+        """Note how far a run group has come."""
+        self.running[group.keys] = (group, fraction, text)
         self._show()
 
-    def end(self, job: Job, outcomes: list[RunOutcome]) -> None:
-        """Note that a job is over, and say which of its runs failed."""
-        self.running.pop(job.keys, None)
+    def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
+        """Note that a run group is over, and say which of its runs failed."""
+        self.running.pop(group.keys, None)
         self.over += len(outcomes)
         for reason in dict.fromkeys(o.reason for o in outcomes if o.status in ("failed", "unsaved")):
             keys = [o.key for o in outcomes if o.reason == reason]
             self.failed += len(keys)
             told = "for the same reason" if reason in self.reasons else brief(reason)
             self.reasons.add(reason)
-            self.say(f"failed: {job.title}: {told} ({' '.join(keys)})")
+            self.say(f"failed: {group.title}: {told} ({' '.join(keys)})")
         self._show(now=self.over >= self.total)
 
     def say(self, text: str) -> None:
@@ -87,7 +93,7 @@ class Plain:
 
     def left(self) -> str:
         """The time left, if it goes on as until now."""
-        part = sum(fraction * len(job.configs) for job, fraction, _ in self.running.values())
+        part = sum(fraction * len(group.configs) for group, fraction, _ in self.running.values())
         done, spent = self.over + part, time.monotonic() - self.start
         return (
             f"about {duration(spent * (self.total - done) / done)} left"
@@ -99,21 +105,21 @@ class Plain:
         if not now and time.monotonic() - self.last < self.every:
             return
         self.last = time.monotonic()
-        working = "; ".join(f"{job.title} {fraction:.0%}" for job, fraction, _ in self.running.values())
+        working = "; ".join(f"{group.title} {fraction:.0%}" for group, fraction, _ in self.running.values())
         failed = f", {self.failed} failed" if self.failed else ""
         tail = f", {self.left()}" if self.over < self.total else f" in {duration(self.last - self.start)}"
         self.say(f"{self.over}/{self.total} runs{failed}{tail}" + (f" [{working}]" if working else ""))
 
 
 class Live(Plain):
-    """A bar for the sweep and one for every running job, with failures printed above them."""
+    """A bar for the sweep and one for every running group of runs, with failures printed above them."""
 
     def __init__(self) -> None:
         super().__init__()
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        # The console keeps the stream of now: jobs done in this process send what they print to their logs.
+        # The console keeps the stream of now: runs trained in this process send what they print to their logs.
         self.bars: Any = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
@@ -124,28 +130,28 @@ class Live(Plain):
             redirect_stderr=False,
             transient=True,
         )
-        self.tasks: dict[tuple[str, ...], Any] = {}
+        self.lines: dict[tuple[str, ...], Any] = {}
         self.whole: Any = None
 
-    def begin(self, plan: Plan, jobs: list[Job]) -> None:
+    def begin(self, plan: Plan, groups: list[RunGroup]) -> None:
         """Say what there is to do and draw the bars."""
-        super().begin(plan, jobs)
-        if jobs:
+        super().begin(plan, groups)
+        if groups:
             self.whole = self.bars.add_task("all runs", total=self.total, text="")
             self.bars.start()
 
-    def report(self, job: Job, fraction: float, text: str) -> None:
-        """Move a job's bar."""
-        if job.keys not in self.tasks:
-            self.tasks[job.keys] = self.bars.add_task(job.title, total=1.0, text="")
-        self.bars.update(self.tasks[job.keys], completed=fraction, text=text)
-        super().report(job, fraction, text)
+    def report(self, group: RunGroup, fraction: float, text: str) -> None:
+        """Move a group's bar."""
+        if group.keys not in self.lines:
+            self.lines[group.keys] = self.bars.add_task(group.title, total=1.0, text="")
+        self.bars.update(self.lines[group.keys], completed=fraction, text=text)
+        super().report(group, fraction, text)
 
-    def end(self, job: Job, outcomes: list[RunOutcome]) -> None:
-        """Remove a job's bar."""
-        if job.keys in self.tasks:
-            self.bars.remove_task(self.tasks.pop(job.keys))
-        super().end(job, outcomes)
+    def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
+        """Remove a group's bar."""
+        if group.keys in self.lines:
+            self.bars.remove_task(self.lines.pop(group.keys))
+        super().end(group, outcomes)
 
     def say(self, text: str) -> None:
         """Print a sentence above the bars."""
@@ -156,7 +162,7 @@ class Live(Plain):
         self.bars.stop()
 
     def _show(self, now: bool = False) -> None:
-        part = sum(fraction * len(job.configs) for job, fraction, _ in self.running.values())
+        part = sum(fraction * len(group.configs) for group, fraction, _ in self.running.values())
         text = f"{self.over}/{self.total}, {self.failed} failed, {self.left()}"
         if self.whole is not None:
             self.bars.update(self.whole, completed=self.over + part, text=text)

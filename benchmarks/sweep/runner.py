@@ -15,7 +15,7 @@ from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Claims
 from benchmarks.suite import Suite
 from benchmarks.sweep.executors.work import is_recorded
-from benchmarks.sweep.jobs import Executor, Job, RunOutcome
+from benchmarks.sweep.groups import Executor, RunGroup, RunOutcome
 from benchmarks.sweep.plan import Plan, PlannedRun, make_plan
 
 RESULTS = ROOT / "results"
@@ -26,11 +26,11 @@ LOOK_AGAIN = 1.0  # seconds between looks at runs that another sweep is making
 class Display(Protocol):
     """Where progress is shown."""
 
-    def begin(self, plan: Plan, jobs: list[Job]) -> None: ...
+    def begin(self, plan: Plan, groups: list[RunGroup]) -> None: ...
 
-    def report(self, job: Job, fraction: float, text: str) -> None: ...
+    def report(self, group: RunGroup, fraction: float, text: str) -> None: ...
 
-    def end(self, job: Job, outcomes: list[RunOutcome]) -> None: ...
+    def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None: ...
 
     def say(self, text: str) -> None: ...
 
@@ -40,14 +40,14 @@ class Display(Protocol):
 class Silent:
     """Shows nothing."""
 
-    def begin(self, plan: Plan, jobs: list[Job]) -> None:
-        """Called once, before the first job."""
+    def begin(self, plan: Plan, groups: list[RunGroup]) -> None:
+        """Called once, before the first run group."""
 
-    def report(self, job: Job, fraction: float, text: str) -> None:
-        """A job has come so far."""
+    def report(self, group: RunGroup, fraction: float, text: str) -> None:
+        """A run group has come so far."""
 
-    def end(self, job: Job, outcomes: list[RunOutcome]) -> None:
-        """A job is over."""
+    def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
+        """A run group is over."""
 
     def say(self, text: str) -> None:
         """A sentence to the user."""
@@ -84,13 +84,13 @@ def run(
     suite: Suite = Suite(),
     display: Display | None = None,
     plan: Plan | None = None,
-    jobs: list[Job] | None = None,
+    groups: list[RunGroup] | None = None,
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
 ) -> Summary:
     """Make the runs that have no record, failed ones again, and wait for those that another sweep is making.
 
     Every record and failure is written by the process that made it, at once. Ctrl-C stops at once, gives up
-    all claims, and is told in the summary. With ``jobs`` just these are done, and no other sweep is waited for.
+    all claims, and is told in the summary. With ``groups`` just these are done, and no other sweep is waited for.
     Raises StoreError and ClaimError, before anything is computed, if the folders cannot be written. The
     executor is closed at the end.
     """
@@ -98,22 +98,22 @@ def run(
     start = time.monotonic()
     plan = plan or make_plan(configs, results, state, suite, asked=asked)
     summary = Summary(plan)
-    given = jobs is not None
+    given = groups is not None
     waiting = {} if given else {run.key: run for run in plan.select("running")}
-    jobs = plan.jobs(results, state, suite) if jobs is None else jobs
-    if jobs or waiting:
+    groups = plan.groups(results, state, suite) if groups is None else groups
+    if groups or waiting:
         check_folders(results, state)
-    display.begin(plan, jobs)
+    display.begin(plan, groups)
     try:
-        while jobs or waiting:
-            executor.submit(jobs)
-            for job, outcomes in executor.outcomes(display.report):
-                _note(job, outcomes, summary, waiting)
+        while groups or waiting:
+            executor.submit(groups)
+            for group, outcomes in executor.outcomes(display.report):
+                _note(group, outcomes, summary, waiting)
                 _save_again(summary, Store(results, suite.metrics))
-                display.end(job, outcomes)
+                display.end(group, outcomes)
             if given:
                 break
-            jobs = _wait(waiting, summary, results, state, suite, display)
+            groups = _wait(waiting, summary, results, state, suite, display)
     except KeyboardInterrupt:
         summary.interrupted = True
     finally:
@@ -134,10 +134,10 @@ def check_folders(results: Path, state: Path) -> None:
         claims.acquire(".probe")
 
 
-def _note(job: Job, outcomes: list[RunOutcome], summary: Summary, waiting: dict[str, PlannedRun]) -> None:
-    for outcome, config, attempts in zip(outcomes, job.configs, job.attempts):
+def _note(group: RunGroup, outcomes: list[RunOutcome], summary: Summary, waiting: dict[str, PlannedRun]) -> None:
+    for outcome, config, attempts in zip(outcomes, group.configs, group.attempts):
         if outcome.status == "elsewhere":
-            asked = frozenset(job.asked_of(outcome.key))
+            asked = frozenset(group.asked_of(outcome.key))
             waiting[outcome.key] = PlannedRun(outcome.key, config, "running", attempts=attempts, asked=asked)
         elif outcome.status == "failed":
             summary.failed[outcome.key] = outcome.reason
@@ -149,7 +149,7 @@ def _note(job: Job, outcomes: list[RunOutcome], summary: Summary, waiting: dict[
 
 
 def _save_again(summary: Summary, store: Store) -> None:
-    """What could not be written is held in memory and tried after every job: room may have been made."""
+    """What could not be written is held in memory and tried after every run group: room may have been made."""
     for key, record in list(summary.unsaved.items()):
         try:
             found = is_recorded(store, record["config"])  # by another sweep, since its claim was given up
@@ -169,8 +169,8 @@ def _wait(
     state: Path,
     suite: Suite,
     display: Display,
-) -> list[Job]:
-    """Wait for the runs that another sweep is making; those that it gives up come back as jobs."""
+) -> list[RunGroup]:
+    """Wait for the runs that another sweep is making; those that it gives up come back as run groups."""
     said = False
     while waiting:
         abandoned = []
@@ -186,7 +186,7 @@ def _wait(
             else:
                 abandoned.append(found)
         if abandoned:
-            return Plan(tuple(abandoned)).jobs(results, state, suite)
+            return Plan(tuple(abandoned)).groups(results, state, suite)
         if waiting and not said:
             display.say(f"waiting for {len(waiting)} runs that another sweep is making")
             said = True

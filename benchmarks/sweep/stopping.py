@@ -64,7 +64,7 @@ def _ending(pid: int) -> bool:
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         fields = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
-        state = fields["State"][0]
+        status = fields["State"][0]
         blocked, ignored, caught = (int(fields[f"Sig{kind}"][0], 16) for kind in ("Blk", "Ign", "Cgt"))
     except FileNotFoundError:
         return os.path.exists("/proc/self/status")
@@ -72,4 +72,4 @@ def _ending(pid: int) -> bool:
         return False
     # In the handler the signal is blocked, and another one would be fatal.
     handled = blocked & ~ignored & ~caught
-    return state in "ZX" or any(handled >> number - 1 & 1 for number in FATAL)
+    return status in "ZX" or any(handled >> number - 1 & 1 for number in FATAL)

@@ -15,7 +15,7 @@ from benchmarks.records import provenance
 from benchmarks.records.store import COSTS, RecordError, Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
-from benchmarks.sweep.jobs import Executor
+from benchmarks.sweep.groups import Executor
 from benchmarks.sweep.runner import Display
 
 ROUNDING = 1e-9  # relative differences up to this are the order of additions

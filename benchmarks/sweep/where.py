@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.errors import UsageError, unknown
 from benchmarks.sweep.executors.in_process import InProcess
 from benchmarks.sweep.executors.pool import Pool
-from benchmarks.sweep.jobs import Executor
+from benchmarks.sweep.groups import Executor
 
 NAMES = ("inprocess", "pool", "slurm")
 

@@ -49,4 +49,4 @@ def test_the_plan_finds_the_records_of_different_runs(tmp_path):
     paths = list(Store(tmp_path / "results").paths().values())
     assert len(paths) == 3 and work()() == []
     paths[0].unlink()
-    assert work()()[0].reason == "1 jobs are left"
+    assert work()()[0].reason == "1 groups are left"

@@ -54,7 +54,7 @@ def status(folder: FolderOption = cluster.default_folder()) -> None:
     for name in cluster.DAEMONS:
         print(f"{name:<10} {f'process {daemons[name]}' if name in daemons else 'down'}")
     whole = len(daemons) == len(cluster.DAEMONS)
-    print(f"{'node':<10} {(found.state() if whole else '') or 'unknown'}")
+    print(f"{'node':<10} {(found.status() if whole else '') or 'unknown'}")
     if not whole:
         raise typer.Exit(1)
     print(*(f"export {name}={value}" for name, value in found.environment.items()), sep="\n")

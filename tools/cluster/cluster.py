@@ -64,8 +64,8 @@ class Cluster:
             if _name(pid) in HELPERS or any(entry.startswith("SLURM_JOB_ID=") for entry in environment)
         ]
 
-    def state(self, seconds: float = PATIENCE) -> str:
-        """The node's state as the controller sees it ("idle", "mixed", "down", ...); "" if it does not answer."""
+    def status(self, seconds: float = PATIENCE) -> str:
+        """The node's status as the controller sees it ("idle", "mixed", "down", ...); "" if it does not answer."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._ask("sinfo", "--noheader", "--format=%T", seconds=seconds).strip()
         return ""
@@ -133,7 +133,7 @@ class Cluster:
         gone = set(DAEMONS) - set(self.daemons())
         if gone:
             raise ClusterError(f"{' and '.join(sorted(gone))} ended at once:\n{self.last_logs()}")
-        return self.state(PATIENCE / 10) in ("idle", "mixed", "allocated", "completing")
+        return self.status(PATIENCE / 10) in ("idle", "mixed", "allocated", "completing")
 
     def _ask(self, name: str, *arguments: str, seconds: float = PATIENCE) -> str:
         command = [_program(name), *arguments]
@@ -184,7 +184,7 @@ def up(
     check(cluster.folder)
     cluster.folder.mkdir(parents=True, exist_ok=True, mode=0o755)
     with _locked(cluster.folder):
-        if len(cluster.daemons()) == len(DAEMONS) and cluster.state():
+        if len(cluster.daemons()) == len(DAEMONS) and cluster.status():
             return cluster
         cluster._clear()
         set_up(

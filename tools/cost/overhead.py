@@ -69,8 +69,8 @@ def planning(folder: Path, configs: list[dict[str, Any]]) -> Work:
         path.write_text(serialise(store.make(config, outcome.metrics, {}, outcome.provenance)))
 
     def plan() -> list[Trained]:
-        left = make_plan(configs, results, state, SUITE).jobs(results, state, SUITE)
-        return [Trained({}, 0, [], f"{len(left)} jobs are left")] if left else []
+        left = make_plan(configs, results, state, SUITE).groups(results, state, SUITE)
+        return [Trained({}, 0, [], f"{len(left)} groups are left")] if left else []
 
     return lambda: plan
 

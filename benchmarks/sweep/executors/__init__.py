@@ -1,1 +1,1 @@
-"""Executors: who does the jobs of a sweep."""
+"""Executors: who trains the run groups of a sweep."""

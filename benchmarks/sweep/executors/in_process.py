@@ -1,4 +1,4 @@
-"""Jobs done one after another by the present process: nothing to set up, and a debugger works."""
+"""Run groups trained one after another by the present process: nothing to set up, and a debugger works."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from benchmarks.sweep.executors.work import perform
-from benchmarks.sweep.jobs import Executor, Job, Report, RunOutcome
+from benchmarks.sweep.groups import Executor, Report, RunGroup, RunOutcome
 
 
 class InProcess(Executor):
-    """Does jobs here, in the order given."""
+    """Trains run groups here, in the order given."""
 
     def __init__(self) -> None:
-        self.queue: deque[Job] = deque()
+        self.queue: deque[RunGroup] = deque()
 
-    def submit(self, jobs: Sequence[Job]) -> None:
-        self.queue.extend(jobs)
+    def submit(self, groups: Sequence[RunGroup]) -> None:
+        self.queue.extend(groups)
 
-    def outcomes(self, report: Report) -> Iterator[tuple[Job, list[RunOutcome]]]:
+    def outcomes(self, report: Report) -> Iterator[tuple[RunGroup, list[RunOutcome]]]:
         while self.queue:
-            job = self.queue.popleft()
-            report(job, 0.0, "")
-            yield job, perform(job, partial(report, job))
+            group = self.queue.popleft()
+            report(group, 0.0, "")
+            yield group, perform(group, partial(report, group))
 
     def close(self) -> None:
         self.queue.clear()

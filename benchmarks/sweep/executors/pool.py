@@ -1,4 +1,4 @@
-"""Jobs done by processes on this machine. A process that dies takes only its own job with it."""
+"""Run groups trained by processes on this machine. A process that dies takes only its own group with it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from typing import Any
 from benchmarks.state.checkpoints import request_stop
 from benchmarks.sweep.executors.cores import available_cores
 from benchmarks.sweep.executors.work import perform, settle
-from benchmarks.sweep.jobs import Executor, Job, Report, RunOutcome
+from benchmarks.sweep.groups import Executor, Report, RunGroup, RunOutcome
 from benchmarks.sweep.stopping import interrupt
 
 GRACE = 10.0  # seconds that a worker has to give up its claims when it is stopped
 SAVE = signal.SIGUSR2  # what a cluster sends before a time limit: save a checkpoint, then end
 REPORT_EVERY = 0.5  # seconds between reports of one worker
-MOMENT = 0.5  # seconds by which a signal for a whole group of processes may reach one later than another
+MOMENT = 0.5  # seconds by which a signal for all processes of a terminal may reach one later than another
 
 
 class Worker:
@@ -35,38 +35,38 @@ class Worker:
         self.process = context.Process(target=work, args=(theirs,), daemon=True)
         self.process.start()
         theirs.close()  # otherwise a message that its death cuts short would never end
-        self.job: Job | None = None
+        self.group: RunGroup | None = None
 
-    def give(self, job: Job | None) -> None:
-        """Send a job, or None: no more."""
-        self.job = job
+    def give(self, group: RunGroup | None) -> None:
+        """Send a run group, or None: no more."""
+        self.group = group
         with contextlib.suppress(OSError):  # it has died; reading from the pipe will say so
-            self.connection.send(job)
+            self.connection.send(group)
 
 
 class Pool(Executor):
-    """Does jobs in ``workers`` processes (default: one for every core this process may use).
+    """Trains run groups in ``workers`` processes (default: one for every core this process may use).
 
     A worker that dies ``moment`` seconds or less before this process is told to stop was stopped too: no failure.
     """
 
     def __init__(self, workers: int | None = None, moment: float = MOMENT) -> None:
         self.size, self.moment = workers or available_cores(), moment
-        self.queue: deque[Job] = deque()
+        self.queue: deque[RunGroup] = deque()
         self.workers: list[Worker] = []
         self.stopped: set[str] = set()
 
-    def submit(self, jobs: Sequence[Job]) -> None:
-        self.queue.extend(jobs)
+    def submit(self, groups: Sequence[RunGroup]) -> None:
+        self.queue.extend(groups)
 
-    def outcomes(self, report: Report) -> Iterator[tuple[Job, list[RunOutcome]]]:
-        while self.queue or any(worker.job for worker in self.workers):
+    def outcomes(self, report: Report) -> Iterator[tuple[RunGroup, list[RunOutcome]]]:
+        while self.queue or any(worker.group for worker in self.workers):
             self._hand_out(report)
-            busy = [worker for worker in self.workers if worker.job]
+            busy = [worker for worker in self.workers if worker.group]
             owner: dict[Any, Worker] = {w.connection: w for w in busy} | {w.process.sentinel: w for w in busy}
             for worker in dict.fromkeys(owner[ready] for ready in wait(list(owner))):
-                job = worker.job
-                assert job is not None, "it is busy"
+                group = worker.group
+                assert group is not None, "it is busy"
                 try:
                     if not worker.connection.poll():
                         raise EOFError  # dead, though a child of its own still holds the pipe open
@@ -75,20 +75,20 @@ class Pool(Executor):
                     worker.process.join(GRACE)
                     time.sleep(self.moment)  # the signal raises here
                     self.workers.remove(worker)
-                    yield job, settle(job, death(worker.process.exitcode))
+                    yield group, settle(group, death(worker.process.exitcode))
                     continue
                 if isinstance(message, list):
-                    worker.job = None
-                    yield job, message
+                    worker.group = None
+                    yield group, message
                 else:
-                    report(job, *message)
+                    report(group, *message)
 
     def stop(self, grace: float) -> None:
         """Have the workers save what they are at and end within ``grace`` seconds; ``stopped`` then has their runs."""
         self.queue.clear()
-        self.stopped |= {key for worker in self.workers if worker.job for key in worker.job.keys}
+        self.stopped |= {key for worker in self.workers if worker.group for key in worker.group.keys}
         for worker in self.workers:
-            if not worker.job:
+            if not worker.group:
                 worker.give(None)
             elif worker.process.pid and worker.process.is_alive():
                 os.kill(worker.process.pid, SAVE)
@@ -103,7 +103,7 @@ class Pool(Executor):
         self.queue.clear()
         workers, self.workers = self.workers, []
         for worker in workers:
-            worker.process.terminate() if worker.job else worker.give(None)
+            worker.process.terminate() if worker.group else worker.give(None)
         limit = time.monotonic() + GRACE
         for worker in workers:
             worker.process.join(max(0.0, limit - time.monotonic()))
@@ -113,15 +113,15 @@ class Pool(Executor):
             worker.connection.close()
 
     def _hand_out(self, report: Report) -> None:
-        self.workers = [worker for worker in self.workers if worker.job or worker.process.is_alive()]
-        idle = [worker for worker in self.workers if not worker.job]
+        self.workers = [worker for worker in self.workers if worker.group or worker.process.is_alive()]
+        idle = [worker for worker in self.workers if not worker.group]
         while self.queue and (idle or len(self.workers) < self.size):
             if not idle:
                 idle.append(Worker())
                 self.workers.append(idle[-1])
-            job = self.queue.popleft()
-            idle.pop().give(job)
-            report(job, 0.0, "")
+            group = self.queue.popleft()
+            idle.pop().give(group)
+            report(group, 0.0, "")
 
 
 def death(exitcode: int | None) -> str:
@@ -136,7 +136,7 @@ def death(exitcode: int | None) -> str:
 
 
 def work(connection: Connection) -> None:
-    """A worker's life: take jobs until there are none. If the parent dies, it saves a checkpoint and ends."""
+    """A worker's life: take run groups until there are none. If the parent dies, it saves a checkpoint and ends."""
     for number in (signal.SIGINT, signal.SIGHUP):  # they reach every process of a terminal; the parent stops us
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, interrupt)
@@ -145,10 +145,10 @@ def work(connection: Connection) -> None:
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     try:
         while True:
-            job = connection.recv()
-            if job is None:
+            group = connection.recv()
+            if group is None:
                 return
-            connection.send(perform(job, _Reporter(connection), descriptors=True))
+            connection.send(perform(group, _Reporter(connection), descriptors=True))
     except (KeyboardInterrupt, EOFError, OSError):
         os._exit(0)  # at once: what has begun is given up, and what was made is on disk
 

@@ -1,4 +1,4 @@
-"""Doing one job: claim its runs, train them, write each record or failure. The same for every executor."""
+"""One run group: claim its runs, train them, write each record or failure. The same for every executor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import ClaimError, Claims, Overtaken
 from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
-from benchmarks.sweep.jobs import Job, RunOutcome
+from benchmarks.sweep.groups import RunGroup, RunOutcome
 from fvi_core import plugins
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -28,42 +28,42 @@ class LogError(BenchmarkError):
     """The log of a run cannot be written."""
 
 
-def perform(job: Job, report: Callable[[float, str], None], descriptors: bool = False) -> list[RunOutcome]:
-    """Make the runs of a job that nobody else makes or has made, and say what became of every one.
+def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: bool = False) -> list[RunOutcome]:
+    """Make the runs of a run group that nobody else makes or has made, and say what became of every one.
 
     Raises nothing but interrupts (KeyboardInterrupt, SystemExit), and then has given up its claims. With
     descriptors the log also takes what compiled code prints; that is for processes that do nothing else.
     """
     outcomes: dict[str, RunOutcome] = {}
-    with Claims(Path(job.state) / "claims") as claims:
+    with Claims(Path(group.state) / "claims") as claims:
         try:
             plugins.load()  # before anything asks which metrics there are
-            with threads(job.threads):
-                runs = zip(job.keys, job.configs, job.attempts)
+            with threads(group.threads):
+                runs = zip(group.keys, group.configs, group.attempts)
                 mine = {
-                    key: config for key, config, tried in runs if _is_mine(job, key, config, tried, claims, outcomes)
+                    key: config for key, config, tried in runs if _is_mine(group, key, config, tried, claims, outcomes)
                 }
                 if mine:
-                    _train(job, mine, report, descriptors, claims, outcomes)
+                    _train(group, mine, report, descriptors, claims, outcomes)
         except Overtaken:
-            outcomes |= {key: RunOutcome(key, "elsewhere") for key in job.keys if key not in outcomes}
+            outcomes |= {key: RunOutcome(key, "elsewhere") for key in group.keys if key not in outcomes}
         except Exception as error:
-            for config, key in zip(job.configs, job.keys):
+            for config, key in zip(group.configs, group.keys):
                 if key not in outcomes:
-                    _fail(job, config, key, reason_of(error), traceback.format_exc(), claims, outcomes)
-    return [outcomes[key] for key in job.keys]
+                    _fail(group, config, key, reason_of(error), traceback.format_exc(), claims, outcomes)
+    return [outcomes[key] for key in group.keys]
 
 
-def settle(job: Job, reason: str) -> list[RunOutcome]:
-    """The outcomes of a job whose process has died: what it had not recorded has failed, for this reason."""
-    claims, outcomes = Claims(Path(job.state) / "claims"), {}
-    for config, key in zip(job.configs, job.keys):
-        if recorded(job, config):
+def settle(group: RunGroup, reason: str) -> list[RunOutcome]:
+    """The outcomes of a group whose process has died: what it had not recorded has failed, for this reason."""
+    claims, outcomes = Claims(Path(group.state) / "claims"), {}
+    for config, key in zip(group.configs, group.keys):
+        if recorded(group, config):
             outcomes[key] = RunOutcome(key, "done")
         else:
-            _fail(job, config, key, reason, "", claims, outcomes, guess=True)
+            _fail(group, config, key, reason, "", claims, outcomes, guess=True)
             claims.release(key)
-    return [outcomes[key] for key in job.keys]
+    return [outcomes[key] for key in group.keys]
 
 
 def reason_of(error: BaseException) -> str:
@@ -96,20 +96,22 @@ def threads(count: int) -> Iterator[None]:
             torch.set_num_threads(used)
 
 
-def _is_mine(job: Job, key: str, config: dict, attempts: int, claims: Claims, outcomes: dict[str, RunOutcome]) -> bool:
-    """Claim a run, unless another sweep makes it, or has made or tried it since this job was planned."""
-    failure = Failures(job.state).get(key) or {"attempt": 0}
+def _is_mine(
+    group: RunGroup, key: str, config: dict, attempts: int, claims: Claims, outcomes: dict[str, RunOutcome]
+) -> bool:
+    """Claim a run, unless another sweep makes it, or has made or tried it since this group was planned."""
+    failure = Failures(group.state).get(key) or {"attempt": 0}
     try:
         acquired = claims.acquire(key)
     except ClaimError as error:
-        _fail(job, config, key, str(error), "", claims, outcomes)
+        _fail(group, config, key, str(error), "", claims, outcomes)
         return False
     if not acquired:
         outcomes[key] = RunOutcome(key, "elsewhere")
         return False
-    if recorded(job, config):
+    if recorded(group, config):
         outcomes[key] = RunOutcome(key, "found")
-        Checkpoints(job.state).clear(key)
+        Checkpoints(group.state).clear(key)
     elif failure["attempt"] > attempts:
         outcomes[key] = RunOutcome(key, "failed", failure["reason"])
     else:
@@ -118,13 +120,13 @@ def _is_mine(job: Job, key: str, config: dict, attempts: int, claims: Claims, ou
     return False
 
 
-def _store(job: Job) -> Store:
-    return Store(job.results, job.metrics)
+def _store(group: RunGroup) -> Store:
+    return Store(group.results, group.metrics)
 
 
-def recorded(job: Job, config: dict) -> bool:
-    """Whether a run of a job has its record."""
-    return is_recorded(_store(job), config, job.asked_of(run_key(config)))
+def recorded(group: RunGroup, config: dict) -> bool:
+    """Whether a run of a group has its record."""
+    return is_recorded(_store(group), config, group.asked_of(run_key(config)))
 
 
 def is_recorded(store: Store, config: dict, asked: Set[str] = frozenset()) -> bool:
@@ -136,7 +138,7 @@ def is_recorded(store: Store, config: dict, asked: Set[str] = frozenset()) -> bo
 
 
 def _train(
-    job: Job,
+    group: RunGroup,
     mine: dict[str, dict],
     report: Callable[[float, str], None],
     descriptors: bool,
@@ -145,16 +147,16 @@ def _train(
 ) -> None:
     def told(fraction: float, text: str = "") -> None:
         if all(map(claims.taken, mine)):
-            raise Overtaken("others have claimed all runs of this job since")  # they need not be trained twice
+            raise Overtaken("others have claimed all runs of this group since")  # they need not be trained twice
         report(fraction, text)
 
     started = provenance.now()
-    with _log(job, list(mine), descriptors):
+    with _log(group, list(mine), descriptors):
         try:
-            mine = {key: config for key, config in mine.items() if not _measured(job, key, config, outcomes)}
+            mine = {key: config for key, config in mine.items() if not _measured(group, key, config, outcomes)}
             if not mine:
                 return
-            made = resolve(job.execute)(list(mine.values()), state=Path(job.state), report=told)
+            made = resolve(group.execute)(list(mine.values()), state=Path(group.state), report=told)
         except Exception:
             traceback.print_exc()
             raise
@@ -162,15 +164,15 @@ def _train(
     for key, config in mine.items():
         outcome = made.get(key)
         if outcome is None:
-            _fail(job, config, key, f"{job.execute} gave no outcome for this run", "", claims, outcomes)
+            _fail(group, config, key, f"{group.execute} gave no outcome for this run", "", claims, outcomes)
         elif outcome.status != "done":
-            _fail(job, config, key, outcome.reason or "no reason given", "", claims, outcomes, final=True)
+            _fail(group, config, key, outcome.reason or "no reason given", "", claims, outcomes, final=True)
         else:
-            _record(job, config, key, outcome, started, claims, outcomes)
+            _record(group, config, key, outcome, started, claims, outcomes)
 
 
 @contextlib.contextmanager
-def _fence(job: Job, config: dict, key: str, claims: Claims, outcomes: dict[str, RunOutcome]) -> Iterator[None]:
+def _fence(group: RunGroup, config: dict, key: str, claims: Claims, outcomes: dict[str, RunOutcome]) -> Iterator[None]:
     """Around the writing of what became of a run: a process that was stopped writes over nothing that others made.
 
     If another one has claimed the run or has made it, that is the outcome. Raises Overtaken then.
@@ -179,20 +181,20 @@ def _fence(job: Job, config: dict, key: str, claims: Claims, outcomes: dict[str,
         if not claims.acquire(key):
             outcomes[key] = RunOutcome(key, "elsewhere")
             raise Overtaken(key)
-    if recorded(job, config):
+    if recorded(group, config):
         outcomes[key] = RunOutcome(key, "found")
-        Checkpoints(job.state).clear(key)
+        Checkpoints(group.state).clear(key)
         raise Overtaken(key)
     yield
 
 
-def _measured(job: Job, key: str, config: dict, outcomes: dict[str, RunOutcome]) -> bool:
+def _measured(group: RunGroup, key: str, config: dict, outcomes: dict[str, RunOutcome]) -> bool:
     """Whether a run whose record is stale could be measured again from what its training has left."""
     try:
-        if not job.measure or _store(job).status(config, job.asked_of(key))[0] != "stale":
+        if not group.measure or _store(group).status(config, group.asked_of(key))[0] != "stale":
             return False
-        if not resolve(job.measure)(config, Path(job.results), job.metrics, Path(job.state)) or not recorded(
-            job, config
+        if not resolve(group.measure)(config, Path(group.results), group.metrics, Path(group.state)) or not recorded(
+            group, config
         ):
             return False
     except (BenchmarkError, ValueError, KeyError, OSError) as error:
@@ -203,7 +205,7 @@ def _measured(job: Job, key: str, config: dict, outcomes: dict[str, RunOutcome])
 
 
 def _record(
-    job: Job,
+    group: RunGroup,
     config: dict,
     key: str,
     outcome: Any,
@@ -212,23 +214,23 @@ def _record(
     outcomes: dict[str, RunOutcome],
 ) -> None:
     about = {**provenance.collect(), "started": started, "finished": provenance.now(), **outcome.provenance}
-    record = _store(job).make(config, outcome.metrics, outcome.curves, about)
+    record = _store(group).make(config, outcome.metrics, outcome.curves, about)
     try:
-        _store(job).write(record, _fence(job, config, key, claims, outcomes))
+        _store(group).write(record, _fence(group, config, key, claims, outcomes))
     except Overtaken:
         pass
     except InvalidRecord as error:
-        _fail(job, config, key, str(error), "", claims, outcomes, final=True)
+        _fail(group, config, key, str(error), "", claims, outcomes, final=True)
     except StoreError as error:
         outcomes[key] = RunOutcome(key, "unsaved", str(error), record)
     else:
-        Failures(job.state).clear(key)
-        Checkpoints(job.state).clear(key)
+        Failures(group.state).clear(key)
+        Checkpoints(group.state).clear(key)
         outcomes[key] = RunOutcome(key, "done")
 
 
 def _fail(
-    job: Job,
+    group: RunGroup,
     config: dict,
     key: str,
     reason: str,
@@ -238,35 +240,37 @@ def _fail(
     final: bool = False,
     guess: bool = False,
 ) -> None:
-    """Note a failure; a final one would come again if training went on from its checkpoint; of a guess only the end is known."""
-    fence = _fence(job, config, key, claims, outcomes)
+    """Note a failure. A final one would come again if training went on from its checkpoint; of a guess only the end is
+    known.
+    """
+    fence = _fence(group, config, key, claims, outcomes)
     try:
-        Failures(job.state).write(config, key, reason, trace, str(log_path(job, key)), guess, fence)
+        Failures(group.state).write(config, key, reason, trace, str(log_path(group, key)), guess, fence)
     except Overtaken:
         return
     except OSError as error:
-        reason += f" (and this could not be noted in {job.state}: {error.strerror or error})"
+        reason += f" (and this could not be noted in {group.state}: {error.strerror or error})"
     if final:
-        Checkpoints(job.state).clear(key)
+        Checkpoints(group.state).clear(key)
     outcomes[key] = RunOutcome(key, "failed", reason)
 
 
-def log_path(job: Job, key: str) -> Path:
-    """The log of a run; the runs of one job share one file."""
-    return Path(job.state) / "logs" / f"{key}.log"
+def log_path(group: RunGroup, key: str) -> Path:
+    """The log of a run; the runs of one group share one file."""
+    return Path(group.state) / "logs" / f"{key}.log"
 
 
 @contextlib.contextmanager
-def _log(job: Job, keys: list[str], descriptors: bool) -> Iterator[None]:
+def _log(group: RunGroup, keys: list[str], descriptors: bool) -> Iterator[None]:
     """What is printed is added to the log of the first run; the logs of the others are links to it."""
-    path = log_path(job, keys[0])
+    path = log_path(group, keys[0])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         for key in keys:
             if key != keys[0] or path.is_symlink():
-                log_path(job, key).unlink(missing_ok=True)
+                log_path(group, key).unlink(missing_ok=True)
         for key in keys[1:]:
-            log_path(job, key).symlink_to(path.name)
+            log_path(group, key).symlink_to(path.name)
         # What an earlier attempt said stays; it is closed with its own block below.
         opened = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
     except OSError as error:
@@ -275,7 +279,7 @@ def _log(job: Job, keys: list[str], descriptors: bool) -> Iterator[None]:
             "make room or delete what is there, then run the same command again"
         ) from error
     with opened as file:
-        print(f"{provenance.now()} {job.title}: {' '.join(keys)}", file=file)
+        print(f"{provenance.now()} {group.title}: {' '.join(keys)}", file=file)
         if descriptors:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)

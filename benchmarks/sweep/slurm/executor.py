@@ -1,4 +1,4 @@
-"""Jobs done by a SLURM cluster, as arrays that submitit submits."""
+"""Run groups trained by a SLURM cluster, as arrays that submitit submits."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from benchmarks.records.config import is_large
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.executors.work import recorded
-from benchmarks.sweep.jobs import Executor, Job, Report, RunOutcome
+from benchmarks.sweep.groups import Executor, Report, RunGroup, RunOutcome
 from benchmarks.sweep.slurm import ledger, queue, snapshot
+from benchmarks.sweep.slurm.array_task import ArrayTask
 from benchmarks.sweep.slurm.options import Options
-from benchmarks.sweep.slurm.task import Task
 
 LOOK_EVERY = 2.0  # seconds between looks at queue and records
-SHORT = 20  # runs that share a task if nothing is said
+SHORT = 20  # runs that share an array task if nothing is said
 ENVIRONMENT = {  # one thread a process, freed memory kept between steps, and no waiting for a network that nodes lack
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -38,12 +38,12 @@ class SubmissionError(BenchmarkError):
 
 
 class Slurm(Executor):
-    """Does jobs on the cluster. submissions: what was submitted. ``keep``: jobs outlive this process."""
+    """Trains run groups on the cluster. submissions: what was submitted. ``keep``: jobs outlive this process."""
 
     def __init__(self, options: Options | None = None, keep: bool = False) -> None:
         self.options, self.keep = options or Options(), keep
         self.submissions: list[ledger.Submission] = []
-        self.jobs: list[Job] = []
+        self.groups: list[RunGroup] = []
         self.known: dict[str, RunOutcome] = {}  # what was known of runs before they were submitted
 
     @property
@@ -61,66 +61,66 @@ class Slurm(Executor):
             return []
         ids = [submission.job for submission in self.submissions]
         runs = sum(len(entry.keys) for submission in self.submissions for entry in submission.entries)
-        tasks = sum(len(submission.entries) for submission in self.submissions)
+        count = sum(len(submission.entries) for submission in self.submissions)
         return [
-            f"submitted {runs} runs as {tasks} tasks: SLURM job {', '.join(ids)}",
+            f"submitted {runs} runs as {count} array tasks: SLURM job {', '.join(ids)}",
             "  follow:  make status   (or: squeue --me)",
-            f"  logs:    {state}/logs/<run>.log, and of tasks {self.submissions[-1].log_folder}",
+            f"  logs:    {state}/logs/<run>.log, and of array tasks {self.submissions[-1].log_folder}",
             f"  cancel:  scancel {' '.join(ids)}",
             "  collect: nothing to do: each run writes its record into results/ as it ends; make the table when you like",
             "  again:   the same command submits only what is neither done nor queued nor running",
         ]
 
-    def submit(self, jobs: Sequence[Job]) -> None:
-        """Submit jobs of one state folder. Raises QueueError, SubmissionError, LedgerError, SnapshotError."""
-        self.jobs += jobs
-        for job in jobs:
-            for config, key, tried in zip(job.configs, job.keys, job.attempts):
-                outcome = _told(job, config, key, tried)
+    def submit(self, groups: Sequence[RunGroup]) -> None:
+        """Submit run groups of one state folder. Raises QueueError, SubmissionError, LedgerError, SnapshotError."""
+        self.groups += groups
+        for group in groups:
+            for config, key, tried in zip(group.configs, group.keys, group.attempts):
+                outcome = _told(group, config, key, tried)
                 if outcome:
                     self.known[key] = replace(outcome, status="found") if outcome.status == "done" else outcome
-        left = [job for job in jobs if not self.known.keys() >= set(job.keys)]
+        left = [group for group in groups if not self.known.keys() >= set(group.keys)]
         if left:
-            queue.tasks("fvi-")  # raises if the controller does not answer, before anything is written
-            tasks, largest = pack(left, self.options.runs_per_task), queue.largest_array()
-            for start in range(0, len(tasks), largest):
-                self._submit_array(Path(left[0].state), tasks[start : start + largest])
+            queue.array_tasks("fvi-")  # raises if the controller does not answer, before anything is written
+            array_tasks, largest = pack(left, self.options.runs_per_task), queue.largest_array()
+            for start in range(0, len(array_tasks), largest):
+                self._submit_array(Path(left[0].state), array_tasks[start : start + largest])
 
-    def outcomes(self, report: Report) -> Iterator[tuple[Job, list[RunOutcome]]]:
-        while self.jobs:
-            pending = ledger.pending(self.jobs[0].state)
-            for job in list(self.jobs):
-                found = [self.known.get(key) or _outcome(job, config, key, tried, pending)
-                         for config, key, tried in zip(job.configs, job.keys, job.attempts)]  # fmt: skip
+    def outcomes(self, report: Report) -> Iterator[tuple[RunGroup, list[RunOutcome]]]:
+        while self.groups:
+            pending = ledger.pending(self.groups[0].state)
+            for group in list(self.groups):
+                found = [self.known.get(key) or _outcome(group, config, key, tried, pending)
+                         for config, key, tried in zip(group.configs, group.keys, group.attempts)]  # fmt: skip
                 outcomes = [outcome for outcome in found if outcome]
                 if len(outcomes) == len(found):
-                    self.jobs.remove(job)
-                    yield job, outcomes
+                    self.groups.remove(group)
+                    yield group, outcomes
                 else:
-                    report(job, len(outcomes) / len(found), pending.get(job.keys[found.index(None)], "running"))
-            if self.jobs:
+                    report(group, len(outcomes) / len(found), pending.get(group.keys[found.index(None)], "running"))
+            if self.groups:
                 time.sleep(LOOK_EVERY)
 
     def close(self) -> None:
         """Cancel what is not yet done, unless jobs outlive this process."""
-        self.jobs.clear()
+        self.groups.clear()
         if self.keep:
             return
         ids = [entry.id for submission in self.submissions for entry in submission.entries if entry.id]
         self.submissions.clear()
         with contextlib.suppress(queue.QueueError):  # they may all be over
-            waiting = queue.tasks("fvi-")
+            waiting = queue.array_tasks("fvi-")
             queue.cancel(id_ for id_ in ids if id_ in waiting)
-            while any(id_ in queue.tasks("fvi-") for id_ in ids):
+            while any(id_ in queue.array_tasks("fvi-") for id_ in ids):
                 time.sleep(0.2)
 
-    def _submit_array(self, state: Path, tasks: list[list[Job]]) -> None:
+    def _submit_array(self, state: Path, array_tasks: list[list[RunGroup]]) -> None:
         from submitit import SlurmExecutor  # here, since it is only needed by those who have a cluster
 
         lines = [f"export {name}={value}" for name, value in ENVIRONMENT.items()]
         if self.options.snapshot:
             lines += snapshot.lines(snapshot.take(state / "snapshots"))
-        submission = ledger.begin(state, tasks, self.options.time)
+        submission = ledger.begin(state, array_tasks, self.options.time)
         try:
             asked = self.options.parameters(submission.name, lines)
             executor = SlurmExecutor(
@@ -129,7 +129,9 @@ class Slurm(Executor):
             executor.update_parameters(**asked)
             limits = self.options.workers, self.options.time * 60.0, asked["signal_delay_s"]
             with executor.batch():
-                made = [executor.submit(Task(str(submission.task_file(i)), *limits)) for i in range(len(tasks))]
+                made = [
+                    executor.submit(ArrayTask(str(submission.task_file(i)), *limits)) for i in range(len(array_tasks))
+                ]
         except Exception as error:  # submitit raises RuntimeError, ValueError and its own, each for a refusal of sbatch
             submission.entries = [ledger.Entry(entry.keys, over=True) for entry in submission.entries]
             submission.save()
@@ -143,38 +145,40 @@ class Slurm(Executor):
         self.submissions.append(submission)
 
 
-def pack(jobs: Sequence[Job], runs_per_task: int | None) -> list[list[Job]]:
-    """Jobs as tasks of at most so many runs (a job that trains more than that together is a task of its own).
+def pack(groups: Sequence[RunGroup], runs_per_task: int | None) -> list[list[RunGroup]]:
+    """Run groups as array tasks of at most so many runs (a larger group is an array task of its own).
 
-    Without a number, a job that trains alone because it is large is a task, and others share one of up to 20 runs.
+    Without a number, a large run is an array task of its own, and others share one of up to 20 runs.
     """
-    tasks: list[list[Job]] = []
+    array_tasks: list[list[RunGroup]] = []
     room = 0
-    for job in jobs:
-        limit = runs_per_task or (1 if is_large(job.configs[0]) else SHORT)
-        if len(job.configs) > room:
-            tasks.append([])
+    for group in groups:
+        limit = runs_per_task or (1 if is_large(group.configs[0]) else SHORT)
+        if len(group.configs) > room:
+            array_tasks.append([])
             room = limit
-        tasks[-1].append(job)
-        room -= len(job.configs)
-    return tasks
+        array_tasks[-1].append(group)
+        room -= len(group.configs)
+    return array_tasks
 
 
-def _outcome(job: Job, config: dict[str, Any], key: str, tried: int, pending: dict[str, str]) -> RunOutcome | None:
+def _outcome(
+    group: RunGroup, config: dict[str, Any], key: str, tried: int, pending: dict[str, str]
+) -> RunOutcome | None:
     """What became of a run, or None while it may still be made."""
-    found = _told(job, config, key, tried)
-    if key in pending and found and found.status == "failed" and Failures(job.state).guessed(key):
-        return None  # the end of its task may tell more
+    found = _told(group, config, key, tried)
+    if key in pending and found and found.status == "failed" and Failures(group.state).guessed(key):
+        return None  # the end of its array task may tell more
     if found or key in pending:
         return found
-    if Claims(Path(job.state) / "claims").holder(key):
+    if Claims(Path(group.state) / "claims").holder(key):
         return RunOutcome(key, "elsewhere")
-    return RunOutcome(key, "failed", "its task left the queue before it was begun")
+    return RunOutcome(key, "failed", "its array task left the queue before it was begun")
 
 
-def _told(job: Job, config: dict[str, Any], key: str, tried: int) -> RunOutcome | None:
-    """What is on disk of a run since its job was planned."""
-    if recorded(job, config):
+def _told(group: RunGroup, config: dict[str, Any], key: str, tried: int) -> RunOutcome | None:
+    """What is on disk of a run since its group was planned."""
+    if recorded(group, config):
         return RunOutcome(key, "done")
-    failure = Failures(job.state).get(key)
+    failure = Failures(group.state).get(key)
     return RunOutcome(key, "failed", failure["reason"]) if failure and failure["attempt"] > tried else None

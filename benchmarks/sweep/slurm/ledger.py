@@ -1,7 +1,7 @@
-"""Submissions on disk: which runs went to which task of which array, and what became of the tasks.
+"""Submissions on disk: which runs went to which array task, and what became of the array tasks.
 
-    <state>/slurm/<submission>/submission.json    tasks with the keys of their runs
-    <state>/slurm/<submission>/task-<i>.json      the jobs of a task
+    <state>/slurm/<submission>/submission.json    array tasks with the keys of their runs
+    <state>/slurm/<submission>/task-<i>.json      the run groups of an array task
 
 The ledger says only who was asked to make a run. Whether it is made is told by its record, as everywhere.
 """
@@ -25,12 +25,12 @@ from benchmarks.state.checkpoints import peek
 from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
 from benchmarks.sweep.executors.work import log_path, recorded
-from benchmarks.sweep.jobs import Job
+from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.slurm import queue
 
 T = TypeVar("T")
 FOLDER = "slurm"
-LAST = 60.0  # seconds before the end of a task in which a death belongs to it
+LAST = 60.0  # seconds before the end of an array task in which a death belongs to it
 
 
 class LedgerError(BenchmarkError):
@@ -41,7 +41,7 @@ class LedgerError(BenchmarkError):
 
 @dataclass
 class Entry:
-    """One task: the keys of its runs, its id in SLURM (None until sbatch has answered), whether it is over."""
+    """One array task: the keys of its runs, its id in SLURM (None until sbatch has answered), whether it is over."""
 
     keys: list[str]
     id: str | None = None
@@ -50,7 +50,7 @@ class Entry:
 
 @dataclass
 class Submission:
-    """The tasks of one array; name is their name in the queue, minutes the time limit of each."""
+    """The array tasks of one array; name is their name in the queue, minutes the time limit of each."""
 
     folder: Path
     name: str
@@ -64,50 +64,50 @@ class Submission:
 
     @property
     def log_folder(self) -> Path:
-        """Where submitit keeps scripts and logs of the tasks."""
+        """Where submitit keeps scripts and logs of the array tasks."""
         return self.folder / "logs"
 
     def errors(self, id_: str) -> Path:
-        """The error file of a task."""
+        """The error file of an array task."""
         return self.log_folder / f"{id_}_0_log.err"
 
     def task_file(self, index: int) -> Path:
-        """The jobs of a task."""
+        """The run groups of an array task."""
         return self.folder / f"task-{index}.json"
 
     def save(self) -> None:
-        """Write the list of tasks. Raises LedgerError."""
+        """Write the list of array tasks. Raises LedgerError."""
         told = {"name": self.name, "minutes": self.minutes, "tasks": [asdict(entry) for entry in self.entries]}
         write(self.folder / "submission.json", told)
 
 
-def begin(state: Path, tasks: Sequence[Sequence[Job]], minutes: float = 0.0) -> Submission:
+def begin(state: Path, array_tasks: Sequence[Sequence[RunGroup]], minutes: float = 0.0) -> Submission:
     """Note what is about to be submitted, before it is: a death in between loses nothing. Raises LedgerError."""
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
     submission = Submission(Path(state) / FOLDER / stamp, f"fvi-{stamp}", minutes=minutes)
-    submission.entries = [Entry([key for job in jobs for key in job.keys]) for jobs in tasks]
+    submission.entries = [Entry([key for group in groups for key in group.keys]) for groups in array_tasks]
     for earlier in files.listdir(Path(state) / FOLDER):
         files.clear(Path(state) / FOLDER / earlier)
-    for index, jobs in enumerate(tasks):
-        write(submission.task_file(index), [asdict(job) for job in jobs])
+    for index, groups in enumerate(array_tasks):
+        write(submission.task_file(index), [asdict(group) for group in groups])
     submission.save()
     return submission
 
 
-def jobs_of(file: Path | str) -> list[Job]:
-    """The jobs of a task. Raises LedgerError."""
+def groups_of(file: Path | str) -> list[RunGroup]:
+    """The run groups of an array task. Raises LedgerError."""
     try:
-        jobs = [_job(told) for told in files.parse(Path(file).read_bytes())]
+        groups = [_group(told) for told in files.parse(Path(file).read_bytes())]
     except Exception as error:  # whatever comes of damage
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise LedgerError(f"{file}: expected the jobs of a task, found {reason}; submit again") from error
-    if not jobs:
-        raise LedgerError(f"{file}: expected the jobs of a task, found none; submit again")
-    return jobs
+        raise LedgerError(f"{file}: expected the run groups of an array task, found {reason}; submit again") from error
+    if not groups:
+        raise LedgerError(f"{file}: expected the run groups of an array task, found none; submit again")
+    return groups
 
 
 def open_submissions(state: Path | str) -> list[Submission]:
-    """The submissions of which a task may not be over; one that cannot be read is left out."""
+    """The submissions of which an array task may not be over; one that cannot be read is left out."""
     found = []
     for path in sorted((Path(state) / FOLDER).glob("*/submission.json")):
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
@@ -120,30 +120,30 @@ def open_submissions(state: Path | str) -> list[Submission]:
     return found
 
 
-def _job(told: dict[str, Any]) -> Job:
-    """A job from a file. Raises what comes of damage."""
+def _group(told: dict[str, Any]) -> RunGroup:
+    """A run group from a file. Raises what comes of damage."""
     lists = {name: tuple(told[name]) for name in ("configs", "attempts")}
-    job = Job(**told | lists | {"asked": tuple(map(tuple, told["asked"]))})
-    names = (name for asked in job.asked for name in asked)
-    for word in (job.execute, job.metrics, job.measure, job.results, job.state, *names):
+    group = RunGroup(**told | lists | {"asked": tuple(map(tuple, told["asked"]))})
+    names = (name for asked in group.asked for name in asked)
+    for word in (group.execute, group.metrics, group.measure, group.results, group.state, *names):
         _typed(word, str)
-    for number in (job.threads, *job.attempts):
+    for number in (group.threads, *group.attempts):
         _typed(number, int)
-    resolve(job.metrics)
-    for config in job.configs:
-        Store(job.results).path(config)  # what is no configuration has no place
-    if not job.configs or len(job.configs) != len(job.attempts):
-        raise ValueError(f"{len(job.configs)} runs and {len(job.attempts)} counts of their failures")
-    return job
+    resolve(group.metrics)
+    for config in group.configs:
+        Store(group.results).path(config)  # what is no configuration has no place
+    if not group.configs or len(group.configs) != len(group.attempts):
+        raise ValueError(f"{len(group.configs)} runs and {len(group.attempts)} counts of their failures")
+    return group
 
 
 def _entry(told: dict[str, Any]) -> Entry:
-    """A task from a file. Raises TypeError and ValueError for what is none."""
+    """An array task from a file. Raises TypeError and ValueError for what is none."""
     entry = Entry(**told)
     for key in _typed(entry.keys, list):
         _typed(key, str)
     if entry.id is not None and not re.fullmatch(r"\d+(_\d+)?", entry.id):
-        raise ValueError(f"{entry.id!r} is no id of a task")
+        raise ValueError(f"{entry.id!r} is no id of an array task")
     _typed(entry.over, bool)
     return entry
 
@@ -156,10 +156,10 @@ def _typed(value: Any, kind: type[T]) -> T:
 
 
 def pending(state: Path | str, held: bool = False) -> dict[str, str]:
-    """The runs that tasks in the queue are to make: key -> which task, and in what state.
+    """The runs that array tasks in the queue are to make: key -> which array task, and its status.
 
-    Tasks that are no longer in the queue are closed: their runs that were begun and are not recorded have
-    failed, with what SLURM tells of the end as the reason. If the queue cannot be asked, all runs of tasks
+    Array tasks that are no longer in the queue are closed: their runs that were begun and are not recorded have
+    failed, with what SLURM tells of the end as the reason. If the queue cannot be asked, all runs of array tasks
     that were not seen to end count as pending, so that nothing is submitted twice. ``held``: the caller holds
     the lock; otherwise, while somebody else submits, nothing is closed.
     """
@@ -170,7 +170,7 @@ def pending(state: Path | str, held: bool = False) -> dict[str, str]:
         if not submissions:
             return {}
         try:
-            waiting = queue.tasks("fvi-")
+            waiting = queue.array_tasks("fvi-")
         except queue.QueueError as error:
             told = f"submitted to SLURM; {error}"
             return {key: told for s in submissions for entry in s.entries if not entry.over for key in entry.keys}
@@ -180,10 +180,10 @@ def pending(state: Path | str, held: bool = False) -> dict[str, str]:
         return found
 
 
-def _look(submission: Submission, waiting: dict[str, queue.Task], close: bool) -> dict[str, str]:
-    """The pending runs of one submission; with ``close``, tasks that have left the queue are closed."""
+def _look(submission: Submission, waiting: dict[str, queue.QueuedTask], close: bool) -> dict[str, str]:
+    """The pending runs of one submission; with ``close``, array tasks that have left the queue are closed."""
     found = {}
-    ids = [task.id for task in waiting.values() if task.name == submission.name]
+    ids = [queued.id for queued in waiting.values() if queued.name == submission.name]
     for index, entry in enumerate(submission.entries):
         if entry.id is None:  # the submitting process is at it, or died before it could note the id
             entry.id = next((id_ for id_ in ids if id_.partition("_")[2] in ("", str(index))), None)
@@ -201,56 +201,60 @@ def _look(submission: Submission, waiting: dict[str, queue.Task], close: bool) -
 
 
 def _close(submission: Submission, index: int) -> None:
-    """Note why runs that a task had begun are not there."""
+    """Note why runs that an array task had begun are not there."""
     entry = submission.entries[index]
     if entry.id is None:
         return
     try:
-        jobs = jobs_of(submission.task_file(index))
+        groups = groups_of(submission.task_file(index))
     except LedgerError:
         return
-    if {key for job in jobs for key in job.keys} - set(entry.keys):  # the file was changed
+    if {key for group in groups for key in group.keys} - set(entry.keys):  # the file was changed
         return
     asked, errors = submission.task_file(index), submission.errors(entry.id)
-    unmade = [(job, config, key, Failures(job.state).attempts(key) > tried) for job in jobs
-              for config, key, tried in zip(job.configs, job.keys, job.attempts)
-              if not recorded(job, config)]  # fmt: skip
-    left = [(job, config, key) for job, config, key, failed in unmade if not failed]
-    guessed = [(job, config, key) for job, config, key, failed in unmade if failed and _guessed(job, key, errors)]
+    unmade = [(group, config, key, Failures(group.state).attempts(key) > tried) for group in groups
+              for config, key, tried in zip(group.configs, group.keys, group.attempts)
+              if not recorded(group, config)]  # fmt: skip
+    left = [(group, config, key) for group, config, key, failed in unmade if not failed]
+    guessed = [(group, config, key) for group, config, key, failed in unmade if failed and _guessed(group, key, errors)]
     if not left and not guessed:
         return
     how = queue.end(entry.id, errors)
-    if how.state == "CANCELLED":  # by the user
-        for job, _, key in guessed:
-            Failures(job.state).clear(key)
-    if how.state in ("CANCELLED", "COMPLETED"):  # or its runs were made or given up elsewhere
+    if how.status == "CANCELLED":  # by the user
+        for group, _, key in guessed:
+            Failures(group.state).clear(key)
+    if how.status in ("CANCELLED", "COMPLETED"):  # or its runs were made or given up elsewhere
         return
     begun = [run for run in left if _begun(run[0], run[2], asked)]
     told = f"SLURM job {entry.id}"
-    reason = f"its task, {told}, {how.words}"
-    if how.state == "TIMEOUT":
-        reason = time_is_up(submission.minutes, ", ".join(filter(None, (told, how.state, how.node))))
-    if not begun and how.state == "FAILED" and not any(_begun(job, key, asked) for job in jobs for key in job.keys):
+    reason = f"its array task, {told}, {how.words}"
+    if how.status == "TIMEOUT":
+        reason = time_is_up(submission.minutes, ", ".join(filter(None, (told, how.status, how.node))))
+    if (
+        not begun
+        and how.status == "FAILED"
+        and not any(_begun(group, key, asked) for group in groups for key in group.keys)
+    ):
         begun = left  # it could not even begin: asked again as it is, it would not either
         reason += f" before its first run: {last_line(errors)}"
-    for job, config, key in begun + (guessed if how.state in queue.WORDS else []):
-        note_end(job, config, key, reason, errors)
+    for group, config, key in begun + (guessed if how.status in queue.WORDS else []):
+        note_end(group, config, key, reason, errors)
 
 
-def _guessed(job: Job, key: str, errors: Path) -> bool:
-    """Whether a run failed as its task ended, by the death of a process that nobody could explain."""
-    failures = Failures(job.state)
+def _guessed(group: RunGroup, key: str, errors: Path) -> bool:
+    """Whether a run failed as its array task ended, by the death of a process that nobody could explain."""
+    failures = Failures(group.state)
     try:
-        last = errors.stat().st_mtime - LAST  # SLURM writes there how it ends a task
+        last = errors.stat().st_mtime - LAST  # SLURM writes there how it ends an array task
         return failures.guessed(key) and failures.path(key).stat().st_mtime >= last
     except OSError:
         return False
 
 
 def time_is_up(minutes: float, about: str) -> str:
-    """The reason of a run whose task came to its time limit, whoever notices."""
+    """The reason of a run whose array task came to its time limit, whoever notices."""
     limit = f"its time limit of {minutes:.0f} min" if minutes else "its time limit"
-    return f"its task came to {limit} ({about}); give it more, as in --slurm time=8:00:00"
+    return f"its array task came to {limit} ({about}); give it more, as in --slurm time=8:00:00"
 
 
 def last_line(file: Path) -> str:
@@ -262,20 +266,20 @@ def last_line(file: Path) -> str:
     return next((line for line in reversed(said) if line and not line.startswith("srun:")), "its log is empty")
 
 
-def note_end(job: Job, config: dict[str, Any], key: str, reason: str, log: Path) -> None:
-    """Note that a run ended with its task, and whether it can go on; a guess at why makes room."""
-    if peek(job.state, key):
+def note_end(group: RunGroup, config: dict[str, Any], key: str, reason: str, log: Path) -> None:
+    """Note that a run ended with its array task, and whether it can go on; a guess at why makes room."""
+    if peek(group.state, key):
         reason += "; asked again, it goes on from its checkpoint"
-    failures, tried = Failures(job.state), job.attempts[job.keys.index(key)]
+    failures, tried = Failures(group.state), group.attempts[group.keys.index(key)]
     note = failures.explain if failures.attempts(key) > tried and failures.guessed(key) else failures.write
     with contextlib.suppress(OSError):
         note(config, key, reason, log=str(log))
 
 
-def _begun(job: Job, key: str, asked: Path) -> bool:
+def _begun(group: RunGroup, key: str, asked: Path) -> bool:
     """Whether a run was begun since it was submitted: its log is opened first of all."""
     try:
-        return log_path(job, key).stat().st_mtime >= asked.stat().st_mtime
+        return log_path(group, key).stat().st_mtime >= asked.stat().st_mtime
     except OSError:
         return False
 

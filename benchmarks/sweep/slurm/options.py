@@ -18,14 +18,14 @@ VARIABLE = "FVI_SLURM"
 
 @dataclass(frozen=True)
 class Options:
-    """Resources and habits of the tasks of an array. A key with the value None is left to the cluster.
+    """Resources and habits of an array's tasks. A key with the value None is left to the cluster.
 
-    time: minutes of one task. parallel: tasks of an array that may run at once. cpus: also how many processes
-    a task trains in, without a GPU. gpus: 0 or 1; a task trains on one, more tasks use more. runs_per_task:
-    runs that share a task; None: one that is large, or up to 20 that are not. setup: shell lines before Python
-    starts. python: another interpreter command. snapshot: jobs use a copy of the code as it was at submission.
-    notice: seconds before the time limit at which a task saves its checkpoints and asks to be requeued.
-    requeues: how often it may. sbatch: any other option of sbatch.
+    time: minutes of one array task. parallel: array tasks that may run at once. cpus: also how many processes
+    an array task trains in, without a GPU. gpus: 0 or 1; an array task trains on one, more of them use more.
+    runs_per_task: runs that share an array task; None: one that is large, or up to 20 that are not. setup: shell lines
+    before Python starts. python: another interpreter command. snapshot: jobs use a copy of the code as it was at
+    submission. notice: seconds before the time limit at which an array task saves its checkpoints and asks to be
+    requeued. requeues: how often it may. sbatch: any other option of sbatch.
     """
 
     partition: str | None = None
@@ -47,7 +47,7 @@ class Options:
 
     @property
     def workers(self) -> int:
-        """How many runs a task trains at once."""
+        """How many runs an array task trains at once."""
         return 1 if self.gpus else self.cpus
 
     def parameters(self, name: str, setup: Sequence[str]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Options:
             "nodes": 1,
             "ntasks_per_node": 1,
             "array_parallelism": self.parallel,
-            # Told later than at a quarter of its time, a short task would be asked to end as it begins.
+            # Told later than at a quarter of its time, a short one would be asked to end as it begins.
             "signal_delay_s": min(self.notice, self.time * 60 // 4),
             "setup": [*self.setup, *setup],
             "wckey": None,
@@ -155,7 +155,7 @@ EXPECTED = {
     "time": "minutes, or a time as 8:00:00 or 2-12",
     "setup": "a shell line, or a list of them",
     "sbatch": "a table of options of sbatch",
-    "gpus": "0 or 1: a task trains on one GPU, more tasks use more",
+    "gpus": "0 or 1: an array task trains on one GPU, more of them use more",
     "notice": "a number of seconds, 0 or more",
     "requeues": "a number of 0 or more",
     "bool": "true or false",

@@ -38,24 +38,24 @@ class QueueError(BenchmarkError):
 
 
 @dataclass(frozen=True)
-class Task:
-    """One task of an array, waiting or running. id: as SLURM writes it, "12_3"; why: its reason for waiting."""
+class QueuedTask:
+    """One array task, waiting or running. id: as SLURM writes it, "12_3"; why: its reason for waiting."""
 
     id: str
     name: str
-    state: str
+    status: str
     why: str
 
     def __str__(self) -> str:
         why = f", {self.why}" if self.why not in ("", "None") else ""
-        return f"SLURM job {self.id} ({self.state.lower()}{why})"
+        return f"SLURM job {self.id} ({self.status.lower()}{why})"
 
 
 @dataclass(frozen=True)
 class End:
-    """How a task ended: the state that SLURM gives it ("" if nothing tells), its exit code, its node."""
+    """How an array task ended: the status that SLURM gives it ("" if nothing tells), its exit code, its node."""
 
-    state: str
+    status: str
     exit_code: str = ""
     node: str = ""
 
@@ -63,8 +63,8 @@ class End:
     def words(self) -> str:
         """The end in words."""
         code = f" with exit code {self.exit_code}" if self.exit_code not in ("", "0:0") else ""
-        where = ", ".join(filter(None, (self.state, self.node)))
-        return WORDS.get(self.state, f"ended{code}") + (f" ({where})" if where else "")
+        where = ", ".join(filter(None, (self.status, self.node)))
+        return WORDS.get(self.status, f"ended{code}") + (f" ({where})" if where else "")
 
 
 def ask(*command: str) -> str:
@@ -84,25 +84,25 @@ def ask(*command: str) -> str:
     return done.stdout
 
 
-def tasks(prefix: str) -> dict[str, Task]:
-    """The user's tasks that wait or run, by id, of all arrays whose name starts so. Raises QueueError."""
+def array_tasks(prefix: str) -> dict[str, QueuedTask]:
+    """The user's array tasks that wait or run, by id, of all arrays whose name starts so. Raises QueueError."""
     found = {}
     for line in ask("squeue", "--me", "--noheader", "--array", "--states=all", "--format=%i|%T|%r|%j").splitlines():
-        id_, state, why, name = line.split("|", 3)
-        if name.startswith(prefix) and state not in GONE:
-            found[id_] = Task(id_, name, state, why)
+        id_, status, why, name = line.split("|", 3)
+        if name.startswith(prefix) and status not in GONE:
+            found[id_] = QueuedTask(id_, name, status, why)
     return found
 
 
-def end(task: str, errors: Path) -> End:
-    """How a task that is no longer in the queue ended, from the controller's memory, else from its error file."""
+def end(id_: str, errors: Path) -> End:
+    """How an array task that has left the queue ended, from the controller's memory, else from its error file."""
     try:
-        told = dict(re.findall(r"(\w+)=(\S+)", ask("scontrol", "--oneliner", "show", "job", task)))
+        told = dict(re.findall(r"(\w+)=(\S+)", ask("scontrol", "--oneliner", "show", "job", id_)))
     except QueueError:
         told = {}
-    state = told.get("JobState", "")
-    if state in ("", "FAILED"):  # without cgroups a kill for want of memory is only a failure to the controller
-        marks = MARKS if not state else {"OUT_OF_MEMORY": MARKS["OUT_OF_MEMORY"]}
+    status = told.get("JobState", "")
+    if status in ("", "FAILED"):  # without cgroups a kill for want of memory is only a failure to the controller
+        marks = MARKS if not status else {"OUT_OF_MEMORY": MARKS["OUT_OF_MEMORY"]}
         try:
             text = errors.read_text(errors="replace")
         except OSError:
@@ -110,8 +110,8 @@ def end(task: str, errors: Path) -> End:
         found = [(match.start(), name) for name, mark in marks.items() for match in re.finditer(mark, text)]
         # The last one, since a requeued job writes on into the same file; any kill is also written as a cancelling.
         told_most = [mark for mark in found if mark[1] != "CANCELLED"] or found
-        state = max(told_most)[1] if told_most else state
-    return End(state, told.get("ExitCode", ""), told.get("NodeList", ""))
+        status = max(told_most)[1] if told_most else status
+    return End(status, told.get("ExitCode", ""), told.get("NodeList", ""))
 
 
 def cancel(jobs: Iterable[str]) -> None:
@@ -121,7 +121,7 @@ def cancel(jobs: Iterable[str]) -> None:
 
 
 def largest_array() -> int:
-    """How many tasks an array may have here."""
+    """How many array tasks an array may have here."""
     try:
         found = re.search(r"MaxArraySize\s*=\s*(\d+)", ask("scontrol", "show", "config"))
     except QueueError:

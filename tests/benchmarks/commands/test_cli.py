@@ -16,7 +16,7 @@ from benchmarks.records.published import Published
 from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import progress
-from benchmarks.sweep.jobs import RunOutcome
+from benchmarks.sweep.groups import RunOutcome
 from benchmarks.sweep.plan import make_plan
 from tests.benchmarks import fakes
 
@@ -72,7 +72,7 @@ def test_lists(say):
 def test_plan_and_dry_run_run_nothing(say, tmp_path):
     for words in (("plan", "fake"), ("run", "fake", "--dry-run")):
         status, told = say(*words)
-        assert status == 0 and "5 runs: 5 missing" in told and "to do: 5 runs in 5 jobs" in told
+        assert status == 0 and "5 runs: 5 missing" in told and "to train: 5 runs in 5 groups of runs" in told
     assert list(tmp_path.iterdir()) == []
 
 
@@ -229,18 +229,18 @@ def lines_of(tmp_path, display, capsys) -> str:
     configs = [fakes.config(seed) for seed in range(3)]
     folders = tmp_path / "results", tmp_path / "state"
     plan = make_plan(configs, *folders, fakes.SUITE)
-    jobs = plan.jobs(*folders, fakes.SUITE)
-    display.begin(plan, jobs)
-    for job, status in zip(jobs, ("done", "failed", "failed")):
-        display.report(job, 0.5, "step 5")
-        display.end(job, [RunOutcome(job.keys[0], status, "it diverged" if status == "failed" else "")])
+    groups = plan.groups(*folders, fakes.SUITE)
+    display.begin(plan, groups)
+    for group, status in zip(groups, ("done", "failed", "failed")):
+        display.report(group, 0.5, "step 5")
+        display.end(group, [RunOutcome(group.keys[0], status, "it diverged" if status == "failed" else "")])
     display.close()
     return capsys.readouterr().out
 
 
 def test_plain_progress(tmp_path, capsys):
     told = lines_of(tmp_path, progress.Plain(every=0), capsys)
-    assert told.splitlines()[0] == "3 runs: 3 missing; 3 jobs to do"
+    assert told.splitlines()[0] == "3 runs: 3 missing; 3 groups of runs to train"
     assert "0/3 runs, time left not known [MAP, digits, split 0 seed 0 50%]" in told
     assert "failed: MAP, digits, split 1 seed 1: it diverged" in told
     assert "failed: MAP, digits, split 2 seed 2: for the same reason" in told

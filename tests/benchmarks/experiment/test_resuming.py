@@ -262,7 +262,7 @@ def test_runs_that_are_trained_along_are_not_linked_again(tmp_path, every_epoch)
 
 
 def test_runs_of_different_stacks_go_on_each_from_its_own(tmp_path, every_epoch):
-    """As when a job is made of what two killed jobs have left, and of a run that was in neither."""
+    """As when a group is made of what two killed groups have left, and of a run that was in neither."""
     cases = [sibling(small("MAP"), i) for i in range(5)]
     whole = [numbers(outcome) for outcome in execute(cases, state=tmp_path / "whole")]
     for some, epoch in ((cases[:2], 2), (cases[2:4], 3)):

@@ -21,7 +21,7 @@ from benchmarks.state import checkpoints
 from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints, code_digest, interval, peek
 from benchmarks.state.claims import Claims, Holder, Overtaken
 from benchmarks.sweep.executors.work import perform
-from benchmarks.sweep.jobs import Job
+from benchmarks.sweep.groups import RunGroup
 from fvi_core.training import Trainer, Training
 from tests.benchmarks import fakes
 from tests.benchmarks.state.test_claims import put
@@ -299,12 +299,12 @@ def saving(configs, *, state, report):
 
 
 def left_by(tmp_path, do: str) -> list[int]:
-    """The seeds of a job's runs whose checkpoint is there when it is over."""
+    """The seeds of a group's runs whose checkpoint is there when it is over."""
     configs = [fakes.config(seed, do=do) for seed in range(2)]
     folders = {"results": str(tmp_path / "results"), "state": str(tmp_path / "state")}
-    job = Job(tuple(configs), (0, 0), f"{__name__}:saving", fakes.SUITE.metrics, **folders)
+    group = RunGroup(tuple(configs), (0, 0), f"{__name__}:saving", fakes.SUITE.metrics, **folders)
     try:
-        perform(job, lambda *_: None)
+        perform(group, lambda *_: None)
     except KeyboardInterrupt:
         assert do == "stop" and Claims(tmp_path / "state" / "claims").live() == {}
     found = names(tmp_path / "state" / "checkpoints")
@@ -318,7 +318,7 @@ def left_by(tmp_path, do: str) -> list[int]:
     ("do", "left"),
     [("work", []), ("partial", []), ("nan", []), ("raise", [0, 1]), ("once", [0, 1]), ("stop", [0, 1])],
 )
-def test_a_job_clears_what_is_recorded_or_would_fail_again(tmp_path, do, left):
+def test_a_group_clears_what_is_recorded_or_would_fail_again(tmp_path, do, left):
     assert left_by(tmp_path, do) == left
 
 
@@ -338,6 +338,6 @@ def test_a_run_that_another_sweep_has_made_needs_no_checkpoint(tmp_path):
         ABOUT | {"keys": [training_key(fakes.config(0))]}, [run_key(fakes.config(0))], {}
     )
     folders = {"results": str(tmp_path / "results"), "state": str(tmp_path / "state")}
-    job = Job((fakes.config(0),), (0,), fakes.SUITE.execute, fakes.SUITE.metrics, **folders)
-    assert [outcome.status for outcome in perform(job, lambda *_: None)] == ["found"]
+    group = RunGroup((fakes.config(0),), (0,), fakes.SUITE.execute, fakes.SUITE.metrics, **folders)
+    assert [outcome.status for outcome in perform(group, lambda *_: None)] == ["found"]
     assert names(tmp_path / "state" / "checkpoints") == []

@@ -118,8 +118,8 @@ def test_a_process_of_a_slurm_job_says_so(slurm):
     assert (me.job, me.restart) == ("", 0) and str(me) == f"process {os.getpid()} on {me.host}"
     one = slurm(JOB_ID="7", RESTART_COUNT="2")
     assert (one.job, one.restart) == ("7", 2) and str(one) == f"{me} (SLURM job 7)"
-    task = slurm(JOB_ID="9", ARRAY_JOB_ID="8", ARRAY_TASK_ID="0", RESTART_COUNT="")
-    assert (task.job, task.restart) == ("8_0", 0) and task == me, "it is the same process"
+    array_task = slurm(JOB_ID="9", ARRAY_JOB_ID="8", ARRAY_TASK_ID="0", RESTART_COUNT="")
+    assert (array_task.job, array_task.restart) == ("8_0", 0) and array_task == me, "it is the same process"
 
 
 def test_a_requeued_job_replaces_its_earlier_life_at_once(folder, slurm):

@@ -57,11 +57,11 @@ def whole(tmp_path_factory) -> Path:
     (state / "checkpoints").mkdir(exist_ok=True)
     (state / "checkpoints" / "0.ckpt").write_bytes(hashlib.sha256(line).hexdigest().encode() + b"\n" + line)
     (state / "checkpoints" / CLAIMED).symlink_to("0.ckpt")
-    jobs = make_plan(RUNS, results, state, fakes.SUITE).jobs(results, state, fakes.SUITE)
-    for job in jobs:
-        log_path(job, job.keys[0]).write_text("training\n")
-    Failures(state).write(RUNS[2], FAILED, "it diverged", "Traceback", str(log_path(jobs[-1], FAILED)))
-    submission = ledger.begin(state, [jobs])
+    groups = make_plan(RUNS, results, state, fakes.SUITE).groups(results, state, fakes.SUITE)
+    for group in groups:
+        log_path(group, group.keys[0]).write_text("training\n")
+    Failures(state).write(RUNS[2], FAILED, "it diverged", "Traceback", str(log_path(groups[-1], FAILED)))
+    submission = ledger.begin(state, [groups])
     submission.entries[0].id = "7_0"
     submission.save()
     return folder
@@ -69,14 +69,14 @@ def whole(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def copies(whole, tmp_path, monkeypatch) -> Callable[[int], Path]:
-    """Copies of that folder, and a cluster that knows of no task any more."""
-    monkeypatch.setattr(queue, "tasks", lambda prefix: {})
+    """Copies of that folder, and a cluster that knows of no array task any more."""
+    monkeypatch.setattr(queue, "array_tasks", lambda prefix: {})
     monkeypatch.setattr(queue, "end", lambda *_: queue.End("TIMEOUT"))
 
     def copy(number: int) -> Path:
         made = tmp_path / str(number)
         shutil.copytree(whole, made, symlinks=True)
-        for told in made.glob("state/*/*/*.json"):  # the jobs of a task name their folders
+        for told in made.glob("state/*/*/*.json"):  # the run groups of an array task name their folders
             told.write_text(told.read_text().replace(str(whole), str(made)))
         return made
 
@@ -113,7 +113,7 @@ def look(folder: Path, path: Path) -> None:
     queued = ledger.pending(state)
     plan = make_plan(RUNS, results, state, fakes.SUITE, queued=queued)
     assert plan.runs[0].status == "done"
-    told = [inspection.plan_text(plan, plan.jobs(results, state, fakes.SUITE))]
+    told = [inspection.plan_text(plan, plan.groups(results, state, fakes.SUITE))]
     told.append(inspection.status_text([fakes.get("fake")], None, [0, 1, 2], results, state, fakes.SUITE, queued)[0])
     told += [inspection.failure_text(found) for key in KEYS if (found := inspection.find_failure(key, state))]
     assert all(map(str.encode, told)), "all of it can be printed"
@@ -128,7 +128,7 @@ def look(folder: Path, path: Path) -> None:
             Checkpoints(state).find({key: "f"}, MADE)
     for submission in ledger.open_submissions(state):
         for index in range(len(submission.entries)):
-            attempt(path, ledger.jobs_of, submission.task_file(index))
+            attempt(path, ledger.groups_of, submission.task_file(index))
     with contextlib.suppress(FileNotFoundError):
         attempt(path, predictions.load, kept.predictions_path(state, DONE))
 

@@ -1,4 +1,4 @@
-"""A job in a process of its own that stops itself (SIGSTOP) wherever it is about to tell what became of a run."""
+"""A group in a process of its own that stops itself (SIGSTOP) wherever it is about to tell what became of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sweep.executors.work import perform
-from benchmarks.sweep.jobs import Job
+from benchmarks.sweep.groups import RunGroup
 from tests.benchmarks import fakes
 
 HERE = "tests.benchmarks.sweep.stopping"
@@ -43,19 +43,19 @@ def failing(configs: list[dict[str, Any]], *, state: Path, report) -> list[fakes
 
 
 def main(file: str) -> None:
-    """Do the job in a file, and write what became of its runs beside it. Unless it trains half, stop at every record
+    """Do the group in a file, and write what became of its runs beside it. Unless it trains half, stop at every record
     and failure: when it is on disk, but has not got its name."""
     told = json.loads(Path(file).read_text())
-    job = Job(**{**told, "configs": tuple(told["configs"]), "attempts": tuple(told["attempts"])})
+    group = RunGroup(**{**told, "configs": tuple(told["configs"]), "attempts": tuple(told["attempts"])})
     sync = os.fsync
 
     def fsync(handle: int) -> None:
         sync(handle)
-        if stat.S_ISREG(os.fstat(handle).st_mode) and not job.execute.endswith(":training"):
+        if stat.S_ISREG(os.fstat(handle).st_mode) and not group.execute.endswith(":training"):
             stop()
 
     os.fsync = fsync
-    outcomes = perform(job, lambda *_: None)
+    outcomes = perform(group, lambda *_: None)
     os.fsync = sync
     Path(f"{file}.outcomes").write_text(json.dumps([asdict(outcome) for outcome in outcomes]))
 

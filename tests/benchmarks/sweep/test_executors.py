@@ -29,7 +29,7 @@ class TestInProcess(ExecutorContract):
         return InProcess()
 
     def test_what_it_prints_does_not_reach_the_terminal(self, folders, capsys):
-        self.run(self.jobs([fakes.config()], folders))
+        self.run(self.groups([fakes.config()], folders))
         assert capsys.readouterr().out == ""
 
 
@@ -37,9 +37,9 @@ class TestPool(ExecutorContract):
     def make(self):
         return Pool(2)
 
-    def test_a_killed_worker_takes_only_its_job_with_it(self, folders):
+    def test_a_killed_worker_takes_only_its_group_with_it(self, folders):
         configs = [fakes.config(seed, do="die") for seed in range(5)]
-        found = {o.key: o for _, outcomes in self.run(self.jobs(configs, folders)) for o in outcomes}
+        found = {o.key: o for _, outcomes in self.run(self.groups(configs, folders)) for o in outcomes}
         assert [found[run_key(c)].status for c in configs] == ["done", "failed", "done", "done", "done"]
         killed = run_key(configs[1])
         assert "SIGKILL" in found[killed].reason and "memory" in found[killed].reason
@@ -48,8 +48,8 @@ class TestPool(ExecutorContract):
 
     @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
     def test_a_worker_that_is_stopped_just_before_its_parent_has_not_failed(self, folders, how):
-        """As when a cluster ends all processes of a task, one after the other."""
-        (job,) = self.jobs([fakes.config(do="wait")], folders)
+        """As when a cluster ends all processes of an array task, one after the other."""
+        (group,) = self.groups([fakes.config(do="wait")], folders)
         pool, begun = Pool(1, moment=60), threading.Event()
 
         def end_all():
@@ -63,15 +63,15 @@ class TestPool(ExecutorContract):
 
         thread = threading.Thread(target=end_all)
         thread.start()
-        pool.submit([job])
+        pool.submit([group])
         with pytest.raises(KeyboardInterrupt), stoppable():
-            list(pool.outcomes(lambda job, fraction, text: begun.set() if fraction else None))
+            list(pool.outcomes(lambda group, fraction, text: begun.set() if fraction else None))
             thread.join()
         pool.close()
         assert Failures(folders[1]).keys() == []
 
-    def test_a_worker_killed_between_two_jobs_is_replaced(self, folders):
-        first, second = self.jobs([fakes.config(seed) for seed in range(2)], folders)
+    def test_a_worker_killed_between_two_groups_is_replaced(self, folders):
+        first, second = self.groups([fakes.config(seed) for seed in range(2)], folders)
         with Pool(1) as pool:
             pool.submit([first])
             list(pool.outcomes(lambda *_: None))
@@ -82,26 +82,28 @@ class TestPool(ExecutorContract):
         assert outcome.status == "done"
 
     def test_a_worker_killed_after_it_recorded_has_done_its_run(self, folders):
-        (job,) = self.jobs([fakes.config()], folders)
-        work.perform(job, lambda *_: None)
-        assert [o.status for o in work.settle(job, "killed")] == ["done"]
+        (group,) = self.groups([fakes.config()], folders)
+        work.perform(group, lambda *_: None)
+        assert [o.status for o in work.settle(group, "killed")] == ["done"]
         assert Failures(folders[1]).keys() == []
 
-    def test_closing_stops_a_running_job_and_gives_up_its_claim(self, folders):
-        (job,) = self.jobs([fakes.config(do="wait")], folders)
+    def test_closing_stops_a_running_group_and_gives_up_its_claim(self, folders):
+        (group,) = self.groups([fakes.config(do="wait")], folders)
         pool = Pool(1)
 
-        def stop_half_way(job, fraction, text):
+        def stop_half_way(group, fraction, text):
             if fraction:
                 os.kill(pool.workers[0].process.pid, signal.SIGINT)  # Ctrl-C reaches every process of the terminal
                 raise KeyboardInterrupt
 
-        pool.submit([job])
+        pool.submit([group])
         with pytest.raises(KeyboardInterrupt):
             list(pool.outcomes(stop_half_way))
         process = pool.workers[0].process
         process.join(0.5)
-        assert process.is_alive() and list(Claims(folders[1] / "claims").live()) == list(job.keys), "the parent decides"
+        assert process.is_alive() and list(Claims(folders[1] / "claims").live()) == list(group.keys), (
+            "the parent decides"
+        )
         pool.close()
         assert process.exitcode == 0
         assert os.listdir(folders[1] / "claims") == [".lock"]
@@ -109,12 +111,12 @@ class TestPool(ExecutorContract):
 
     def test_stopping_lets_workers_save_and_ends_those_that_do_not(self, folders):
         configs = [fakes.config(0, do="save"), fakes.config(1, do="wait"), fakes.config(2)]
-        saves, waits, later = self.jobs(configs, folders)
+        saves, waits, later = self.groups(configs, folders)
 
         busy = set()
 
-        def stop(job, fraction, text):
-            busy.add(job.keys) if fraction else None
+        def stop(group, fraction, text):
+            busy.add(group.keys) if fraction else None
             if len(busy) == 2:
                 pool.stop(grace=3.0)
                 raise KeyboardInterrupt
@@ -125,7 +127,7 @@ class TestPool(ExecutorContract):
             list(pool.outcomes(stop))
         assert (folders[1] / "saved").exists(), "it was asked, and given the time"
         assert pool.stopped == {*saves.keys, *waits.keys}
-        codes = {worker.job.keys: worker.process.exitcode for worker in pool.workers}
+        codes = {worker.group.keys: worker.process.exitcode for worker in pool.workers}
         assert codes == {saves.keys: 0, waits.keys: -signal.SIGKILL}
         pool.close()
         assert Failures(folders[1]).keys() == [] and Claims(folders[1] / "claims").live() == {}

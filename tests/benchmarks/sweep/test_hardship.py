@@ -101,7 +101,7 @@ def test_records_are_written_as_soon_as_a_full_disk_has_room(mount, sweep, tmp_p
     filler = fill(mount(tmp_path / "results"))
 
     class Display(runner.Silent):
-        def end(self, job, outcomes):
+        def end(self, group, outcomes):
             filler.unlink(missing_ok=True)
 
     assert sweep(display=Display()).complete
@@ -132,7 +132,7 @@ def test_results_that_become_read_only_lose_nothing(mount, sweep, tmp_path):
     path = mount(tmp_path / "results")
 
     class Display(runner.Silent):
-        def end(self, job, outcomes):
+        def end(self, group, outcomes):
             remount(path, "ro")
 
     summary = sweep(display=Display())
@@ -162,7 +162,7 @@ def test_predictions_that_find_no_room_cost_no_training(mount, sweep, tmp_path, 
     heard = []
 
     class Display(runner.Silent):
-        def report(self, job, fraction, text):
+        def report(self, group, fraction, text):
             heard.append(text)
 
     assert sweep(runs, Display(), Suite()).complete and heard == [""], "no epoch was trained again"

@@ -137,7 +137,7 @@ def test_what_is_absent_leaves_tables_and_records_whole(folder, say, monkeypatch
         )
 
 
-def test_a_process_that_is_given_a_job_knows_the_metrics_that_it_asks_for(folder, say, monkeypatch):
+def test_a_process_that_is_given_a_group_knows_the_metrics_that_it_asks_for(folder, say, monkeypatch):
     (folder / "table.py").write_text(ONLY_A_TABLE)
     monkeypatch.setenv("FVI_PLUGINS", str(folder / "table.py"))
     with forgotten():
@@ -151,9 +151,9 @@ def test_a_process_that_is_given_a_job_knows_the_metrics_that_it_asks_for(folder
         ]
         plan = make_plan(configs, results, state, Suite(), asked=asked_metrics([table], None))
         assert [(run.status, run.note) for run in plan.runs] == [("stale", "its record lacks largest_error")]
-        (job,) = plan.jobs(results, state, Suite())
+        (group,) = plan.groups(results, state, Suite())
     with forgotten():  # as a worker, which has looked up nothing yet
-        (outcome,) = perform(job, lambda fraction, told="": None)
+        (outcome,) = perform(group, lambda fraction, told="": None)
     assert outcome.status == "done"
     assert any(row["metric"] == "largest_error" for row in Store(results).get(configs[0])["metrics"])
 

@@ -1,4 +1,4 @@
-"""Plans: statuses, jobs, and what users type."""
+"""Plans: statuses, groups, and what users type."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_status_is_counted(folders, monkeypatch):
     assert "process" in plan.runs[3].note
     (problem,) = plan.problems
     assert run_key(configs[4]) in problem and "delete it" in problem
-    todo = [key for job in plan.jobs(results, state, fakes.SUITE) for key in job.keys]
+    todo = [key for group in plan.groups(results, state, fakes.SUITE) for key in group.keys]
     assert todo == [run_key(configs[i]) for i in (2, 4, 5, 6, 7)]
 
 
@@ -67,8 +67,8 @@ def test_a_newer_record_is_not_planned_over(folders):
 
 def test_runs_are_stacked_up_to_the_limit(folders):
     configs = [fakes.config(seed, method=m, stack=3) for m in ("MAP", "GP") for seed in range(4)]
-    jobs = planning.make_plan(configs, *folders, fakes.SUITE).jobs(*folders, fakes.SUITE)
-    assert [(job.configs[0]["method"], [c["seed"] for c in job.configs]) for job in jobs] == [
+    groups = planning.make_plan(configs, *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
+    assert [(group.configs[0]["method"], [c["seed"] for c in group.configs]) for group in groups] == [
         ("MAP", [0, 1, 2]),
         ("MAP", [3]),
         ("GP", [0, 1, 2]),
@@ -76,10 +76,10 @@ def test_runs_are_stacked_up_to_the_limit(folders):
     ]
 
 
-def test_long_jobs_come_first(folders):
+def test_long_groups_come_first(folders):
     configs = [fakes.config(method=m, epochs=e) for m, e in (("a", 5), ("b", 50), ("c", 5), ("d", 500))]
-    jobs = planning.make_plan(configs, *folders, fakes.SUITE).jobs(*folders, fakes.SUITE)
-    assert [job.configs[0]["method"] for job in jobs] == ["d", "b", "a", "c"]
+    groups = planning.make_plan(configs, *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
+    assert [group.configs[0]["method"] for group in groups] == ["d", "b", "a", "c"]
 
 
 def test_a_table_is_expanded_in_its_protocol(folders):
@@ -137,8 +137,8 @@ def test_seeds_that_mean_nothing(text):
         planning.parse_seeds(text)
 
 
-def test_a_job_is_plain_data(folders):
+def test_a_group_is_plain_data(folders):
     import json
 
-    (job,) = planning.make_plan([fakes.config()], *folders, fakes.SUITE).jobs(*folders, fakes.SUITE)
-    assert json.loads(json.dumps(dataclasses.asdict(job)))["configs"] == [fakes.config()]
+    (group,) = planning.make_plan([fakes.config()], *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
+    assert json.loads(json.dumps(dataclasses.asdict(group)))["configs"] == [fakes.config()]

@@ -293,7 +293,7 @@ def test_a_record_is_written_as_soon_as_there_is_room(sweep, tmp_path, monkeypat
     saved = []
 
     class Display(runner.Silent):
-        def end(self, job, outcomes):
+        def end(self, group, outcomes):
             disk.full = False
             saved.append(len(numbers(tmp_path)))
 
@@ -306,7 +306,7 @@ def test_a_kept_record_is_not_written_over_the_one_that_another_sweep_has_made(s
     disk, written = FullDisk(monkeypatch), []
 
     class Display(runner.Silent):
-        def end(self, job, outcomes):
+        def end(self, group, outcomes):
             if not written:
                 disk.full = False
                 assert sweep(runs(1)).complete

@@ -19,7 +19,7 @@ from benchmarks.records.provenance import ROOT
 from benchmarks.state.claims import Claims, Holder
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.executors.work import perform, settle
-from benchmarks.sweep.jobs import Job
+from benchmarks.sweep.groups import RunGroup
 from tests.benchmarks import fakes
 from tests.benchmarks.sweep import stopping
 
@@ -29,16 +29,16 @@ FILES = ("results", "state/failures", "state/checkpoints")
 
 
 class Stopped:
-    """A process that does a job and stops at times; this one may then do what it likes with its claims."""
+    """A process that does a group and stops at times; this one may then do what it likes with its claims."""
 
     def __init__(self, folder: Path, execute: str) -> None:
         self.folder, self.state = folder, folder / "state"
         self.state.mkdir(parents=True)
         configs = tuple(fakes.config(seed, stack=RUNS) for seed in range(RUNS))
         where = {"results": str(folder / "results"), "state": str(self.state), "metrics": fakes.SUITE.metrics}
-        self.job = Job(configs, (0,) * RUNS, f"{stopping.HERE}:{execute}", **where)
-        self.file = folder / "job.json"
-        self.file.write_text(json.dumps(asdict(self.job)))
+        self.group = RunGroup(configs, (0,) * RUNS, f"{stopping.HERE}:{execute}", **where)
+        self.file = folder / "group.json"
+        self.file.write_text(json.dumps(asdict(self.group)))
         self.claims = Claims(self.state / "claims")
         self.process = subprocess.Popen([sys.executable, "-m", stopping.HERE, self.file], cwd=ROOT)
 
@@ -65,14 +65,14 @@ class Stopped:
 
     def make(self, run: int) -> str:
         """Make a run here; what became of it."""
-        attempts = (Failures(self.state).attempts(self.job.keys[run]),)
-        one = {"configs": self.job.configs[run : run + 1], "attempts": attempts}
-        job = replace(self.job, execute=f"{stopping.HERE}:made", **one)
-        (outcome,) = perform(job, lambda *_: None)
+        attempts = (Failures(self.state).attempts(self.group.keys[run]),)
+        one = {"configs": self.group.configs[run : run + 1], "attempts": attempts}
+        group = replace(self.group, execute=f"{stopping.HERE}:made", **one)
+        (outcome,) = perform(group, lambda *_: None)
         return outcome.status
 
     def record(self, run: int) -> dict | None:
-        return fakes.store(self.folder / "results").get(self.job.configs[run])
+        return fakes.store(self.folder / "results").get(self.group.configs[run])
 
     def files(self) -> dict[str, tuple]:
         """All that is told of runs, and whether it is the same file as before."""
@@ -144,11 +144,11 @@ def test_a_woken_holder_writes_over_nothing_that_others_made(stopped, execute):
     found = stopped(execute)
     own = {"made": "done", "failing": "failed"}[execute]
     expected = []
-    for run, key in enumerate(found.job.keys):
+    for run, key in enumerate(found.group.keys):
         told = FATES[run % len(FATES)](found, run, key)
         expected.append(own if told == "own" else told)
         if told == "elsewhere":
-            Failures(found.state).write(found.job.configs[run], key, "noted by another")
+            Failures(found.state).write(found.group.configs[run], key, "noted by another")
         before = found.files()
         found.wake()
         assert found.wait() == (run < RUNS - 1)
@@ -163,7 +163,7 @@ def test_a_woken_holder_writes_over_nothing_that_others_made(stopped, execute):
     mine, others = found.process.pid if execute == "made" else None, os.getpid()
     assert makers == [mine if status == own else others for status in expected]
     assert Failures(found.state).keys() == sorted(
-        key for key, status in zip(found.job.keys, expected) if status == own == "failed"
+        key for key, status in zip(found.group.keys, expected) if status == own == "failed"
     )
     assert not list(found.folder.rglob("*.tmp"))
 
@@ -171,14 +171,14 @@ def test_a_woken_holder_writes_over_nothing_that_others_made(stopped, execute):
 @pytest.mark.parametrize("taken", [RUNS, RUNS // 2, 0])
 def test_a_woken_holder_trains_on_only_what_is_still_its_own(stopped, taken):
     found = stopped("training")
-    for key in found.job.keys:
+    for key in found.group.keys:
         found.age(key)
-    for key in found.job.keys[:taken]:
+    for key in found.group.keys[:taken]:
         assert found.claims.acquire(key)
     found.wake()
     assert not found.wait()
     assert found.outcomes() == ["elsewhere"] * taken + ["done"] * (RUNS - taken)
-    assert sorted(found.claims.live()) == sorted(found.job.keys[:taken])
+    assert sorted(found.claims.live()) == sorted(found.group.keys[:taken])
     assert (found.state / f"trained-{found.process.pid}").exists() == (taken < RUNS)
     assert [bool(found.record(run)) for run in range(RUNS)] == [False] * taken + [True] * (RUNS - taken)
 
@@ -186,7 +186,7 @@ def test_a_woken_holder_trains_on_only_what_is_still_its_own(stopped, taken):
 def test_the_end_of_a_dead_process_is_told_only_of_runs_that_nobody_else_has(stopped):
     """What a parent notes when a worker has died: others may have been faster."""
     found = stopped("training")
-    keys = found.job.keys
+    keys = found.group.keys
     for run, fate in enumerate((made_by_another, believed_dead, begun_by_another)):
         fate(found, run, keys[run])
     put = json.loads(os.readlink(found.claims.folder / keys[2])) | {"space": "another boot"}
@@ -194,7 +194,7 @@ def test_the_end_of_a_dead_process_is_told_only_of_runs_that_nobody_else_has(sto
     os.symlink(json.dumps(put), found.claims.folder / keys[2])
     found.process.kill()
     found.process.wait()
-    told = settle(found.job, "it was killed")
+    told = settle(found.group, "it was killed")
     assert [one.status for one in told] == ["done", "failed", "elsewhere"] + ["failed"] * (RUNS - 3)
     assert Failures(found.state).keys() == sorted({*keys} - {keys[0], keys[2]})
     assert list(found.claims.live()) == [keys[2]]

@@ -35,8 +35,8 @@ class Shell:
     def submit(self, script, *options):
         return self("sbatch", "--parsable", "--output=/dev/null", *options, f"--wrap={script}")
 
-    def states(self, job):
-        """Task id to state, of one job or array."""
+    def statuses(self, job):
+        """Array task id to status, of one job or array."""
         lines = self("squeue", "--noheader", "--array", "--states=all", f"--jobs={job}", "--format=%i %T").split("\n")
         return dict(line.split() for line in lines)
 
@@ -48,14 +48,14 @@ def shell(cluster):
 
 def test_an_array_runs_through_plain_sbatch(shell, tmp_path):
     job = shell.submit(f"srun sh -c 'echo $SLURM_ARRAY_TASK_ID >> {tmp_path}/seen'", "--array=0-5%3")
-    wait_for(lambda: set(shell.states(job).values()) == {"COMPLETED"}, 60, "the array to complete")
+    wait_for(lambda: set(shell.statuses(job).values()) == {"COMPLETED"}, 60, "the array to complete")
     assert sorted((tmp_path / "seen").read_text().split()) == list("012345")
-    assert len(shell.states(job)) == 6
+    assert len(shell.statuses(job)) == 6
 
 
 def test_more_jobs_run_at_once_than_there_are_cores(shell):
     job = shell.submit("sleep 60", "--array=0-7", "--mem=100M")
-    wait_for(lambda: [*shell.states(job).values()] == ["RUNNING"] * 8, 60, "eight jobs to run at once")
+    wait_for(lambda: [*shell.statuses(job).values()] == ["RUNNING"] * 8, 60, "eight jobs to run at once")
 
 
 def test_a_requeued_job_starts_again_and_knows_it(shell, tmp_path):
@@ -63,14 +63,14 @@ def test_a_requeued_job_starts_again_and_knows_it(shell, tmp_path):
     job = shell.submit(f'{lives}; [ -n "$SLURM_RESTART_COUNT" ] || sleep 60')
     wait_for((tmp_path / "lives").exists, 60, "the first life")
     shell("scontrol", "requeue", job)
-    wait_for(lambda: shell.states(job)[job] == "COMPLETED", 60, "the second life to end")
+    wait_for(lambda: shell.statuses(job)[job] == "COMPLETED", 60, "the second life to end")
     assert (tmp_path / "lives").read_text().split() == ["0", "1"]
 
 
 def test_a_job_is_killed_for_the_memory_that_it_did_not_ask_for(shell, tmp_path):
     hog = f"{sys.executable} -c 'import time; x = bytearray(300 << 20); time.sleep(60)'"
     job = shell.submit(f"srun {hog}", "--mem=100M", f"--error={tmp_path}/errors")
-    wait_for(lambda: shell.states(job)[job] == "FAILED", 60, "the job to be killed")
+    wait_for(lambda: shell.statuses(job)[job] == "FAILED", 60, "the job to be killed")
     assert "exceeded memory limit" in (tmp_path / "errors").read_text()
 
 
@@ -92,10 +92,10 @@ def test_jobs_outlive_a_daemon(shell, cluster, tmp_path, name, how):
     cluster.stop(name, how)
     assert name not in cluster.daemons()
     cluster.start(name)
-    assert cluster.state() == "mixed", "the node is back, with a job"
-    assert (shell.states(running), shell.states(waiting)) == ({running: "RUNNING"}, {waiting: "PENDING"})
+    assert cluster.status() == "mixed", "the node is back, with a job"
+    assert (shell.statuses(running), shell.statuses(waiting)) == ({running: "RUNNING"}, {waiting: "PENDING"})
     (tmp_path / "go").touch()
-    wait_for(lambda: shell.states(waiting)[waiting] == "COMPLETED", 60, "the job that waited to be done")
+    wait_for(lambda: shell.statuses(waiting)[waiting] == "COMPLETED", 60, "the job that waited to be done")
 
 
 def test_up_again_is_the_same_cluster(cluster):
@@ -126,7 +126,7 @@ def test_down_leaves_no_process_and_nothing_outside_the_folder(folder):
 def test_what_a_dead_cluster_left_is_cleared_away(folder):
     cluster = local.up(folder, cores=2, kill_wait=2)
     job = Shell(cluster).submit("sleep 1000")
-    wait_for(lambda: "RUNNING" in Shell(cluster).states(job).values(), 60, "the job to run")
+    wait_for(lambda: "RUNNING" in Shell(cluster).statuses(job).values(), 60, "the job to run")
     before = cluster.daemons()
     for name in ("slurmctld", "slurmd"):
         cluster.stop(name, signal.SIGKILL)
@@ -136,7 +136,7 @@ def test_what_a_dead_cluster_left_is_cleared_away(folder):
     assert old, "the job is still there"
     assert local.up(folder, cores=2, kill_wait=2) == cluster
     assert not cluster.daemons().items() & before.items() and not [pid for pid in old if alive(pid)]
-    assert Shell(cluster)("squeue", "--noheader", "--states=all") == "" and cluster.state() == "idle"
+    assert Shell(cluster)("squeue", "--noheader", "--states=all") == "" and cluster.status() == "idle"
     cluster.down()
     assert not [pid for pid in before.values() if alive(pid)]
 

@@ -79,7 +79,7 @@ def test_what_sbatch_gets(tmp_path):
         assert f"#SBATCH {line}" in found, line
     assert found.index("module load x") < found.index("export A=1")
     least = Options(time=2).parameters("n", [])
-    assert least["signal_delay_s"] == 30, "a task of two minutes is told half a minute before its end"
+    assert least["signal_delay_s"] == 30, "an array task of two minutes is told half a minute before its end"
     assert not {"mem", "gpus_per_node", "partition", "account", "qos", "constraint"} & set(least)
 
 

@@ -1,4 +1,4 @@
-"""An outsider's plug-in in the tasks of a real cluster, from the copy that was taken when they were submitted."""
+"""An outsider's plug-in in the array tasks of a real cluster, from the copy that was taken when they were submitted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests import outsider
 from tests.plugins import forgotten
 
 
-def test_tasks_use_the_plugin_as_it_was_submitted(cluster, tmp_path, monkeypatch):
+def test_array_tasks_use_the_plugin_as_it_was_submitted(cluster, tmp_path, monkeypatch):
     for name, value in cluster.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("benchmarks.sweep.slurm.executor.LOOK_EVERY", 0.3)

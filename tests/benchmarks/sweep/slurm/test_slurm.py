@@ -36,7 +36,7 @@ TIMES = {"training_seconds"}
 
 @pytest.fixture
 def environment(cluster, monkeypatch):
-    """SLURM's commands, and jobs that find these tests."""
+    """SLURM's commands, and groups that find these tests."""
     for name, value in cluster.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PYTHONPATH", str(provenance.ROOT))
@@ -98,8 +98,8 @@ class TestContract(ExecutorContract):
 def test_packed_runs_give_the_metrics_of_the_in_process_executor(folders, tmp_path):
     configs = [digits(method, seed) for method in ("MAP", "MC Dropout", "MAP fVI", "MFVI") for seed in range(10)]
     alone = Suite(limit="tests.benchmarks.sweep.slurm.test_slurm:one")
-    _, jobs, (submission,) = submit(configs, folders, alone, REAL)
-    assert len(jobs) == 40 and [len(entry.keys) for entry in submission.entries] == [5] * 8
+    _, groups, (submission,) = submit(configs, folders, alone, REAL)
+    assert len(groups) == 40 and [len(entry.keys) for entry in submission.entries] == [5] * 8
     assert {run.status for run in follow(configs, folders, alone).values()} == {"done"}
     runner.run(configs, InProcess(), results=tmp_path / "here", state=tmp_path / "here-state")
     assert metrics(folders[0], configs) == metrics(tmp_path / "here", configs)
@@ -129,8 +129,8 @@ def test_failures_stay_alone_and_are_told_and_asking_again_makes_just_those(fold
 
     (folders[1] / "go").touch()  # now the one that waited ends
     before = len(trained(folders))
-    _, jobs, _ = submit([*configs.values()], folders)
-    assert {key for job in jobs for key in job.keys} == {run_key(configs[do]) for do in told}
+    _, groups, _ = submit([*configs.values()], folders)
+    assert {key for group in groups for key in group.keys} == {run_key(configs[do]) for do in told}
     queue.cancel([_id_of(run_key(configs["hog"]), folders)])
     runs = follow([*configs.values()], folders)
     assert runs[run_key(configs["wait"])].status == "done" and len(trained(folders)) - before <= 3
@@ -165,7 +165,7 @@ def test_a_daemon_may_go_and_come_back_in_mid_sweep(daemon, folders, cluster):
     try:
         if daemon == "slurmctld":
             with pytest.raises(queue.QueueError):
-                queue.tasks("fvi-")
+                queue.array_tasks("fvi-")
             plan = make_plan(configs, *folders, fakes.SUITE, queued=ledger.pending(folders[1]))
             assert not plan.select("missing", "failed"), "nothing is thought lost while the queue does not answer"
         time.sleep(2)
@@ -187,7 +187,7 @@ def test_the_command_line_submits_and_returns_and_says_how_to_go_on(folders, cap
     assert status == 0 and "4 runs: 4 missing" in told and not (folders[1] / "slurm").exists()
     status, told = say(*run)
     assert status == sweeping.UNFINISHED
-    for words in ("submitted 4 runs as 2 tasks: SLURM job ", "make status", "scancel ", "logs", "collect"):
+    for words in ("submitted 4 runs as 2 array tasks: SLURM job ", "make status", "scancel ", "logs", "collect"):
         assert words in told
     status, again = say(*run)
     assert status == sweeping.UNFINISHED and "nothing to submit; 4 runs are on their way" in again
@@ -200,7 +200,7 @@ def test_the_command_line_submits_and_returns_and_says_how_to_go_on(folders, cap
     assert len(trained(folders)) == 4
 
 
-def test_a_job_that_misses_data_fails_at_once_and_says_what_to_do(folders, tmp_path, monkeypatch):
+def test_a_run_that_misses_data_fails_at_once_and_says_what_to_do(folders, tmp_path, monkeypatch):
     monkeypatch.setenv("FVI_DATA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("FVI_DATA_MIRROR", "")
     config = digits()
@@ -217,7 +217,7 @@ def _epoch(folders, key):
 
 
 def _id_of(key, folders):
-    """The task that makes a run now or will."""
+    """The array task that makes a run now or will."""
     return next(e.id for s in ledger.open_submissions(folders[1]) for e in s.entries if key in e.keys and not e.over)
 
 

@@ -1,4 +1,4 @@
-"""A task that SLURM ends, without a cluster: the same signals, from a thread."""
+"""An array task that SLURM ends, without a cluster: the same signals, from a thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.state.claims import _process
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import stopping
 from benchmarks.sweep.plan import make_plan
-from benchmarks.sweep.slurm import ledger, task
+from benchmarks.sweep.slurm import array_task, ledger
 from tests.benchmarks import fakes
 
 PATIENCE = 60.0
@@ -22,16 +22,16 @@ PATIENCE = 60.0
 
 @pytest.fixture
 def ended(tmp_path, monkeypatch):
-    """How a task of one run ends whose worker is killed, and which then gets a signal; and what is noted of the run."""
+    """How an array task of one run ends whose worker is killed, and which then gets a signal; what is noted of the run."""
     from submitit.core.utils import UncompletedJobError
 
-    monkeypatch.setattr(task, "MOMENT", PATIENCE)
+    monkeypatch.setattr(array_task, "MOMENT", PATIENCE)
     monkeypatch.setattr(stopping, "_asked", -math.inf)
     before = {number: signal.getsignal(number) for number in (signal.SIGUSR2, signal.SIGTERM)}
     folders = tmp_path / "results", tmp_path / "state"
-    jobs = make_plan([fakes.config(do="wait")], *folders, fakes.SUITE).jobs(*folders, fakes.SUITE)
-    file = ledger.begin(folders[1], [jobs]).task_file(0)
-    made = task.Task(str(file), workers=1, seconds=60.0, notice=15.0)
+    groups = make_plan([fakes.config(do="wait")], *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
+    file = ledger.begin(folders[1], [groups]).task_file(0)
+    made = array_task.ArrayTask(str(file), workers=1, seconds=60.0, notice=15.0)
 
     def notice(*_):
         """As submitit does it."""
@@ -56,7 +56,7 @@ def ended(tmp_path, monkeypatch):
         with pytest.raises((UncompletedJobError, SystemExit, KeyboardInterrupt)) as error:
             made()
             thread.join()
-        return error.value, Failures(folders[1]).get(jobs[0].keys[0])
+        return error.value, Failures(folders[1]).get(groups[0].keys[0])
 
     yield run
     for number, handler in before.items():
@@ -65,10 +65,12 @@ def ended(tmp_path, monkeypatch):
 
 def test_a_worker_that_dies_as_the_time_ends_is_told_as_the_time_limit(ended):
     _, failure = ended(signal.SIGUSR2)
-    assert failure["reason"].startswith("its task came to its time limit of 1 min (no checkpoint was written; Job not")
+    assert failure["reason"].startswith(
+        "its array task came to its time limit of 1 min (no checkpoint was written; Job not"
+    )
     assert failure["attempt"] == 1 and not failure["guess"]
 
 
 def test_of_a_worker_that_dies_as_its_task_is_ended_slurm_is_asked(ended):
     error, failure = ended(signal.SIGTERM)
-    assert failure is None and error.code == task.STOPPED
+    assert failure is None and error.code == array_task.STOPPED

@@ -1,4 +1,4 @@
-"""What every executor is given and gives back."""
+"""Groups of runs: what every executor is given and gives back."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from benchmarks.records.config import run_key
 
 
 @dataclass(frozen=True)
-class Job:
+class RunGroup:
     """Runs that one process trains together. Plain data: it can be pickled, or written as JSON.
 
-    attempts[i] counts the failures of run i that were known when the job was planned; execute, metrics and measure
+    attempts[i] counts the failures of run i that were known when the group was planned; execute, metrics and measure
     say where the function that trains, the versions of metrics and what measures a stale record again without
     training are ("module:name"; measure may be "": there is no such thing); results and state are
     folders; asked[i] are the metrics that the record of run i must know of.
@@ -44,7 +44,7 @@ class Job:
 
     @property
     def title(self) -> str:
-        """The job in a few words."""
+        """The group in a few words."""
         first = self.configs[0]
         of = (
             f"split {first['dataset']['split']} seed {first['seed']}"
@@ -68,31 +68,31 @@ class RunOutcome:
     record: dict[str, Any] | None = None
 
 
-Report = Callable[[Job, float, str], None]  # job, fraction of it that is done, what it does now
+Report = Callable[[RunGroup, float, str], None]  # group, fraction of it that is done, what it does now
 
 
 class Executor(ABC):
-    """A place where jobs are done. The process that does a job writes its records; outcomes tell of them.
+    """A place where run groups are trained. The process that trains one writes its records; outcomes tell of them.
 
-    outlives: its jobs go on when this process has ended; a sweep hands them over and need not wait for outcomes.
+    outlives: what was submitted goes on when this process has ended; a sweep hands them over and need not wait for outcomes.
     """
 
     outlives: bool = False
 
     @abstractmethod
-    def submit(self, jobs: Sequence[Job]) -> None:
-        """Take over jobs, to be done in about this order. May be called again while outcomes are read."""
+    def submit(self, groups: Sequence[RunGroup]) -> None:
+        """Take over groups, to be trained in about this order. May be called again while outcomes are read."""
 
     @abstractmethod
-    def outcomes(self, report: Report) -> Iterator[tuple[Job, list[RunOutcome]]]:
-        """Every submitted job, once, as it ends, with one outcome per run, whatever became of the job."""
+    def outcomes(self, report: Report) -> Iterator[tuple[RunGroup, list[RunOutcome]]]:
+        """Every submitted group, once, as it ends, with one outcome per run, whatever became of the group."""
 
     @abstractmethod
     def close(self) -> None:
         """Stop what is still being done, give up its claims, and leave no process behind."""
 
     def pending(self, state: Path, held: bool = False) -> dict[str, str]:
-        """The runs that were submitted before and wait or run, and what is known of each; ``held``: within :meth:`turn`."""
+        """The runs that were submitted before and wait or run, with a note on each; ``held``: within :meth:`turn`."""
         return {}
 
     def turn(self, state: Path) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""One task of a SLURM array: a sweep over its runs, which saves itself when its time ends."""
+"""One array task of SLURM: a sweep over its runs, which saves itself when its time ends."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from benchmarks.suite import Suite
 from benchmarks.sweep import progress, runner
 from benchmarks.sweep.executors.pool import Pool
 from benchmarks.sweep.executors.work import log_path
-from benchmarks.sweep.jobs import Job
+from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.slurm import ledger
 from benchmarks.sweep.stopping import interrupt
 
 STOPPED = 128 + signal.SIGTERM
-MOMENT = 5.0  # seconds in which SLURM's signal has reached every process of a task
+MOMENT = 5.0  # seconds in which SLURM's signal has reached every process of an array task
 EARLY = 65.0  # seconds by which SLURM's signal may come too early: it looks at limits every half a minute
 
 
-class Task:
-    """What submitit calls on the node. file: its jobs; seconds: its time limit; notice: how long before we are told.
+class ArrayTask:
+    """What submitit calls on the node. file: its run groups; seconds: its time limit; notice: how long before we know.
 
     Only these are pickled, as plain text and numbers, with the name of this class.
     """
 
-    pool: Pool | None = None  # until the task has begun
+    pool: Pool | None = None  # until it has begun
 
     def __init__(self, file: str, workers: int, seconds: float, notice: float) -> None:
         self.file, self.workers, self.seconds, self.notice = file, workers, seconds, notice
@@ -45,18 +45,18 @@ class Task:
         self.begun = Path(f"{self.file}.begun")  # its time is by the clock that stamps records and checkpoints
         self.begun.touch()
         signal.signal(signal.SIGTERM, interrupt)  # submitit would ignore it; it comes before a requeue and a cancel
-        self.jobs = ledger.jobs_of(self.file)
+        self.groups = ledger.groups_of(self.file)
         self.pool = Pool(self.workers, MOMENT)
-        where = self.jobs[0]
+        where = self.groups[0]
         try:
             summary = runner.run(
-                [config for job in self.jobs for config in job.configs],
+                [config for group in self.groups for config in group.configs],
                 self.pool,
                 results=where.results,
                 state=where.state,
                 suite=Suite(metrics=where.metrics),
                 display=progress.Plain(),
-                jobs=[job for job in map(_untried, self.jobs) if job.configs],
+                groups=[group for group in map(_untried, self.groups) if group.configs],
             )
         except UncompletedJobError as error:  # raised by submitit after `checkpoint`, in place of a requeue
             told = " ".join(str(error).split())
@@ -72,7 +72,7 @@ class Task:
     def checkpoint(self):
         """Called by submitit at the signal before the time limit or a preemption: save, and be requeued.
 
-        A task that had most of its time and used it for nothing is not requeued: None.
+        An array task that had most of its time and used it for nothing is not requeued: None.
         """
         from submitit.helpers import DelayedSubmission
 
@@ -84,11 +84,11 @@ class Task:
         return DelayedSubmission(self) if self.progress or spent < self.seconds - self.notice - EARLY else None
 
     def _progress(self) -> bool:
-        """Whether a record or a checkpoint of one of the runs was written in this life of the task."""
+        """Whether a record or a checkpoint of one of the runs was written in this life of the array task."""
         begun = self.begun.stat().st_mtime
-        for job in self.jobs:
-            store, checkpoints = Store(job.results, job.metrics), Checkpoints(job.state)
-            for config, key in zip(job.configs, job.keys):
+        for group in self.groups:
+            store, checkpoints = Store(group.results, group.metrics), Checkpoints(group.state)
+            for config, key in zip(group.configs, group.keys):
                 for path in (store.path(config), checkpoints.path(key)):
                     with contextlib.suppress(OSError):
                         if path.stat().st_mtime >= begun:
@@ -96,18 +96,18 @@ class Task:
         return False
 
     def _note(self, reason: str, keys: set[str]) -> None:
-        for job in self.jobs:
-            for config, key in zip(job.configs, job.keys):
+        for group in self.groups:
+            for config, key in zip(group.configs, group.keys):
                 if key in keys:
-                    ledger.note_end(job, config, key, reason, log_path(job, key))
+                    ledger.note_end(group, config, key, reason, log_path(group, key))
 
     def __getstate__(self) -> dict:
         return {name: self.__dict__[name] for name in ("file", "workers", "seconds", "notice")}
 
 
-def _untried(job: Job) -> Job:
-    """A job without the runs that have failed since it was planned, perhaps in an earlier life of this task."""
-    failures = Failures(job.state)
-    runs = zip(job.configs, job.keys, job.attempts)
+def _untried(group: RunGroup) -> RunGroup:
+    """A group without the runs that have failed since it was planned, perhaps in an earlier life of this array task."""
+    failures = Failures(group.state)
+    runs = zip(group.configs, group.keys, group.attempts)
     left = [(config, tried) for config, key, tried in runs if failures.attempts(key) <= tried]
-    return replace(job, configs=tuple(config for config, _ in left), attempts=tuple(tried for _, tried in left))
+    return replace(group, configs=tuple(config for config, _ in left), attempts=tuple(tried for _, tried in left))
