@@ -123,11 +123,11 @@ def check_labels(y: np.ndarray, n_classes: int, where: str, all_occur: bool = Tr
 def check_split(split: Split) -> Split:
     """The promises of the contract that can be checked on any data set; returns the split. Raises BadData."""
     shape = split.train.x.shape[1:]
-    for part in ("train", "validation", "test"):
-        arrays: Arrays | None = getattr(split, part)
+    for subset in ("train", "validation", "test"):
+        arrays: Arrays | None = getattr(split, subset)
         if arrays is None:
             continue
-        where = f"data set {split.name}, split {split.split}, {part}"
+        where = f"data set {split.name}, split {split.split}, {subset}"
         target = np.dtype(np.int64 if split.task == "classification" else np.float64)
         x, y = arrays.x, arrays.y
         if len(x) != len(y) or y.ndim != 1 or len(x) == 0:
@@ -141,7 +141,7 @@ def check_split(split: Split) -> Split:
             check_finite(x, f"{where}, x")
         check_finite(y, f"{where}, y")
         if split.task == "classification":
-            check_labels(y, split.n_outputs, where, all_occur=part != "validation")
+            check_labels(y, split.n_outputs, where, all_occur=subset != "validation")
     if split.pixels and not len(split.pixels.mean) == len(split.pixels.std) == shape[0]:
         found = f"{len(split.pixels.mean)} and {len(split.pixels.std)}"
         raise BadData(

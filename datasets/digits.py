@@ -28,7 +28,7 @@ CONTEXT_PHOTO, OOD_PHOTO = "china.jpg", "flower.jpg"
 def load(split: int) -> Split:
     x, y = images_and_labels()
     rows = stratified(y, split)
-    train, test = (Arrays(x[rows[part]], y[rows[part]]) for part in ("train", "test"))
+    train, test = (Arrays(x[rows[subset]], y[rows[subset]]) for subset in ("train", "test"))
     evaluations = {f"rotation-{angle}": partial(_rotated, test, angle) for angle in ANGLES}
     evaluations["ood-photos"] = partial(_photos, len(test))
     return Split(

@@ -1,4 +1,4 @@
-"""From rows to a split: cut, standardise on the training part, draw inputs where uncertainty is compared."""
+"""From rows to a split: cut, standardise on the training subset, draw inputs where uncertainty is compared."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .contract import Arrays, EvaluationSet, Split
 def assemble(
     name: str, version: str, split: int, scheme: str, x: np.ndarray, y: np.ndarray, rows: dict[str, np.ndarray]
 ) -> Split:
-    """Cut x [N, D] and y [N] into parts, standardise by the training part's mean and standard deviation.
+    """Cut x [N, D] and y [N] into subsets, standardise by the training subset's mean and standard deviation.
 
     rows: row numbers of "train", "test" and perhaps "validation".
     """
     x_mean, x_std = standardisation(x[rows["train"]])
     (y_mean,), (y_std,) = standardisation(y[rows["train"], None])
-    parts = {
-        part: Arrays(((x[index] - x_mean) / x_std).astype(np.float32), (y[index] - y_mean) / y_std)
-        for part, index in rows.items()
+    subsets = {
+        subset: Arrays(((x[index] - x_mean) / x_std).astype(np.float32), (y[index] - y_mean) / y_std)
+        for subset, index in rows.items()
     }
-    low, high = parts["train"].x.min(0), parts["train"].x.max(0)
+    low, high = subsets["train"].x.min(0), subsets["train"].x.max(0)
     return Split(
         name,
         version,
@@ -31,15 +31,15 @@ def assemble(
         scheme,
         "regression",
         1,
-        parts["train"],
-        parts["test"],
+        subsets["train"],
+        subsets["test"],
         low,
         high,
-        validation=parts.get("validation"),
+        validation=subsets.get("validation"),
         y_mean=float(y_mean),
         y_std=float(y_std),
         rows=rows,
-        evaluations=compared_inputs(parts["train"], low, high, len(parts["test"])),
+        evaluations=compared_inputs(subsets["train"], low, high, len(subsets["test"])),
     )
 
 

@@ -174,7 +174,8 @@ class Trainer(Stack):
         held = self.problem.validation
         if held is None:
             raise ValueError(
-                "training asks for early stopping, but the data set has no validation part; choose another split scheme"
+                "training asks for early stopping, but the data set has no validation subset; "
+                "choose another split scheme"
             )
         now, best = self.now, self.now.best
         loss = torch.cat([self._validation_loss(i, *held[owner]) for i, owner in enumerate(now.owner.tolist())])
@@ -187,7 +188,7 @@ class Trainer(Stack):
         now.schedule.done |= best.age >= rule["patience"]
 
     def _validation_loss(self, place: int, x: Tensor, y: Tensor) -> Tensor:
-        """Minus the mean log-likelihood of one replica's validation part x, y, ``[1]``, with the same noise at every look."""
+        """Minus the mean log-likelihood ``[1]`` of one replica's validation subset x, y, with the same noise at every look."""
         family, noise = noise_of({name: value[place : place + 1] for name, value in self.now.parameters.items()})
         x, y = x.unsqueeze(0), y.unsqueeze(0)
         size = x.shape[1] if self.problem.pixels is None else VALIDATION_IMAGES

@@ -228,7 +228,7 @@ def test_command_fetches_and_reports(
     places: Places, server: tuple[Path, str], register: Callable, write: Callable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, address = server
-    files = ["data", *(f"index_{part}_{i}" for part in ("train", "test") for i in range(20))]
+    files = ["data", *(f"index_{subset}_{i}" for subset in ("train", "test") for i in range(20))]
     names = [f"uci/{name}/{file}.txt" for name in ("yacht", "energy") for file in files]
     register(dict.fromkeys(names, CONTENT), (f"{address}/data.txt",))
     write(folder, "data.txt", CONTENT)
