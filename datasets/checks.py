@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from .contract import Arrays, Split
+from .npy import Header
 
 GET_AGAIN = "delete it and get it again (`make data`), or correct the folder that it came from"
 WHOLE = "iu"  # kinds of dtype; np.integer would take lengths of time for whole numbers
@@ -33,12 +33,6 @@ class DataNotFound(FileNotFoundError):
     """A file is in none of the places where it was looked for."""
 
     __str__ = Exception.__str__
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    known = sorted(known)
-    close = difflib.get_close_matches(str(name).lower(), known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
 
 
 @contextmanager
@@ -105,6 +99,13 @@ def check_finite(values: np.ndarray, where: str) -> None:
         first = ", ".join(str(i) for i in bad[0])
         found = f"found {values[tuple(bad[0])]} at [{first}] ({len(bad)} in all)"
         raise BadData(f"{where}: expected finite numbers, {found}; {GET_AGAIN}")
+
+
+def check_one_label_each(labels: np.ndarray | Header, n: int, where: str, remedy: str) -> None:
+    """There must be a whole number for each of n images, in an array or as its header promises."""
+    if labels.shape != (n,) or labels.dtype.kind not in WHOLE:
+        found = f"{labels.dtype} {list(labels.shape)}"
+        raise BadData(f"{where}: expected whole-number labels [{n}], one for each image, found {found}; {remedy}")
 
 
 def check_labels(y: np.ndarray, n_classes: int, where: str, all_occur: bool = True) -> None:

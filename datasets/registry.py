@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from fvi_core.spelling import nearest
+
 from . import digits, image_splits, toys, uci
-from .checks import DataNotFound, UnknownDataset, UnknownSplit, check_split, nearest, reading, stamped
+from .checks import DataNotFound, UnknownDataset, UnknownSplit, check_split, reading, stamped
 from .contract import Description, Split
 from .fetch import sha256
 

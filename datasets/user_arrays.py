@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .checks import WHOLE, BadData, reading, stamped
+from .checks import BadData, check_one_label_each, reading, stamped
 from .fetch import sha256
 from .npy import Header, read_header
 
@@ -79,8 +79,7 @@ def _check(path: Path, archive: zipfile.ZipFile, shape: tuple[int, int, int]) ->
     images, labels = (_header(archive, name) for name in NAMES)
     if images.dtype != np.uint8 or images.shape[1:] not in _shapes(shape):
         raise BadData(f"{path}: expected {_forms(shape)}, found {images}")
-    if labels.shape != images.shape[:1] or labels.dtype.kind not in WHOLE:
-        raise BadData(f"{path}: expected whole-number labels [{images.shape[0]}], one for each image, found {labels}")
+    check_one_label_each(labels, images.shape[0], str(path), WRITE_AGAIN)
     for name, header in zip(NAMES, (images, labels)):
         size = archive.getinfo(f"{name}.npy").file_size
         if size != header.size:

@@ -17,7 +17,7 @@ from typing import IO
 import numpy as np
 
 from . import registry
-from .checks import WHOLE, BadData, check_labels, reading, stamped
+from .checks import BadData, check_labels, check_one_label_each, reading, stamped
 from .contract import Arrays, Description, EvaluationSet, Pixels, Split
 from .npy import read_header
 
@@ -177,11 +177,7 @@ def _read(stamps: tuple[tuple[Path, int, int], ...], form: Form) -> tuple[np.nda
         return images, None
     with _stream(source, "labels") as stream:
         labels = np.lib.format.read_array(stream, allow_pickle=False)
-    if labels.shape != shape[:1] or labels.dtype.kind not in WHOLE:
-        raise BadData(
-            f"{source[-1]}: expected whole-number labels [{shape[0]}], one for each image, found {labels.dtype} "
-            f"{list(labels.shape)}; {CORRECT}"
-        )
+    check_one_label_each(labels, shape[0], str(source[-1]), CORRECT)
     check_labels(labels, form.classes, str(source[-1]), all_occur=False)
     return images, labels.astype(np.int64)
 

@@ -16,9 +16,8 @@ import numpy as np
 
 from . import registry
 from .checks import BadData, read_indices, reading, stamped
-from .contract import Arrays, Description, Split
-from .digits import stratified
-from .tabular import compared_inputs, standardisation
+from .contract import Description, Split
+from .tabular import assemble, stratified
 
 TASKS = ("regression", "classification")
 CORRECT = "correct the file, or how add_table describes it"
@@ -117,32 +116,7 @@ def load(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...], split: in
     """One split. Raises BadData."""
     x, y, classes = read(path, cut)
     rows = partition(path, cut, test_rows, split)
-    mean, std = standardisation(x[rows["train"]]) if cut.standardise else (0.0, 1.0)
-    (y_mean,), (y_std,) = (
-        standardisation(y[rows["train"], None]) if cut.standardise and not classes else ((0.0,), (1.0,))
-    )
-    scaled = y if classes else (y - y_mean) / y_std
-    subsets = {
-        subset: Arrays(((x[index] - mean) / std).astype(np.float32), scaled[index]) for subset, index in rows.items()
-    }
-    low, high = subsets["train"].x.min(0), subsets["train"].x.max(0)
-    return Split(
-        name,
-        cut.version,
-        split,
-        "",
-        cut.task,
-        max(1, len(classes)),
-        subsets["train"],
-        subsets["test"],
-        low,
-        high,
-        subsets.get("validation"),
-        float(y_mean),
-        float(y_std),
-        rows,
-        compared_inputs(subsets["train"], low, high, len(subsets["test"])),
-    )
+    return assemble(name, cut.version, split, "", x, y, rows, classes=len(classes), standardise=cut.standardise)
 
 
 def partition(path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> dict[str, np.ndarray]:

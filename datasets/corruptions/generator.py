@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..checks import nearest
+from fvi_core.spelling import nearest
+
 from . import blur, colour, geometry, noise, weather
 from .draws import Draws
 from .filters import truncated

@@ -286,7 +286,7 @@ def test_fingerprints_of_pools_are_of_their_inputs() -> None:
 def test_unknown_names_get_the_nearest() -> None:
     with pytest.raises(datasets.UnknownDataset) as caught:
         datasets.load("bosten")
-    assert str(caught.value).startswith("no data set 'bosten'; did you mean boston")
+    assert str(caught.value).startswith("no data set 'bosten'; did you mean 'boston'")
     with pytest.raises(KeyError, match="known: .*yacht"):
         datasets.describe("###")
     with pytest.raises(datasets.UnknownSplit, match="boston has no scheme 'gal'; it has 'pequignot2020'"):

@@ -132,7 +132,7 @@ def test_severity_zero_is_the_test_set(places: tuple[Path, Path]) -> None:
     assert same is images and whose == "cifar10, test part"
     with pytest.raises(ValueError, match="fog: expected a severity from 0"):
         corrupted("cifar10", "fog", 6, images, LABELS)
-    with pytest.raises(ValueError, match="no corruption 'fogg'; did you mean fog"):
+    with pytest.raises(ValueError, match="no corruption 'fogg'; did you mean 'fog'"):
         corrupted("cifar10", "fogg", 0, images, LABELS)
 
 

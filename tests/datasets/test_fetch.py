@@ -199,7 +199,7 @@ def test_works_without_pooch(
 
 
 def test_unregistered_files_are_refused() -> None:
-    with pytest.raises(UnknownDataset, match="did you mean uci/yacht/data.txt"):
+    with pytest.raises(UnknownDataset, match="did you mean 'uci/yacht/data.txt'"):
         fetch.locate("uci/yatch/data.txt")
 
 
@@ -264,4 +264,4 @@ def test_command_lists_and_names_the_nearest(capsys: pytest.CaptureFixture[str])
     assert __main__.main(["list"]) == 0
     assert "two_moons_rudner" in capsys.readouterr().out
     assert __main__.main(["fetch", "bostn"]) == 2
-    assert "did you mean boston" in capsys.readouterr().err
+    assert "did you mean 'boston'" in capsys.readouterr().err

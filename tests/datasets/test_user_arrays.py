@@ -205,7 +205,7 @@ def test_without_users_arrays_there_is_nothing_to_name(name: str, monkeypatch: p
 
 def test_unknown_names_and_schemes_are_refused_for_contents_too() -> None:
     for content in (training_content, evaluation_content):
-        with pytest.raises(datasets.UnknownDataset, match="did you mean svhn"):
+        with pytest.raises(datasets.UnknownDataset, match="did you mean 'svhn'"):
             content("svnh")
         with pytest.raises(datasets.UnknownSplit, match="cifar10 has no scheme 'gal'"):
             content("cifar10", "gal")
