@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+
+from fvi_core.spelling import nearest
 
 
 class BenchmarkError(Exception):
@@ -27,9 +28,4 @@ class UnknownName(UsageError, KeyError):
 
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UnknownName:
     """The error for an unknown name: the nearest names, otherwise all of them, then where to see the list."""
-    known = sorted(known)
-    lower = {k.lower(): k for k in known}
-    near = [lower[k] for k in difflib.get_close_matches(str(name).lower(), lower, n=3, cutoff=0.5)]
-    near += [k for k in known if str(name).lower() in k.lower() and k not in near][:3]
-    listed = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
-    return UnknownName(f"unknown {kind} {name!r}: {listed}" + (f" ({hint})" if hint else ""))
+    return UnknownName(f"unknown {kind} {name!r}: {nearest(name, known)}" + (f" ({hint})" if hint else ""))

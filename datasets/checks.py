@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from .contract import Arrays, Split
+from .npy import Header
 
 GET_AGAIN = "delete it and get it again (`make data`), or correct the folder that it came from"
 WHOLE = "iu"  # kinds of dtype; np.integer would take lengths of time for whole numbers
@@ -33,12 +33,6 @@ class DataNotFound(FileNotFoundError):
     """A file is in none of the places where it was looked for."""
 
     __str__ = Exception.__str__
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    known = sorted(known)
-    close = difflib.get_close_matches(str(name).lower(), known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
 
 
 @contextmanager
@@ -107,6 +101,13 @@ def check_finite(values: np.ndarray, where: str) -> None:
         raise BadData(f"{where}: expected finite numbers, {found}; {GET_AGAIN}")
 
 
+def check_one_label_each(labels: np.ndarray | Header, n: int, where: str, remedy: str) -> None:
+    """There must be a whole number for each of n images, in an array or as its header promises."""
+    if labels.shape != (n,) or labels.dtype.kind not in WHOLE:
+        found = f"{labels.dtype} {list(labels.shape)}"
+        raise BadData(f"{where}: expected whole-number labels [{n}], one for each image, found {found}; {remedy}")
+
+
 def check_labels(y: np.ndarray, n_classes: int, where: str, all_occur: bool = True) -> None:
     """Labels must be whole, lie in [0, n_classes), and every class must occur."""
     if y.dtype.kind not in WHOLE:
@@ -123,11 +124,11 @@ def check_labels(y: np.ndarray, n_classes: int, where: str, all_occur: bool = Tr
 def check_split(split: Split) -> Split:
     """The promises of the contract that can be checked on any data set; returns the split. Raises BadData."""
     shape = split.train.x.shape[1:]
-    for part in ("train", "validation", "test"):
-        arrays: Arrays | None = getattr(split, part)
+    for subset in ("train", "validation", "test"):
+        arrays: Arrays | None = getattr(split, subset)
         if arrays is None:
             continue
-        where = f"data set {split.name}, split {split.split}, {part}"
+        where = f"data set {split.name}, split {split.split}, {subset}"
         target = np.dtype(np.int64 if split.task == "classification" else np.float64)
         x, y = arrays.x, arrays.y
         if len(x) != len(y) or y.ndim != 1 or len(x) == 0:
@@ -141,7 +142,7 @@ def check_split(split: Split) -> Split:
             check_finite(x, f"{where}, x")
         check_finite(y, f"{where}, y")
         if split.task == "classification":
-            check_labels(y, split.n_outputs, where, all_occur=part != "validation")
+            check_labels(y, split.n_outputs, where, all_occur=subset != "validation")
     if split.pixels and not len(split.pixels.mean) == len(split.pixels.std) == shape[0]:
         found = f"{len(split.pixels.mean)} and {len(split.pixels.std)}"
         raise BadData(

@@ -12,7 +12,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Arrays:
-    """One part of a split: inputs x [N, ...] float32, or pixels; targets y [N], int64 labels or float64 values.
+    """The training, validation or test subset of a split.
+
+    Inputs x [N, ...] float32, or pixels; targets y [N], int64 labels or float64 values.
 
     Pixels: images [N, C, H, W], uint8 or float32 from 0 to 255, of a split that says how they enter a network.
     """
@@ -82,7 +84,7 @@ class Split:
 
     Targets of regression sets are standardised: y_original = y * y_std + y_mean. low and high [...] bound the
     box of the uniform context points: the range of the training inputs, or the range that the paper names.
-    rows: for each part, the row numbers in the source (empty for generated data, and where the source has parts).
+    rows: for each subset, the row numbers in the source (empty for generated data, and where the source has subsets).
     pixels: given if all inputs are pixels; low and high are in network units nevertheless.
     """
 
@@ -111,17 +113,17 @@ class Split:
 
     @cached_property
     def training_fingerprint(self) -> str:
-        """As `fingerprint`, without the test part: of all that training can see."""
+        """As `fingerprint`, without the test subset: of all that training can see."""
         return self._fingerprint("train", "validation")
 
-    def _fingerprint(self, *parts: str) -> str:
+    def _fingerprint(self, *subsets: str) -> str:
         scale = [float(self.y_mean).hex(), float(self.y_std).hex()]
         if self.pixels is not None:
             scale += [float(value).hex() for value in (*self.pixels.mean, *self.pixels.std)]
-        held = {part: getattr(self, part) for part in parts}
+        held = {subset: getattr(self, subset) for subset in subsets}
         return _fingerprint(
             [self.name, self.version, self.scheme, str(self.split), *scale],
-            [(part, array) for part, a in held.items() if a is not None for array in (a.x, a.y)],
+            [(subset, array) for subset, a in held.items() if a is not None for array in (a.x, a.y)],
         )
 
     def evaluation_sets(self) -> list[str]:

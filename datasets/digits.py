@@ -14,12 +14,15 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from .checks import BadData, check_labels
 from .contract import Arrays, EvaluationSet, Pool, Split
+from .rotation import interpolated
+from .tabular import stratified
 
 VERSION = "1"
 N_SPLITS = 10
 N_CLASSES = 10
 N_TRAIN, N_TEST = 1258, 539
 SIDE = 8
+BLACK = -1.0
 REDUCTION, STRIDE = 4, 2  # photographs: most patches in full resolution are one flat colour
 ANGLES = tuple(range(15, 181, 15))
 CONTEXT_PHOTO, OOD_PHOTO = "china.jpg", "flower.jpg"
@@ -27,8 +30,8 @@ CONTEXT_PHOTO, OOD_PHOTO = "china.jpg", "flower.jpg"
 
 def load(split: int) -> Split:
     x, y = images_and_labels()
-    rows = stratified(y, split)
-    train, test = (Arrays(x[rows[part]], y[rows[part]]) for part in ("train", "test"))
+    rows = stratified(y, split, 0.7)
+    train, test = (Arrays(x[rows[subset]], y[rows[subset]]) for subset in ("train", "test"))
     evaluations = {f"rotation-{angle}": partial(_rotated, test, angle) for angle in ANGLES}
     evaluations["ood-photos"] = partial(_photos, len(test))
     return Split(
@@ -64,27 +67,6 @@ def images_and_labels() -> tuple[np.ndarray, np.ndarray]:
     return (data.images / 8 - 1).astype(np.float32)[:, None], data.target.astype(np.int64)
 
 
-def stratified(y: np.ndarray, seed: int, fraction: float = 0.7) -> dict[str, np.ndarray]:
-    """Rows of "train" (`fraction` of each class, rounded) and "test", each in random order."""
-    random = np.random.RandomState(seed)
-    train, test = [], []
-    for label in np.unique(y):
-        members = random.permutation(np.flatnonzero(y == label))
-        n = round(fraction * len(members))
-        train.append(members[:n])
-        test.append(members[n:])
-    return {"train": random.permutation(np.concatenate(train)), "test": random.permutation(np.concatenate(test))}
-
-
-def rotate(images: np.ndarray, angle: float, background: float = -1.0) -> np.ndarray:
-    """Images [N, C, H, W] turned counter-clockwise about the centre by `angle` degrees, bilinearly."""
-    from scipy.ndimage import rotate as rotate_array
-
-    if angle % 360 == 0:
-        return images
-    return rotate_array(images, angle, (2, 3), reshape=False, order=1, mode="grid-constant", cval=background)
-
-
 @cache
 def patches(photo: str) -> np.ndarray:
     """8x8 windows, two pixels apart, of the photograph in grey at a quarter of its size.
@@ -102,7 +84,7 @@ def patches(photo: str) -> np.ndarray:
 
 def _rotated(test: Arrays, angle: int) -> EvaluationSet:
     condition = f"shift=rotation;angle={angle}"
-    return EvaluationSet(f"rotation-{angle}", "shift", condition, rotate(test.x, angle), test.y)
+    return EvaluationSet(f"rotation-{angle}", "shift", condition, interpolated(test.x, angle, BLACK), test.y)
 
 
 def _photos(n: int) -> EvaluationSet:

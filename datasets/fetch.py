@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from .checks import DataNotFound, UnknownDataset, nearest
+from fvi_core.spelling import nearest
+
+from .checks import DataNotFound, UnknownDataset
 
 CACHE_VARIABLE = "FVI_DATA_CACHE"
 MIRROR_VARIABLE = "FVI_DATA_MIRROR"

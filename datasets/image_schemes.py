@@ -1,4 +1,4 @@
-"""What each paper makes of an image set: parts, pixel scale, partners out of distribution, contexts, shifts.
+"""What each paper makes of an image set: subsets, pixel scale, partners out of distribution, contexts, shifts.
 
 dirichlet2022  all training images (App. F); MNIST with pixels in [-1, 1], turned bilinearly (the paper does not say
                how), every 10 degrees; CIFAR in units of the training images' mean and standard deviation.
@@ -29,14 +29,14 @@ FOLDS = 5
 class Scheme:
     """How one paper uses one set. held_out: validation images, "" none, the "last" sixth or a "random" tenth.
 
-    ood, contexts: partners; ood_part: which of their parts is scored. angles, rotation: of the turned test images.
+    ood, contexts: partners; ood_subset: which of their subsets is scored. angles, rotation: of the turned test images.
     corrupted, attacked: whether the tables have corrupted test images and attacks on the model.
     """
 
     pixels: Pixels
     held_out: str = ""
     ood: tuple[str, ...] = ()
-    ood_part: str = "test"
+    ood_subset: str = "test"
     contexts: tuple[str, ...] = ()
     angles: range = range(0)
     rotation: str = "bilinear"

@@ -11,7 +11,7 @@ import numpy as np
 from .checks import DataNotFound
 from .contract import Arrays, EvaluationSet
 from .image_schemes import Scheme
-from .images import SOURCES, context_part, read_part
+from .images import SOURCES, context_subset, read_subset
 from .rotation import rotate
 
 SPELLINGS = {"notmnist": "not_mnist"}  # in the published tables
@@ -71,17 +71,17 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
         other = partner(self.name, name)
         if other is None:
             raise KeyError(name)
-        part = read_part(other, self.scheme.ood_part, self.root)
-        if other in self.scheme.contexts and context_part(other, self.root) is part:
+        subset = read_subset(other, self.scheme.ood_subset, self.root)
+        if other in self.scheme.contexts and context_subset(other, self.root) is subset:
             raise DataNotFound(
-                f"evaluation set {name}: contexts are drawn from it here ({part.source}); leave it out, "
-                "or get the partner's other part (`make data`)"
+                f"evaluation set {name}: contexts are drawn from it here ({subset.source}); leave it out, "
+                "or get the partner's other subset (`make data`)"
             )
         condition = f"ood={SPELLINGS.get(other, other)}"
 
         def make() -> EvaluationSet:
-            images, source = part.images, part.source
-            if self.scheme.ood_part == "train":
+            images, source = subset.images, subset.source
+            if self.scheme.ood_subset == "train":
                 images = images[np.random.RandomState(0).permutation(len(images))[: len(self.test)]]
                 source += f", of which {len(images)} drawn at random"
             return EvaluationSet(name, "ood", condition, images, None, source)

@@ -13,7 +13,7 @@ from .contract import Arrays, Description, Pool, Split
 from .fetch import registry
 from .image_schemes import FOLDS, SCHEMES
 from .image_sets import ImageSets, partner
-from .images import PARTS, SOURCES, Part, context_part, read_part, which_for_contexts
+from .images import SOURCES, SUBSETS, Subset, context_subset, read_subset, which_for_contexts
 
 VERSION = "1"
 
@@ -21,7 +21,7 @@ VERSION = "1"
 def describe(name: str, scheme: str) -> Description:
     source, chosen = SOURCES[name], SCHEMES[name][scheme]
     n_train = source.sizes.get("train", 0)
-    files = dict.fromkeys(file for part in PARTS for file in source.files.get(part, ()))
+    files = dict.fromkeys(file for subset in SUBSETS for file in source.files.get(subset, ()))
     if chosen.corrupted:
         files |= dict.fromkeys(file for file in registry() if file.startswith("frost/"))
     return Description(
@@ -41,28 +41,28 @@ def describe(name: str, scheme: str) -> Description:
 
 
 def training_content(name: str, scheme: str, pools: Iterable[str]) -> dict[str, str]:
-    """What the user brought of the training part, and of the parts that contexts draw from."""
+    """The user's arrays in place of the training subset, and of the subsets that contexts draw from."""
     asked = [pool for pool in pools if pool in SCHEMES[name][scheme].contexts]
-    own = [
-        pool for pool in asked if any(user_arrays.find(pool, part) for part in PARTS)
+    replaced = [
+        pool for pool in asked if any(user_arrays.find(pool, subset) for subset in SUBSETS)
     ]  # else no need to look further
-    return user_arrays.content([(name, "train"), *((pool, which_for_contexts(pool)) for pool in own)])
+    return user_arrays.content([(name, "train"), *((pool, which_for_contexts(pool)) for pool in replaced)])
 
 
 def evaluation_content(name: str, scheme: str, sets: Iterable[str]) -> dict[str, str]:
-    """What the user brought of the test part, and of the partners that are scored."""
+    """The user's arrays in place of the test subset, and of the partners that are scored."""
     others = [other for each in sets if (other := partner(name, each))]
-    return user_arrays.content([(name, "test"), *((other, SCHEMES[name][scheme].ood_part) for other in others)])
+    return user_arrays.content([(name, "test"), *((other, SCHEMES[name][scheme].ood_subset) for other in others)])
 
 
 def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
     """A split whose arrays are shared by all who load it in this process. Raises DataNotFound, BadData."""
     folder = None if root is None else os.fspath(root)
-    return _assemble(name, split, scheme, folder, *(read_part(name, part, root) for part in PARTS))
+    return _assemble(name, split, scheme, folder, *(read_subset(name, subset, root) for subset in SUBSETS))
 
 
 @lru_cache(maxsize=2 * FOLDS)
-def _assemble(name: str, split: int, scheme: str, root: str | None, train: Part, test: Part) -> Split:
+def _assemble(name: str, split: int, scheme: str, root: str | None, train: Subset, test: Subset) -> Split:
     chosen = SCHEMES[name][scheme]
     fitted, asked = Arrays(train.images, train.labels), Arrays(test.images, test.labels)
     validation, rows = None, {}
@@ -91,5 +91,5 @@ def _assemble(name: str, split: int, scheme: str, root: str | None, train: Part,
 
 
 def _pool(name: str, root: str | None) -> Pool:
-    part = context_part(name, root)
-    return Pool(part.images, part.source)
+    subset = context_subset(name, root)
+    return Pool(subset.images, subset.source)

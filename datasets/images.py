@@ -1,4 +1,4 @@
-"""The image sets by name and part, as uint8 arrays that a process reads once.
+"""The image sets by name and subset, as uint8 arrays that a process reads once.
 
 The readers are small since the formats are: torchvision would add its import and, for CIFAR, unpickling.
 """
@@ -17,14 +17,14 @@ from . import cifar, idx, svhn, user_arrays
 from .checks import DataNotFound, check_labels, stamped
 from .fetch import locate
 
-PARTS = ("train", "test")
+SUBSETS = ("train", "test")
 Read = Callable[..., tuple[np.ndarray, np.ndarray]]  # paths -> images [N, C, H, W], labels [N]
 GREY, COLOUR = (1, 28, 28), (3, 32, 32)
 
 
 @dataclass(frozen=True)
 class Source:
-    """An image set: the registered files of each part and how they are read; sizes: images in each part."""
+    """An image set: the registered files of each subset and how they are read; sizes: images in each subset."""
 
     shape: tuple[int, int, int]
     origin: str
@@ -35,7 +35,7 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Subset:
     """Images uint8 [N, C, H, W], labels int64 [N], and in words what they are: "kmnist, test part, 10000 images"."""
 
     images: np.ndarray
@@ -47,10 +47,10 @@ def _idx(folder: str, origin: str, train: bool = True) -> Source:
     sizes = {"train": 60000, "test": 10000} if train else {"test": 10000}
     stem = {"train": "train", "test": "t10k"}
     files = {
-        part: tuple(f"{folder}/{stem[part]}-{kind}-ubyte.gz" for kind in ("images-idx3", "labels-idx1"))
-        for part in sizes
+        subset: tuple(f"{folder}/{stem[subset]}-{kind}-ubyte.gz" for kind in ("images-idx3", "labels-idx1"))
+        for subset in sizes
     }
-    return Source(GREY, origin, sizes, files, {part: partial(_read_idx, n) for part, n in sizes.items()})
+    return Source(GREY, origin, sizes, files, {subset: partial(_read_idx, n) for subset, n in sizes.items()})
 
 
 def _read_idx(n: int, images: Path, labels: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -60,12 +60,15 @@ def _read_idx(n: int, images: Path, labels: Path) -> tuple[np.ndarray, np.ndarra
 def _cifar(
     archive: str, members: dict[str, tuple[str, ...]], records: dict[str, int], labels: int, n_classes: int
 ) -> Source:
-    read = {part: partial(cifar.read, members=members[part], records=records[part], labels=labels) for part in PARTS}
+    read = {
+        subset: partial(cifar.read, members=members[subset], records=records[subset], labels=labels)
+        for subset in SUBSETS
+    }
     return Source(
         COLOUR,
         "Krizhevsky 2009, binary version",
         {"train": 50000, "test": 10000},
-        dict.fromkeys(PARTS, (archive,)),
+        dict.fromkeys(SUBSETS, (archive,)),
         read,
         n_classes,
     )
@@ -88,7 +91,7 @@ SOURCES: dict[str, Source] = {
     ),
     "cifar100": _cifar(
         "cifar100/cifar-100-binary.tar.gz",
-        {part: (f"cifar-100-binary/{part}.bin",) for part in PARTS},
+        {subset: (f"cifar-100-binary/{subset}.bin",) for subset in SUBSETS},
         {"train": 50000, "test": 10000},
         2,
         100,
@@ -97,56 +100,56 @@ SOURCES: dict[str, Source] = {
         COLOUR,
         "Netzer et al. 2011, cropped digits",
         {"train": 73257, "test": 26032},
-        {part: (f"svhn/{part}_32x32.mat",) for part in PARTS},
+        {subset: (f"svhn/{subset}_32x32.mat",) for subset in SUBSETS},
         {"train": partial(svhn.read, n=73257), "test": partial(svhn.read, n=26032)},
     ),
 }
 
 
-def read_part(name: str, part: str, root: str | os.PathLike | None = None, download: bool = True) -> Part:
-    """A part of an image set: the user's arrays if there are any, else from the registered files.
+def read_subset(name: str, subset: str, root: str | os.PathLike | None = None, download: bool = True) -> Subset:
+    """A subset of an image set: the user's arrays if there are any, else from the registered files.
 
     Calls share the arrays; do not write to them. Raises DataNotFound, BadData.
     """
     source = SOURCES[name]
-    own = user_arrays.find(name, part)
+    arrays = user_arrays.find(name, subset)
     try:
-        paths = [own] if own else [locate(file, root, download) for file in _files(source, name, part)]
+        paths = [arrays] if arrays else [locate(file, root, download) for file in _files(source, name, subset)]
     except DataNotFound as error:
-        raise DataNotFound(f"{error}\nOr {user_arrays.how(name, part, source.shape)}") from error
-    return _read(name, part, own is not None, *map(stamped, paths))
+        raise DataNotFound(f"{error}\nOr {user_arrays.how(name, subset, source.shape)}") from error
+    return _read(name, subset, arrays is not None, *map(stamped, paths))
 
 
-def context_part(name: str, root: str | os.PathLike | None = None) -> Part:
-    """The part that contexts draw from. Raises DataNotFound, BadData."""
-    return read_part(name, which_for_contexts(name, root), root)
+def context_subset(name: str, root: str | os.PathLike | None = None) -> Subset:
+    """The subset that contexts draw from. Raises DataNotFound, BadData."""
+    return read_subset(name, which_for_contexts(name, root), root)
 
 
 def which_for_contexts(name: str, root: str | os.PathLike | None = None) -> str:
     """Contexts draw from "train", or from "test" where its images are all that is at hand."""
-    return next((part for part in PARTS if _at_hand(name, part, root)), PARTS[0])
+    return next((subset for subset in SUBSETS if _at_hand(name, subset, root)), SUBSETS[0])
 
 
-def _at_hand(name: str, part: str, root: str | os.PathLike | None) -> bool:
-    if user_arrays.find(name, part):
+def _at_hand(name: str, subset: str, root: str | os.PathLike | None) -> bool:
+    if user_arrays.find(name, subset):
         return True
     try:
-        return all(locate(file, root, download=False) for file in _files(SOURCES[name], name, part))
+        return all(locate(file, root, download=False) for file in _files(SOURCES[name], name, subset))
     except DataNotFound:
         return False
 
 
-def _files(source: Source, name: str, part: str) -> tuple[str, ...]:
-    if part not in source.files:
-        raise DataNotFound(f"data set {name}: no file of a {part} part is known")
-    return source.files[part]
+def _files(source: Source, name: str, subset: str) -> tuple[str, ...]:
+    if subset not in source.files:
+        raise DataNotFound(f"data set {name}: no file of a {subset} subset is known")
+    return source.files[subset]
 
 
-@lru_cache(maxsize=len(SOURCES) * len(PARTS))
-def _read(name: str, part: str, own: bool, *stamped: tuple[Path, int, int]) -> Part:
+@lru_cache(maxsize=len(SOURCES) * len(SUBSETS))
+def _read(name: str, subset: str, users: bool, *stamped: tuple[Path, int, int]) -> Subset:
     """Read once for every state of the files: path, size and time of change."""
     source, paths = SOURCES[name], [path for path, *_ in stamped]
-    images, labels = user_arrays.read(paths[0], source.shape) if own else source.read[part](*paths)
+    images, labels = user_arrays.read(paths[0], source.shape) if users else source.read[subset](*paths)
     check_labels(labels, source.n_classes, " and ".join(map(str, paths)))
-    found = f"{name}, {part} part" + (", brought as arrays" if own else "")
-    return Part(images, labels, f"{found}, {len(images)} images")
+    origin = f"{name}, {subset} part" + (", brought as arrays" if users else "")  # as records have it
+    return Subset(images, labels, f"{origin}, {len(images)} images")

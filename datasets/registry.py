@@ -8,20 +8,23 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from fvi_core.spelling import nearest
+
 from . import digits, image_splits, toys, uci
-from .checks import DataNotFound, UnknownDataset, UnknownSplit, check_split, nearest, reading, stamped
+from .checks import DataNotFound, UnknownDataset, UnknownSplit, check_split, reading, stamped
 from .contract import Description, Split
 from .fetch import sha256
 
 
 @dataclass(frozen=True)
-class OwnFile:
-    """A file of the user's own: which part of the data set it is, and where. What depends on it: `of`.
+class UserFile:
+    """A file that a user's data set reads: what it is called in the identity of runs, and where it is.
 
-    of: "training" (also where the test part is in the same file), "test", or the name of another evaluation set.
+    of: what depends on it, "training" (also where the test subset is in the same file), "test", or the name of another
+    evaluation set.
     """
 
-    part: str
+    name: str
     path: Path
     of: str = "training"
 
@@ -30,7 +33,7 @@ class OwnFile:
 class Entry:
     """load(split, scheme, root) -> Split; describe(scheme) -> Description. The default scheme is first.
 
-    training_content(scheme, pools), evaluation_content(scheme, sets): what the user brought, of the files in use.
+    training_content(scheme, pools), evaluation_content(scheme, sets): the user's files among those in use.
     files: those of a data set from outside. module: whose code makes the data, where that is not this room.
     """
 
@@ -39,7 +42,7 @@ class Entry:
     schemes: tuple[str, ...] = ("",)
     training_content: Callable[[str, Iterable[str]], dict[str, str]] = lambda scheme, pools: {}
     evaluation_content: Callable[[str, Iterable[str]], dict[str, str]] = lambda scheme, sets: {}
-    files: tuple[OwnFile, ...] = ()
+    files: tuple[UserFile, ...] = ()
     module: str | None = None
 
 
@@ -146,22 +149,22 @@ def add(
     load: Callable[[int], Split],
     *,
     splits: int = 1,
-    files: Iterable[OwnFile] = (),
+    files: Iterable[UserFile] = (),
     describe: Callable[[], Description] | None = None,
 ) -> None:
     """Add a data set: load(split) gives each of its splits, under this very name.
 
-    files: what it reads. Their content is part of the identity of runs, and so is the code of `load`'s module where
+    files: what it reads. Their content belongs to the identity of runs, and so is the code of `load`'s module where
     that is not this room. describe: what there is to know of it without the arrays; without it split 0 is loaded once.
     Raises ValueError if the name is taken.
     """
     if name in ENTRIES:
         raise ValueError(f"two data sets are named {name!r}; give one of them another name")
     whose = getattr(getattr(load, "func", load), "__module__", type(load).__module__)
-    own = None if whose.partition(".")[0] == __package__ else whose
+    module = None if whose.partition(".")[0] == __package__ else whose
     known = cache(describe or (lambda: _described(name, check_split(load(0)), splits)))
     ENTRIES[name] = Entry(
-        lambda split, scheme, root: load(split), lambda scheme: known(), files=tuple(files), module=own
+        lambda split, scheme, root: load(split), lambda scheme: known(), files=tuple(files), module=module
     )
 
 
@@ -177,7 +180,7 @@ def _described(name: str, split: Split, splits: int) -> Description:
         split.train.x.shape[1:],
         len(split.train),
         len(split.test),
-        "own data",
+        "user's data",
         (),
     )
 
@@ -190,7 +193,7 @@ def made_by(name: str) -> str | None:
 def describe(name: str, scheme: str | None = None) -> Description:
     """What is known of `name` without loading it.
 
-    Raises UnknownDataset, UnknownSplit (no such scheme), DataNotFound for a file of one's own that is not there.
+    Raises UnknownDataset, UnknownSplit (no such scheme), DataNotFound for a user's file that is not there.
     """
     entry = _entry(name)
     for file in entry.files:
@@ -200,9 +203,9 @@ def describe(name: str, scheme: str | None = None) -> Description:
 
 
 def training_content(name: str, scheme: str | None = None, pools: Iterable[str] = ()) -> dict[str, str]:
-    """Files that the user brought in place of registered ones, as far as training depends on them.
+    """The user's files in place of registered ones, as far as training depends on them.
 
-    "<data set>/<part>" -> first 16 digits of the file's SHA-256, for the data set's training part and for what the
+    "<data set>/<subset>" -> first 16 digits of the file's SHA-256, for the data set's training subset and for what the
     pools of contexts (`Split.pool_names`) draw from; empty where all data are registered or generated. Nothing is
     loaded. Raises UnknownDataset, UnknownSplit, BadData for a file that cannot be read.
     """
@@ -211,7 +214,7 @@ def training_content(name: str, scheme: str | None = None, pools: Iterable[str] 
 
 
 def evaluation_content(name: str, scheme: str | None = None, sets: Iterable[str] = ()) -> dict[str, str]:
-    """As `training_content`, for the data set's test part and the partners in these evaluation sets."""
+    """As `training_content`, for the data set's test subset and the partners in these evaluation sets."""
     entry = _entry(name)
     sets = list(sets)
     return entry.evaluation_content(_scheme(name, entry, scheme), sets) | _content(name, entry, {"test", *sets})
@@ -238,7 +241,7 @@ def _content(name: str, entry: Entry, of: set[str]) -> dict[str, str]:
         if file.of in of:
             stamp = stamped(file.path, WHERE)
             with reading(file.path, f"a file of data set {name}", WHERE):
-                found[f"{name}/{file.part}"] = sha256(*stamp)[:16]
+                found[f"{name}/{file.name}"] = sha256(*stamp)[:16]
     return found
 
 

@@ -29,6 +29,14 @@ def rotate(images: np.ndarray, angle: int, method: str) -> np.ndarray:
     return (pixels @ _operator(side, angle % 360, method)).reshape(images.shape)
 
 
+def interpolated(images: np.ndarray, angle: float, background: float = 0.0) -> np.ndarray:
+    """Images [..., H, H] turned counter-clockwise about the centre, bilinearly within the frame, in their own type."""
+    from scipy.ndimage import rotate as rotate_array  # here, since scipy takes a second to load
+
+    axes = (images.ndim - 2, images.ndim - 1)
+    return rotate_array(images, angle, axes, reshape=False, order=1, mode="grid-constant", cval=background)
+
+
 @lru_cache(maxsize=64)
 def _operator(side: int, angle: int, method: str) -> np.ndarray | sparse.csc_array:
     """What rotation makes of every single pixel, [H * H, H * H]: it is linear, so a product turns all images."""
@@ -37,7 +45,7 @@ def _operator(side: int, angle: int, method: str) -> np.ndarray | sparse.csc_arr
 
     unit = np.eye(side * side).reshape(-1, side, side)
     if method == "bilinear":
-        turned = rotate_array(unit, angle, (1, 2), reshape=False, order=1, mode="grid-constant")
+        turned = interpolated(unit, angle)
     else:
         turned = rotate_array(unit, angle, (1, 2))
         row, column = (size // 2 - side // 2 for size in turned.shape[1:])

@@ -1,4 +1,4 @@
-"""From rows to a split: cut, standardise on the training part, draw inputs where uncertainty is compared."""
+"""From rows to a split: cut, standardise on the training subset, draw inputs where uncertainty is compared."""
 
 from __future__ import annotations
 
@@ -11,35 +11,45 @@ from .contract import Arrays, EvaluationSet, Split
 
 
 def assemble(
-    name: str, version: str, split: int, scheme: str, x: np.ndarray, y: np.ndarray, rows: dict[str, np.ndarray]
+    name: str,
+    version: str,
+    split: int,
+    scheme: str,
+    x: np.ndarray,
+    y: np.ndarray,
+    rows: dict[str, np.ndarray],
+    *,
+    classes: int = 0,
+    standardise: bool = True,
 ) -> Split:
-    """Cut x [N, D] and y [N] into parts, standardise by the training part's mean and standard deviation.
+    """Cut x [N, D] and y [N] into subsets, standardise by the training subset's mean and standard deviation.
 
-    rows: row numbers of "train", "test" and perhaps "validation".
+    rows: row numbers of "train", "test" and perhaps "validation". classes: how many labels there are, 0 for a regression.
     """
-    x_mean, x_std = standardisation(x[rows["train"]])
-    (y_mean,), (y_std,) = standardisation(y[rows["train"], None])
-    parts = {
-        part: Arrays(((x[index] - x_mean) / x_std).astype(np.float32), (y[index] - y_mean) / y_std)
-        for part, index in rows.items()
+    x_mean, x_std = standardisation(x[rows["train"]]) if standardise else (0.0, 1.0)
+    (y_mean,), (y_std,) = ((0.0,), (1.0,)) if classes or not standardise else standardisation(y[rows["train"], None])
+    targets = y if classes else (y - y_mean) / y_std
+    subsets = {
+        subset: Arrays(((x[index] - x_mean) / x_std).astype(np.float32), targets[index])
+        for subset, index in rows.items()
     }
-    low, high = parts["train"].x.min(0), parts["train"].x.max(0)
+    low, high = subsets["train"].x.min(0), subsets["train"].x.max(0)
     return Split(
         name,
         version,
         split,
         scheme,
-        "regression",
-        1,
-        parts["train"],
-        parts["test"],
+        "classification" if classes else "regression",
+        classes or 1,
+        subsets["train"],
+        subsets["test"],
         low,
         high,
-        validation=parts.get("validation"),
+        validation=subsets.get("validation"),
         y_mean=float(y_mean),
         y_std=float(y_std),
         rows=rows,
-        evaluations=compared_inputs(parts["train"], low, high, len(parts["test"])),
+        evaluations=compared_inputs(subsets["train"], low, high, len(subsets["test"])),
     )
 
 
@@ -51,6 +61,18 @@ def standardisation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     mean = np.array([math.fsum(column) / len(column) for column in x.T])
     std = np.array([math.sqrt(math.fsum((column - m) ** 2) / len(column)) for column, m in zip(x.T, mean)])
     return mean, np.where(np.ptp(x, axis=0) > 0, std, 1.0)
+
+
+def stratified(y: np.ndarray, seed: int, fraction: float) -> dict[str, np.ndarray]:
+    """Rows of "train" (`fraction` of each class, rounded) and "test", each in random order."""
+    random = np.random.RandomState(seed)
+    train, test = [], []
+    for label in np.unique(y):
+        members = random.permutation(np.flatnonzero(y == label))
+        n = round(fraction * len(members))
+        train.append(members[:n])
+        test.append(members[n:])
+    return {"train": random.permutation(np.concatenate(train)), "test": random.permutation(np.concatenate(test))}
 
 
 def compared_inputs(train: Arrays, low: np.ndarray, high: np.ndarray, n: int) -> dict[str, Callable[[], EvaluationSet]]:

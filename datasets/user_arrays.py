@@ -1,4 +1,4 @@
-"""Images that users bring as arrays: `<folder>/<data set>/<part>.npz`, with FVI_ARRAYS naming the folder.
+"""A user's arrays of images: `<folder>/<data set>/<subset>.npz`, with FVI_ARRAYS naming the folder.
 
 They take the place of the data set's own files. Other arrays under the same name are told apart by the digest of their
 file before they are read (`content`), and by the fingerprint of the data afterwards.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .checks import WHOLE, BadData, reading, stamped
+from .checks import BadData, check_one_label_each, reading, stamped
 from .fetch import sha256
 from .npy import Header, read_header
 
@@ -22,12 +22,12 @@ NAMES = ("images", "labels")
 WRITE_AGAIN = "write it with numpy.savez"
 
 
-def find(name: str, part: str) -> Path | None:
-    """What the user brought for a part of a data set, if anything; whether it can be read is found when it is."""
+def find(name: str, subset: str) -> Path | None:
+    """The user's arrays for a subset of a data set, if there are any; reading them shows whether that can be done."""
     folder = os.environ.get(VARIABLE)
     if not folder:
         return None
-    path = Path(os.path.expanduser(folder)) / name / f"{part}.npz"
+    path = Path(os.path.expanduser(folder)) / name / f"{subset}.npz"
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -37,23 +37,23 @@ def find(name: str, part: str) -> Path | None:
     return path
 
 
-def content(parts: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Of those parts (data set, part) that the user brought: "<data set>/<part>" -> 16 digits of the file's SHA-256.
+def content(subsets: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Those subsets (data set, subset) that have arrays of the user's: "<data set>/<subset>" -> 16 digits of the SHA-256.
 
     A process reads a file once for every state of it. Raises BadData for one that cannot be read.
     """
-    found = {}
-    for name, part in parts:
-        path = find(name, part)
+    digests = {}
+    for name, subset in subsets:
+        path = find(name, subset)
         if path:
             with reading(path, "a file", WRITE_AGAIN):
-                found[f"{name}/{part}"] = sha256(*stamped(path))[:16]
-    return found
+                digests[f"{name}/{subset}"] = sha256(*stamped(path))[:16]
+    return digests
 
 
-def how(name: str, part: str, shape: tuple[int, int, int]) -> str:
-    """What to bring, in words."""
-    return f"bring arrays: set {VARIABLE} to a folder with {name}/{part}.npz that holds {_forms(shape)} and labels [N]"
+def how(name: str, subset: str, shape: tuple[int, int, int]) -> str:
+    """How arrays are given, in words."""
+    return f"give arrays: set {VARIABLE} to a folder with {name}/{subset}.npz that holds {_forms(shape)} and labels [N]"
 
 
 def read(path: Path, shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -79,8 +79,7 @@ def _check(path: Path, archive: zipfile.ZipFile, shape: tuple[int, int, int]) ->
     images, labels = (_header(archive, name) for name in NAMES)
     if images.dtype != np.uint8 or images.shape[1:] not in _shapes(shape):
         raise BadData(f"{path}: expected {_forms(shape)}, found {images}")
-    if labels.shape != images.shape[:1] or labels.dtype.kind not in WHOLE:
-        raise BadData(f"{path}: expected whole-number labels [{images.shape[0]}], one for each image, found {labels}")
+    check_one_label_each(labels, images.shape[0], str(path), WRITE_AGAIN)
     for name, header in zip(NAMES, (images, labels)):
         size = archive.getinfo(f"{name}.npy").file_size
         if size != header.size:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from fvi_core.problem import rows
 from fvi_core.random import Streams
 from fvi_core.registry import CONTEXTS, nested
 
@@ -96,7 +97,7 @@ class TrainingBatch(Context):
         if self.points is None:
             return source.x
         index = streams.permutation(source.x.shape[1])[:, : self.points]
-        return _take(source.x, index)
+        return rows(source.x, index)
 
     def is_batch(self) -> bool:
         return self.points is None
@@ -206,7 +207,3 @@ class Mixture(Context):
 
     def extends_batch(self) -> bool:
         return CONTEXTS.build(self.parts[0]).is_batch()
-
-
-def _take(x: Tensor, index: Tensor) -> Tensor:
-    return x[torch.arange(x.shape[0], device=x.device)[:, None], index]

@@ -6,11 +6,6 @@ import torch
 from torch import Tensor
 
 
-def smooth(probabilities: Tensor, gamma: float = 1e-4) -> Tensor:
-    """(1 - gamma) f + gamma / K over the last axis, so that log f is finite (dirichlet2022, App. F)."""
-    return (1 - gamma) * probabilities + gamma / probabilities.shape[-1]
-
-
 @torch.no_grad()
 def minka_precision(
     samples: Tensor,

@@ -21,8 +21,8 @@ SHRINK = (math.sqrt(5) - 1) / 2
 @FITS.register("temperature")
 @dataclass(frozen=True)
 class Temperature(Fit):
-    """Logits divided by one number T (Guo et al. 2017), which maximises the likelihood of the validation data, or of the
-    training data where there is none, under the mean of the class probabilities of ``samples`` functions.
+    """Logits divided by one number T (Guo et al. 2017), which maximises the likelihood of the validation subset, or of
+    the training subset where there is none, under the mean of the class probabilities of ``samples`` functions.
 
     T is sought between 1 / ``most`` and ``most``. Raises ValueError for a regression.
     """

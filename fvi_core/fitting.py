@@ -35,7 +35,7 @@ class Fitting:
     """All that may be fitted to: the parts, the training data, random streams of its own (one for each replica).
 
     ``held [R, N, ...]`` are inputs as they are held, perhaps pixels, of which ``pixels`` makes inputs of the network;
-    ``y [R, N]``. ``validation``: the same pair of the validation data, where the data set has one.
+    ``y [R, N]``. ``validation``: the same pair of the validation subset, where the data set has one.
     """
 
     network: Network
@@ -78,13 +78,13 @@ class Fitting:
         return x if self.pixels is None else self.pixels(x)
 
     def batches(self, size: int, validation: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
-        """Training data ``x [R, B, ...]``, ``y [R, B]`` in order, as the network takes them; or those of the validation data.
+        """Training data ``x [R, B, ...]``, ``y [R, B]`` in order, as the network takes them; or the validation subset's.
 
-        Raises ValueError where the data set has no validation data.
+        Raises ValueError where the data set has no validation subset.
         """
         data = self.validation if validation else (self.held, self.y)
         if data is None:
-            found = "the data set has no validation data"
+            found = "the data set has no validation subset"
             raise ValueError(f"a fit asks for validation data, but {found}; choose another split scheme")
         held, y = data
         for x, targets in zip(held.split(size, 1), y.split(size, 1), strict=True):

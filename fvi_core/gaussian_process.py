@@ -14,6 +14,7 @@ from torch import Tensor
 
 from fvi_core.gaussian import cholesky, log_determinant, solve_lower
 from fvi_core.kernels import Kernel, Params, evenly_spaced
+from fvi_core.problem import rows
 from fvi_core.random import Streams
 
 
@@ -67,8 +68,9 @@ def fit_kernel(
             order, start = streams.permutation(n), 0
         batch = order[:, start : start + size]
         start += size
-        noise = log_noise.exp() + min_noise if fixed_noise is None else _take(fixed_noise, batch)
-        objective = log_marginal_likelihood(kernel, params, noise, scale(_take(x, batch)), _take(y, batch)) / size
+        noise = log_noise.exp() + min_noise if fixed_noise is None else fixed_noise
+        noise = rows(noise, batch) if noise.dim() > 1 else noise
+        objective = log_marginal_likelihood(kernel, params, noise, scale(rows(x, batch)), rows(y, batch)) / size
         optimiser.zero_grad()
         (-objective.sum()).backward()
         optimiser.step()
@@ -112,10 +114,3 @@ def _factor(kernel: Kernel, params: Params, noise: Tensor, x: Tensor, y: Tensor)
     covariance = kernel(params, x, x)[:, None] + torch.diag_embed(noise.expand(-1, -1, n))
     targets = y.double()[:, None] if y.dim() == 2 else y.double().mT
     return cholesky(covariance), targets[..., None]
-
-
-def _take(values: Tensor, index: Tensor) -> Tensor:
-    """Points ``index`` ``[R, B]`` of ``values`` ``[R, N, ...]``, each replica its own; ``[R]`` stays."""
-    if values.dim() == 1:
-        return values
-    return values[torch.arange(len(values), device=values.device)[:, None], index]

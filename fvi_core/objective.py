@@ -16,8 +16,8 @@ from fvi_core.networks import BUFFER, Network, Parameters
 from fvi_core.priors.base import Prior
 from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
-from fvi_core.registry import nearest
 from fvi_core.shared_pass import SharedPass
+from fvi_core.spelling import nearest
 
 SCALINGS = ("elbo", "batch", "context", "none")
 

@@ -49,12 +49,16 @@ class TrainingData:
 
 def take(x: Tensor, owner: Tensor, index: Tensor | None = None) -> Tensor:
     """Rows of ``x [D, N, ...]`` for replicas that own data set ``owner [R]``: ``[R, N, ...]``, or those of ``index [R, B]``."""
-    if (
-        index is not None and x.shape[0] == 1
-    ):  # rows of one array are copied whole, much faster than by pairs of indices
-        return x[0].index_select(0, index.flatten()).unflatten(0, index.shape)
     if index is not None:
-        return x[owner[:, None], index]
+        return rows(x, index, owner)
     if x.shape[0] == 1:
         return x.expand(len(owner), *x.shape[1:])
     return x[owner] if not torch.equal(owner, torch.arange(len(x), device=owner.device)) else x
+
+
+def rows(x: Tensor, index: Tensor, owner: Tensor | None = None) -> Tensor:
+    """Rows ``index [R, B]`` of ``x [D, N, ...]``: those of replica r from x[owner[r]], or from x[r]; of one x for all."""
+    if len(x) == 1:  # rows of one array are copied whole, much faster than by pairs of indices
+        return x[0].index_select(0, index.flatten()).unflatten(0, index.shape)
+    owner = torch.arange(len(x), device=x.device) if owner is None else owner
+    return x[owner[:, None], index]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from fvi_core.spelling import nearest
 
 
 class Part(Protocol):
@@ -54,12 +55,6 @@ class Registry(Generic[T]):
             if key not in known:
                 raise UnknownPart(f"{self.kind} {name!r} has no hyper-parameter {key!r}; {nearest(key, known)}")
         return cls(**hyper)
-
-
-def nearest(name: str, known) -> str:
-    """'did you mean ...' for an unknown name, or the list of all names when none is near."""
-    close = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.5)
-    return "did you mean " + " or ".join(map(repr, close)) + "?" if close else f"known: {', '.join(sorted(known))}"
 
 
 def nested(of: Registry | type, default: Any = dataclasses.MISSING) -> Any:

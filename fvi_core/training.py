@@ -176,7 +176,8 @@ class Trainer(Stack):
         held = self.problem.validation
         if held is None:
             raise ValueError(
-                "training asks for early stopping, but the data set has no validation data; choose another split scheme"
+                "training asks for early stopping, but the data set has no validation subset; "
+                "choose another split scheme"
             )
         now, best = self.now, self.now.best
         loss = torch.cat([self._validation_loss(i, *held[owner]) for i, owner in enumerate(now.owner.tolist())])
@@ -189,7 +190,7 @@ class Trainer(Stack):
         now.schedule.done |= best.age >= rule["patience"]
 
     def _validation_loss(self, place: int, x: Tensor, y: Tensor) -> Tensor:
-        """Minus the mean log-likelihood of one replica's validation data x, y, ``[1]``, with the same random functions at every look."""
+        """Minus the mean log-likelihood ``[1]`` of one replica's validation subset x, y, of the same functions at every look."""
         family, likelihood = split_parameters(
             {name: value[place : place + 1] for name, value in self.now.parameters.items()}
         )

@@ -20,6 +20,7 @@ CLOSED = {
     "reports": {"fvi_core", "tools"},
     "tools": {"reports"},
 }
+FOR_ALL = {"fvi_core.spelling"}  # imports nothing, so every room may import it
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "gpytorch", "scipy.stats"}
 LATE = {"submitit", "pooch", "tensorflow_datasets"}
 SKIPPED = {".git", ".venv", ".state", ".pytest_cache", ".hypothesis", ".ruff_cache", ".mypy_cache", "__pycache__"}
@@ -47,7 +48,7 @@ def imported(node: ast.AST) -> set[str]:
     """Top-level packages that one import statement loads (none for relative imports)."""
     if isinstance(node, ast.Import):
         return {alias.name.split(".")[0] for alias in node.names}
-    if isinstance(node, ast.ImportFrom) and node.level == 0:
+    if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module not in FOR_ALL:
         return {node.module.split(".")[0]}
     return set()
 
@@ -125,6 +126,19 @@ def test_each_floor_imports_only_floors_below() -> None:
             if other.startswith("benchmarks."):
                 floor = other.split(".")[1]
                 assert floor == own or height[floor] < height[own], f"{name} imports {other}, which is no floor below"
+
+
+def test_what_every_room_may_import_imports_no_other_module() -> None:
+    every = modules()
+    for name in FOR_ALL:
+        assert not imported_modules(name, every) and not imports_on_load(ast.parse(every[name].read_text())) & HEAVY
+
+
+def test_unknown_names_are_answered_in_one_place() -> None:
+    found = {
+        path.relative_to(ROOT).as_posix() for room in ROOMS for path in sources(room) if "difflib" in path.read_text()
+    }
+    assert found == {"fvi_core/spelling.py"}
 
 
 def test_no_import_circles() -> None:

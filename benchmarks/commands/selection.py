@@ -1,4 +1,4 @@
-"""Hyper-parameters chosen on validation parts: from the records of a selection table to a file of choices.
+"""Hyper-parameters chosen on validation subsets: from the records of a selection table to a file of choices.
 
 The best candidate of each method and data set by its validation score, averaged over folds, with all the scores that it
 won against. Tables read it by :mod:`benchmarks.tables.choices`.

@@ -115,7 +115,7 @@ def build_problem(model: Model, splits: list[Split], device: torch.device, dtype
         stack([s.train.y for s in used]),
         stack([s.low for s in used]),
         stack([s.high for s in used]),
-        None if held[0] is None else [(tensor(part.x), tensor(part.y)) for part in held],
+        None if held[0] is None else [(tensor(each.x), tensor(each.y)) for each in held],
         pools,
         None if pixels is None else Scale(pixels.mean, pixels.std, dtype),
     )
@@ -127,7 +127,7 @@ def pool_names(model: Model) -> list[str]:
 
 
 def training_fingerprint(split: Split, model: Model) -> str:
-    """SHA-256 of all data that training sees: training and validation part, and what contexts are drawn from."""
+    """SHA-256 of all data that training sees: training and validation subsets, and what contexts are drawn from."""
     digest = hashlib.sha256(split.training_fingerprint.encode())
     for name in pool_names(model):
         digest.update(f"\0{name}\0{split.pool(name).fingerprint}".encode())

@@ -76,8 +76,9 @@ def misfit(parts: dict[str, Any], task: str) -> str:
 def _try(parts: dict[str, Any], task: str) -> None:
     x = np.linspace(-1, 1, 2 * POINTS, dtype=np.float32).reshape(POINTS, 2)
     y = np.arange(POINTS) % CLASSES if task == "classification" else np.linspace(-1, 1, POINTS)
-    part = Arrays(x, y)
-    split = Split("tiny", "1", 0, "", task, CLASSES if task == "classification" else 1, part, part, x.min(0), x.max(0))
+    arrays = Arrays(x, y)
+    outputs = CLASSES if task == "classification" else 1
+    split = Split("tiny", "1", 0, "", task, outputs, arrays, arrays, x.min(0), x.max(0))
     config = {"method": "tiny", "dataset": {"name": "tiny", "split": 0}, "seed": 0, "parts": parts}
     model, training = build_model(config, split), TRAININGS.build(parts["training"])
     device, dtype = torch.device("cpu"), DTYPES[parts["training"].get("dtype", "float64")]

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import entr, logsumexp
 
 from benchmarks.records.predictions import ClassificationPredictions
+from fvi_core.smoothing import smooth
 
 from . import dirichlet
 
@@ -45,7 +46,7 @@ def summarise(predictions: ClassificationPredictions) -> Summary:
         "expected_entropy": expected_entropy,
         "mutual_information": information,
     }
-    mean = dirichlet.smooth(p)
+    mean = smooth(p)
     precision = dirichlet.precision(mean, cross) if samples > 1 else None
     fitted = None if precision is None else dirichlet.mutual_information(mean, precision)
     return Summary(p, log_p, expected_log_p, scores, precision, fitted)
@@ -56,7 +57,7 @@ def _summarise(logits: np.ndarray) -> tuple[np.ndarray, ...]:
     p = np.exp(log_p)
     mean = logsumexp(log_p, axis=0) - np.log(len(log_p))
     entropy = -(p * log_p).sum(-1).mean(0)
-    return mean, log_p.mean(0), entropy, np.log(dirichlet.smooth(p)).mean(0)
+    return mean, log_p.mean(0), entropy, np.log(smooth(p)).mean(0)
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:

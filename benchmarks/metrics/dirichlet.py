@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, entr
 
-SMOOTHING = 1e-4
 PRECISIONS = (1e-3, 1e6)
-
-
-def smooth(p: np.ndarray, amount: float = SMOOTHING) -> np.ndarray:
-    """(1 - amount) p + amount / K over the last axis of K classes (dirichlet2022 app. F)."""
-    return (1 - amount) * p + amount / p.shape[-1]
 
 
 def precision(mean: np.ndarray, mean_log: np.ndarray, bounds: tuple[float, float] = PRECISIONS) -> np.ndarray:

@@ -10,8 +10,9 @@ import numpy as np
 
 from benchmarks.records.predictions import ClassificationPredictions, Predictions, RegressionPredictions
 from fvi_core import plugins
+from fvi_core.smoothing import smooth
 
-from . import calibration, classification, curves, dirichlet, ood, own, regression, selective
+from . import calibration, classification, curves, ood, own, regression, selective
 
 Row = dict[str, str | float | int]
 Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
@@ -156,7 +157,7 @@ def _labelled(summary: classification.Summary, labels: np.ndarray) -> dict[str, 
         "nll": -log_likelihood,
         "log_likelihood": log_likelihood,
         "expected_log_likelihood": classification.log_likelihood(summary.expected_log_p, labels),
-        "smoothed_log_likelihood": classification.log_likelihood(np.log(dirichlet.smooth(summary.p)), labels),
+        "smoothed_log_likelihood": classification.log_likelihood(np.log(smooth(summary.p)), labels),
         "brier": classification.brier(summary.p, labels),
         "ece": calibration.ece(confidence, correct),
         "ece_10": calibration.ece(confidence, correct, bins=10),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import Literal
 
 from fvi_core import plugins
+from fvi_core.spelling import nearest
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,5 @@ def metric(name: str) -> Metric:
     """The metric of this name. Raises UnknownMetric with the nearest names."""
     plugins.load()
     if name not in METRICS:
-        near = difflib.get_close_matches(name, METRICS, n=3, cutoff=0.4) or sorted(METRICS)
-        raise UnknownMetric(f"unknown metric {name!r}; did you mean {', '.join(near)}?")
+        raise UnknownMetric(f"unknown metric {name!r}; {nearest(name, METRICS)}")
     return METRICS[name]

@@ -22,7 +22,8 @@ import fvi_core
 from benchmarks import files
 from fvi_core import plugins, registry
 from fvi_core.plugins import module_digest, source_digest
-from fvi_core.registry import REGISTRIES, UnknownPart, nearest
+from fvi_core.registry import REGISTRIES, UnknownPart
+from fvi_core.spelling import nearest
 
 NAMED = ("network", "family", "divergence", "prior", "context", "likelihood", "training", "fit")
 OPTIONAL = ("divergence", "prior", "context", "fit")

@@ -7,7 +7,7 @@ from functools import cache
 from benchmarks.tables.simple import simple
 from benchmarks.tables.spec import Cell, Column, NoRecipe, Recipe, Row, Table, UnknownProtocol, make_config
 from fvi_core import plugins
-from fvi_core.registry import nearest
+from fvi_core.spelling import nearest
 
 __all__ = [
     "Cell",

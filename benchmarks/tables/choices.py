@@ -1,4 +1,4 @@
-"""Hyper-parameters that were chosen on validation parts: what ``python -m benchmarks select`` has written."""
+"""Hyper-parameters that were chosen on validation subsets: what ``python -m benchmarks select`` has written."""
 
 from __future__ import annotations
 

@@ -53,7 +53,10 @@ def _parts(method: str) -> Parts:
 
 
 def candidate(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:
-    """One candidate's runs (None: of a method that has none). Both tables share them: the selection reads the validation part of each fold and nothing else."""
+    """One candidate's runs (None: of a method that has none). Both tables share them.
+
+    The selection reads the validation subset of each fold and nothing else.
+    """
     parts = merge(_parts(method), CANDIDATES[method][label] if label else {})
     if protocol == "smoke":
         parts = merge(parts, {"training": {"epochs": 5}} | ({"prior": {"fit_steps": 5}} if method == "GFSVI" else {}))
@@ -82,7 +85,7 @@ _REDUCTIONS = {
 }
 _NOTES = (
     "5-fold cross-validation, 10 % of the other folds for validation: early stopping and the choice of kernel or prior scale "
-    "look at validation parts only.",
+    "look at validation subsets only.",
     "TFSVI is the last-layer estimator of rudner2022 itself; the paper's TFSVI is its authors' own implementation.",
     "Expected log-likelihood of GFSVI and GP: closed form; of TFSVI and MFVI: 100 function samples.",
     "Where the numbers differ. MFVI: it starts with narrow posteriors (log-variances -10 to -8) and stops early, so it never "

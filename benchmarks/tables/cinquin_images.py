@@ -76,7 +76,7 @@ NOTES = (
     "after 5 epochs without a lower validation loss, at most 100.",
     "TFSVI is the last-layer estimator of rudner2022 itself; the paper's TFSVI is its authors' own implementation.",
     "Measurement points: random is 12 images of the batch and 13 of uniform noise (25, half of each); KMNIST images "
-    "come from its training part, or from its test part where only that is at hand: no column scores them. ECE: 15 "
+    "come from its training subset, or from its test subset where only that is at hand: no column scores them. ECE: 15 "
     "bins.",
     "OOD accuracy: of the best threshold on the entropy of the mean predictive, on the test images and as many "
     "training images of the partner (App. C.5).",

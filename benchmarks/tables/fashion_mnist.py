@@ -90,15 +90,15 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 NOTES = (
     "Settings: those of the FashionMNIST notebook in the authors' code of 2022 (Adam 5e-4, 30 epochs, batches of 128, "
-    "5 draws in training, 10 in prediction, no augmentation, no validation part); the paper's appendix D was not at "
+    "5 draws in training, 10 in prediction, no augmentation, no validation subset); the paper's appendix D was not at "
     "hand. AUROC: by predictive entropy. ECE: 10 bins, as in that code.",
     "FSVI: last layer and full covariance, as eq. 14 to 17 say (the notebook linearises all layers, or has one random "
     "layer with dropout before it); the KL counts once against each batch's summed log-likelihood, as eq. 17 and that "
     "code have it; 4 context points; one context set, so that the maximum over sets is that set. Prior: variance 1 of "
     "the last layer's weights, as in the code of 2023, on the features of the network's own initialisation.",
     "Contexts: random monochrome is half training images, half images of one training pixel's value, as the notebook "
-    "has it (the paper says monochrome only); KMNIST images come from its training part, or from its test part where "
-    "only that is at hand: no column scores them.",
+    "has it (the paper says monochrome only); KMNIST images come from its training subset, or from its test "
+    "subset where only that is at hand: no column scores them.",
     "What neither paper nor code tells: the temperature of MFVI (here a tenth of the KL), MAP's prior (here N(0, 1)), "
     "the dropout rate (here .1), the size of ensembles (here 5).",
     "All rows share the four-layer network, as the paper says; the scripts of SWAG and radial MFVI have 128 dense "

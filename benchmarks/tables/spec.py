@@ -13,7 +13,7 @@ from benchmarks.records.config import SCHEMA, Config
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
 from datasets import registry, user_arrays
 from fvi_core import methods, plugins
-from fvi_core.registry import nearest
+from fvi_core.spelling import nearest
 
 Parts = dict[str, Any]
 plugins.track(registry.ENTRIES)  # this room looks for plug-ins, data sets themselves know of none

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..checks import nearest
+from fvi_core.spelling import nearest
+
 from . import blur, colour, geometry, noise, weather
 from .draws import Draws
 from .filters import truncated
@@ -97,7 +98,7 @@ GROWING: dict[str, tuple[int, ...]] = dict.fromkeys(CORRUPTIONS, SEVERITIES) | {
     "glass_blur": (3, 2, 5),  # with more smoothing, displaced pixels count less
     "motion_blur": (1, 2, 3, 5),  # severities 3 and 4 differ by taps without weight
     "frost": (1, 5),  # darker images leave less to cover
-    "elastic_transform": (5, 3, 1),  # the affine part shrinks, and it moves most pixels
+    "elastic_transform": (5, 3, 1),  # the affine map shrinks, and it moves most pixels
     "spatter": (1, 2, 4, 5),  # water at severity 3 is more than mud at 4
     "saturate": (3, 1, 2, 4, 5),  # 1 and 2 take colour away, 3 to 5 add it
 }
@@ -117,8 +118,8 @@ def corrupt(
     """Corrupted copies of uint8 images [N, 32, 32, 3], in the same form; severity 0 changes nothing.
 
     An image's random numbers are seeded by the seed, the corruption, the severity and its number (`first` for
-    the first image), so that any part of a set may be made apart. root: folder of the file cache instead of
-    $FVI_DATA_CACHE, for frost. Raises ValueError for images, a corruption or a severity that do not fit,
+    the first image), so that any images of a set may be made without the others. root: folder of the file cache instead
+    of $FVI_DATA_CACHE, for frost. Raises ValueError for images, a corruption or a severity that do not fit,
     DataNotFound without the frost files.
     """
     check_name(corruption, severity)
@@ -135,9 +136,9 @@ def corrupt(
         parameters += (weather.frost_overlays(None if root is None else os.fspath(root)),)
     result = np.empty_like(images)
     for start in range(0, len(images), CHUNK):
-        part = images[start : start + CHUNK]
-        draws = Draws(("corruption", VERSION, seed, corruption, severity), first + start, len(part))
-        result[start : start + CHUNK] = truncated(chosen.apply(part / 255, draws, *parameters))
+        chunk = images[start : start + CHUNK]
+        draws = Draws(("corruption", VERSION, seed, corruption, severity), first + start, len(chunk))
+        result[start : start + CHUNK] = truncated(chosen.apply(chunk / 255, draws, *parameters))
     return result
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fvi_core.dirichlet import dirichlet_kl_monte_carlo, fit_dirichlet, smooth
+from fvi_core.dirichlet import dirichlet_kl_monte_carlo, fit_dirichlet
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import NotSupported
 from fvi_core.registry import DIVERGENCES
+from fvi_core.smoothing import smooth
 
 
 @DIVERGENCES.register("dirichlet_kl")

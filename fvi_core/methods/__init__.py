@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fvi_core import plugins
-from fvi_core.registry import nearest
+from fvi_core.spelling import nearest
 
 Parts = dict[str, Any]
 PARTS = ("family", "divergence", "prior", "context", "weight", "fit")

@@ -22,7 +22,7 @@ from fvi_core.networks.layers import (
     Residual,
 )
 from fvi_core.random import Streams
-from fvi_core.registry import nearest
+from fvi_core.spelling import nearest
 
 Dropout = Callable[[str, Tensor], Tensor]
 Apply = Callable[[ParametricLayer, Parameters, Tensor], Tensor]

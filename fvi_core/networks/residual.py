@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fvi_core.networks.convolutional import images
 from fvi_core.networks.layers import Activation, AveragePool, BatchNorm, Conv2d, DropoutSite, Linear, Residual
 from fvi_core.networks.network import HEAD, Network
-from fvi_core.registry import NETWORKS, nearest
+from fvi_core.registry import NETWORKS
+from fvi_core.spelling import nearest
 
 
 @NETWORKS.register("resnet18")

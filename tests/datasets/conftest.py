@@ -73,16 +73,16 @@ def write_fixture() -> Callable[[Path, str, bytes], Path]:
 
 @pytest.fixture
 def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, np.ndarray]]:
-    """bring(name, part, n) writes random arrays, and nothing else can be found."""
+    """bring(name, subset, n) writes random arrays, and nothing else can be found."""
     monkeypatch.setenv(fetch.CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setenv(user_arrays.VARIABLE, str(tmp_path / "arrays"))
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, "")
     monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
 
-    def write(name: str, part: str, n: int = 30) -> dict[str, np.ndarray]:
-        arrays = random_images(name, n, seed=len(name + part) + n)
+    def write(name: str, subset: str, n: int = 30) -> dict[str, np.ndarray]:
+        arrays = random_images(name, n, seed=len(name + subset) + n)
         (tmp_path / "arrays" / name).mkdir(parents=True, exist_ok=True)
-        np.savez(tmp_path / "arrays" / name / f"{part}.npz", **arrays)
+        np.savez(tmp_path / "arrays" / name / f"{subset}.npz", **arrays)
         return arrays
 
     return write

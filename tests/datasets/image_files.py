@@ -1,4 +1,4 @@
-"""Small image sets that tests write: as arrays that a user brings, and in the files that upstream publishes."""
+"""Small image sets that tests write: as a user's arrays, and in the files that upstream publishes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from datasets.images import SOURCES, Source
 
 Arrays = dict[str, np.ndarray]  # "images" and "labels"
 SIZES = {"train": 200, "test": 100}
-BATCHES = 5  # files of CIFAR-10's training part
+BATCHES = 5  # files of CIFAR-10's training subset
 
 
 def random_images(name: str, n: int, seed: int = 0) -> Arrays:
@@ -28,25 +28,25 @@ def random_images(name: str, n: int, seed: int = 0) -> Arrays:
     }
 
 
-def upstream(name: str, parts: dict[str, Arrays], folder: Path) -> dict[str, bytes]:
-    """Registered files of a set that hold these parts, in the layout that its authors publish; folder: for drafts."""
+def upstream(name: str, subsets: dict[str, Arrays], folder: Path) -> dict[str, bytes]:
+    """Registered files of a set that hold these subsets, in the layout that its authors publish; folder: for drafts."""
     files = SOURCES[name].files
     if name == "svhn":
-        return {files[part][0]: _matlab(held, folder / "draft.mat") for part, held in parts.items()}
+        return {files[subset][0]: _matlab(held, folder / "draft.mat") for subset, held in subsets.items()}
     if name in ("cifar10", "cifar100"):
-        return {files["test"][0]: tar_gz(_members(name, parts))}
-    return {file: content for part, held in parts.items() for file, content in zip(files[part], _idx(held))}
+        return {files["test"][0]: tar_gz(_members(name, subsets))}
+    return {file: content for subset, held in subsets.items() for file, content in zip(files[subset], _idx(held))}
 
 
 def few(name: str) -> Source:
     """The source, but that its readers expect the numbers of images of SIZES."""
     read = {}
-    for part, reader in SOURCES[name].read.items():
-        n, known = SIZES[part], reader.keywords
+    for subset, reader in SOURCES[name].read.items():
+        n, known = SIZES[subset], reader.keywords
         first = (n, *reader.args[1:]) if reader.args else ()
         if "records" in known:
             known = {**known, "records": n // len(known["members"])}
-        read[part] = partial(reader.func, *first, **({**known, "n": n} if "n" in known else known))
+        read[subset] = partial(reader.func, *first, **({**known, "n": n} if "n" in known else known))
     return replace(SOURCES[name], read=read)
 
 
@@ -64,14 +64,14 @@ def _matlab(held: Arrays, draft: Path) -> bytes:
     return draft.read_bytes()
 
 
-def _members(name: str, parts: dict[str, Arrays]) -> dict[str, bytes]:
+def _members(name: str, subsets: dict[str, Arrays]) -> dict[str, bytes]:
     before = b"\7" if name == "cifar100" else b""  # the coarse label
     rows = {
-        part: [before + bytes([y]) + x.tobytes() for x, y in zip(held["images"], held["labels"])]
-        for part, held in parts.items()
+        subset: [before + bytes([y]) + x.tobytes() for x, y in zip(held["images"], held["labels"])]
+        for subset, held in subsets.items()
     }
     if name == "cifar100":
-        return {f"cifar-100-binary/{part}.bin": b"".join(found) for part, found in rows.items()}
+        return {f"cifar-100-binary/{subset}.bin": b"".join(found) for subset, found in rows.items()}
     size = SIZES["train"] // BATCHES
     batches = {
         f"cifar-10-batches-bin/data_batch_{i + 1}.bin": b"".join(rows["train"][size * i : size * (i + 1)])

@@ -20,7 +20,7 @@ from scipy.io import savemat
 
 from datasets import uci
 from datasets.corruptions import VERSION, corrupt, corrupted, weather
-from datasets.images import read_part
+from datasets.images import read_subset
 from tests.datasets.corrupting import LABELS, as_npy, as_tar, clean, files
 from tests.datasets.image_files import SIZES, Arrays, random_images, tar_gz, upstream
 
@@ -111,7 +111,7 @@ def _npz(compressed: bool, **changes: np.ndarray) -> bytes:
     return stream.getvalue()
 
 
-def _brought() -> list[bytes]:
+def _users_arrays() -> list[bytes]:
     held = random_images("svhn", 20)
     images, labels = as_npy(held["images"]), as_npy(held["labels"])
 
@@ -142,8 +142,8 @@ def _brought() -> list[bytes]:
         images,
         pickle.dumps(held),
         *(
-            _npz(False, **{part: value})
-            for part, value in (
+            _npz(False, **{subset: value})
+            for subset, value in (
                 ("images", held["images"] / 255),
                 ("images", held["images"].astype(">i4")),
                 ("labels", held["labels"] / 2),
@@ -297,18 +297,18 @@ def _pictures() -> list[bytes]:
 
 def _image_set(name: str, *first: str) -> Callable[[], Contents]:
     def made() -> Contents:
-        parts: dict[str, Arrays] = {"test": random_images(name, SIZES["test"])}
+        subsets: dict[str, Arrays] = {"test": random_images(name, SIZES["test"])}
         if name.startswith("cifar"):
-            parts["train"] = random_images(name, SIZES["train"], seed=1)
-        held = upstream(name, parts, Path())
+            subsets["train"] = random_images(name, SIZES["train"], seed=1)
+        held = upstream(name, subsets, Path())
         return {file: held[file] for file in sorted(held, key=lambda file: not file.endswith(first))}
 
     return made
 
 
-def _part(name: str, part: str = "test") -> Callable[[], list[np.ndarray]]:
+def _subset(name: str, subset: str = "test") -> Callable[[], list[np.ndarray]]:
     def read() -> list[np.ndarray]:
-        found = read_part(name, part)
+        found = read_subset(name, subset)
         return [found.images, found.labels]
 
     return read
@@ -324,19 +324,19 @@ OTHERS = {
 
 _MAT = "svhn/test_32x32.mat"
 FORMATS = [
-    Format("npz", lambda: {"svhn/train.npz": _npz(False)}, _part("svhn", "train"), _brought, True),
-    Format("npz compressed", lambda: {"svhn/train.npz": _npz(True)}, _part("svhn", "train"), checked=True),
-    Format("idx images", _image_set("mnist", "images-idx3-ubyte.gz"), _part("mnist"), _idx, True, source="mnist"),
-    Format("idx labels", _image_set("mnist", "labels-idx1-ubyte.gz"), _part("mnist"), _idx, True, source="mnist"),
-    Format("cifar10", _image_set("cifar10", "gz"), _part("cifar10"), _tar, True, source="cifar10"),
-    Format("cifar100", _image_set("cifar100", "gz"), _part("cifar100"), _tar, True, source="cifar100"),
+    Format("npz", lambda: {"svhn/train.npz": _npz(False)}, _subset("svhn", "train"), _users_arrays, True),
+    Format("npz compressed", lambda: {"svhn/train.npz": _npz(True)}, _subset("svhn", "train"), checked=True),
+    Format("idx images", _image_set("mnist", "images-idx3-ubyte.gz"), _subset("mnist"), _idx, True, source="mnist"),
+    Format("idx labels", _image_set("mnist", "labels-idx1-ubyte.gz"), _subset("mnist"), _idx, True, source="mnist"),
+    Format("cifar10", _image_set("cifar10", "gz"), _subset("cifar10"), _tar, True, source="cifar10"),
+    Format("cifar100", _image_set("cifar100", "gz"), _subset("cifar100"), _tar, True, source="cifar100"),
     # A flipped bit may end the process of scipy's reader: only the registered checksum keeps such a file from it.
-    Format("matlab", lambda: {_MAT: _mat(False)}, _part("svhn"), _matlab, source="svhn", inside=False),
-    Format("matlab compressed", lambda: {_MAT: _mat(True)}, _part("svhn"), source="svhn", inside=False),
+    Format("matlab", lambda: {_MAT: _mat(False)}, _subset("svhn"), _matlab, source="svhn", inside=False),
+    Format("matlab compressed", lambda: {_MAT: _mat(True)}, _subset("svhn"), source="svhn", inside=False),
     Format(
         "matlab registered",
         lambda: {_MAT: _mat(False)},
-        _part("svhn"),
+        _subset("svhn"),
         checked=True,
         registered={_MAT: _mat(False)},
         source="svhn",

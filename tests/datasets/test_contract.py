@@ -18,12 +18,12 @@ from datasets import Arrays, EvaluationSet, Pixels, Pool, Split
 from datasets.checks import check_split
 
 KINDS = {"id", "shift", "ood", "grid", "attack"}
-PARTS = ("train", "validation", "test")
+SUBSETS = ("train", "validation", "test")
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def parts(split: Split) -> dict[str, Arrays]:
-    return {part: getattr(split, part) for part in PARTS if getattr(split, part) is not None}
+def subsets(split: Split) -> dict[str, Arrays]:
+    return {subset: getattr(split, subset) for subset in SUBSETS if getattr(split, subset) is not None}
 
 
 def as_rows(x: np.ndarray) -> set[bytes]:
@@ -66,7 +66,7 @@ class DatasetContract:
 
     def test_arrays_have_the_promised_shapes_types_and_values(self, split: Split) -> None:
         check_split(split)
-        for arrays in parts(split).values():
+        for arrays in subsets(split).values():
             assert arrays.x.dtype == inputs_type(split) and np.isfinite(arrays.x).all()
             assert arrays.y.shape == (len(arrays),) and np.isfinite(arrays.y).all()
             assert arrays.y.dtype == (np.int64 if split.task == "classification" else np.float64)
@@ -86,7 +86,7 @@ class DatasetContract:
     def test_fingerprint_is_the_known_one(self, split: Split) -> None:
         assert split.fingerprint[:16] == self.fingerprint or self.fingerprint is None
 
-    def test_fingerprint_changes_with_every_part(self, split: Split) -> None:
+    def test_fingerprint_changes_with_every_subset(self, split: Split) -> None:
         changed = [
             replace(split, version="0"),
             replace(split, scheme="another"),
@@ -104,21 +104,21 @@ class DatasetContract:
                     Pixels(split.pixels.mean, (std + 1e-9, *stds)),
                 )
             ]
-        for part, arrays in parts(split).items():
+        for subset, arrays in subsets(split).items():
             x, y = arrays.x.copy(), arrays.y.copy()
             x.flat[-1] = x.flat[-1] ^ 1 if x.dtype == np.uint8 else np.nextafter(x.flat[-1], np.float32(9))
             y[-1] += 1
-            changed += [replace(split, **{part: new}) for new in (Arrays(x, arrays.y), Arrays(arrays.x, y))]
+            changed += [replace(split, **{subset: new}) for new in (Arrays(x, arrays.y), Arrays(arrays.x, y))]
         assert split.fingerprint not in {other.fingerprint for other in changed}
         assert len({other.fingerprint for other in changed}) == len(changed)
 
     def test_training_fingerprint_is_of_all_parts_but_the_test(self, split: Split) -> None:
         assert split.training_fingerprint not in {split.fingerprint, replace(split, split=99).training_fingerprint}
-        for part, arrays in parts(split).items():
+        for subset, arrays in subsets(split).items():
             y = arrays.y.copy()
             y[-1] += 1
-            other = replace(split, **{part: Arrays(arrays.x, y)})
-            assert (other.training_fingerprint == split.training_fingerprint) == (part == "test")
+            other = replace(split, **{subset: Arrays(arrays.x, y)})
+            assert (other.training_fingerprint == split.training_fingerprint) == (subset == "test")
             assert other.fingerprint != split.fingerprint
 
     def test_evaluation_sets_and_pools_have_fingerprints(self, split: Split) -> None:
@@ -131,8 +131,8 @@ class DatasetContract:
         if split.rows:
             numbers = np.concatenate(list(split.rows.values()))
             assert sorted(numbers) == list(range(len(numbers)))
-            assert {part: len(rows) for part, rows in split.rows.items()} == {
-                part: len(arrays) for part, arrays in parts(split).items() if part in split.rows
+            assert {subset: len(rows) for subset, rows in split.rows.items()} == {
+                subset: len(arrays) for subset, arrays in subsets(split).items() if subset in split.rows
             }
         if "test" not in split.rows:
             assert not as_rows(split.train.x) & as_rows(split.test.x)
@@ -286,7 +286,7 @@ def test_fingerprints_of_pools_are_of_their_inputs() -> None:
 def test_unknown_names_get_the_nearest() -> None:
     with pytest.raises(datasets.UnknownDataset) as caught:
         datasets.load("bosten")
-    assert str(caught.value).startswith("no data set 'bosten'; did you mean boston")
+    assert str(caught.value).startswith("no data set 'bosten'; did you mean 'boston'")
     with pytest.raises(KeyError, match="known: .*yacht"):
         datasets.describe("###")
     with pytest.raises(datasets.UnknownSplit, match="boston has no scheme 'gal'; it has 'pequignot2020'"):

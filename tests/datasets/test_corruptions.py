@@ -111,7 +111,7 @@ def test_values_are_cut_off_not_rounded(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_wrong_names_severities_and_images_are_refused() -> None:
     images = photos()[:1]
-    with pytest.raises(ValueError, match="no corruption 'gausian_noise'; did you mean gaussian_noise"):
+    with pytest.raises(ValueError, match="no corruption 'gausian_noise'; did you mean 'gaussian_noise'"):
         corrupt(images, "gausian_noise", 1)
     for severity in (6, -1, 1.5, True):
         with pytest.raises(ValueError, match=f"fog: expected a severity from 0 .none. to 5, found {severity}"):

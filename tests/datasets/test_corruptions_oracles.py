@@ -112,7 +112,7 @@ def test_motion_blur_rounds_offsets_and_repeats_the_border() -> None:
     angles = np.array([30.0, -40.0])
     weights = np.exp(-(np.arange(13) ** 2) / 2)
     for image, angle, found in zip(x, angles, filters.motion_blur(x, 6, 1, angles), strict=True):
-        down, right = (np.ceil(np.arange(13) * part(math.radians(angle)) - 0.5) for part in (math.sin, math.cos))
+        down, right = (np.ceil(np.arange(13) * side(math.radians(angle)) - 0.5) for side in (math.sin, math.cos))
         for row, column in ((0, 0), (5, 30), (31, 31), (12, 17)):
             rows, columns = (np.clip(place, 0, 31).astype(int) for place in (row + down, column + right))
             seen = [image[place] for place in zip(rows, columns, strict=True)]
@@ -211,7 +211,7 @@ def test_elastic_transform_of_smooth_noise_against_map_coordinates() -> None:
     amount, sigma, _ = parameters("elastic_transform", 4)
     found = geometry.elastic_transform(x, Given(uniform=[np.full((1, 3, 2), 0.5), given]), amount, sigma, 1.0)[0]
     right, down = (
-        amount * ndimage.gaussian_filter(2 * part - 1, sigma, mode="reflect", truncate=3) for part in given[0]
+        amount * ndimage.gaussian_filter(2 * noise - 1, sigma, mode="reflect", truncate=3) for noise in given[0]
     )
     rows, columns = np.mgrid[:32, :32]
     for channel in range(3):

@@ -132,7 +132,7 @@ def test_severity_zero_is_the_test_set(places: tuple[Path, Path]) -> None:
     assert same is images and whose == "cifar10, test part"
     with pytest.raises(ValueError, match="fog: expected a severity from 0"):
         corrupted("cifar10", "fog", 6, images, LABELS)
-    with pytest.raises(ValueError, match="no corruption 'fogg'; did you mean fog"):
+    with pytest.raises(ValueError, match="no corruption 'fogg'; did you mean 'fog'"):
         corrupted("cifar10", "fogg", 0, images, LABELS)
 
 
@@ -170,7 +170,7 @@ def test_a_cache_that_cannot_be_written_costs_only_time(places: tuple[Path, Path
     assert np.array_equal(images.transpose(0, 2, 3, 1), corrupt(photos()[:N], "contrast", 4))
 
 
-def test_the_order_of_severities_is_checked_on_rows_of_every_part() -> None:
+def test_the_order_of_severities_is_checked_on_rows_of_every_subset() -> None:
     arrays = published()
     upstream._check_order(arrays["saturate.npy"], "saturate", photos()[:N], "here")
     blocks = np.split(arrays["saturate.npy"], 5)

@@ -46,7 +46,7 @@ def test_fog_is_scaled_back_to_the_largest_value() -> None:
 @pytest.mark.parametrize("decay", [3, 1.75])
 def test_plasma_point_by_point(decay: float) -> None:
     side, given = 8, np.random.default_rng(0).uniform(-1, 1, (2, 8, 8))
-    for found, own in zip(weather.plasma(given, decay), given, strict=True):
+    for found, noise in zip(weather.plasma(given, decay), given, strict=True):
         height, step, amplitude = {(0, 0): 0.0}, side, 100.0
         while step > 1:
             half = step // 2
@@ -64,7 +64,7 @@ def test_plasma_point_by_point(decay: float) -> None:
                 )
                 for row, column in places:
                     mean = sum(height[(row + a) % side, (column + b) % side] for a, b in around) / 4
-                    height[row, column] = mean + amplitude**2 * own[row, column]
+                    height[row, column] = mean + amplitude**2 * noise[row, column]
             step, amplitude = half, amplitude / decay
         values = np.array([[height[row, column] for column in range(side)] for row in range(side)])
         assert np.allclose(found, (values - values.min()) / np.ptp(values))

@@ -9,6 +9,7 @@ import pytest
 import sklearn.datasets
 
 from datasets import BadData, digits, load
+from datasets.rotation import interpolated
 
 COUNTS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
 
@@ -35,27 +36,6 @@ def test_rows_belong_to_the_images() -> None:
     assert np.array_equal(split.test.y, y[split.rows["test"]])
 
 
-def test_rotation_is_exact_at_right_angles_and_identity_at_zero() -> None:
-    images = load("digits").test.x
-    for angle in (0, 360):
-        assert np.array_equal(digits.rotate(images, angle), images)
-    for quarter in (1, 2, 3):  # numpy's rot90 turns counter-clockwise
-        assert np.allclose(digits.rotate(images, 90 * quarter), np.rot90(images, quarter, (2, 3)), atol=1e-6)
-
-
-def test_rotation_is_bilinear_about_the_centre() -> None:
-    plane = np.broadcast_to(np.arange(8, dtype=np.float64) - 3.5, (1, 1, 8, 8))  # value = column - centre
-    turned = digits.rotate(plane, 30)[0, 0]
-    row, column = np.mgrid[:8, :8] - 3.5
-    inside = np.hypot(row, column) < 3.5
-    expected = column * np.cos(np.pi / 6) - row * np.sin(np.pi / 6)  # at the source of (row, column)
-    assert np.allclose(turned[inside], expected[inside], atol=1e-12)
-
-
-def test_rotation_keeps_the_background() -> None:
-    assert (digits.rotate(np.full((2, 1, 8, 8), -1.0, np.float32), 45) == -1).all()
-
-
 def test_rotated_sets_keep_labels_and_conditions() -> None:
     split = load("digits")
     names = [name for name in split.evaluation_sets() if name.startswith("rotation")]
@@ -63,7 +43,8 @@ def test_rotated_sets_keep_labels_and_conditions() -> None:
     rotated = split.evaluation("rotation-45")
     assert (rotated.kind, rotated.condition) == ("shift", "shift=rotation;angle=45")
     assert np.array_equal(rotated.y, split.test.y)
-    assert np.array_equal(rotated.x, digits.rotate(split.test.x, 45))
+    assert np.array_equal(rotated.x, interpolated(split.test.x, 45, -1.0))
+    assert rotated.x[:, :, 0, 0].max() == -1  # nothing was there
 
 
 def test_photographs_of_contexts_and_of_the_test_differ() -> None:

@@ -199,7 +199,7 @@ def test_works_without_pooch(
 
 
 def test_unregistered_files_are_refused() -> None:
-    with pytest.raises(UnknownDataset, match="did you mean uci/yacht/data.txt"):
+    with pytest.raises(UnknownDataset, match="did you mean 'uci/yacht/data.txt'"):
         fetch.locate("uci/yatch/data.txt")
 
 
@@ -228,7 +228,7 @@ def test_command_fetches_and_reports(
     places: Places, server: tuple[Path, str], register: Callable, write: Callable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, address = server
-    files = ["data", *(f"index_{part}_{i}" for part in ("train", "test") for i in range(20))]
+    files = ["data", *(f"index_{subset}_{i}" for subset in ("train", "test") for i in range(20))]
     names = [f"uci/{name}/{file}.txt" for name in ("yacht", "energy") for file in files]
     register(dict.fromkeys(names, CONTENT), (f"{address}/data.txt",))
     write(folder, "data.txt", CONTENT)
@@ -264,4 +264,4 @@ def test_command_lists_and_names_the_nearest(capsys: pytest.CaptureFixture[str])
     assert __main__.main(["list"]) == 0
     assert "two_moons_rudner" in capsys.readouterr().out
     assert __main__.main(["fetch", "bostn"]) == 2
-    assert "did you mean boston" in capsys.readouterr().err
+    assert "did you mean 'boston'" in capsys.readouterr().err

@@ -165,7 +165,7 @@ COLOURS = RANDOM.randint(0, 256, (5, 3, 32, 32)).astype(np.uint8)
         (COLOURS[:, :1].transpose(0, 2, 3, 1), (1, 32, 32)),
     ],
 )
-def test_brought_arrays_may_have_their_channels_last(tmp_path: Path, images: np.ndarray, shape: tuple) -> None:
+def test_users_arrays_may_have_their_channels_last(tmp_path: Path, images: np.ndarray, shape: tuple) -> None:
     np.savez(tmp_path / "a.npz", images=images, labels=np.arange(5, dtype=np.uint8))
     found, labels = user_arrays.read(tmp_path / "a.npz", shape)
     assert np.array_equal(found, COLOURS[:, : shape[0]]) and found.flags.c_contiguous

@@ -14,7 +14,7 @@ from datasets import BadData, DataNotFound, Pixels, corruptions, fetch, user_arr
 from datasets.checks import check_split
 from datasets.corruptions import CORRUPTIONS, corrupt
 from datasets.image_schemes import SCHEMES
-from datasets.images import SOURCES, context_part, read_part
+from datasets.images import SOURCES, context_subset, read_subset
 from datasets.rotation import rotate
 from tests.datasets.image_files import SIZES, few, random_images, upstream
 
@@ -36,32 +36,32 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize(("name", "part"), FACTS)
-def test_real_files_hold_what_is_known_of_them(name: str, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "subset"), FACTS)
+def test_real_files_hold_what_is_known_of_them(name: str, subset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
     monkeypatch.delenv(user_arrays.VARIABLE, raising=False)
     try:
-        found = read_part(name, part)
+        found = read_subset(name, subset)
     except DataNotFound as error:
         pytest.skip(str(error).split(". Tried")[0])
-    mean, std, counts = FACTS[name, part]
-    assert found.images.shape == (sum(counts), *SOURCES[name].shape) and sum(counts) == SOURCES[name].sizes[part]
+    mean, std, counts = FACTS[name, subset]
+    assert found.images.shape == (sum(counts), *SOURCES[name].shape) and sum(counts) == SOURCES[name].sizes[subset]
     assert found.images.dtype == np.uint8 and (found.images.min(), found.images.max()) == (0, 255)
     assert np.bincount(found.labels).tolist() == counts
-    assert found.source == f"{name}, {part} part, {sum(counts)} images"
+    assert found.source == f"{name}, {subset} part, {sum(counts)} images"
     if mean is not None:
         assert (found.images.mean() / 255, found.images.std() / 255) == pytest.approx((mean, std), abs=6e-5)
 
 
-def test_known_facts_cover_every_part() -> None:
-    assert set(FACTS) == {(name, part) for name, source in SOURCES.items() for part in source.sizes}
+def test_known_facts_cover_every_subset() -> None:
+    assert set(FACTS) == {(name, subset) for name, source in SOURCES.items() for subset in source.sizes}
     assert all(set(source.files) == set(source.sizes) == set(source.read) for source in SOURCES.values())
     for name, source in SOURCES.items():
         for files in source.files.values():
             assert set(files) <= set(fetch.registry()), name
 
 
-def test_brought_arrays_make_a_split_of_their_own(bring: Callable) -> None:
+def test_users_arrays_make_another_split(bring: Callable) -> None:
     train, test = bring("svhn", "train"), bring("svhn", "test", 20)
     split = datasets.load("svhn")
     assert np.array_equal(split.train.x, train["images"]) and np.array_equal(split.test.y, test["labels"])
@@ -77,26 +77,26 @@ def test_brought_arrays_make_a_split_of_their_own(bring: Callable) -> None:
 def test_files_of_the_upstream_format_are_found_and_read(
     name: str, bring: Callable, register: Callable, write: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arrays = {part: random_images(name, SIZES[part], seed=SIZES[part]) for part in SOURCES[name].files}
+    arrays = {subset: random_images(name, SIZES[subset], seed=SIZES[subset]) for subset in SOURCES[name].files}
     files = upstream(name, arrays, tmp_path)
     register(files)
     for file, content in files.items():
         write(tmp_path / "mirror", file, content)
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, str(tmp_path / "mirror"))
     monkeypatch.setitem(SOURCES, name, few(name))
-    for part, held in arrays.items():
-        found = read_part(name, part)
+    for subset, held in arrays.items():
+        found = read_subset(name, subset)
         assert np.array_equal(found.images, held["images"]) and np.array_equal(found.labels, held["labels"])
-        assert found.source == f"{name}, {part} part, {SIZES[part]} images"
+        assert found.source == f"{name}, {subset} part, {SIZES[subset]} images"
     instead = bring(name, "test", 100)
-    assert np.array_equal(read_part(name, "test").images, instead["images"])
+    assert np.array_equal(read_subset(name, "test").images, instead["images"])
 
 
-def test_missing_files_say_how_to_bring_arrays(bring: Callable) -> None:
+def test_missing_files_say_how_to_give_arrays(bring: Callable) -> None:
     bring("cifar10", "test")
     with pytest.raises(DataNotFound, match="cifar-10-binary.tar.gz' was not found") as caught:
         datasets.load("cifar10")
-    way = "Or bring arrays: set FVI_ARRAYS to a folder with cifar10/train.npz that holds images uint8 [N, 3, 32, 32]"
+    way = "Or give arrays: set FVI_ARRAYS to a folder with cifar10/train.npz that holds images uint8 [N, 3, 32, 32]"
     assert way in str(caught.value)
 
 
@@ -179,8 +179,8 @@ def test_no_scheme_scores_the_images_that_it_draws_contexts_from(name: str, brin
         bring(other, "train", 200), bring(other, "test", 100)
     for scheme in SCHEMES[name]:
         split = datasets.load(name, scheme=scheme)
-        plain = [part for part in split.evaluation_sets() if part in ("test", "validation") or part.startswith("ood-")]
-        scored = {image.tobytes() for part in plain for image in split.evaluation(part).x}
+        plain = [name for name in split.evaluation_sets() if name in ("test", "validation") or name.startswith("ood-")]
+        scored = {image.tobytes() for name in plain for image in split.evaluation(name).x}
         assert len(scored) >= 100
         for pool in split.pool_names():
             assert not {image.tobytes() for image in split.pool(pool).x} & scored, (scheme, pool)
@@ -190,7 +190,7 @@ def test_required_sets_need_their_partners_at_hand(bring: Callable) -> None:
     bring("mnist", "train", 60), bring("mnist", "test")
     split = datasets.load("mnist", scheme="rudner2022")
     split.require(["test", "rotation-7"])
-    with pytest.raises(DataNotFound, match="notmnist: no file of a test part|notmnist/t10k"):
+    with pytest.raises(DataNotFound, match="notmnist: no file of a test subset|notmnist/t10k"):
         split.require(["test", "ood-notmnist"])
     with pytest.raises(KeyError, match="no evaluation set 'ood-svhn'"):  # of another shape
         split.require(["ood-svhn"])
@@ -261,4 +261,4 @@ def test_sets_that_cannot_be_are_named(name: str, bring: Callable) -> None:
 
 def test_a_context_that_is_nowhere_says_where_it_was_looked_for(bring: Callable) -> None:
     with pytest.raises(DataNotFound, match="kmnist/train-images"):
-        context_part("kmnist")
+        context_subset("kmnist")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import rotate as rotate_array
 
-from datasets.rotation import METHODS, rotate
+from datasets.rotation import METHODS, interpolated, rotate
 
 IMAGES = np.random.RandomState(0).randint(0, 256, (5, 1, 28, 28)).astype(np.uint8)
 
@@ -40,6 +40,18 @@ def test_rotation_is_counter_clockwise_about_the_centre() -> None:
     inside = np.hypot(row, column) < 13
     expected = 100 + 2 * (column * np.cos(np.pi / 6) - row * np.sin(np.pi / 6))
     assert np.allclose(turned[inside], expected[inside], atol=1e-3)
+
+
+def test_interpolated_images_are_exact_at_right_angles_and_keep_their_background() -> None:
+    images = np.random.RandomState(1).uniform(-1, 1, (3, 1, 8, 8)).astype(np.float32)
+    for quarter in (1, 2, 3):  # numpy's rot90 turns counter-clockwise
+        assert np.allclose(interpolated(images, 90 * quarter), np.rot90(images, quarter, (2, 3)), atol=1e-6)
+    assert (interpolated(np.full((2, 1, 8, 8), -1.0, np.float32), 45, -1.0) == -1).all()
+    plane = np.broadcast_to(np.arange(8, dtype=np.float64) - 3.5, (1, 1, 8, 8))  # value = column - centre
+    row, column = np.mgrid[:8, :8] - 3.5
+    inside = np.hypot(row, column) < 3.5
+    expected = column * np.cos(np.pi / 6) - row * np.sin(np.pi / 6)  # at the source of (row, column)
+    assert np.allclose(interpolated(plane, 30)[0, 0][inside], expected[inside], atol=1e-12)
 
 
 def test_bilinear_stays_between_black_and_white_and_fills_with_black() -> None:

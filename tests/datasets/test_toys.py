@@ -64,7 +64,7 @@ def test_grid_points_lie_one_step_apart_with_the_last_coordinate_fastest() -> No
     assert grid.shape == (15, 2) and grid[:4].tolist() == [[0, 0], [0, 0.25], [0, 0.5], [0.25, 0]]
 
 
-def test_snelson_gap_is_the_test_part(load_or_skip: Callable) -> None:
+def test_snelson_gap_is_the_test_subset(load_or_skip: Callable) -> None:
     split = load_or_skip("snelson")
     assert (len(split.train), len(split.test)) == (148, 52)
     gap = split.test.x[:, 0]

@@ -111,13 +111,13 @@ def small(
 
 
 @pytest.mark.parametrize("scheme", uci.SCHEMES)
-def test_small_files_are_cut_and_standardised_by_the_training_part(small: tuple, scheme: str) -> None:
+def test_small_files_are_cut_and_standardised_by_the_training_subset(small: tuple, scheme: str) -> None:
     table = small[1]
     split = uci.load("small", 0, scheme)
     x, y = table[split.rows["train"], :3], table[split.rows["train"], 4]
     assert (split.y_mean, split.y_std) == pytest.approx((y.mean(), y.std()), abs=1e-12)
-    for part, rows in split.rows.items():
-        arrays = getattr(split, part)
+    for subset, rows in split.rows.items():
+        arrays = getattr(split, subset)
         assert np.allclose(arrays.y * split.y_std + split.y_mean, table[rows, 4], atol=1e-12)
         assert np.allclose(arrays.x[:, :2], (table[rows, :2] - x[:, :2].mean(0)) / x[:, :2].std(0), atol=1e-6)
         assert np.abs(arrays.x[:, 2]).max() < 1e-6

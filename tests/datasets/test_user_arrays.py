@@ -1,4 +1,4 @@
-"""Arrays that a user brings: refused before memory is taken for them, and named by their content."""
+"""Arrays of users: refused before memory is taken for them, and named by their content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 import datasets
 from datasets import BadData, evaluation_content, fetch, training_content, user_arrays
-from datasets.images import SOURCES, read_part
+from datasets.images import SOURCES, read_subset
 from tests.datasets.corrupting import as_npy
 from tests.datasets.image_files import SIZES, few, random_images, upstream
 from tests.datasets.mutations import TERA, archive, marked, npy
@@ -109,7 +109,7 @@ def test_what_is_there_but_no_file_is_not_passed_over(tmp_path: Path, what: str)
     path = tmp_path / "arrays/svhn/train.npz"
     path.parent.mkdir(parents=True)
     in_the_way(tmp_path)[what](path)
-    for use in (lambda: read_part("svhn", "train"), lambda: training_content("svhn")):
+    for use in (lambda: read_subset("svhn", "train"), lambda: training_content("svhn")):
         with pytest.raises(BadData, match="svhn/train.npz: expected .*, found: (IsADirectory|FileNotFound|OS)Error"):
             use()
 
@@ -126,15 +126,15 @@ def test_a_set_without_images_is_refused(tmp_path: Path, write: Callable) -> Non
         archive({"images.npy": npy("|u1", (0, *SHAPE)), "labels.npy": npy("<i8", (0,))}),
     )
     with pytest.raises(BadData, match="svhn/train.npz: expected every label from 0 to 9, found none"):
-        read_part("svhn", "train")
+        read_subset("svhn", "train")
 
 
 def test_content_is_of_the_files_in_use(bring: Callable, tmp_path: Path) -> None:
     held = {}
     for n, name in enumerate(("mnist", "fashion_mnist", "kmnist", "notmnist"), start=30):
-        for part in ("train", "test"):
-            bring(name, part, n)
-            held[f"{name}/{part}"] = sha(tmp_path / f"arrays/{name}/{part}.npz")
+        for subset in ("train", "test"):
+            bring(name, subset, n)
+            held[f"{name}/{subset}"] = sha(tmp_path / f"arrays/{name}/{subset}.npz")
     assert len(set(held.values())) == 8
 
     def only(*keys: str) -> dict[str, str]:
@@ -158,18 +158,18 @@ def test_contexts_from_test_images_are_content_of_the_training(
     bring: Callable, tmp_path: Path, register: Callable, write: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bring("fashion_mnist", "train"), bring("kmnist", "test")
-    own, test = (sha(tmp_path / f"arrays/{file}.npz") for file in ("fashion_mnist/train", "kmnist/test"))
-    assert training_content("fashion_mnist", None, ["kmnist"]) == {"fashion_mnist/train": own, "kmnist/test": test}
+    train, test = (sha(tmp_path / f"arrays/{file}.npz") for file in ("fashion_mnist/train", "kmnist/test"))
+    assert training_content("fashion_mnist", None, ["kmnist"]) == {"fashion_mnist/train": train, "kmnist/test": test}
     files = upstream("kmnist", {"train": random_images("kmnist", SIZES["train"])}, tmp_path)
     register(files)
     for name, content in files.items():
         write(tmp_path / "cache", name, content)
     monkeypatch.setitem(SOURCES, "kmnist", few("kmnist"))
-    assert datasets.images.context_part("kmnist").source == "kmnist, train part, 200 images"
-    assert training_content("fashion_mnist", None, ["kmnist"]) == {"fashion_mnist/train": own}
+    assert datasets.images.context_subset("kmnist").source == "kmnist, train part, 200 images"
+    assert training_content("fashion_mnist", None, ["kmnist"]) == {"fashion_mnist/train": train}
     bring("kmnist", "train")
     both = training_content("fashion_mnist", None, ["kmnist"])
-    assert both == {"fashion_mnist/train": own, "kmnist/train": sha(tmp_path / "arrays/kmnist/train.npz")}
+    assert both == {"fashion_mnist/train": train, "kmnist/train": sha(tmp_path / "arrays/kmnist/train.npz")}
 
 
 def test_other_arrays_of_the_same_size_have_another_content(bring: Callable, tmp_path: Path) -> None:
@@ -193,10 +193,10 @@ def test_a_file_is_read_once_for_many_plans(bring: Callable, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("name", datasets.names())
-def test_without_brought_arrays_there_is_nothing_to_tell(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_users_arrays_there_is_nothing_to_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(user_arrays.VARIABLE)
     for module in (datasets.images, datasets.image_splits):
-        monkeypatch.setattr(module, "read_part", None)  # nothing is loaded
+        monkeypatch.setattr(module, "read_subset", None)  # nothing is loaded
     monkeypatch.setattr(fetch, "check_file", None)  # nor looked for
     for scheme in (None, *datasets.describe(name).schemes):
         assert training_content(name, scheme, ["train", "grid", "kmnist", "cifar100"]) == {}
@@ -205,7 +205,7 @@ def test_without_brought_arrays_there_is_nothing_to_tell(name: str, monkeypatch:
 
 def test_unknown_names_and_schemes_are_refused_for_contents_too() -> None:
     for content in (training_content, evaluation_content):
-        with pytest.raises(datasets.UnknownDataset, match="did you mean svhn"):
+        with pytest.raises(datasets.UnknownDataset, match="did you mean 'svhn'"):
             content("svnh")
         with pytest.raises(datasets.UnknownSplit, match="cifar10 has no scheme 'gal'"):
             content("cifar10", "gal")

@@ -14,10 +14,10 @@ from fvi_core.dirichlet import (
     dirichlet_mutual_information,
     fit_dirichlet,
     minka_precision,
-    smooth,
 )
 from fvi_core.divergences.dirichlet import DirichletKL
 from fvi_core.families.base import NotSupported
+from fvi_core.smoothing import smooth
 
 
 def draws(concentrations, n_samples, seed=0):

@@ -156,7 +156,7 @@ def test_reports_never_load_torch(results: Path, tmp_path: Path) -> None:
 
 
 def test_unknown_figures_are_named_with_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="unknown figure 'digits-rock': did you mean digits-roc"):
+    with pytest.raises(UnknownName, match="unknown figure 'digits-rock': did you mean 'digits-roc'"):
         select(["digits-rock"])
 
 

@@ -81,8 +81,8 @@ def test_coverage_prints_and_writes_the_counts(run, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("table", "pequignot2020-55"), "did you mean|nearest|pequignot2020-5"),
-        (("figures", "digits-rock"), "did you mean digits-roc"),
-        (("table", "pequignot2020-5", "--protocol", "papers"), "did you mean paper"),
+        (("figures", "digits-rock"), "did you mean 'digits-roc'"),
+        (("table", "pequignot2020-5", "--protocol", "papers"), "did you mean 'paper'"),
         (("table", "pequignot2020-5", "--seeds", "x"), "--seeds is 'x', expected"),
     ],
 )

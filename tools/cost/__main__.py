@@ -17,7 +17,7 @@ if __name__ == "__main__":
 
 from benchmarks.commands.inspection import columns
 from benchmarks.records import provenance
-from fvi_core.registry import nearest
+from fvi_core.spelling import nearest
 from tools import cost
 from tools.cost.measures import BENCHMARKS
 from tools.cost.timing import Measurement

@@ -77,7 +77,7 @@ def uci_parts(method: str, epochs: int) -> Parts:
 
 
 def boston(split: int = 0) -> Split:
-    """Random numbers in the shape of boston's training part."""
+    """Random numbers in the shape of boston's training subset."""
     described = datasets.describe("boston", pequignot.PAPER)
     return random_split(described.shape, 1, described.n_train, split)
 

@@ -37,7 +37,7 @@ def folders(tmp_path, monkeypatch):
 
 
 def record(results, row, column, scores, test=0.0):
-    """Records of the folds that have a score; the score on the test part is another."""
+    """Records of the folds that have a score; the score on the test subset is another."""
     store = Store(results)
     for config, score in zip(TABLE.cell_runs(row, column), scores, strict=False):
         metrics = [

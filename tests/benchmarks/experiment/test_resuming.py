@@ -143,7 +143,7 @@ def test_no_part_is_left_out(kind):
 
 @pytest.fixture
 def validated(monkeypatch):
-    """The toys have a validation part."""
+    """The toys have a validation subset."""
     load = datasets.load
 
     def loaded(*arguments, **options):

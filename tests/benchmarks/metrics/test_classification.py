@@ -8,6 +8,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from benchmarks.metrics import SetInfo, classification, dirichlet, evaluate
 from benchmarks.records.predictions import ClassificationPredictions
+from fvi_core.smoothing import smooth
 
 
 def predictions(samples=7, points=200, classes=5, seed=0, spread=1.0) -> ClassificationPredictions:
@@ -93,7 +94,7 @@ def test_brier_against_sklearn_and_by_hand():
 
 
 def fitted_to(alpha: np.ndarray, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    p = dirichlet.smooth(np.random.default_rng(seed).dirichlet(alpha, (samples, 1)))
+    p = smooth(np.random.default_rng(seed).dirichlet(alpha, (samples, 1)))
     return p.mean(0), np.log(p).mean(0)
 
 
@@ -107,7 +108,7 @@ def test_dirichlet_precision_maximises_the_likelihood():
     from scipy.optimize import minimize_scalar
     from scipy.stats import dirichlet as scipy_dirichlet
 
-    p = dirichlet.smooth(np.random.default_rng(3).dirichlet([1.0, 2.0, 0.5], (10, 4)))
+    p = smooth(np.random.default_rng(3).dirichlet([1.0, 2.0, 0.5], (10, 4)))
     found = dirichlet.precision(p.mean(0), np.log(p).mean(0))
     for point in range(4):
         mean = p[:, point].mean(0)
@@ -124,7 +125,7 @@ def test_dirichlet_precision_agrees_with_the_one_used_in_training():
 
     from fvi_core.dirichlet import minka_precision
 
-    p = dirichlet.smooth(np.random.default_rng(4).dirichlet([2.0, 4.0, 1.0], (12, 30)))
+    p = smooth(np.random.default_rng(4).dirichlet([2.0, 4.0, 1.0], (12, 30)))
     trained = minka_precision(torch.from_numpy(p), 1e-3, 1e6, tolerance=1e-10).numpy()
     np.testing.assert_allclose(dirichlet.precision(p.mean(0), np.log(p).mean(0)), trained, rtol=1e-6)
 

@@ -253,5 +253,5 @@ def test_inputs_of_another_length_are_refused():
 
 def test_an_unknown_metric_gives_the_nearest_names():
     assert metric("ece").bins.startswith("15 bins")
-    with pytest.raises(UnknownMetric, match="unknown metric 'acuracy'; did you mean accuracy"):
+    with pytest.raises(UnknownMetric, match="unknown metric 'acuracy'; did you mean 'accuracy'"):
         metric("acuracy")

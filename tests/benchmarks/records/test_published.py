@@ -46,7 +46,7 @@ def test_cells_that_two_tables_of_a_paper_repeat_are_the_same_number() -> None:
 
 
 def test_unknown_paper_names_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="unknown paper 'rudner2020': did you mean rudner202"):
+    with pytest.raises(UnknownName, match="unknown paper 'rudner2020': did you mean 'rudner202"):
         published.load("rudner2020")
 
 

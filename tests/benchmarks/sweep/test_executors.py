@@ -136,7 +136,7 @@ class TestPool(ExecutorContract):
 def test_the_names_make_executors():
     assert isinstance(where.make("inprocess"), InProcess)
     assert where.make("pool", 3).size == 3 and where.make("pool").size == available_cores()
-    with pytest.raises(UnknownName, match="did you mean pool"):
+    with pytest.raises(UnknownName, match="did you mean 'pool'"):
         where.make("pol")
     with pytest.raises(UsageError, match="--workers is 0"):
         where.make("pool", 0)

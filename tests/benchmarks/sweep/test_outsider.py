@@ -213,7 +213,7 @@ def test_a_row_more_has_the_settings_of_the_table_and_is_marked(folder, say):
     assert runs[0]["parts"]["network"]["hidden"] == [50, 50] and runs[0]["parts"]["training"]["epochs"] == 2
     assert "Wide FSVI (not in the paper)" in text(aggregate(table, "smoke", Records(folder / "here")))
     status, told = say("plan", "digits", "--also", "Wide FSV")
-    assert status == 2 and "unknown method 'Wide FSV': did you mean Wide FSVI" in told
+    assert status == 2 and "unknown method 'Wide FSV': did you mean 'Wide FSVI'" in told
 
 
 @pytest.mark.parametrize("name", ["digits", "toys", "uci", "cinquin2024-1", "cinquin2024-2", "rotated-mnist", "rudner2022-1",

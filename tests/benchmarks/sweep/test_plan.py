@@ -86,7 +86,7 @@ def test_a_table_is_expanded_in_its_protocol(folders):
     table = fakes.get("fake")
     assert len(planning.table_runs([table, table], None, None)) == 10
     assert [c["seed"] for c in planning.table_runs([table], "paper", [3, 7])] == [3]
-    with pytest.raises(UnknownName, match="did you mean paper"):
+    with pytest.raises(UnknownName, match="did you mean 'paper'"):
         planning.table_runs([table], "papr", None)
 
 
@@ -95,7 +95,7 @@ def test_only_some_methods_and_data_sets():
     chosen = planning.only(configs, ["GP"], ["boston"])
     assert [(c["method"], c["dataset"]["name"]) for c in chosen] == [("GP", "boston")]
     assert planning.only(configs, [], []) == configs
-    with pytest.raises(UnknownName, match="unknown data set .* did you mean boston"):
+    with pytest.raises(UnknownName, match="unknown data set .* did you mean 'boston'"):
         planning.only(configs, [], ["Bostn"])
 
 

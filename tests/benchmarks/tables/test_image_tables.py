@@ -105,12 +105,12 @@ def test_settings_and_notes_of_rotated_mnist() -> None:
 def test_index_sets_are_turned_as_the_test_images_are() -> None:
     images = np.random.RandomState(0).randint(0, 256, (3, 1, 28, 28)).astype(np.float32)
     x = torch.from_numpy(images)[None]
-    scene = ContextSource(x, x[:, 0], x[:, 0], {})
+    source = ContextSource(x, x[:, 0], x[:, 0], {})
     for row, angles in (("MAP fVI +90°", (0, 90)), ("Ensemble fVI +90°, +180°", (0, 90, 180))):
         table = tables.get("rotated-mnist-index-sets")
         found = next(each for each in table.rows if each.label == row)
         context = table.cell_runs(found, table.columns[0])[0]["parts"]["context"]
-        points = CONTEXTS.build(context)(scene, Streams([0]))[0]
+        points = CONTEXTS.build(context)(source, Streams([0]))[0]
         np.testing.assert_array_equal(points, np.concatenate([rotate(images, angle, "bilinear") for angle in angles]))
 
 

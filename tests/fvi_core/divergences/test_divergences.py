@@ -6,12 +6,13 @@ import pytest
 import torch
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
-from fvi_core.dirichlet import dirichlet_kl_monte_carlo, fit_dirichlet, smooth
+from fvi_core.dirichlet import dirichlet_kl_monte_carlo, fit_dirichlet
 from fvi_core.divergences.nearest_neighbour import nearest_neighbour_kl
 from fvi_core.families.base import DrawnNetworks
 from fvi_core.linearisation import full_network_moments, last_layer_moments
 from fvi_core.networks import Network
 from fvi_core.registry import DIVERGENCES, PRIORS, UnknownPart
+from fvi_core.smoothing import smooth
 from tests.fvi_core import small
 from tests.fvi_core.contracts import DivergenceContract, N, R, S
 

@@ -38,7 +38,7 @@ def test_times_are_read_as_slurm_reads_them(text, expected):
 @pytest.mark.parametrize(
     ("word", "told"),
     [
-        ("partitoin=x", "did you mean partition"),
+        ("partitoin=x", "did you mean 'partition'"),
         ("partition", "expected key=value"),
         ("time=soon", "time is 'soon', expected minutes"),
         ("cpus=0", "cpus is 0, expected a number of 1 or more"),

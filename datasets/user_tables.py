@@ -1,4 +1,4 @@
-"""Tables that users bring: CSV, npz or Parquet, cut into random splits or by files of row numbers."""
+"""Tables of users: CSV, npz or Parquet, cut into random splits or by files of row numbers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ import numpy as np
 
 from . import registry
 from .checks import BadData, read_indices, reading, stamped
-from .contract import Arrays, Description, Split
-from .digits import stratified
-from .tabular import compared_inputs, standardisation
+from .contract import Description, Split
+from .tabular import assemble, stratified
 
 TASKS = ("regression", "classification")
 CORRECT = "correct the file, or how add_table describes it"
@@ -26,7 +25,7 @@ CORRECT = "correct the file, or how add_table describes it"
 
 @dataclass(frozen=True)
 class Cut:
-    """How a table becomes splits. All of it is part of the data set's version, so that another cut is another run."""
+    """How a table becomes splits. All of it goes into the data set's version, so that another cut is another run."""
 
     target: str | int | None
     task: str
@@ -55,9 +54,9 @@ def add_table(
     """Add a data set of one file: .csv (separated by comma, semicolon, tab or blanks), .npz (arrays x and y) or .parquet.
 
     target: name or number of its column, or name of its array (default: the last column, array y); all others are inputs.
-    splits: how many random ones, each with a share `test` of the rows as test part and a share `validation` of the rest
-    held out; of classes each its share. test_rows: a file of row numbers (from 0) for the test part of each split instead.
-    standardise: by mean and standard deviation of the training part, targets of regression too.
+    splits: how many random ones, each with a share `test` of the rows as test subset and a share `validation` of the
+    rest held out; of classes each its share. test_rows: a file of row numbers (from 0) for each split's test subset instead.
+    standardise: by mean and standard deviation of the training subset, targets of regression too.
     Raises ValueError for options that cannot mean anything; the file is looked at when it is used, and raises BadData.
     """
     if task not in TASKS:
@@ -72,8 +71,8 @@ def add_table(
         raise ValueError(f"data set {name}: {file} is none of {', '.join(READERS)}; write it as one of these")
     cut = Cut(target, task, len(rows) or splits, 0.0 if rows else test, validation, standardise)
     files = [
-        registry.OwnFile("table", file),
-        *(registry.OwnFile(f"test-rows-{i}", each) for i, each in enumerate(rows)),
+        registry.UserFile("table", file),
+        *(registry.UserFile(f"test-rows-{i}", each) for i, each in enumerate(rows)),
     ]
     registry.add(
         name,
@@ -88,7 +87,7 @@ def describe(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...]) -> De
     """Looks at the file once. Raises BadData."""
     x, _, classes = read(path, cut)
     sizes = [
-        {part: len(rows) for part, rows in partition(path, cut, test_rows, split).items()}
+        {subset: len(rows) for subset, rows in partition(path, cut, test_rows, split).items()}
         for split in range(len(test_rows) or 1)
     ]
     for file, size in zip(test_rows, sizes):
@@ -108,7 +107,7 @@ def describe(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...]) -> De
         x.shape[1:],
         sizes[0]["train"],
         sizes[0]["test"],
-        f"own table {path.name}",
+        f"user's table {path.name}",
         (),
     )
 
@@ -117,34 +116,11 @@ def load(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...], split: in
     """One split. Raises BadData."""
     x, y, classes = read(path, cut)
     rows = partition(path, cut, test_rows, split)
-    mean, std = standardisation(x[rows["train"]]) if cut.standardise else (0.0, 1.0)
-    (y_mean,), (y_std,) = (
-        standardisation(y[rows["train"], None]) if cut.standardise and not classes else ((0.0,), (1.0,))
-    )
-    scaled = y if classes else (y - y_mean) / y_std
-    parts = {part: Arrays(((x[index] - mean) / std).astype(np.float32), scaled[index]) for part, index in rows.items()}
-    low, high = parts["train"].x.min(0), parts["train"].x.max(0)
-    return Split(
-        name,
-        cut.version,
-        split,
-        "",
-        cut.task,
-        max(1, len(classes)),
-        parts["train"],
-        parts["test"],
-        low,
-        high,
-        parts.get("validation"),
-        float(y_mean),
-        float(y_std),
-        rows,
-        compared_inputs(parts["train"], low, high, len(parts["test"])),
-    )
+    return assemble(name, cut.version, split, "", x, y, rows, classes=len(classes), standardise=cut.standardise)
 
 
 def partition(path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> dict[str, np.ndarray]:
-    """Row numbers of the parts of a split. Raises BadData."""
+    """Row numbers of the subsets of a split. Raises BadData."""
     _, y, classes = read(path, cut)
     if test_rows:
         test = read_indices(test_rows[split], len(y), CORRECT)
@@ -157,8 +133,8 @@ def partition(path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> 
     held = math.ceil(len(train) * cut.validation)
     found = {"train": train[held:], "test": test} | ({"validation": train[:held]} if held else {})
     if not all(map(len, found.values())):
-        told = ", ".join(f"{len(rows)} for {part}" for part, rows in found.items())
-        raise BadData(f"{path}: expected rows for every part, found {len(y)} in all: {told}; {CORRECT}")
+        counts = ", ".join(f"{len(rows)} for {subset}" for subset, rows in found.items())
+        raise BadData(f"{path}: expected rows for every subset, found {len(y)} in all: {counts}; {CORRECT}")
     return found
 
 

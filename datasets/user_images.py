@@ -1,4 +1,4 @@
-"""Image sets that users bring as arrays on disk, of any shape: one npz with images and labels for each part, or two npy."""
+"""Image sets of users, as arrays on disk, of any shape: one npz with images and labels for each subset, or two npy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import IO
 import numpy as np
 
 from . import registry
-from .checks import WHOLE, BadData, check_labels, reading, stamped
+from .checks import BadData, check_labels, check_one_label_each, reading, stamped
 from .contract import Arrays, Description, EvaluationSet, Pixels, Split
 from .npy import read_header
 
@@ -28,7 +28,7 @@ Source = tuple[Path, ...]  # one npz, or images and labels as npy
 
 @dataclass(frozen=True)
 class Form:
-    """How arrays are read. All of it is part of the data set's version, so that another form is another run."""
+    """How arrays are read. All of it goes into the data set's version, so that another form is another run."""
 
     classes: int
     channels_last: bool
@@ -66,10 +66,10 @@ def add_images(
     sources = {"train": _source(name, train), "test": _source(name, test)}
     sources |= {f"ood-{other}": _source(name, paths, labels=False) for other, paths in (ood or {}).items()}
     files = [
-        registry.OwnFile(
-            " ".join([part, *([path.stem] if len(source) > 1 else [])]), path, "training" if part == "train" else part
+        registry.UserFile(
+            " ".join([use, *([path.stem] if len(source) > 1 else [])]), path, "training" if use == "train" else use
         )
-        for part, source in sources.items()
+        for use, source in sources.items()
         for path in source
     ]
     registry.add(name, partial(load, name, sources, form), files=files, describe=partial(describe, name, sources, form))
@@ -77,7 +77,7 @@ def add_images(
 
 def describe(name: str, sources: dict[str, Source], form: Form) -> Description:
     """Looks at the headers of the arrays. Raises BadData."""
-    shapes = {part: _shape(sources[part], form) for part in ("train", "test")}
+    shapes = {subset: _shape(sources[subset], form) for subset in ("train", "test")}
     return Description(
         name,
         "classification",
@@ -89,28 +89,28 @@ def describe(name: str, sources: dict[str, Source], form: Form) -> Description:
         shapes["train"][1:],
         shapes["train"][0],
         shapes["test"][0],
-        "own images",
+        "user's images",
         (),
     )
 
 
 def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split:
     """The one split. Raises BadData."""
-    train, test = (_labelled(sources[part], form) for part in ("train", "test"))
+    train, test = (_labelled(sources[subset], form) for subset in ("train", "test"))
     check_labels(train.y, form.classes, " and ".join(map(str, sources["train"])))
     pixels = None
     if train.x.dtype == np.uint8:
         mean, std = (form.mean, form.std) if form.mean and form.std is not None else statistics(train.x)
         pixels = Pixels(mean, std)
     elif form.mean:
-        train, test = (Arrays(_scaled(part.x, form), part.y) for part in (train, test))
+        train, test = (Arrays(_scaled(arrays.x, form), arrays.y) for arrays in (train, test))
     low, high = train.x.min(0), train.x.max(0)
     if pixels:
         low, high = pixels(low), pixels(high)
     others = {
-        part: partial(_ood, part, source, form, train.x)
-        for part, source in sources.items()
-        if part not in ("train", "test")
+        name: partial(_ood, name, source, form, train.x)
+        for name, source in sources.items()
+        if name not in ("train", "test")
     }
     return Split(
         name,
@@ -144,7 +144,7 @@ def _labelled(source: Source, form: Form) -> Arrays:
     return Arrays(images, labels)
 
 
-def _ood(part: str, source: Source, form: Form, like: np.ndarray) -> EvaluationSet:
+def _ood(name: str, source: Source, form: Form, like: np.ndarray) -> EvaluationSet:
     images, _ = read(source, form)
     if images.shape[1:] != like.shape[1:] or images.dtype != like.dtype:
         raise BadData(
@@ -152,7 +152,7 @@ def _ood(part: str, source: Source, form: Form, like: np.ndarray) -> EvaluationS
             f"found {images.dtype} {list(images.shape)}; {CORRECT}"
         )
     images = _scaled(images, form) if form.mean and images.dtype != np.uint8 else images
-    return EvaluationSet(part, "ood", part.replace("-", "=", 1), images, None, source[0].name)
+    return EvaluationSet(name, "ood", name.replace("-", "=", 1), images, None, source[0].name)
 
 
 def _scaled(images: np.ndarray, form: Form) -> np.ndarray:
@@ -177,11 +177,7 @@ def _read(stamps: tuple[tuple[Path, int, int], ...], form: Form) -> tuple[np.nda
         return images, None
     with _stream(source, "labels") as stream:
         labels = np.lib.format.read_array(stream, allow_pickle=False)
-    if labels.shape != shape[:1] or labels.dtype.kind not in WHOLE:
-        raise BadData(
-            f"{source[-1]}: expected whole-number labels [{shape[0]}], one for each image, found {labels.dtype} "
-            f"{list(labels.shape)}; {CORRECT}"
-        )
+    check_one_label_each(labels, shape[0], str(source[-1]), CORRECT)
     check_labels(labels, form.classes, str(source[-1]), all_occur=False)
     return images, labels.astype(np.int64)
 

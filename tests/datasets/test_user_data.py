@@ -1,4 +1,4 @@
-"""Data sets of one's own: tables and images from files, functions; what they read is part of a run's identity."""
+"""Data sets of users: tables and images from files, functions; what they read belongs to a run's identity."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def table(tmp_path):
 
 def test_a_table_becomes_standardised_splits_that_are_described_as_they_are(table):
     table(target="y", splits=3, validation=0.1)
-    told, splits = datasets.describe("mine"), [datasets.load("mine", i) for i in range(3)]
-    assert (told.task, told.shape, told.n_splits, told.n_train, told.n_test) == ("regression", (3,), 3, 32, 4)
+    known, splits = datasets.describe("mine"), [datasets.load("mine", i) for i in range(3)]
+    assert (known.task, known.shape, known.n_splits, known.n_train, known.n_test) == ("regression", (3,), 3, 32, 4)
     for split in splits:
-        assert (len(split.train), len(split.validation), len(split.test), split.version) == (32, 4, 4, told.version)
+        assert (len(split.train), len(split.validation), len(split.test), split.version) == (32, 4, 4, known.version)
         assert abs(split.train.x.mean()) < 1e-6 and abs(split.train.y.std() - 1) < 1e-9
         rows = np.concatenate(list(split.rows.values()))
         assert sorted(rows) == list(range(40))
@@ -67,7 +67,7 @@ def test_one_table_in_every_form_is_the_same_data(table, tmp_path):
         assert np.array_equal(found.x, wanted.x) and np.array_equal(found.y, wanted.y), name
 
 
-def test_classes_are_named_or_numbered_and_each_part_has_its_share(table):
+def test_classes_are_named_or_numbered_and_each_subset_has_its_share(table):
     labels = ["cat", "dog"] * 15 + ["owl"] * 10
     table(
         "a,kind\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels)),
@@ -122,7 +122,7 @@ WRONG = {
     "one class": ({"text": "a,y\n1,2\n2,2\n", "task": "classification"}, "expected two classes or more .*, found one class"),
     "real classes": ({"text": "a,y\n1,2.5\n2,2\n", "task": "classification"}, "found numbers such as 2.5"),
     "nothing": ({"text": ""}, "expected the target column -1, found nothing"),
-    "too few": ({"text": "a,y\n1,2\n"}, "expected rows for every part, found 1 in all: 0 for train, 1 for test"),
+    "too few": ({"text": "a,y\n1,2\n"}, "expected rows for every subset, found 1 in all: 0 for train, 1 for test"),
 }  # fmt: skip
 
 
@@ -148,9 +148,9 @@ def test_options_that_mean_nothing_and_names_that_are_taken_are_refused(tmp_path
 @pytest.fixture
 def images(tmp_path):
     """Images [N, 5, 4, 3] of two classes."""
-    for part, n in (("train", 12), ("test", 6), ("other", 7)):
+    for subset, n in (("train", 12), ("test", 6), ("other", 7)):
         values = RANDOM.randint(0, 256, (n, 5, 4, 3)).astype(np.uint8)
-        np.savez(tmp_path / f"{part}.npz", images=values, labels=np.arange(n) % 2)
+        np.savez(tmp_path / f"{subset}.npz", images=values, labels=np.arange(n) % 2)
     return tmp_path
 
 
@@ -161,8 +161,8 @@ def add_images(folder, **changes):
 
 def test_images_of_any_shape_are_read_and_described(images):
     add_images(images, ood={"other": images / "other.npz"})
-    told, split = datasets.describe("pictures"), datasets.load("pictures")
-    assert told.shape == split.train.x.shape[1:] == (3, 5, 4) and (told.n_train, told.n_test) == (12, 6)
+    known, split = datasets.describe("pictures"), datasets.load("pictures")
+    assert known.shape == split.train.x.shape[1:] == (3, 5, 4) and (known.n_train, known.n_test) == (12, 6)
     assert split.train.x.dtype == np.uint8 and abs(split.pixels(split.train.x).mean()) < 1e-6
     assert np.allclose(split.pixels(split.train.x).std((0, 2, 3)), 1)
     ood = split.evaluation("ood-other")
@@ -173,10 +173,10 @@ def test_images_of_any_shape_are_read_and_described(images):
 
 
 def test_real_images_and_pairs_of_files(tmp_path):
-    for part in ("train", "test"):
-        np.save(tmp_path / f"{part}-x.npy", RANDOM.normal(size=(8, 6, 6)))
-        np.save(tmp_path / f"{part}-y.npy", np.arange(8) % 4)
-    pairs = {part: (tmp_path / f"{part}-x.npy", tmp_path / f"{part}-y.npy") for part in ("train", "test")}
+    for subset in ("train", "test"):
+        np.save(tmp_path / f"{subset}-x.npy", RANDOM.normal(size=(8, 6, 6)))
+        np.save(tmp_path / f"{subset}-y.npy", np.arange(8) % 4)
+    pairs = {subset: (tmp_path / f"{subset}-x.npy", tmp_path / f"{subset}-y.npy") for subset in ("train", "test")}
     datasets.add_images("real", **pairs, classes=4)
     datasets.add_images("scaled", **pairs, classes=4, mean=[1.0], std=[2.0])
     split, scaled = datasets.load("real"), datasets.load("scaled")
@@ -213,8 +213,8 @@ def test_images_that_do_not_fit_are_named(images):
 
 def waves(split: int) -> Split:
     x = np.linspace(-1, 1, 10 + split, dtype=np.float32)[:, None]
-    part = Arrays(x, np.sin(x[:, 0]).astype(np.float64))
-    return Split("waves", "1", split, "", "regression", 1, part, part, x.min(0), x.max(0))
+    arrays = Arrays(x, np.sin(x[:, 0]).astype(np.float64))
+    return Split("waves", "1", split, "", "regression", 1, arrays, arrays, x.min(0), x.max(0))
 
 
 def test_a_function_makes_a_data_set_whose_code_is_known():

@@ -1,0 +1,23 @@
+"""Unknown names: answered by those that are spelt alike or hold them, in whatever case, else by all."""
+
+from __future__ import annotations
+
+import pytest
+
+from fvi_core.spelling import nearest
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "answer"),
+    [
+        ("fsvi ensembl", ["FSVI", "FSVI Ensemble", "MAP"], "did you mean 'FSVI Ensemble' or 'FSVI'?"),
+        ("gaussian", ["student", "gaussian_weights"], "did you mean 'gaussian_weights'?"),
+        ("DIGITS", ["boston", "digits"], "did you mean 'digits'?"),
+        ("snow", ["fog", "jpeg"], "known: fog, jpeg"),
+        ("", {"b": 1, "a": 2}, "known: a, b"),
+        ("snow", [], "known: none"),
+        (3, ["a"], "known: a"),
+    ],
+)
+def test_the_nearest_names_are_given(name: str, known: list[str], answer: str) -> None:
+    assert nearest(name, known) == answer
