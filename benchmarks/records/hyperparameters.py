@@ -46,11 +46,13 @@ ROOMS = (
 )
 
 Known = dict[str, dict[str, dict[str, Any]]]
-"""Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", and kind ("of")."""
+"""Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", kind ("of"), and whether it came "later"."""
 
 
 def resolve(parts: dict[str, Any]) -> dict[str, Any]:
     """The parts of a run with every hyper-parameter, in plain JSON; whole numbers are made real where these belong.
+
+    One that came later than records (:func:`~fvi_core.registry.later`) is left out where it has its default.
 
     Raises :class:`~fvi_core.registry.UnknownPart` for a part, hyper-parameter or value that is missing or not known.
     """
@@ -139,6 +141,8 @@ def describe(cls: type) -> dict[str, dict[str, Any]]:
         of = field.metadata.get("of")
         if of is not None:
             entry["of"] = of.kind if isinstance(of, registry.Registry) else f"{of.__module__}:{of.__qualname__}"
+        if field.metadata.get("later"):
+            entry["later"] = True
         found[field.name] = entry
     return found
 
@@ -194,6 +198,8 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
             raise UnknownPart(f"{title} needs the hyper-parameter {key!r} ({entry['type']})")
         place = f"{where}.{key}"
         found[key] = _resolved(entry["of"], value, place) if "of" in entry else _plain(value, entry["type"], place)
+        if entry.get("later") and found[key] == _plain(entry["default"], entry["type"], place):
+            del found[key]
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.records import hyperparameters
 from benchmarks.records.hyperparameters import PARTS, context_pools, describe, known, look, resolve, sources
 from fvi_core.plugins import module_digest
-from fvi_core.registry import CONTEXTS, DIVERGENCES, REGISTRIES, UnknownPart, nested
+from fvi_core.registry import CONTEXTS, DIVERGENCES, REGISTRIES, UnknownPart, later, nested
 
 PARTS_OF_A_RUN = {
     "network": {"name": "mlp", "hidden": [50]},
@@ -117,6 +117,23 @@ def test_parts_of_plugins_are_resolved_and_named_by_their_source(plugin):
     plugin.write_text("# what makes it, times 1,000\n")
     module_digest.cache_clear()  # another process
     assert sources(found, "digits") != before
+
+
+def test_a_hyperparameter_that_came_later_stands_only_where_it_is_not_its_default(monkeypatch):
+    @dataclasses.dataclass(frozen=True)
+    class Grown:
+        width: float = 2.0
+        margin: float = later(1.0)
+
+    Grown.__module__ = "grown_of_a_test"
+    monkeypatch.setitem(DIVERGENCES.classes, "grown", Grown)
+
+    def found(**hyper):
+        return resolve(PARTS_OF_A_RUN | {"divergence": {"name": "grown", **hyper}})["divergence"]
+
+    assert found() == found(margin=1) == {"name": "grown", "width": 2.0}
+    assert found(margin=3) == {"name": "grown", "width": 2.0, "margin": 3.0}
+    assert DIVERGENCES.build(found()).margin == 1.0 and describe(Grown)["margin"]["later"] is True
 
 
 def test_a_part_without_defaults_says_so():
