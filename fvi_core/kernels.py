@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from fvi_core.registry import KERNELS, nested
+from fvi_core.registry import KERNELS, PartSpec, nested
 
 Params = dict[str, Tensor]
 
@@ -164,7 +164,7 @@ class Periodic(RBF):
 class Sum(Kernel):
     """k_0 + k_1 + ...; parts as ``KERNELS.build`` takes them, parameters of part i with the prefix ``i.``."""
 
-    parts: Sequence[dict[str, Any]] = nested(KERNELS, ())
+    parts: Sequence[PartSpec] = nested(KERNELS, ())
 
     def __post_init__(self) -> None:
         if not self.parts:

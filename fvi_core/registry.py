@@ -15,6 +15,8 @@ class Part(Protocol):
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
 
+PartSpec = dict[str, Any]
+"""A part as configurations have it: its name and its hyper-parameters, which its class declares."""
 T = TypeVar("T", bound=Part)
 
 
@@ -41,7 +43,7 @@ class Registry(Generic[T]):
 
         return add
 
-    def build(self, spec: dict[str, Any]) -> T:
+    def build(self, spec: PartSpec) -> T:
         """The part that ``{"name": ..., **hyper-parameters}`` describes. Raises :class:`UnknownPart`."""
         if "name" not in spec:
             raise UnknownPart(f"{self.kind}: a 'name' is needed, found only {sorted(spec)}")

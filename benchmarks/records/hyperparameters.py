@@ -13,16 +13,17 @@ import dataclasses
 import hashlib
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import fvi_core
 from benchmarks import files
+from benchmarks.records.shapes import PartsConfig
 from fvi_core import plugins, registry
 from fvi_core.plugins import module_digest, source_digest
-from fvi_core.registry import REGISTRIES, UnknownPart
+from fvi_core.registry import REGISTRIES, PartSpec, UnknownPart
 from fvi_core.spelling import nearest
 
 NAMED = ("network", "family", "divergence", "prior", "context", "likelihood", "training", "fit")
@@ -49,7 +50,7 @@ Known = dict[str, dict[str, dict[str, Any]]]
 """Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", kind ("of"), and whether it came "later"."""
 
 
-def resolve(parts: dict[str, Any]) -> dict[str, Any]:
+def resolve(parts: Mapping[str, Any]) -> PartsConfig:
     """The parts of a run with every hyper-parameter, in plain JSON; whole numbers are made real where these belong.
 
     One that came later than records (:func:`~fvi_core.registry.later`) is left out where it has its default.
@@ -60,10 +61,10 @@ def resolve(parts: dict[str, Any]) -> dict[str, Any]:
     unknown = set(parts) - set(PARTS)
     if unknown:
         raise UnknownPart(f"parts: {sorted(unknown)} are not known; {nearest(min(unknown), PARTS)}")
-    return {kind: _resolved(kind, parts.get(kind), kind) for kind in PARTS}
+    return cast(PartsConfig, {kind: _resolved(kind, parts.get(kind), kind) for kind in PARTS})
 
 
-def sources(parts: dict[str, Any], dataset: str) -> dict[str, str]:
+def sources(parts: PartsConfig, dataset: str) -> dict[str, str]:
     """The digest of the source of everything that is not of this project, by kind and name ("divergence mine").
 
     That is parts, and a data set that code makes; one of files alone is known by what they hold.
@@ -82,7 +83,7 @@ def sources(parts: dict[str, Any], dataset: str) -> dict[str, str]:
     return found
 
 
-def context_pools(context: dict[str, Any] | None) -> set[str]:
+def context_pools(context: PartSpec | None) -> set[str]:
     """Names of the inputs that a context draws from besides the training inputs, those of its parts too."""
     if context is None:
         return set()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
+from benchmarks.records.shapes import Record
 from benchmarks.records.store import RecordError, Store, serialise
 
 
@@ -53,6 +53,6 @@ def migrate(store: Store, report: Callable[[int], None] = lambda done: None) -> 
     return found
 
 
-def _sections(record: dict[str, Any]) -> str:
+def _sections(record: Record) -> str:
     """What a migration leaves alone."""
     return json.dumps([record["metrics"], record["curves"]])

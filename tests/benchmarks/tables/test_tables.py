@@ -40,7 +40,7 @@ def test_all_runs_of_protocol_smoke_are_valid_and_can_be_built(name):
         key = run_key({**config, "seed": 0, "dataset": {**config["dataset"], "split": 0}})
         if key not in built:
             built.add(key)
-            model = build_model(config, shape_of(config))
+            model = build_model(config["parts"], shape_of(config))
             training = TRAININGS.build(config["parts"]["training"])
             OPTIMISERS.build(training.optimiser), SCHEDULES.build(training.schedule)
             assert model.weight(100, 10, 5) > 0 and training.epochs <= 10
