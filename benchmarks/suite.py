@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.records.shapes import RunConfig
+from benchmarks.shapes import RunConfig
 from fvi_core import plugins
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from benchmarks.records.shapes import RunConfig
+from benchmarks.shapes import RunConfig
 from reports.records import Broken, Records, Run, plain
 
 UNCOUNTED = "record not counted"

@@ -11,8 +11,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks.records.shapes import Record, RunConfig
 from benchmarks.records.store import RecordError, Store
+from benchmarks.shapes import Record, RunConfig
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.progress import brief
 

@@ -11,8 +11,8 @@ import typer
 
 from benchmarks.commands import inspection, parts, sweeping, upkeep
 from benchmarks.errors import BenchmarkError, UsageError, unknown
-from benchmarks.records.shapes import RunConfig
 from benchmarks.records.store import Store
+from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, progress, runner
 from benchmarks.sweep import plan as planning

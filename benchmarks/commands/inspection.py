@@ -14,8 +14,8 @@ from typing import Any
 from benchmarks.errors import UsageError, unknown
 from benchmarks.records import published
 from benchmarks.records.config import PARTS, run_key
-from benchmarks.records.shapes import Failure, Record, RunConfig
 from benchmarks.records.store import Store
+from benchmarks.shapes import Failure, Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import peek
 from benchmarks.state.failures import Failures

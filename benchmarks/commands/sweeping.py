@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks.commands import inspection
-from benchmarks.records.shapes import RunConfig
+from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints
 from benchmarks.sweep.groups import Executor, RunGroup

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from benchmarks.commands import export, inspection, selection
-from benchmarks.records.shapes import Record
 from benchmarks.records.store import Store
+from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import progress, runner, verify
 from benchmarks.sweep.where import make

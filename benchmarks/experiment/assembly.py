@@ -17,7 +17,7 @@ import fvi_core.likelihoods
 import fvi_core.priors
 import fvi_core.training  # noqa: F401
 from benchmarks.records.hyperparameters import context_pools, sources
-from benchmarks.records.shapes import PartsConfig, RunConfig
+from benchmarks.shapes import PartsConfig, RunConfig
 from datasets import Split
 from fvi_core.images import Scale
 from fvi_core.methods import catalogue

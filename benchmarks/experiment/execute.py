@@ -26,7 +26,7 @@ from benchmarks.metrics import evaluate
 from benchmarks.records import predictions as stored
 from benchmarks.records import provenance as origin
 from benchmarks.records.config import by_training, run_key, stack_key, training_key, validate_config
-from benchmarks.records.shapes import Curves, MetricRow, Provenance, RunConfig
+from benchmarks.shapes import Curves, MetricRow, Provenance, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints, code_digest
 from datasets import Split

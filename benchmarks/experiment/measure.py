@@ -17,8 +17,8 @@ from benchmarks.experiment.prediction import Predicted
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records import predictions, provenance
 from benchmarks.records.config import run_key
-from benchmarks.records.shapes import RunConfig
 from benchmarks.records.store import COSTS, Store
+from benchmarks.shapes import RunConfig
 from benchmarks.state import kept
 from fvi_core.registry import LIKELIHOODS
 

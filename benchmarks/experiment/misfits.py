@@ -15,7 +15,7 @@ from benchmarks.experiment.assembly import build_model, build_problem, run_strea
 from benchmarks.experiment.prediction import predict_sets
 from benchmarks.records.config import canonical_json
 from benchmarks.records.hyperparameters import known, look, resolve
-from benchmarks.records.shapes import PartsConfig, RunConfig
+from benchmarks.shapes import PartsConfig, RunConfig
 from datasets import Arrays, Split
 from fvi_core.divergences import Divergence, Step
 from fvi_core.families.base import NotSupported

@@ -17,7 +17,7 @@ import torch
 
 from benchmarks import files
 from benchmarks.records.config import digest, training_key
-from benchmarks.records.shapes import Provenance, RunConfig
+from benchmarks.shapes import Provenance, RunConfig
 from benchmarks.state.kept import parameters_path
 from fvi_core.networks import Parameters
 

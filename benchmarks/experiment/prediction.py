@@ -13,7 +13,7 @@ from torch import Tensor
 from benchmarks.experiment.assembly import inputs_of
 from benchmarks.metrics import SetInfo
 from benchmarks.records import predictions as stored
-from benchmarks.records.shapes import EvaluationConfig
+from benchmarks.shapes import EvaluationConfig
 from datasets import EvaluationSet, Split
 from fvi_core.attacks import fgsm
 from fvi_core.families.base import NotSupported

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from benchmarks.records.predictions import ClassificationPredictions, Predictions, RegressionPredictions
-from benchmarks.records.shapes import MetricRow
+from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 from fvi_core.smoothing import smooth
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.records.predictions import ClassificationPredictions, Predictions
-from benchmarks.records.shapes import MetricRow
+from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 
 from .registry import METRICS, Metric

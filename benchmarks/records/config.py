@@ -18,7 +18,7 @@ from typing import Any, NoReturn, cast
 
 from benchmarks.records.hyperparameters import PARTS
 from benchmarks.records.hyperparameters import resolve as resolve_parts
-from benchmarks.records.shapes import RunConfig
+from benchmarks.shapes import RunConfig
 
 SCHEMA = 2
 MOST, WEIGHTS = 10, 1_000_000  # runs, and weights of all their networks, in one stack

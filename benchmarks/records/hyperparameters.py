@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import fvi_core
 from benchmarks import files
-from benchmarks.records.shapes import PartsConfig
+from benchmarks.shapes import PartsConfig
 from fvi_core import plugins, registry
 from fvi_core.plugins import module_digest, source_digest
 from fvi_core.registry import REGISTRIES, PartSpec, UnknownPart

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from benchmarks.records.shapes import Record
 from benchmarks.records.store import RecordError, Store, serialise
+from benchmarks.shapes import Record
 
 
 @dataclass

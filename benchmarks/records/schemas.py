@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.records.config import Config, canonical_json
 from benchmarks.records.hyperparameters import resolve
-from benchmarks.records.shapes import Record
+from benchmarks.shapes import Record
 from fvi_core.registry import UnknownPart
 
 

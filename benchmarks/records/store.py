@@ -23,7 +23,7 @@ from benchmarks import files
 from benchmarks.errors import BenchmarkError, unknown
 from benchmarks.records.config import run_key
 from benchmarks.records.schemas import UPGRADES
-from benchmarks.records.shapes import Curves, MetricRow, Provenance, Record, RunConfig
+from benchmarks.shapes import Curves, MetricRow, Provenance, Record, RunConfig
 from benchmarks.suite import Suite, resolve
 
 SCHEMA = 2

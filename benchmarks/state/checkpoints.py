@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks import files
 from benchmarks.errors import UsageError
 from benchmarks.records.config import training_key
-from benchmarks.records.shapes import RunConfig
+from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims, Overtaken
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import files
 from benchmarks.records import provenance
 from benchmarks.records.config import run_key
-from benchmarks.records.shapes import Failure, RunConfig
+from benchmarks.shapes import Failure, RunConfig
 
 
 class Failures:
@@ -76,7 +76,8 @@ class Failures:
 
     def guessed(self, key: str) -> bool:
         """Whether the reason of the last failure of a run is a guess."""
-        return bool((self.get(key) or {}).get("guess"))
+        failure = self.get(key)
+        return failure is not None and failure["guess"]
 
     def _save(
         self,

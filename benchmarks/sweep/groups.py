@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from benchmarks.records.config import run_key
-from benchmarks.records.shapes import Record, RunConfig
+from benchmarks.shapes import Record, RunConfig
 
 
 @dataclass(frozen=True)

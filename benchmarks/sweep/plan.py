@@ -11,8 +11,8 @@ from typing import Any
 
 from benchmarks.errors import UsageError, unknown
 from benchmarks.records.config import by_training, run_key, stack_key
-from benchmarks.records.shapes import RunConfig
 from benchmarks.records.store import NewerRecord, RecordError, Store
+from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite

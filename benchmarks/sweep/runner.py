@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Protocol
 
 from benchmarks.records.provenance import ROOT
-from benchmarks.records.shapes import Record, RunConfig
 from benchmarks.records.store import Store, StoreError
+from benchmarks.shapes import Record, RunConfig
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Claims
 from benchmarks.suite import Suite

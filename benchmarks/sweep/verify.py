@@ -12,8 +12,8 @@ from typing import Any
 
 from benchmarks.errors import UsageError
 from benchmarks.records import provenance
-from benchmarks.records.shapes import Record
 from benchmarks.records.store import COSTS, RecordError, Store
+from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.groups import Executor

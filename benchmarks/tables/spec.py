@@ -11,7 +11,7 @@ from typing import Any, cast
 import datasets
 from benchmarks.records.config import SCHEMA, fixed, run_key
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
-from benchmarks.records.shapes import RunConfig
+from benchmarks.shapes import RunConfig
 from datasets import registry, user_arrays
 from fvi_core import methods, plugins
 from fvi_core.spelling import nearest

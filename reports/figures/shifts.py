@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from scipy.stats import beta
 
-from benchmarks.records.shapes import Curves
+from benchmarks.shapes import Curves
 from reports.figures import NothingToShow, Runs
 from reports.figures.parts import (
     ROTATION,

@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks import tables
 from benchmarks.experiment.execute import Outcome
 from benchmarks.metrics.registry import METRICS
-from benchmarks.records.shapes import RunConfig
 from benchmarks.records.store import Store, serialise
+from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.executors.in_process import InProcess

@@ -13,8 +13,8 @@ from typing import Any
 from benchmarks.errors import BenchmarkError
 from benchmarks.records import provenance
 from benchmarks.records.config import run_key
-from benchmarks.records.shapes import RunConfig
 from benchmarks.records.store import InvalidRecord, RecordError, Store, StoreError
+from benchmarks.shapes import RunConfig
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import ClaimError, Claims, Overtaken
 from benchmarks.state.failures import Failures
@@ -101,7 +101,7 @@ def _is_mine(
     group: RunGroup, key: str, config: RunConfig, attempts: int, claims: Claims, outcomes: dict[str, RunOutcome]
 ) -> bool:
     """Claim a run, unless another sweep makes it, or has made or tried it since this group was planned."""
-    failure = Failures(group.state).get(key) or {"attempt": 0}
+    failure = Failures(group.state).get(key)
     try:
         acquired = claims.acquire(key)
     except ClaimError as error:
@@ -113,7 +113,7 @@ def _is_mine(
     if recorded(group, config):
         outcomes[key] = RunOutcome(key, "found")
         Checkpoints(group.state).clear(key)
-    elif failure["attempt"] > attempts:
+    elif failure and failure["attempt"] > attempts:
         outcomes[key] = RunOutcome(key, "failed", failure["reason"])
     else:
         return True

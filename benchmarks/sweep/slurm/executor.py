@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.config import is_large
-from benchmarks.records.shapes import RunConfig
+from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.executors.work import recorded

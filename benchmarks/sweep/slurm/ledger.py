@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 
 from benchmarks import files
 from benchmarks.errors import BenchmarkError
-from benchmarks.records.shapes import RunConfig
 from benchmarks.records.store import Store
+from benchmarks.shapes import RunConfig
 from benchmarks.state.checkpoints import peek
 from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
