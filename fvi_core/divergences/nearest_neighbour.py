@@ -1,4 +1,4 @@
-"""Nearest-neighbour estimates of KL divergence and entropy, in parameter and in predictor space (pequignot2020 sec. 3.1)."""
+"""Nearest-neighbour estimates of KL divergence, in parameter and in predictor space (pequignot2020 sec. 3.1)."""
 
 from __future__ import annotations
 
@@ -74,25 +74,6 @@ def image_kl(image: AffineImage, p: Tensor, k: int = 1) -> Tensor:
 
 def _kl_from_distances(r: Tensor, s: Tensor, d: int, m: int) -> Tensor:
     return math.log(m / (r.shape[-1] - 1)) + d * (s.log() - r.log()).mean(-1)
-
-
-def nearest_neighbour_entropy(q: Tensor, k: int = 1) -> Tensor:
-    """``H_k(Q) = ln N - psi(k) + ln(pi^(d/2) / Gamma(d/2 + 1)) + d/N sum_i ln r_k(q_i)`` (pequignot2020 eq. 5; Singh et al. 2003).
-
-    Args: q ``[..., N, d]``. Returns ``[...]``, in nats.
-    """
-    n, d = q.shape[-2:]
-    constant = math.log(n) - torch.digamma(torch.tensor(float(k))).item()
-    constant += d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1)
-    return constant + d * nearest_distance(q, None, k).log().mean(-1)
-
-
-def predictor_entropy(values: Tensor, k: int = 1) -> Tensor:
-    """``H_k(F^X) - 1/2 ln T``: entropy in predictor space for one draw of T inputs (pequignot2020 eq. 7).
-
-    Args: values ``[..., N, T]`` of N functions at T inputs. Returns ``[...]``; average it over draws of the inputs.
-    """
-    return nearest_neighbour_entropy(values, k) - 0.5 * math.log(values.shape[-1])
 
 
 @DIVERGENCES.register("nearest_neighbour_kl")
