@@ -222,11 +222,6 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     ]
 
 
-def make_config(method: str, dataset: str, protocol: str, recipe: Recipe, split: int, seed: int) -> RunConfig:
-    """The full configuration of one run."""
-    return make_configs(method, dataset, protocol, replace(recipe, replicates=((split, seed),)))[0]
-
-
 def merge(base: Parts, changes: Parts) -> Parts:
     """``base`` with ``changes`` applied key by key; a dict that names another part replaces the one it meets."""
     merged = copy.deepcopy(base)

@@ -12,10 +12,11 @@ from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import predict
 from benchmarks.records import predictions
 from benchmarks.records.config import InvalidConfig, run_key
-from benchmarks.tables import Recipe, make_config
+from benchmarks.tables import Recipe
 from fvi_core.networks import Network
 from fvi_core.random import Streams
 from fvi_core.registry import UnknownPart
+from tests.configs import make_config
 
 CURVE, MOONS = "cinquin_1d", "two_moons_cinquin"
 TIMES = {"training_seconds"}

@@ -14,9 +14,10 @@ from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import attack, predict
 from benchmarks.records import predictions
 from benchmarks.records.config import run_key
-from benchmarks.tables import Recipe, make_config
+from benchmarks.tables import Recipe
 from datasets.images import SOURCES
 from fvi_core.random import Streams
+from tests.configs import make_config
 
 CPU = torch.device("cpu")
 TIMES = {"training_seconds"}

@@ -14,7 +14,7 @@ from fvi_core.registry import CONTEXTS, DIVERGENCES, REGISTRIES, UnknownPart, la
 PARTS_OF_A_RUN = {
     "network": {"name": "mlp", "hidden": [50]},
     "family": {"name": "ensemble", "base": {"name": "dropout"}},
-    "prior": {"name": "gaussian_process", "kernel": {"name": "sum", "parts": [{"name": "rbf"}, {"name": "linear"}]}},
+    "prior": {"name": "gaussian_process", "kernel": {"name": "matern12"}},
     "divergence": {"name": "gaussian_kl", "jitter": 1},
     "context": {
         "name": "mixture",
@@ -40,8 +40,8 @@ def test_every_default_is_said_in_nested_parts_too():
         "size": 5,
         "joint": False,
     }
-    assert [part["name"] for part in found["prior"]["kernel"]["parts"]] == ["rbf", "linear"]
-    assert found["prior"]["kernel"]["parts"][0].keys() == {"name", "ard"} and found["prior"]["fit_steps"] == 500
+    assert found["prior"]["kernel"] == {"name": "matern12", "ard": True} and found["prior"]["fit_steps"] == 500
+    assert [part["name"] for part in found["context"]["parts"]] == ["images", "training_batch"]
     assert found["context"]["parts"][1] == {"name": "training_batch", "points": None}
     assert found["weight"] == {"scaling": "elbo", "factor": 1.0}
     assert found["training"]["early_stopping"] == {"patience": 4, "every": 1} and found["training"]["augment"] is None

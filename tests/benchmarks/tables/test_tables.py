@@ -11,11 +11,12 @@ from benchmarks.experiment.assembly import build_model
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records import published
 from benchmarks.records.config import run_key, validate_config
-from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownProtocol, UnknownTable, make_config
+from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownProtocol, UnknownTable
 from benchmarks.tables.spec import merge
 from fvi_core import methods
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES
 from fvi_core.registry import TRAININGS
+from tests.configs import make_config
 
 NAMES = tables.names()
 RUNNABLE = [name for name in NAMES if any(row.method for row in tables.get(name).rows)]
