@@ -155,7 +155,8 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
 
 
 def _cell(row: Any, column: Any, asked: Asked, numbers: dict) -> CellResult:
-    where = column.cell.dataset, column.cell.condition, column.cell.metric
+    cell = column.cell_of(row)
+    where = cell.dataset, cell.condition, cell.metric
     values: dict[tuple[int, int], float] = {}
     counted: list[Made] = []
     problems = dict.fromkeys(asked.absent)
