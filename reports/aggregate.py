@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -103,6 +104,28 @@ class CellResult:
             return reason if self.row.method is None else f"missing: {reason}"
         partial = f"partial n={self.n}/{self.expected}" if self.n < self.expected else None
         return "; ".join(part for part in (partial, self.agreement) if part) or "not published"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many of some cells with published numbers have records, are partial, are reproduced, or differ."""
+
+    recorded: int
+    partial: int
+    reproduced: int
+    differing: int
+
+    @classmethod
+    def of(cls, cells: Iterable[CellResult]) -> Counts:
+        """The counts of these cells."""
+        found = [cell for cell in cells if cell.agreement]
+        agreements = [cell.agreement or "" for cell in found]
+        return cls(
+            recorded=len(found),
+            partial=sum(cell.n < cell.expected for cell in found),
+            reproduced=agreements.count("reproduced"),
+            differing=sum(agreement.startswith("differs") for agreement in agreements),
+        )
 
 
 @dataclass(frozen=True)
