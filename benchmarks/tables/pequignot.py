@@ -125,6 +125,8 @@ NOTES = (
     "MC Dropout: 2,000 steps on the whole training set, standard deviation of the noise exp(s) from 1, weight decay .1 / sqrt(N) of "
     "the summed loss; its log posterior predictive is that of a Gaussian with the passes' mean and variance plus noise: as in the "
     "authors' code. Table pequignot2020-5-readings compares readings.",
+    "The splits are drawn as the authors drew theirs (seeds 117 and on), so our errors and theirs are not independent, and fewer "
+    "differences are told than could be.",
     "RMSE and log posterior predictive (1,000 function samples) in the original units of the target.",
     "Concrete, where only the first splits have been run: they are easier than the ten. The Ensemble's RMSE is 3.51 on splits 0 to 2 "
     "and 4.07 on all; FuNN-MFVI, NN-HyVI and FuNN-HyVI are better than published by about as much.",

@@ -100,7 +100,10 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: ``recipe(row, dataset, protocol)`` says how each of its cells is made (None: not under this protocol)."""
+    """A table: ``recipe(row, dataset, protocol)`` says how each of its cells is made (None: not under this protocol).
+
+    ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single runs.
+    """
 
     name: str
     title: str
@@ -114,6 +117,7 @@ class Table:
     aliases: tuple[str, ...] = ()
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reductions: dict[str, str] = field(default_factory=dict)
+    deviations: bool = False
     _made: dict[tuple, list[RunConfig]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
