@@ -1,4 +1,4 @@
-"""Markdown, LaTeX and the exported records say the same of every cell: pandas' mean and standard error of the export."""
+"""Markdown and LaTeX say of every cell what pandas makes of the exported records: mean, standard error, count."""
 
 from __future__ import annotations
 
