@@ -50,6 +50,8 @@ class CellResult:
         """Runs found."""
         return len(self.values)
 
+    # By NumPy and not as a pandas frame: pandas sums in another order, which shows in the last digits of a few printed
+    # cells, and loading it takes longer than all of this.
     @cached_property
     def mean(self) -> float:
         """Mean over the runs found; nan without any."""

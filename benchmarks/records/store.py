@@ -294,7 +294,7 @@ def parse(data: bytes, path: Path, without: tuple[str, ...] = ()) -> Record:
 
 
 def section(data: bytes, name: str) -> slice:
-    """Where the value of a section stands in the bytes of a record, as :func:`serialise` writes it; empty if nowhere."""
+    """Where the value of a section stands in a record's bytes, as :func:`serialise` writes it; empty if nowhere."""
     order, label = list(SECTIONS), f'\n"{name}": '.encode()
     start = data.find(label)
     end = data.rfind(f',\n"{order[order.index(name) + 1]}": '.encode())
