@@ -43,7 +43,8 @@ class Row:
 
     ``published`` None: not in the paper. ``method`` None: no method yet, shown as missing. ``variant`` tells rows of one method
     apart (a context, say) and is handed to the recipe. ``condition`` is that of the row's published cells, where the paper
-    has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's own.
+    has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's own. ``metrics``: of
+    a column's metric the one that stands for it in this row, where a paper computes it otherwise for one method.
     """
 
     label: str
@@ -52,6 +53,7 @@ class Row:
     variant: str = ""
     condition: str = ""
     added: bool = False
+    metrics: tuple[tuple[str, str], ...] = ()
 
     @property
     def made_by(self) -> str:
@@ -68,6 +70,10 @@ class Column:
     published: Cell | None = None
     scale: float = 1.0
     digits: int = 3
+
+    def cell_of(self, row: Row) -> Cell:
+        """The records' cell of a row."""
+        return replace(self.cell, metric=dict(row.metrics).get(self.cell.metric, self.cell.metric))
 
     def published_key(self, row: Row) -> tuple[str, str, str, str] | None:
         """Where this column's number for a row stands among the published; None where the paper has no such row."""
@@ -132,7 +138,7 @@ class Table:
         found: dict[str, set[str]] = {}
         for row in self.rows:
             for dataset in self.datasets:
-                metrics = {column.cell.metric for column in self.columns if column.cell.dataset == dataset}
+                metrics = {column.cell_of(row).metric for column in self.columns if column.cell.dataset == dataset}
                 for config in self._configs(row, dataset, self.check_protocol(protocol), seeds):
                     found.setdefault(run_key(config), set()).update(metrics)
         return found

@@ -189,3 +189,14 @@ def test_merging_changes_nothing_that_it_was_given():
     assert merge(base, {"a": {"name": "x", "p": 5}})["a"] == {"name": "x", "p": 5, "q": 2}
     merge(base, changes)["a"]["q"].append(9)
     assert (base["a"]["q"], changes["a"]["q"]) == (2, [3])
+
+
+def test_a_row_with_a_metric_of_its_own_asks_for_that_one():
+    table = tables.get("pequignot2020-5-readings")
+    asked = table.asked("paper")
+    row, mixture, *_ = table.rows
+    column = next(c for c in table.columns if c.cell == Cell("yacht", "", "log_posterior_predictive"))
+    assert column.cell_of(row).metric == "gaussian_log_predictive" and column.cell_of(mixture) == column.cell
+    (first, *_) = table.cell_runs(row, column, "paper")
+    assert asked[run_key(first)] == {"rmse", "log_posterior_predictive", "gaussian_log_predictive"}
+    assert run_key(first) == run_key(table.cell_runs(mixture, column, "paper")[0])
