@@ -146,4 +146,4 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
             return None, ""
         if not 0 < int(count) < len(self.test):
             raise KeyError(name)
-        return some(self.test.y, int(count)), f", of which {count} of each class its share, drawn with seed {SEED}"
+        return some(self.test.y, int(count)), f", of which {count} drawn with seed {SEED}, of each class its share"

@@ -249,7 +249,7 @@ def test_reduced_sets_have_the_same_images_of_every_set(bring: Callable, monkeyp
         assert np.array_equal(reduced.x, every.x[index]) and np.array_equal(reduced.y, every.y[index])
         assert (reduced.name, reduced.kind, reduced.condition) == (f"{name}-of-12", every.kind, every.condition)
         assert reduced.epsilon == every.epsilon and reduced.fingerprint != every.fingerprint
-        assert reduced.source.endswith(", of which 12 of each class its share, drawn with seed 0")
+        assert reduced.source.endswith(", of which 12 drawn with seed 0, of each class its share")
     assert list(split.evaluations) == [name for name in split.evaluations if "-of-" not in name]
     assert evaluation_content("cifar10", "dirichlet2022", ["cifar10_c-3-of-12"]).keys() == {"cifar10/test"}
 

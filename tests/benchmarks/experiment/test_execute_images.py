@@ -202,7 +202,9 @@ def test_reduced_sets_are_rows_of_the_record_with_their_numbers_of_images(tmp_pa
     for name, condition in zip(names, ("shift=fgsm;epsilon=0.1", "shift=cifar10_c;corruption=contrast;severity=5")):
         np.testing.assert_allclose(f[f"{name}-of-9"], every[name][:, rows], rtol=1e-5, atol=1e-5)
         assert (numbers(reduced)["nll", condition][1], numbers(whole)["nll", condition][1]) == (9, 20)
-        assert ", of which 9 of each class its share" in reduced.provenance["sources"][f"{name}-of-9"]
+        assert (
+            ", of which 9 drawn with seed 0, of each class its share" in reduced.provenance["sources"][f"{name}-of-9"]
+        )
     assert np.array_equal(f["test"], every["test"]) and run_key(few) != run_key(all_of_them)
 
 
