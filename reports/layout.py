@@ -81,8 +81,8 @@ def heading(result: TableResult) -> str:
 def caption(result: TableResult) -> list[str]:
     """What a reader has to know: protocol and its reductions, n, the rule of bold, units of comparison, counts."""
     cells = [cell for cell in result.flat if cell.values]
-    reductions = dict(result.table.reductions).get(result.protocol)
-    sentences = [f"Protocol {result.protocol}{': ' + reductions.rstrip('.') if reductions else ''}."]
+    reduction = result.table.reduction(result.protocol)
+    sentences = [f"Protocol {result.protocol}{': ' + reduction if reduction else ''}."]
     usual = usual_n(result)
     others = [cell for cell in cells if not cell.n == cell.expected == usual]
     counted = f"n = {usual}" if usual else ""

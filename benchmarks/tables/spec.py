@@ -12,7 +12,7 @@ import datasets
 from benchmarks.records.config import SCHEMA, fixed, run_key
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
 from benchmarks.shapes import RunConfig
-from datasets import registry, user_arrays
+from datasets import image_sets, registry, user_arrays
 from fvi_core import methods, plugins
 from fvi_core.spelling import nearest
 
@@ -88,7 +88,8 @@ class Recipe:
     """How one method is run on one data set under one protocol.
 
     ``parts`` are merged into the method's: a dict with another "name" replaces, anything else updates. ``replicates`` are
-    (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets.
+    (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets, corrupted or attacked
+    ones perhaps of some test images only: "cifar10_c-3-of-1000".
     """
 
     parts: Parts
@@ -152,6 +153,18 @@ class Table:
         return max(
             (len(self._configs(row, name, asked, None)) for row in self.rows for name in self.datasets), default=0
         )
+
+    def reduction(self, protocol: str) -> str:
+        """What a protocol has less than the paper, in words: as declared, and evaluation sets of some images only."""
+        runs = (
+            config for row in self.rows for name in self.datasets for config in self._configs(row, name, protocol, None)
+        )
+        counts = {image_sets.reduction(name) for config in runs for name in config["evaluation"]["sets"]} - {None}
+        some = " or ".join(f"{count:,}" for count in sorted(filter(None, counts)))
+        images = (
+            f"{some} of the test images, of each class its share, where they are corrupted or attacked" if some else ""
+        )
+        return "; ".join(filter(None, (self.reductions.get(protocol, "").rstrip("."), images)))
 
     def lacks(self, row: Row, dataset: str, protocol: str | None = None) -> str:
         """Why no run of a row on a data set can be planned: its plug-in or its file is absent; else empty."""

@@ -1,5 +1,6 @@
 """Every table is declared with what exists: methods, data sets, metrics, published cells; and its runs can be built."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -103,6 +104,29 @@ def test_published_cells_named_by_a_table_are_in_the_paper(name):
             assert known & {column.published_key(row)[part] for row in rows}, (
                 f"{name}: no published cell has the {what} of {column.label}"
             )
+
+
+def test_a_protocol_may_ask_for_some_of_the_test_images_and_says_so():
+    parts = {
+        "network": {"name": "resnet18", "width": 2},
+        "likelihood": {"name": "categorical"},
+        "training": {"epochs": 1, "batch_size": 8, "optimiser": {"name": "sgd"}},
+    }
+
+    def recipe(row, dataset, protocol):
+        suffix = {"paper": "", "short": "-of-1000"}[protocol]
+        sets = ("test", *(f"{name}{suffix}" for name in ("cifar10_c-1", "cifar10_c-2", "fgsm-0.1")))
+        return Recipe(parts, ((0, 0),), "dirichlet2022", samples=2, sets=sets)
+
+    columns = (Column(Cell("cifar10", "shift=cifar10_c;severity=1", "accuracy"), "accuracy"),)
+    table = Table("some", "Some", (Row("MAP", None, "MAP"),), columns, recipe, ("paper", "short"))
+    (every,), (some,) = table.runs("paper"), table.runs("short")
+    assert run_key({**every, "protocol": "short"}) != run_key(some)
+    assert some["evaluation"]["sets"] == ["test", "cifar10_c-1-of-1000", "cifar10_c-2-of-1000", "fgsm-0.1-of-1000"]
+    note = "1,000 of the test images, of each class its share, where they are corrupted or attacked"
+    assert (table.reduction("paper"), table.reduction("short")) == ("", note)
+    declared = dataclasses.replace(table, reductions={"short": "1 epoch."})
+    assert (declared.reduction("paper"), declared.reduction("short")) == ("", f"1 epoch; {note}")
 
 
 def test_the_short_names_are_there():
