@@ -79,6 +79,24 @@ def cpu() -> str:
     return f"{name} ({', '.join(numbers)})" if numbers else name
 
 
+GPUS = Path("/proc/driver/nvidia/gpus")
+
+
+def expected_device() -> str:
+    """What a process here would train on, told without loading torch; a GPU whose name cannot be seen is "a GPU"."""
+    if "torch" in sys.modules:
+        return device()
+    found = sorted(GPUS.glob("*/information")) or [
+        path for path in (Path("/dev/nvidiactl"), Path("/dev/kfd")) if path.exists()
+    ]
+    if not found or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return "cpu"
+    with contextlib.suppress(OSError, StopIteration):
+        lines = found[0].read_text().splitlines() if found[0].name == "information" else []
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("Model:"))
+    return "a GPU"
+
+
 def device() -> str:
     """What this process trains on."""
     torch = sys.modules.get("torch")
