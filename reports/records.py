@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.records.store import RecordError, Store
+from benchmarks.shapes import Record, RunConfig
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.progress import brief
 
@@ -87,7 +88,7 @@ class Records:
         self._found: dict[str, Run | Broken | str | None] = {}
         self._shared: dict[Any, Any] = {}  # what many records have in common is held once
 
-    def get(self, config: dict[str, Any]) -> Run | Broken | str | None:
+    def get(self, config: RunConfig) -> Run | Broken | str | None:
         """What is kept of a run's record; None where there is none, or a few words if that is known to have failed."""
         path = self.store.path(config)
         if path.stem not in self._found:
@@ -114,7 +115,7 @@ class Records:
             reason = f"not a record of this project ({type(error).__name__}: {error}): {WHAT_TO_DO}"
         return Broken(file, plain(reason))
 
-    def _run(self, record: dict[str, Any], file: str) -> Run:
+    def _run(self, record: Record, file: str) -> Run:
         """What is kept of a record. Raises one of MALFORMED."""
         rows, about = record["metrics"], record["provenance"]
         values = array("d", map(VALUE, rows))

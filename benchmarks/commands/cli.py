@@ -12,6 +12,7 @@ import typer
 from benchmarks.commands import inspection, parts, starting, upkeep
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.records.store import Store
+from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import plan as planning
 from benchmarks.sweep import progress, runner
@@ -87,7 +88,7 @@ def build(suite: Suite) -> CommandLine:
     def chosen(tables, more) -> list[Any]:
         return [planning.also(suite.table(name), more, suite.catalogue() if more else {}) for name in tables]
 
-    def choose(tables, found, protocol, seeds, methods, datasets) -> tuple[list[dict[str, Any]], dict[str, set[str]]]:
+    def choose(tables, found, protocol, seeds, methods, datasets) -> tuple[list[RunConfig], dict[str, set[str]]]:
         """The runs that are meant of these tables, and the metrics that they show of each."""
         numbers = planning.parse_seeds(seeds)
         configs = planning.table_runs(found, protocol, numbers)

@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks.commands import inspection, sweeping
 from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
+from benchmarks.shapes import RunConfig
 from benchmarks.state.costs import AT_MOST
 from benchmarks.suite import Suite
 from benchmarks.sweep import data, hints, runner
@@ -36,7 +37,7 @@ class Sweep:
 
     tables: Sequence[Any]
     protocol: str | None
-    configs: list[dict[str, Any]]
+    configs: list[RunConfig]
     asked: Mapping[str, Iterable[str]]
     executor: Executor
     results: Path

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from benchmarks.commands import export, inspection, selection
 from benchmarks.records.store import Store
+from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import progress, runner, verify
 from benchmarks.sweep.where import make
@@ -98,7 +99,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         record = store.read(store.find(key))
         kept: list[Path] = []
 
-        def keep(made: dict[str, Any]) -> None:
+        def keep(made: Record) -> None:
             kept.append(store.write(made))
 
         print(f"{record['key']}: took {progress.duration(verify.estimate([record]))} when it was made")

@@ -13,6 +13,7 @@ from benchmarks.experiment.assembly import build_model, build_problem, inputs_of
 from benchmarks.experiment.execute import device_of
 from benchmarks.experiment.prediction import predict
 from benchmarks.records.config import by_training, kind_key
+from benchmarks.shapes import EvaluationConfig, RunConfig
 from datasets import Split
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
@@ -27,7 +28,7 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 def time_steps(
-    configs: list[dict[str, Any]], seconds: float, tell: Tell, clock: Callable[[], float] = time.perf_counter
+    configs: list[RunConfig], seconds: float, tell: Tell, clock: Callable[[], float] = time.perf_counter
 ) -> None:
     """Time runs that would be trained together, in about so many seconds; what is found is told as soon as it is.
 
@@ -64,11 +65,11 @@ def time_steps(
         torch.cuda.reset_peak_memory_stats()
 
 
-def _begin(runs: list[list[dict[str, Any]]]) -> tuple[list[Split], Model, TrainingData, Streams, Stack]:
+def _begin(runs: list[list[RunConfig]]) -> tuple[list[Split], Model, TrainingData, Streams, Stack]:
     """A stack as runs begin it that are trained together, given by training."""
     splits = [load_data(asked) for asked in runs]
     configs, device = [asked[0] for asked in runs], device_of()
-    model = build_model(configs[0], splits[0])
+    model = build_model(configs[0]["parts"], splits[0])
     training = TRAININGS.build(configs[0]["parts"]["training"])
     dtype = DTYPES[training.dtype]
     problem = build_problem(model, splits, device, dtype)
@@ -110,7 +111,7 @@ def _stopped(stack: Stack) -> tuple[int, Trained]:
 
 
 def _evaluation_seconds(
-    evaluation: dict[str, Any],
+    evaluation: EvaluationConfig,
     split: Split,
     model: Model,
     problem: TrainingData,

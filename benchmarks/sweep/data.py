@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from benchmarks.records.config import canonical_json
 from benchmarks.records.hyperparameters import context_pools
+from benchmarks.shapes import RunConfig
 from benchmarks.sweep.plan import TO_TRAIN, Plan
 from datasets import BadData, UnknownDataset, UnknownSplit
 from datasets.needs import Lack, get, lacking
@@ -52,7 +52,7 @@ def _look(plan: Plan) -> Missing:
     return found
 
 
-def _needs(config: dict[str, Any]) -> tuple[str, str, list[str], list[str]]:
+def _needs(config: RunConfig) -> tuple[str, str, list[str], list[str]]:
     data, pools = config["dataset"], context_pools(config["parts"].get("context"))
     return data["name"], data["scheme"], config["evaluation"]["sets"], sorted(pools)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.records.config import by_training, kind_key, stack_key
+from benchmarks.shapes import RunConfig
 from benchmarks.state.costs import AT_LEAST, AT_MOST, EXACT, Cost
 from benchmarks.sweep.groups import Executor, RunGroup, Timed
 from benchmarks.sweep.known import TIMED, Known, stops_early
@@ -30,7 +31,7 @@ class Estimate:
 
     groups: dict[tuple[str, ...], float] = field(default_factory=dict)
     sources: Counter[str] = field(default_factory=Counter)
-    unknown: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    unknown: dict[str, list[RunConfig]] = field(default_factory=dict)
     trained_only: int = 0
     bounds: Counter[str] = field(default_factory=Counter)
     runs: int = 0
@@ -45,7 +46,7 @@ class Estimate:
         return max(self.seconds / workers, max(self.groups.values(), default=0.0))
 
     @property
-    def not_known(self) -> list[dict[str, Any]]:
+    def not_known(self) -> list[RunConfig]:
         """The runs of which nothing is known."""
         return [config for configs in self.unknown.values() for config in configs]
 
@@ -70,8 +71,8 @@ def estimate(
     costs: dict[str, tuple[Cost, str]] = {}
     for group in groups:
         for config in group.configs:
-            if kind_key(config) not in costs and (found := known.cost(group, config)):
-                costs[kind_key(config)] = found
+            if kind_key(config) not in costs and (told := known.cost(group, config)):
+                costs[kind_key(config)] = told
     reasons: dict[str, str] = {}
     spent, todo = 0.0, _unknown(groups, costs)
     for done, group in enumerate(todo):
@@ -107,7 +108,7 @@ def _unknown(groups: Sequence[RunGroup], costs: dict[str, Any]) -> list[RunGroup
     return [found[kind] for kind in sorted(found, key=lambda kind: -epochs[kind] * runs[kind])]
 
 
-def _cost(config: dict[str, Any], found: Timed) -> Cost | None:
+def _cost(config: RunConfig, found: Timed) -> Cost | None:
     """A cost from what timing told."""
     told = found.told
     if "training" in told:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.records.config import run_key
+from benchmarks.shapes import Record, RunConfig
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class RunGroup:
     results and state are folders; asked[i] are the metrics that the record of run i must know of.
     """
 
-    configs: tuple[dict[str, Any], ...]
+    configs: tuple[RunConfig, ...]
     attempts: tuple[int, ...]
     execute: str
     metrics: str
@@ -66,7 +67,7 @@ class RunOutcome:
     key: str
     status: str
     reason: str = ""
-    record: dict[str, Any] | None = None
+    record: Record | None = None
 
 
 @dataclass

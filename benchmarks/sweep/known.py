@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -11,6 +12,7 @@ from benchmarks.experiment.code import CODE
 from benchmarks.records import provenance
 from benchmarks.records.config import kind_key, run_key, stack_key, training_key
 from benchmarks.records.store import Store
+from benchmarks.shapes import RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import Progress, progress
 from benchmarks.state.costs import AT_MOST, EXACT, Cost, Costs
@@ -29,7 +31,7 @@ class Known:
         self.costs = Costs(state, self.machine)
         self._read: dict[Path, dict[str, list[tuple[float, float | None]]]] = {}
 
-    def cost(self, group: RunGroup, config: dict[str, Any]) -> tuple[Cost, str] | None:
+    def cost(self, group: RunGroup, config: RunConfig) -> tuple[Cost, str] | None:
         """What a run of a group costs, and what tells it."""
         found = self._recorded(config)
         if found:
@@ -42,12 +44,12 @@ class Known:
             return Cost(interrupted, evaluation, AT_MOST if stops_early(config) else EXACT), CHECKPOINT
         return (timed, TIMED) if timed else None
 
-    def done(self, config: dict[str, Any]) -> float:
+    def done(self, config: RunConfig) -> float:
         """How much of a run's training a checkpoint spares."""
         found = progress(self.state, training_key(config))
         return found.epoch / found.epochs if found and found.epochs and self._usable(found) else 0.0
 
-    def measurable(self, config: dict[str, Any]) -> bool:
+    def measurable(self, config: RunConfig) -> bool:
         """Whether a run has a record, a stale one then, and predictions that it can be measured again from."""
         return self.store.path(config).exists() and kept.predictions_path(self.state, run_key(config)).exists()
 
@@ -57,14 +59,14 @@ class Known:
         wanted = {"code": CODE, "device": device, "threads": self.machine["threads"]}
         return all(found.made.get(name) == value for name, value in wanted.items())
 
-    def _checkpoint(self, config: dict[str, Any]) -> float | None:
+    def _checkpoint(self, config: RunConfig) -> float | None:
         """Seconds of a training, as its checkpoint tells."""
         found = progress(self.state, training_key(config))
         if not found or not self._usable(found) or found.made.get("cpu") != self.machine["cpu"]:
             return None
         return found.seconds / found.epoch * found.epochs / found.trainings if found.epoch and found.trainings else None
 
-    def _recorded(self, config: dict[str, Any]) -> Cost | None:
+    def _recorded(self, config: RunConfig) -> Cost | None:
         folder = self.store.path(config).parent
         if folder not in self._read:
             self._read[folder] = self._costs_in(config)
@@ -75,7 +77,7 @@ class Known:
             return None
         return Cost(median(seconds for seconds, _ in same), median(evaluations) if evaluations else None)
 
-    def _costs_in(self, config: dict[str, Any]) -> dict[str, list[tuple[float, float | None]]]:
+    def _costs_in(self, config: RunConfig) -> dict[str, list[tuple[float, float | None]]]:
         """Seconds of training and of evaluation in the records of a method on a data set, by kind and by training's kind."""
         found: dict[str, list[tuple[float, float | None]]] = defaultdict(list)
         for record in self.store.beside(config):
@@ -90,7 +92,7 @@ class Known:
         return found
 
 
-def stops_early(config: dict[str, Any]) -> bool:
+def stops_early(config: RunConfig) -> bool:
     """Whether training may end before its last epoch."""
     training = config["parts"]["training"]
     return bool(training.get("early_stopping")) or "min_lr" in (training.get("schedule") or {})
@@ -102,6 +104,6 @@ def _one_model(one: str, other: str) -> bool:
     return one == other or (len(names) == 1 and not ("(family" in one and "(family" in other))
 
 
-def _seconds(about: dict[str, Any], name: str) -> float | None:
+def _seconds(about: Mapping[str, Any], name: str) -> float | None:
     value = about.get(name)
     return float(value) if isinstance(value, int | float) and value >= 0 else None

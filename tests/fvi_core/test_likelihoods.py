@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from fvi_core.fitting import Fitting
-from fvi_core.likelihoods import LIKELIHOODS, Categorical, Gaussian, join_parameters
-from fvi_core.likelihoods import split_parameters as noise_of_all
+from fvi_core.likelihoods import LIKELIHOODS, Categorical, Gaussian, join_parameters, split_parameters
 from fvi_core.registry import UnknownPart
 from fvi_core.training import Training
 from tests.fvi_core import small
@@ -18,7 +17,7 @@ def rand(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def split_parameters(likelihood, replicas=2):
+def different(likelihood, replicas=2):
     """Parameters that differ between replicas."""
     params = likelihood.init(replicas, torch.float64)
     return {k: v + torch.linspace(-0.5, 0.5, replicas).double() for k, v in params.items()}
@@ -49,7 +48,7 @@ def test_only_learned_noise_has_a_gradient(learned):
 
 def test_gaussian_density_is_that_of_torch_distributions():
     likelihood = Gaussian(init_std=0.7)
-    params, f, y = split_parameters(likelihood), rand(2, 4, 5, 1), rand(2, 5, seed=1)
+    params, f, y = different(likelihood), rand(2, 4, 5, 1), rand(2, 5, seed=1)
     std = likelihood.noise_std(params)
     expected = torch.distributions.Normal(f[..., 0], std[:, None, None]).log_prob(y[:, None])
     torch.testing.assert_close(likelihood.log_prob(params, f, y), expected, rtol=1e-12, atol=1e-12)
@@ -57,7 +56,7 @@ def test_gaussian_density_is_that_of_torch_distributions():
 
 def test_gaussian_expectation_is_the_mean_over_function_samples():
     likelihood = Gaussian(init_std=0.7)
-    params, mean, var = split_parameters(likelihood), rand(2, 5, 1), rand(2, 5, 1, seed=1).exp()
+    params, mean, var = different(likelihood), rand(2, 5, 1), rand(2, 5, 1, seed=1).exp()
     y = rand(2, 5, seed=2)
     samples = mean[:, None] + var[:, None].sqrt() * rand(2, 200_000, 5, 1, seed=3)
     expected = likelihood.log_prob(params, samples, y).mean(1)
@@ -102,7 +101,7 @@ def test_unknown_likelihoods_name_the_nearest():
 
 def test_data_term_is_the_mean_log_density_of_each_replica():
     likelihood = Gaussian(init_std=0.7)
-    params, f, y = split_parameters(likelihood), rand(2, 4, 5, 1), rand(2, 5, seed=1)
+    params, f, y = different(likelihood), rand(2, 4, 5, 1), rand(2, 5, seed=1)
     expected = likelihood.log_prob(params, f, y).reshape(2, -1).mean(1)
     torch.testing.assert_close(likelihood.data_term(params, f, y), expected)
 
@@ -112,7 +111,7 @@ def fitted(likelihood, params, f, y):
     family = SimpleNamespace(functions=lambda *_: lambda x: f, pointwise=True)
     network = SimpleNamespace(width=1)
     fitting = Fitting(network, family, likelihood, torch.zeros(*y.shape, 1), y, small.streams(len(y)))
-    return noise_of_all(likelihood.fit(join_parameters({}, params), fitting))[1]
+    return split_parameters(likelihood.fit(join_parameters({}, params), fitting))[1]
 
 
 def test_residual_noise_is_trained_on_the_error_and_calibrated_to_the_residuals():
@@ -138,7 +137,7 @@ def test_calibrated_noise_is_that_of_the_residuals_also_above_a_floor_and_never_
 
 def test_vectors_have_independent_noise_in_each_of_their_numbers():
     likelihood = Gaussian(init_std=0.7)
-    params, f, y = split_parameters(likelihood), rand(2, 4, 5, 3), rand(2, 5, 3, seed=1)
+    params, f, y = different(likelihood), rand(2, 4, 5, 3), rand(2, 5, 3, seed=1)
     std = likelihood.noise_std(params)
     expected = torch.distributions.Normal(f, std[:, None, None, None]).log_prob(y[:, None]).sum(-1)
     torch.testing.assert_close(likelihood.log_prob(params, f, y), expected, rtol=1e-12, atol=1e-12)

@@ -11,11 +11,12 @@ from benchmarks.experiment.assembly import build_model
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records import published
 from benchmarks.records.config import run_key, validate_config
-from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownProtocol, UnknownTable, make_config
+from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownProtocol, UnknownTable
 from benchmarks.tables.spec import merge
 from fvi_core import methods
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES
 from fvi_core.registry import TRAININGS
+from tests.configs import make_config
 
 NAMES = tables.names()
 RUNNABLE = [name for name in NAMES if any(row.method for row in tables.get(name).rows)]
@@ -40,7 +41,7 @@ def test_all_runs_of_protocol_smoke_are_valid_and_can_be_built(name):
         key = run_key({**config, "seed": 0, "dataset": {**config["dataset"], "split": 0}})
         if key not in built:
             built.add(key)
-            model = build_model(config, shape_of(config))
+            model = build_model(config["parts"], shape_of(config))
             training = TRAININGS.build(config["parts"]["training"])
             OPTIMISERS.build(training.optimiser), SCHEDULES.build(training.schedule)
             assert model.weight(100, 10, 5) > 0 and training.epochs <= 10
