@@ -49,7 +49,8 @@ def plan_text(plan: Plan, groups: list[RunGroup]) -> str:
     lines = [columns([("method", "data set", "protocol", *plan.statuses), *rows]), "", *plan.problems]
     lines.append(f"{len(plan.runs)} runs: {counts_text(plan.counts)}")
     left = sum(len(group.configs) for group in groups)
-    lines.append(f"to train: {left} runs in {groups_text(len(groups))}" if groups else "nothing to do")
+    nothing = "nothing to train before their data are here" if plan.select(WAITING) else "nothing to do"
+    lines.append(f"to train: {left} runs in {groups_text(len(groups))}" if groups else nothing)
     return "\n".join(lines)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from benchmarks.sweep.estimate import Estimate, estimate
 from benchmarks.sweep.groups import Executor, RunGroup
 from benchmarks.sweep.known import Known
 from benchmarks.sweep.plan import WAITING, Plan, check_protocol, make_plan
-from benchmarks.sweep.progress import Ticker, display, duration
+from benchmarks.sweep.progress import display, duration
 from datasets.fetch import OFFLINE_VARIABLE
 
 LONGEST = 48 * 3600.0  # seconds that a sweep may take on this machine if nobody says that it may take more
@@ -96,10 +97,13 @@ class Sweep:
     def _estimate(self, groups: Sequence[RunGroup]) -> Estimate:
         """What it costs, and a word on it."""
         known = Known(Store(self.results, self.suite.metrics), self.state)
-        tickers: dict[int, Ticker] = {}
+        last = time.monotonic()
 
         def progress(done: int, of: int) -> None:
-            tickers.setdefault(of, Ticker(of, "kinds of runs timed", every=TICK))(done)
+            nonlocal last
+            if time.monotonic() - last >= TICK:
+                last = time.monotonic()
+                print(f"{done} of {of} kinds of runs timed", flush=True)
 
         found = estimate(groups, known, self.executor, progress)
         for line in estimate_lines(found, self.executor):

@@ -22,7 +22,7 @@ from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES, Stack, Trained
 
-ENOUGH = 0.1  # seconds of steps that are timed, if a step is not longer
+ENOUGH = 0.1  # seconds of steps that are timed, if one step is not longer
 PIECE = 100  # inputs that are predicted, of all that are asked for
 Tell = Callable[[dict[str, Any]], None]
 
@@ -30,11 +30,11 @@ Tell = Callable[[dict[str, Any]], None]
 def time_steps(
     configs: list[RunConfig], seconds: float, tell: Tell, clock: Callable[[], float] = time.perf_counter
 ) -> None:
-    """Time runs that would be trained together, in about so many seconds; what is found is told as soon as it is.
+    """Time runs that would be trained together; what is found is told as soon as it is, as what can be had in ``seconds``.
 
-    ``setup``: seconds before the first step; ``steps``: of all epochs; ``trainings``: in the stack; ``training``: seconds
-    of one of them in all, fitting included, if it goes on to its last epoch; ``evaluation``: seconds of a run, by its
-    kind. Raises what making and training the runs raises.
+    ``setup``: seconds before the first step; ``steps``: of all epochs; ``trainings``: in the stack; ``first_step``: its
+    seconds, more than those of others; ``training``: seconds of one training in all, fitting included, if it goes on to
+    its last epoch; ``evaluation``: seconds of a run, by its kind. Raises what making and training the runs raises.
     """
     begun = clock()
     with torch.random.fork_rng(devices=[]):
@@ -47,7 +47,11 @@ def time_steps(
             splits, model, problem, streams, stack = begin()
             setup = clock() - start
         tell({"setup": setup, "steps": steps, "trainings": len(runs)})
-        per_step = _step_seconds(stack, begun + seconds / 2, clock)
+        start = clock()
+        _advance(stack, 1)
+        first_step = clock() - start
+        tell({"first_step": first_step})
+        per_step = _step_seconds(stack, clock) if first_step < seconds / 4 else first_step
         per_epoch = _epoch_seconds(stack, configs[0]["parts"]["training"].get("early_stopping"), clock)
         each = (setup + steps * per_step + stack.epochs * per_epoch) / len(runs)
         tell({"training": each})
@@ -77,16 +81,14 @@ def _begin(runs: list[list[RunConfig]]) -> tuple[list[Split], Model, TrainingDat
     return splits, model, problem, streams, training.start(model, problem, streams.child("train"), None)
 
 
-def _step_seconds(stack: Stack, limit: float, clock: Callable[[], float]) -> float:
-    """Seconds of a step: the mean of a few after the first, which pays for what is done once; that one if it takes long."""
-    start = clock()
-    _advance(stack, 1)
-    warm_up = spent = clock() - start
+def _step_seconds(stack: Stack, clock: Callable[[], float]) -> float:
+    """Seconds of a step: the mean of a few after the first, which pays for what is done once."""
     taken, count, spent = 0, 1, 0.0
-    while spent < ENOUGH and (start := clock()) < limit:
+    while spent < ENOUGH:
+        start = clock()
         _advance(stack, count)
         spent, taken, count = spent + clock() - start, taken + count, min(2 * count, stack.steps)
-    return spent / taken if taken else warm_up
+    return spent / taken
 
 
 def _advance(stack: Stack, steps: int) -> None:

@@ -13,12 +13,12 @@ from benchmarks.state.costs import AT_LEAST, AT_MOST, EXACT, Cost
 from benchmarks.sweep.groups import Executor, RunGroup, Timed
 from benchmarks.sweep.known import TIMED, Known, stops_early
 
-BUDGET = 10.0  # seconds that timing may take in all
-SHARE, MOST = (
-    0.01,
-    120.0,
-)  # or this share of what the sweep takes by what is timed so far, but not more seconds than that
-LEAST = 1.0  # seconds without which it is no use to begin with a kind
+BUDGET = 10.0  # seconds after which no further kind is timed
+SHARE = 0.01  # of what the sweep takes by what is timed so far: so many seconds may go into timing, if they are more,
+MOST = 60.0  # but not more than these
+PATIENCE = (
+    60.0  # seconds without a word after which a kind is given up: where even a step is long, its cost matters most
+)
 
 
 @dataclass
@@ -78,12 +78,11 @@ def estimate(
     for done, group in enumerate(todo):
         progress(done, len(todo))
         so_far = _sum(groups, costs, reasons, known).wall(max(1, executor.size))
-        left = max(BUDGET, min(MOST, SHARE * so_far)) - spent
-        if left < LEAST:
+        if spent >= max(BUDGET, min(MOST, SHARE * so_far)):
             late = {kind_key(config): "no time was left to time it" for each in todo[done:] for config in each.configs}
             reasons = late | reasons
             break
-        found = executor.timed(group, left) if group.timing else Timed(reason="this suite times nothing")
+        found = executor.timed(group, PATIENCE) if group.timing else Timed(reason="this suite times nothing")
         spent += found.seconds
         for config in group.configs:
             kind, cost = kind_key(config), _cost(config, found)
@@ -114,9 +113,10 @@ def _cost(config: RunConfig, found: Timed) -> Cost | None:
     if "training" in told:
         evaluation = told.get("evaluation", {}).get(kind_key(config))
         return Cost(told["training"], evaluation, AT_MOST if stops_early(config) else EXACT)
-    if "steps" in told:  # not even the first one was over
-        setup = told["setup"]
-        return Cost((setup + told["steps"] * max(0.0, found.seconds - setup)) / told["trainings"], None, AT_LEAST)
+    if "steps" in told:
+        step = told.get("first_step", found.silent)
+        bound = EXACT if "first_step" in told else AT_LEAST  # not even one was over
+        return Cost((told["setup"] + told["steps"] * step) / told["trainings"], None, bound)
     return None
 
 

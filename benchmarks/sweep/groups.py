@@ -74,12 +74,14 @@ class RunOutcome:
 class Timed:
     """What timing a run group told (see benchmarks/experiment/timing.py), why no more, and how long it took.
 
-    What a process loads once, before it trains anything, is not part of the seconds.
+    What a process loads once, before it trains anything, is not part of the seconds. silent: the last of them, in which
+    nothing was told.
     """
 
     told: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
     seconds: float = 0.0
+    silent: float = 0.0
 
 
 Report = Callable[[RunGroup, float, str], None]  # group, fraction of it that is done, what it does now
@@ -107,8 +109,11 @@ class Executor(ABC):
     def close(self) -> None:
         """Stop what is still being done, give up its claims, and leave no process behind."""
 
-    def timed(self, group: RunGroup, seconds: float) -> Timed:
-        """What a few steps of a group tell of its cost, in at most about so many seconds. Raises nothing but interrupts."""
+    def timed(self, group: RunGroup, patience: float) -> Timed:
+        """What a few steps of a group tell of its cost, given up after so many seconds without a word.
+
+        Raises nothing but interrupts.
+        """
         return Timed(reason="nodes of a cluster are other machines")
 
     def pending(self, state: Path, held: bool = False) -> dict[str, str]:

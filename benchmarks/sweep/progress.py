@@ -66,10 +66,8 @@ class Plain:
         for problem in plan.problems:
             self.say(problem)
         known = ", ".join(f"{count} {status}" for status, count in plan.counts.items() if count)
-        self.say(
-            f"{len(plan.runs)} runs: {known or 'none'}"
-            + (f"; {groups_text(len(groups))} to train" if groups else "; nothing to do")
-        )
+        todo = f"{groups_text(len(groups))} to train" if groups else "nothing to do"
+        self.say(f"{len(plan.runs)} runs: {known or 'none'}; {todo}")
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
         """Note how far a run group has come."""

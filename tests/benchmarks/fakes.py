@@ -32,6 +32,8 @@ SUITE = Suite(
     metrics=f"{HERE}:METRICS",
     measure="",
     fits=f"{HERE}:misfits",
+    timing="",
+    reports="",
 )
 
 

@@ -27,9 +27,9 @@ class InProcess(Executor):
             report(group, 0.0, "")
             yield group, perform(group, partial(report, group))
 
-    def timed(self, group: RunGroup, seconds: float) -> Timed:
+    def timed(self, group: RunGroup, patience: float) -> Timed:
         found = Timed()
-        found.reason = time_group(Timing(group, seconds), found.told.update)
+        found.reason = time_group(Timing(group, patience), found.told.update)
         found.seconds = time.monotonic() - found.told.get("loaded", time.monotonic())
         return found
 

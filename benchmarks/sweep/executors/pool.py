@@ -109,32 +109,33 @@ class Pool(Executor):
             if worker.process.is_alive():
                 worker.end()
 
-    def timed(self, group: RunGroup, seconds: float) -> Timed:
+    def timed(self, group: RunGroup, patience: float) -> Timed:
         """By a worker, which trains afterwards, unless it takes too long and is killed."""
         worker = self._idle() or self._new()
         assert worker is not None, "nothing is trained yet"
-        worker.give(Timing(group, seconds))
-        found, limit, loaded = Timed(), time.monotonic() + BEGIN, None
-        while not found.reason:
-            if not wait([worker.connection, worker.process.sentinel], max(0.0, limit - time.monotonic())):
+        worker.give(Timing(group, patience))
+        found, begun, heard = Timed(), None, time.monotonic()
+        while worker.group and not found.reason:
+            if not wait([worker.connection, worker.process.sentinel], patience if begun else BEGIN):
                 worker.end()
-                found.reason = f"it took more than {seconds if loaded else BEGIN:.0f} s"
+                found.silent = time.monotonic() - heard
+                found.reason = f"nothing was seen for {found.silent:.0f} s"
+                continue
+            try:
+                message = worker.receive()
+            except (EOFError, OSError):
+                worker.process.join(GRACE)
+                found.reason = death(worker.process.exitcode)
+                continue
+            heard = time.monotonic()
+            begun = begun or heard
+            if isinstance(message, str):
+                worker.group, found.reason = None, message
             else:
-                try:
-                    message = worker.receive()
-                except (EOFError, OSError):
-                    worker.process.join(GRACE)
-                    found.reason = death(worker.process.exitcode)
-                else:
-                    if isinstance(message, str):
-                        worker.group, found.reason = None, message
-                        break
-                    found.told |= message
-                    loaded = loaded or time.monotonic()
-                    limit = loaded + seconds
+                found.told |= message
         if worker.group:
             self.workers.remove(worker)
-        found.seconds = time.monotonic() - (loaded or time.monotonic())
+        found.seconds = time.monotonic() - (begun or heard)
         return found
 
     def close(self) -> None:

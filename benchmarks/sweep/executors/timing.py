@@ -18,7 +18,7 @@ from fvi_core import plugins
 
 @dataclass(frozen=True)
 class Timing:
-    """A run group whose first steps are to be timed, and the seconds that this may take."""
+    """A run group whose first steps are to be timed, and the seconds that nothing in this should take."""
 
     group: RunGroup
     seconds: float
