@@ -125,7 +125,8 @@ def data_lines(missing: data.Missing, tried: bool) -> list[str]:
         files = f"{len(lack.files)} file{'s' * (len(lack.files) != 1)} of {lack.megabytes:.3g} MB"
         why = f"could not be fetched ({lack.reason})" if tried else "not fetched yet"
         told = f"{files}, {why}" if lack.files else lack.reason
-        lines.append(f"{waiting[name]} runs wait for data set {name}: {told}")
+        runs = "1 run waits" if waiting[name] == 1 else f"{waiting[name]} runs wait"
+        lines.append(f"{runs} for data set {name}: {told}")
     if names := [name for name, lack in missing.lacks.items() if lack.files]:
         before = "" if tried else f"the sweep tries to fetch them, unless {OFFLINE_VARIABLE} is set; "
         command = hints.module("datasets", "fetch", *names)

@@ -133,7 +133,7 @@ class Pool(Executor):
                 worker.group, found.reason = None, message
             else:
                 found.told |= message
-        if worker.group:
+        if worker.group:  # it has died
             self.workers.remove(worker)
         found.seconds = time.monotonic() - (begun or heard)
         return found
