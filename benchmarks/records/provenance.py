@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CODE = ("fvi_core", "datasets", "benchmarks")
 CPUINFO = Path("/proc/cpuinfo")
 CPU_NUMBERS = {"family": "cpu family", "model": "model", "stepping": "stepping"}
+GPUS = Path("/proc/driver/nvidia/gpus")
+GPU_DEVICES = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
 SNAPSHOT = "snapshot.json"  # stands beside the packages in a copy of the code that jobs use
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "numba")  # numba: corrupted images
 
@@ -79,21 +81,16 @@ def cpu() -> str:
     return f"{name} ({', '.join(numbers)})" if numbers else name
 
 
-GPUS = Path("/proc/driver/nvidia/gpus")
-
-
 def expected_device() -> str:
     """What a process here would train on, told without loading torch; a GPU whose name cannot be seen is "a GPU"."""
     if "torch" in sys.modules:
         return device()
-    found = sorted(GPUS.glob("*/information")) or [
-        path for path in (Path("/dev/nvidiactl"), Path("/dev/kfd")) if path.exists()
-    ]
-    if not found or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+    told = sorted(GPUS.glob("*/information"))
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1") or not (told or any(path.exists() for path in GPU_DEVICES)):
         return "cpu"
-    with contextlib.suppress(OSError, StopIteration):
-        lines = found[0].read_text().splitlines() if found[0].name == "information" else []
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("Model:"))
+    with contextlib.suppress(OSError, IndexError):
+        model = [line for line in told[0].read_text().splitlines() if line.startswith("Model:")]
+        return model[0].partition(":")[2].strip()
     return "a GPU"
 
 

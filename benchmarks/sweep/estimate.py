@@ -113,7 +113,7 @@ def _cost(config: RunConfig, found: Timed) -> Cost | None:
     if "training" in told:
         evaluation = told.get("evaluation", {}).get(kind_key(config))
         return Cost(told["training"], evaluation, AT_MOST if stops_early(config) else EXACT)
-    if "steps" in told:
+    if "steps" in told and found.silent:  # it was given up
         step = told.get("first_step", found.silent)
         bound = EXACT if "first_step" in told else AT_LEAST  # not even one was over
         return Cost((told["setup"] + told["steps"] * step) / told["trainings"], None, bound)

@@ -75,7 +75,7 @@ class Timed:
     """What timing a run group told (see benchmarks/experiment/timing.py), why no more, and how long it took.
 
     What a process loads once, before it trains anything, is not part of the seconds. silent: the last of them, in which
-    nothing was told.
+    nothing was told, if it was given up for that.
     """
 
     told: dict[str, Any] = field(default_factory=dict)

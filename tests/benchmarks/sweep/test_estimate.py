@@ -21,8 +21,8 @@ from tests.benchmarks import fakes
 class Scripted(Executor):
     """Trains nothing, and times what a script says: seconds that each look takes, and what it tells of a run."""
 
-    def __init__(self, tell=lambda config: {"training": 10.0}, seconds=1.0, size=2, reason=""):
-        self.tell, self.seconds, self.size, self.reason = tell, seconds, size, reason
+    def __init__(self, tell=lambda config: {"training": 10.0}, seconds=1.0, size=2, reason="", silent=4.0):
+        self.tell, self.seconds, self.size, self.reason, self.silent = tell, seconds, size, reason, silent
         self.asked = []
 
     def submit(self, groups):
@@ -35,7 +35,7 @@ class Scripted(Executor):
 
     def timed(self, group, patience):
         self.asked.append(group.configs[0]["method"])
-        return Timed(self.tell(group.configs[0]), self.reason, self.seconds, silent=4.0)
+        return Timed(self.tell(group.configs[0]), self.reason, self.seconds, self.silent)
 
 
 @pytest.fixture
@@ -153,9 +153,10 @@ def test_timing_stops_when_its_time_is_up_unless_the_sweep_is_long(folders):
 
 def test_a_kind_that_cannot_be_timed_stops_nothing(folders):
     def tell(config):
-        return {"training": 5.0} if config["method"] == "good" else {}
+        return {"training": 5.0} if config["method"] == "good" else {"setup": 2.0, "steps": 10, "trainings": 2}
 
-    found = look([fakes.config(0, "bad"), fakes.config(0, "good")], folders, Scripted(tell, reason="it does not fit"))
+    executor = Scripted(tell, reason="it does not fit", silent=0.0)
+    found = look([fakes.config(0, "bad"), fakes.config(0, "good")], folders, executor)
     assert found.seconds == 5.0 and found.unknown.keys() == {"it does not fit"}
     assert Costs(folders[1], Known(fakes.store(folders[0]), folders[1]).machine).get(kind_key(fakes.config())) is None
 
