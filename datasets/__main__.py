@@ -1,26 +1,40 @@
-"""`python -m datasets list` says what there is; `python -m datasets fetch [names]` gets the files."""
+"""`python -m datasets list` says what there is; `python -m datasets fetch [names]` gets the files.
+
+`python -m datasets corrupt [cifar10] [cifar100]` makes the corrupted test images that runs would else make when they
+are asked for; several of these commands share the work, and a stopped one goes on where it was.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
+from collections.abc import Iterable
 
-from . import UnknownDataset, describe, names
+from . import BadData, DataNotFound, UnknownDataset, describe, names
 from .fetch import cache_folder, fetch, mirror_folders
+from .image_sets import CORRUPTED, SEVERITIES, some
+from .images import read_subset
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit status 1 when a file could not be had, 2 for an unknown data set."""
     parser = argparse.ArgumentParser(prog="python -m datasets", description=__doc__)
-    parser.add_argument("command", nargs="?", choices=("fetch", "list"), default="fetch")
-    parser.add_argument("names", nargs="*", help="data sets to fetch (default: all)")
+    parser.add_argument("command", nargs="?", choices=("fetch", "list", "corrupt"), default="fetch")
+    parser.add_argument("names", nargs="*", help="data sets to fetch, or to corrupt (default: all)")
     parser.add_argument("--cache", help="folder of the file cache instead of $FVI_DATA_CACHE")
+    parser.add_argument("--images", type=int, help="corrupt: only so many, as reduced evaluation sets have them")
     options = parser.parse_args(arguments)
     try:
+        if options.command == "corrupt":
+            return _corrupt(options.names or CORRUPTED, options.cache, options.images)
         return _list() if options.command == "list" else _fetch(options.names or names(), options.cache)
     except UnknownDataset as error:
         print(error, file=sys.stderr)
         return 2
+    except (BadData, DataNotFound) as error:
+        print(error, file=sys.stderr)
+        return 1
 
 
 def _list() -> int:
@@ -43,6 +57,30 @@ def _fetch(wanted: list[str], cache: str | None) -> int:
     missing = f"; not available: {', '.join(failed)}" if failed else ""
     print(f"{have} of {len(groups)} data sets are ready{missing}")
     return 1 if failed else 0
+
+
+def _corrupt(wanted: Iterable[str], cache: str | None, count: int | None) -> int:
+    from .corruptions import corrupted  # here, since scipy takes a second to load
+
+    for name in wanted:
+        if name not in CORRUPTED:
+            raise UnknownDataset(f"data set '{name}' has no corrupted images; those that have: {', '.join(CORRUPTED)}")
+    for name in wanted:
+        test = read_subset(name, "test", cache)
+        if count is not None and not 0 < count < len(test.labels):
+            print(f"--images: expected 1 to {len(test.labels) - 1} of the test images, found {count}", file=sys.stderr)
+            return 2
+        rows = None if count is None else some(test.labels, count)
+        for severity in SEVERITIES[1:]:
+            head, begun = f"{name}, severity {severity} of {SEVERITIES[-1]}", time.monotonic()
+
+            def say(made: int, lacking: int, head: str = head, begun: float = begun) -> None:
+                left = (time.monotonic() - begun) / made * (lacking - made)
+                print(f"{head}: {made} of {lacking} corruptions, about {left:.0f} s left", flush=True)
+
+            images, source = corrupted(name, None, severity, test.images, test.labels, cache, rows=rows, say=say)
+            print(f"{head}: {len(images)} images ({source})", flush=True)
+    return 0
 
 
 if __name__ == "__main__":

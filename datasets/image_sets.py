@@ -14,10 +14,32 @@ from .image_schemes import Scheme
 from .images import SOURCES, context_subset, read_subset
 from .rotation import rotate
 
+REDUCED = r"(?:-of-([1-9]\d*))?"
+SEED = 0  # of the images of a reduced set
 SPELLINGS = {"notmnist": "not_mnist"}  # in the published tables
 CORRUPTED = ("cifar10", "cifar100")
 SEVERITIES = range(6)
 EPSILONS = ("0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3")  # dirichlet2022 tables 14 to 16, 20 to 22
+
+
+def reduction(evaluation_set: str) -> int | None:
+    """How many of the test images a reduced set has; None for a set of all."""
+    found = re.fullmatch(f".*?{REDUCED}", evaluation_set)
+    return int(found[1]) if found and found[1] else None
+
+
+def some(labels: np.ndarray, count: int) -> np.ndarray:
+    """Row numbers of `count` of the images with these labels, of each class its share, in the images' order.
+
+    The same in every set, and so for every corruption, severity and epsilon. Shares are rounded down; the classes that
+    lose most have one image more, the lower ones first.
+    """
+    classes, sizes = np.unique(labels, return_counts=True)
+    shares, lost = np.divmod(sizes * count, len(labels))
+    shares[np.argsort(-lost, kind="stable")[: count - shares.sum()]] += 1
+    random = np.random.RandomState(SEED)
+    drawn = [random.permutation(np.flatnonzero(labels == c))[:n] for c, n in zip(classes, shares)]
+    return np.sort(np.concatenate(drawn))
 
 
 def partner(name: str, evaluation_set: str) -> str | None:
@@ -31,7 +53,7 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
     """Evaluation sets by the form of their name, made when they are called. Iteration gives those of the paper.
 
     rotation-<degrees>, ood-<set>, <set>_c-<severity> (all corruptions), <set>_c-<corruption>-<severity>,
-    fgsm-<epsilon>.
+    fgsm-<epsilon>. Corrupted and attacked sets may be reduced: <name>-of-<n> has n of the test images (see `some`).
     """
 
     def __init__(self, name: str, scheme: Scheme, test: Arrays, root: str | os.PathLike | None) -> None:
@@ -51,10 +73,10 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
         forms: list[tuple[str, Callable[..., Callable[[], EvaluationSet]]]] = [
             (r"rotation-(\d+)", self._rotated),
             (r"ood-\w+", self._partner),
-            (r"fgsm-(\d+(?:\.\d+)?)", self._attacked),
+            (rf"fgsm-(\d+(?:\.\d+)?){REDUCED}", self._attacked),
         ]
         if self.name in CORRUPTED:
-            forms.append((rf"{self.name}_c-(?:([a-z_]+)-)?([0-5])", self._corrupted))
+            forms.append((rf"{self.name}_c-(?:([a-z_]+)-)?([0-5]){REDUCED}", self._corrupted))
         for pattern, make in forms:
             found = re.fullmatch(pattern, name)
             if found:
@@ -88,7 +110,9 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
 
         return make
 
-    def _corrupted(self, name: str, corruption: str | None, severity: str) -> Callable[[], EvaluationSet]:
+    def _corrupted(
+        self, name: str, corruption: str | None, severity: str, count: str | None
+    ) -> Callable[[], EvaluationSet]:
         from .corruptions import CORRUPTIONS, corrupted  # here, since scipy takes a second to load
 
         if corruption and corruption not in CORRUPTIONS:
@@ -96,15 +120,30 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
         which = f"corruption={corruption};" if corruption else ""
         condition = f"shift={self.name}_c;{which}severity={severity}"
 
+        rows, reduction = self._some(name, count)
+
         def make() -> EvaluationSet:
-            every = (corruption,) if corruption else CORRUPTIONS if int(severity) else CORRUPTIONS[:1]  # clean: once
-            made = [corrupted(self.name, each, int(severity), self.test.x, self.test.y, self.root) for each in every]
-            sources = " and ".join(dict.fromkeys(source for _, source in made))
-            images = made[0][0] if len(made) == 1 else np.concatenate([images for images, _ in made])
-            return EvaluationSet(name, "shift", condition, images, np.tile(self.test.y, len(made)), sources)
+            images, source = corrupted(
+                self.name, corruption, int(severity), self.test.x, self.test.y, self.root, rows=rows
+            )
+            labels = self.test.y if rows is None else self.test.y[rows]
+            labels = np.tile(labels, len(images) // len(labels))
+            return EvaluationSet(name, "shift", condition, images, labels, source + reduction)
 
         return make
 
-    def _attacked(self, name: str, epsilon: str) -> Callable[[], EvaluationSet]:
+    def _attacked(self, name: str, epsilon: str, count: str | None) -> Callable[[], EvaluationSet]:
         condition = f"shift=fgsm;epsilon={epsilon}"
-        return lambda: EvaluationSet(name, "attack", condition, self.test.x, self.test.y, epsilon=float(epsilon))
+        rows, reduction = self._some(name, count)
+        if rows is None:
+            return lambda: EvaluationSet(name, "attack", condition, self.test.x, self.test.y, epsilon=float(epsilon))
+        source, x, y = f"{self.name}, test part{reduction}", self.test.x[rows], self.test.y[rows]
+        return lambda: EvaluationSet(name, "attack", condition, x, y, source, float(epsilon))
+
+    def _some(self, name: str, count: str | None) -> tuple[np.ndarray | None, str]:
+        """The test images of a reduced set and what its source says of them. Raises KeyError if there are not so many."""
+        if count is None:
+            return None, ""
+        if not 0 < int(count) < len(self.test):
+            raise KeyError(name)
+        return some(self.test.y, int(count)), f", of which {count} drawn with seed {SEED}, of each class its share"

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+import datasets
 from benchmarks.records import published
 from benchmarks.records.published import Published
 from benchmarks.records.store import COSTS
+from reports.agreement import Comparison, range_of
 from reports.labels import direction
 from reports.origins import Asked, Made, ask, different_data, different_note
 from reports.records import Broken, Records
 from reports.significance import bold
 
-AGREES = 2.0
 NOT_PLANNED, DIFFERENT = "not planned", "different data"
 
 
@@ -28,7 +31,7 @@ class CellResult:
     row and column are those of the table; values maps (split, seed) to the metric's value; expected counts the
     runs that the protocol asks for; problems says why runs are absent where there is more to say than that they were
     not made; different says how the data of its runs differ, which then have no values. machines are the processor
-    models behind a cost.
+    models behind a cost. range_of_column: largest minus smallest published mean of its column.
     """
 
     row: Any
@@ -40,12 +43,15 @@ class CellResult:
     bold: bool = False
     different: str = ""
     machines: frozenset[str] = frozenset()
+    range_of_column: float | None = None
 
     @property
     def n(self) -> int:
         """Runs found."""
         return len(self.values)
 
+    # By NumPy and not as a pandas frame: pandas sums in another order, which shows in the last digits of a few printed
+    # cells, and loading it takes longer than all of this.
     @cached_property
     def mean(self) -> float:
         """Mean over the runs found; nan without any."""
@@ -57,12 +63,11 @@ class CellResult:
         return float(np.std(list(self.values.values()), ddof=1)) / math.sqrt(self.n) if self.n > 1 else math.nan
 
     @cached_property
-    def z(self) -> float | None:
-        """(ours - published) / sqrt(se_ours^2 + se_published^2); None where either mean or error is not known."""
-        if self.published is None or self.published.stderr is None or self.n < 2:
+    def comparison(self) -> Comparison | None:
+        """Ours beside the published number; None without one, or with fewer than two runs."""
+        if self.published is None or self.n < 2:
             return None
-        gap, error = self.mean - self.published.mean, math.hypot(self.stderr, self.published.stderr)
-        return gap / error if error > 0 else (0.0 if gap == 0 else math.copysign(math.inf, gap))
+        return Comparison(tuple(self.values.values()), self.published, self.range_of_column)
 
     @property
     def relative(self) -> float | None:
@@ -87,12 +92,12 @@ class CellResult:
         """Ours against the published value in one word or two; None where one of them is not there."""
         if self.published is None or not self.values:
             return None
-        if self.z is None:
+        if self.comparison is None:
             size = "" if self.relative is None else f", {_signed(100 * self.relative)} %"
-            return ("no published error" if self.published.stderr is None else "one run, no error") + size
-        if abs(self.z) <= AGREES:
-            return "reproduced"
-        sense = direction(self.column.cell.metric) * self.z
+            return "one run, no error" + size
+        if self.comparison.agrees:
+            return "reproduced" if self.comparison.informative else "uninformative"
+        sense = direction(self.column.cell.metric) * self.comparison.gap
         return "differs" if sense == 0 else "differs, better" if sense > 0 else "differs, worse"
 
     @property
@@ -103,6 +108,30 @@ class CellResult:
             return reason if self.row.method is None else f"missing: {reason}"
         partial = f"partial n={self.n}/{self.expected}" if self.n < self.expected else None
         return "; ".join(part for part in (partial, self.agreement) if part) or "not published"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many of some cells with published numbers have records, are partial, and what their agreement is."""
+
+    recorded: int
+    partial: int
+    reproduced: int
+    differing: int
+    uninformative: int
+
+    @classmethod
+    def of(cls, cells: Iterable[CellResult]) -> Counts:
+        """The counts of these cells."""
+        found = [cell for cell in cells if cell.agreement]
+        agreements = [cell.agreement or "" for cell in found]
+        return cls(
+            recorded=len(found),
+            partial=sum(cell.n < cell.expected for cell in found),
+            reproduced=agreements.count("reproduced"),
+            differing=sum(agreement.startswith("differs") for agreement in agreements),
+            uninformative=agreements.count("uninformative"),
+        )
 
 
 @dataclass(frozen=True)
@@ -139,23 +168,51 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
     """
     numbers = published.table(table.paper, table.number) if table.paper else {}
     broken: dict[Broken, None] = {}
+    ranges = [_range(table.rows, column, numbers) for column in table.columns]
+    named: dict[str, set[tuple[str, str, int]]] = {}
     cells = []
     for row in table.rows:
         firsts = {column.cell.dataset: column for column in reversed(table.columns)}
         asked = {name: ask(table, row, first, protocol, records, seeds) for name, first in firsts.items()}
         broken |= dict.fromkeys(file for each in asked.values() for file in each.broken)
-        cells.append([_cell(row, column, asked[column.cell.dataset], numbers) for column in table.columns])
+        for name, each in asked.items():
+            named.setdefault(name, set()).update(made.named for made in each.made)
+        cells.append(
+            [
+                replace(_cell(row, column, asked[column.cell.dataset], numbers), range_of_column=found)
+                for column, found in zip(table.columns, ranges)
+            ]
+        )
     result = TableResult(table, protocol, cells, tuple(broken))
     for j, column in enumerate(table.columns):
         if len(result.machines(j)) < 2:
-            marks = bold([row[j].values for row in cells], direction(column.cell.metric))
+            overlap = _overlap(named[column.cell.dataset])
+            marks = bold([row[j].values for row in cells], direction(column.cell.metric), overlap)
             for row, mark in zip(cells, marks):
                 row[j] = replace(row[j], bold=mark) if mark else row[j]
     return result
 
 
+def _range(rows: Iterable[Any], column: Any, numbers: dict) -> float | None:
+    keys = {column.published_key(row) for row in rows}
+    return range_of([numbers[key].mean for key in keys if key in numbers])
+
+
+def _overlap(named: Iterable[tuple[str, str, int]]) -> float:
+    """Test points for each training point, where runs are of different splits of the same points; else 0."""
+    found = set(named)
+    if len({split for *_, split in found}) < 2:
+        return 0.0
+    name, scheme, _ = min(found)
+    with contextlib.suppress(datasets.UnknownDataset, datasets.DataNotFound, ValueError):
+        about = datasets.describe(name, scheme or None)
+        return about.n_test / about.n_train
+    return 0.0
+
+
 def _cell(row: Any, column: Any, asked: Asked, numbers: dict) -> CellResult:
-    where = column.cell.dataset, column.cell.condition, column.cell.metric
+    cell = column.cell_of(row)
+    where = cell.dataset, cell.condition, cell.metric
     values: dict[tuple[int, int], float] = {}
     counted: list[Made] = []
     problems = dict.fromkeys(asked.absent)

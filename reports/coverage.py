@@ -9,20 +9,22 @@ from typing import Any
 
 from benchmarks.records import published
 from benchmarks.suite import Suite
-from reports.aggregate import AGREES, CellResult, TableResult, aggregate
+from reports.aggregate import CellResult, Counts, TableResult, aggregate
+from reports.agreement import LEVEL
 from reports.records import Records
 from reports.tables import marked, wrapped
 
 HEADER = [
-    "paper", "table", "published", "with records", "partial", "reproduced", "differ", "no error",
-    "reduced", "reproduced", "broken files",
+    "paper", "table", "published", "recorded", "partial", "reproduced", "differ", "too wide", "one run",
+    "reduced", "reproduced", "broken",
 ]  # fmt: skip
 EXPLANATION = (
-    "Cells of the published tables. With records: at least one run under protocol paper; partial: fewer runs "
-    f"than that protocol asks for. Reproduced: within {AGREES:g} combined standard errors of the published mean; "
-    "differ: beyond; no error: a standard error is not known on one of the sides. Reduced: cells with records under a "
+    "Cells of the published tables. Recorded: at least one run under protocol paper; partial: fewer runs "
+    f"than that protocol asks for. Reproduced: a t-test at level {LEVEL} tells no difference from the published number; "
+    "differ: it does; too wide (uninformative): it could not have told any of the published rows apart; one run: no error is known of "
+    "ours. docs/verdicts.md has the rules. Reduced: cells with records under a "
     "reduced protocol only (smoke apart, which means nothing), counted in its two columns and nowhere else. "
-    "Broken files: records that cannot be trusted and are not counted, for every table that needs them."
+    "Broken: records that cannot be trusted and are not counted, for every table that needs them."
 )
 
 
@@ -37,6 +39,7 @@ class Coverage:
     partial: int = 0
     reproduced: int = 0
     differing: int = 0
+    uninformative: int = 0
     undecided: int = 0
     reduced: int = 0
     reduced_reproduced: int = 0
@@ -116,20 +119,19 @@ def _count(paper: str, number: str, cells: int, table: Any, records: Records) ->
     recorded = {protocol: _recorded(result) for protocol, result in results.items()}
     found = recorded.pop("paper", {})
     reduced = {key: cell for each in recorded.values() for key, cell in each.items() if key not in found}
-    agreements = [cell.agreement or "" for cell in found.values()]
-    reproduced = agreements.count("reproduced")
-    differing = sum(agreement.startswith("differs") for agreement in agreements)
+    whole, less = Counts.of(found.values()), Counts.of(reduced.values())
     return Coverage(
         paper,
         number,
         cells,
-        recorded=len(found),
-        partial=sum(cell.n < cell.expected for cell in found.values()),
-        reproduced=reproduced,
-        differing=differing,
-        undecided=len(found) - reproduced - differing,
-        reduced=len(reduced),
-        reduced_reproduced=sum(cell.agreement == "reproduced" for cell in reduced.values()),
+        recorded=whole.recorded,
+        partial=whole.partial,
+        reproduced=whole.reproduced,
+        differing=whole.differing,
+        uninformative=whole.uninformative,
+        undecided=whole.recorded - whole.reproduced - whole.differing - whole.uninformative,
+        reduced=less.recorded,
+        reduced_reproduced=less.reproduced,
         broken=len({file for result in results.values() for file in result.broken}),
         problems=tuple(dict.fromkeys(problem for result in results.values() for problem in result.problems)),
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from benchmarks.records.published import Published
-from reports.aggregate import AGREES, NOT_PLANNED, CellResult, TableResult
+from reports.aggregate import NOT_PLANNED, CellResult, Counts, TableResult
+from reports.agreement import RULE as AGREEMENT
 from reports.labels import MARKS, direction, title
 from reports.significance import RULE
 
@@ -80,8 +81,8 @@ def heading(result: TableResult) -> str:
 def caption(result: TableResult) -> list[str]:
     """What a reader has to know: protocol and its reductions, n, the rule of bold, units of comparison, counts."""
     cells = [cell for cell in result.flat if cell.values]
-    reductions = dict(result.table.reductions).get(result.protocol)
-    sentences = [f"Protocol {result.protocol}{': ' + reductions.rstrip('.') if reductions else ''}."]
+    reduction = result.table.reduction(result.protocol)
+    sentences = [f"Protocol {result.protocol}{': ' + reduction if reduction else ''}."]
     usual = usual_n(result)
     others = [cell for cell in cells if not cell.n == cell.expected == usual]
     counted = f"n = {usual}" if usual else ""
@@ -93,21 +94,25 @@ def caption(result: TableResult) -> list[str]:
     sentences += _mixed_machines(result)
     known = [cell for cell in result.flat if cell.published]
     if known:
-        agreements = [cell.agreement or "" for cell in known]
-        recorded, reproduced = sum(map(bool, agreements)), agreements.count("reproduced")
-        differing = sum(agreement.startswith("differs") for agreement in agreements)
-        partial = sum(0 < cell.n < cell.expected for cell in known)
+        counts = Counts.of(known)
+        sentences.append(AGREEMENT)
+        partly = f" ({counts.partial} of them partial)" if counts.partial else ""
         sentences.append(
-            "Difference: (ours − published) / sqrt(SE² + published SE²); "
-            f"reproduced where at most {AGREES:g}; per cent of the published value where an error is not known."
-        )
-        partly = f" ({partial} of them partial)" if partial else ""
-        sentences.append(
-            f"{len(known)} published cells: "
-            f"{recorded} with records{partly}, {reproduced} reproduced, {differing} differ."
+            f"{len(known)} published cells: {counts.recorded} with records{partly}, "
+            f"{counts.reproduced} reproduced, {counts.differing} differ, {counts.uninformative} uninformative."
         )
         sentences.append(_published_runs(known))
+        sentences.append(_if_deviations(result, known))
     return [sentence for sentence in sentences if sentence]
+
+
+def _if_deviations(result: TableResult, known: Iterable[CellResult]) -> str:
+    """What would be reproduced if the published errors, of which it is not clear, were standard deviations."""
+    found = [cell.comparison for cell in known if cell.comparison]
+    if not result.table.deviations or not found:
+        return ""
+    agreeing = [each for each in (replace(one, deviation=True) for one in found) if each.agrees and each.informative]
+    return f"Were the published errors standard deviations over runs: {len(agreeing)} reproduced."
 
 
 def usual_n(result: TableResult) -> int | None:
@@ -172,12 +177,11 @@ def _published(number: Published | None) -> str:
 def _difference(cell: CellResult) -> str:
     if cell.agreement is None:
         return MISSING
-    if cell.z is None:
-        size = "" if cell.relative is None else f"{100 * cell.relative:+.1f} % ".replace("-", "−")
-        return size + ("(no error)" if cell.published and cell.published.stderr is None else "(one run)")
-    places = 2 if round(abs(cell.z), 1) == AGREES else 1
-    size = "0.0" if abs(cell.z) < 0.05 else f"{cell.z:+.{places}f}".replace("-", "−")
-    return f"{size} {cell.agreement.removeprefix('differs, ')}"
+    if cell.comparison is None:
+        return "" if cell.relative is None else f"{100 * cell.relative:+.1f} % ".replace("-", "−") + "(one run)"
+    t = cell.comparison.t
+    size = "0.0" if abs(t) < 0.05 else f"{t:+.1f}".replace("-", "−")
+    return f"{'~' if cell.comparison.assumed else ''}{size} {cell.agreement.removeprefix('differs, ')}"
 
 
 def _filled(columns: list[Column], size: Callable[[Column], int], capacity: int) -> list[list[Column]]:

@@ -19,7 +19,8 @@ LATEX_WIDTH = 116
 LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     **{c: "\\" + c for c in "&%$#_{}"},
-    "±": r"$\pm$", "²": r"$^2$", "−": r"$-$", "—": "---", "–": "--", "→": r"$\to$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
+    "±": r"$\pm$", "²": r"$^2$", "−": r"$-$", "—": "---", "–": "--",
+    "→": r"$\to$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
     "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "°": r"$^\circ$", "<": r"$<$", ">": r"$>$", "|": r"$|$",
 }  # fmt: skip
 WRAPPER = r"""\documentclass{{article}}

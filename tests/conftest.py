@@ -20,7 +20,8 @@ settings.load_profile("repeatable")
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout whose Python only writes down how it was called; its exit status for a module is in <module>.status."""
+    """A checkout whose Python only writes down how it was called; its exit status for a module is in
+    <module>.status."""
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(Path(__file__).parents[1] / name, tmp_path)
     listed = "table    protocols    title\ndigits   paper smoke  Digits\nlonger-5  paper        A longer one\n"

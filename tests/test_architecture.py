@@ -1,4 +1,5 @@
-"""Rules over all files: which room may import which, what loads late, what no file may name, how long a module may be."""
+"""Rules over all files: which room may import which, what loads late, what no file may name, how long a module may
+be."""
 
 import ast
 import re

@@ -35,7 +35,8 @@ WRITES = {
 
 @pytest.fixture
 def said(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """said(command): what a command of the document prints; what make and the shell make of it is done in this process."""
+    """said(command): what a command of the document prints; what make and the shell make of it is done in this
+    process."""
     folder = checkout / "own"
     folder.mkdir()
     plugin = outsider.write(folder)

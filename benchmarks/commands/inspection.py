@@ -245,7 +245,7 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     configs = table.cell_runs(row, column, protocol, seeds)
     if not configs:
         return "\n".join([*lines, "ours: no method makes this row yet" if row.method is None else "ours: not planned"])
-    wanted, values, listed = column.cell, [], []
+    wanted, values, listed = column.cell_of(row), [], []
     for run in make_plan(configs, results, state, suite, strict=False).runs:
         value = None
         record = Store(results).get(run.config) if run.status in ("done", "stale") else None

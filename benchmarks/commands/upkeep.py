@@ -36,15 +36,11 @@ def add(app: typer.Typer, suite: Suite) -> None:
             print(f"left alone: {reason}")
         raise typer.Exit(1 if found.refused else 0)
 
-    @app.command("export")
+    @app.command("export", help=export.HELP)
     def export_(
         out: Annotated[Path, typer.Argument(help="file to write: records.csv or records.parquet")],
         results: ResultsOption = runner.RESULTS,
     ) -> None:
-        """Write every metric of every record as one table, for pandas, R or a spreadsheet.
-
-        Status 1: records that cannot be trusted were left out, and are named.
-        """
         rows, problems = export.write(Store(results, suite.metrics), out)
         print(f"wrote {rows} rows to {out}")
         for problem in problems:

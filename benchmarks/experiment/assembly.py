@@ -51,7 +51,7 @@ def check_identity(config: RunConfig) -> None:
     ):
         if found != asked:
             raise ChangedData(
-                f"data set {wanted['name']}: the files that were brought for it are {found}, the run asks for {asked}: plan it again"
+                f"data set {wanted['name']}: the user's files for it are {found}, the run asks for {asked}: plan it again"
             )
 
 

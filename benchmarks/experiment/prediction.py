@@ -23,8 +23,8 @@ from fvi_core.objective import Model
 from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
 
-KEPT = 16
-"""Layers whose values a gradient needs: so many times fewer inputs are attacked at once than predicted."""
+KEPT = 8
+"""So many times fewer inputs are attacked at once than predicted: a gradient needs the values of all layers."""
 
 
 class NotFinite(ValueError):
@@ -116,7 +116,7 @@ def predict(
     functions = model.functions(parameters, samples, streams)
     device = next(iter(parameters.values())).device
     rows = rows_at_once(model.network, samples, device) if model.family.pointwise else len(x)
-    pieces = [functions(prepare(part).unsqueeze(0))[0] for part in x.split(rows)]
+    pieces = [functions(prepare(piece).unsqueeze(0))[0] for piece in x.split(rows)]
     marginals = model.marginals(parameters, prepare(x).unsqueeze(0)) if model.likelihood.has_closed_form else None
     return torch.cat(pieces, dim=1), None if marginals is None else tuple(m[0].double() for m in marginals)
 

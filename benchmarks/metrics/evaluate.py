@@ -172,7 +172,11 @@ def _errors(predictions: RegressionPredictions) -> dict[str, float]:
     mse, scale = regression.squared_error(predictions).mean(), predictions.y_std
     predictive = regression.log_posterior_predictive(predictions).mean()
     expected = regression.expected_log_likelihood(predictions).mean()
-    return {
+    matched = {"gaussian_log_predictive": regression.gaussian_log_predictive(predictions).mean() - np.log(scale)}
+    if len(predictions.samples) > 1:
+        alone = regression.gaussian_log_predictive_without_noise(predictions).mean()
+        matched["gaussian_log_predictive_without_noise"] = alone - np.log(scale)
+    return matched | {
         "rmse": np.sqrt(mse) * scale,
         "rmse_standardised": np.sqrt(mse),
         "mse": mse * scale**2,

@@ -6,8 +6,10 @@ import csv
 import math
 from collections import Counter
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 from benchmarks.errors import BenchmarkError, unknown
 
@@ -23,7 +25,10 @@ class InvalidPublished(BenchmarkError, ValueError):
 
 @dataclass(frozen=True)
 class Published:
-    """One published cell. ``mean`` and ``stderr`` are in the unit the paper prints; None is what it does not say."""
+    """One published cell. ``mean`` and ``stderr`` are in the unit the paper prints; None is what it does not say.
+
+    ``half_unit``: half a unit of the last digit that is printed of the mean, and of its error: what rounding may hide.
+    """
 
     paper: str
     table: str
@@ -36,6 +41,8 @@ class Published:
     n_runs: int | None
     note: str
     printed: str
+    half_unit: float = 0.0
+    half_unit_of_error: float = 0.0
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -98,8 +105,15 @@ def _cell(paper: str, line: list[str], where: str) -> Published:
         mean=_number(row["mean"], "mean", where),
         stderr=stderr,
         n_runs=int(row["n_runs"]) if row["n_runs"] else None,
+        half_unit=_half_unit(row["mean"]),
+        half_unit_of_error=_half_unit(row["stderr"]) if row["stderr"] else 0.0,
         printed=row["mean"] + (f" ± {row['stderr']}" if row["stderr"] else ""),
     )
+
+
+def _half_unit(text: str) -> float:
+    """Half a unit of the last digit of a number as it is printed."""
+    return float(Decimal(5).scaleb(cast(int, Decimal(text).as_tuple().exponent) - 1))
 
 
 def _number(text: str, name: str, where: str) -> float:

@@ -1,7 +1,7 @@
 """Older schemas of records, and what makes the next schema of each.
 
 Schema 1 left hyper-parameters that had their default out of the configuration, and knew one key for training and
-evaluation together. It had no plug-in sources and no contents of brought data, and no record of it that is migrated
+evaluation together. It had no plug-in sources and no contents of users' files, and no record of it that is migrated
 used either.
 """
 

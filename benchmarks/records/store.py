@@ -216,17 +216,20 @@ class Store:
         return head
 
     def _load(self, path: Path, without: tuple[str, ...]) -> Record | None:
-        try:
-            data = path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            if path.is_symlink():
-                raise RecordError(f"{path}: a link to nothing: {WHAT_TO_DO}") from None
-            return None
-        except OSError as error:
-            raise RecordError(
-                f"{path}: cannot be read ({error.strerror}): make it readable, or {WHAT_TO_DO}"
-            ) from error
-        return parse(data, path, without)
+        data = read_bytes(path)
+        return None if data is None else parse(data, path, without)
+
+
+def read_bytes(path: Path) -> bytes | None:
+    """What a file of the results folder holds, None where there is none. Raises RecordError."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        if path.is_symlink():
+            raise RecordError(f"{path}: a link to nothing: {WHAT_TO_DO}") from None
+        return None
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read ({error.strerror}): make it readable, or {WHAT_TO_DO}") from error
 
 
 def slug(name: str) -> str:
@@ -298,15 +301,20 @@ def parse(data: bytes, path: Path, without: tuple[str, ...] = ()) -> Record:
     return record
 
 
+def section(data: bytes, name: str) -> slice:
+    """Where the value of a section stands in a record's bytes, as :func:`serialise` writes it; empty if nowhere."""
+    order, label = list(SECTIONS), f'\n"{name}": '.encode()
+    start = data.find(label)
+    end = data.rfind(f',\n"{order[order.index(name) + 1]}": '.encode())
+    return slice(start + len(label), end) if 0 < start < end else slice(0, 0)
+
+
 def _cut(data: bytes, without: tuple[str, ...]) -> bytes:
-    """The bytes of a record with these sections empty, where they stand as :func:`serialise` writes them."""
-    order = list(SECTIONS)
+    """The bytes of a record with these sections empty."""
     for name in without:
-        start = data.find(f'\n"{name}": '.encode())
-        end = data.rfind(f',\n"{order[order.index(name) + 1]}": '.encode())
-        if 0 < start < end:
-            empty = b"[]" if SECTIONS[name] is list else b"{}"
-            data = data[:start] + f'\n"{name}": '.encode() + empty + data[end:]
+        place = section(data, name)
+        if place.stop:
+            data = data[: place.start] + (b"[]" if SECTIONS[name] is list else b"{}") + data[place.stop :]
     return data
 
 

@@ -107,6 +107,7 @@ def _table(number: str, title: str, metric: str, published: str) -> Table:
         protocols=("short", "smoke"),
         default_protocol="short",
         paper=PAPER,
+        deviations=True,
         number=number,
         notes={"short": _NOTES},
         reductions=_REDUCTIONS,

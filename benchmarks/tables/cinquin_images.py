@@ -113,6 +113,7 @@ def _table(number: str, title: str, rows: tuple[Row, ...]) -> Table:
         (*_columns("mnist", "MNIST"), *_columns("fashion_mnist", "FashionMNIST")),
         recipe,
         paper=PAPER,
+        deviations=True,
         number=number,
         notes=dict.fromkeys(("paper", "short"), NOTES),
         reductions=REDUCTIONS,

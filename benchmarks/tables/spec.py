@@ -12,7 +12,7 @@ import datasets
 from benchmarks.records.config import SCHEMA, fixed, run_key
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
 from benchmarks.shapes import RunConfig
-from datasets import registry, user_arrays
+from datasets import image_sets, registry, user_arrays
 from fvi_core import methods, plugins
 from fvi_core.spelling import nearest
 
@@ -43,7 +43,8 @@ class Row:
 
     ``published`` None: not in the paper. ``method`` None: no method yet, shown as missing. ``variant`` tells rows of one method
     apart (a context, say) and is handed to the recipe. ``condition`` is that of the row's published cells, where the paper
-    has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's own.
+    has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's own. ``metrics``: of
+    a column's metric the one that stands for it in this row, where a paper computes it otherwise for one method.
     """
 
     label: str
@@ -52,6 +53,7 @@ class Row:
     variant: str = ""
     condition: str = ""
     added: bool = False
+    metrics: tuple[tuple[str, str], ...] = ()
 
     @property
     def made_by(self) -> str:
@@ -69,6 +71,10 @@ class Column:
     scale: float = 1.0
     digits: int = 3
 
+    def cell_of(self, row: Row) -> Cell:
+        """The records' cell of a row."""
+        return replace(self.cell, metric=dict(row.metrics).get(self.cell.metric, self.cell.metric))
+
     def published_key(self, row: Row) -> tuple[str, str, str, str] | None:
         """Where this column's number for a row stands among the published; None where the paper has no such row."""
         if row.published is None:
@@ -82,7 +88,8 @@ class Recipe:
     """How one method is run on one data set under one protocol.
 
     ``parts`` are merged into the method's: a dict with another "name" replaces, anything else updates. ``replicates`` are
-    (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets.
+    (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets, corrupted or attacked
+    ones perhaps of some test images only: "cifar10_c-3-of-1000".
     """
 
     parts: Parts
@@ -94,7 +101,10 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: ``recipe(row, dataset, protocol)`` says how each of its cells is made (None: not under this protocol)."""
+    """A table: ``recipe(row, dataset, protocol)`` says how each of its cells is made (None: not under this protocol).
+
+    ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single runs.
+    """
 
     name: str
     title: str
@@ -108,6 +118,7 @@ class Table:
     aliases: tuple[str, ...] = ()
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reductions: dict[str, str] = field(default_factory=dict)
+    deviations: bool = False
     _made: dict[tuple, list[RunConfig]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -131,7 +142,7 @@ class Table:
         found: dict[str, set[str]] = {}
         for row in self.rows:
             for dataset in self.datasets:
-                metrics = {column.cell.metric for column in self.columns if column.cell.dataset == dataset}
+                metrics = {column.cell_of(row).metric for column in self.columns if column.cell.dataset == dataset}
                 for config in self._configs(row, dataset, self.check_protocol(protocol), seeds):
                     found.setdefault(run_key(config), set()).update(metrics)
         return found
@@ -142,6 +153,18 @@ class Table:
         return max(
             (len(self._configs(row, name, asked, None)) for row in self.rows for name in self.datasets), default=0
         )
+
+    def reduction(self, protocol: str) -> str:
+        """What a protocol has less than the paper, in words: as declared, and evaluation sets of some images only."""
+        runs = (
+            config for row in self.rows for name in self.datasets for config in self._configs(row, name, protocol, None)
+        )
+        counts = {image_sets.reduction(name) for config in runs for name in config["evaluation"]["sets"]} - {None}
+        some = " or ".join(f"{count:,}" for count in sorted(filter(None, counts)))
+        images = (
+            f"{some} of the test images, of each class its share, where they are corrupted or attacked" if some else ""
+        )
+        return "; ".join(filter(None, (self.reductions.get(protocol, "").rstrip("."), images)))
 
     def lacks(self, row: Row, dataset: str, protocol: str | None = None) -> str:
         """Why no run of a row on a data set can be planned: its plug-in or its file is absent; else empty."""

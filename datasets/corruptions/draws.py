@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 
 class Draws:
-    """Streams of images `first` to `first + count - 1`, seeded by `names` and the image's number alone.
+    """Streams of the images of these numbers, each seeded by `names` and its image's number alone.
 
-    Every draw has shape [count, *shape].
+    Every draw has shape [len(numbers), *shape].
     """
 
-    def __init__(self, names: tuple[str | int, ...], first: int, count: int) -> None:
+    def __init__(self, names: tuple[str | int, ...], numbers: Iterable[int]) -> None:
         text = "\x1f".join(str(name) for name in names)
         base = int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
-        self.generators = [np.random.default_rng([base, number]) for number in range(first, first + count)]
+        self.generators = [np.random.default_rng([base, int(number)]) for number in numbers]
 
     def normal(self, *shape: int) -> np.ndarray:
         """Standard normal numbers."""
@@ -33,7 +33,7 @@ class Draws:
 
     def poisson(self, mean: np.ndarray) -> np.ndarray:
         """Poisson counts of the means [count, ...]."""
-        return np.stack([generator.poisson(own) for generator, own in zip(self.generators, mean, strict=True)])
+        return np.stack([generator.poisson(of) for generator, of in zip(self.generators, mean, strict=True)])
 
     def _stack(self, draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
         return np.stack([draw(generator) for generator in self.generators])

@@ -11,7 +11,7 @@ floating-point noise when they are cut off.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,14 +112,14 @@ def corrupt(
     severity: int,
     seed: int = 0,
     *,
-    first: int = 0,
+    numbers: Sequence[int] | np.ndarray | None = None,
     root: str | os.PathLike | None = None,
 ) -> np.ndarray:
     """Corrupted copies of uint8 images [N, 32, 32, 3], in the same form; severity 0 changes nothing.
 
-    An image's random numbers are seeded by the seed, the corruption, the severity and its number (`first` for
-    the first image), so that any images of a set may be made without the others. root: folder of the file cache instead
-    of $FVI_DATA_CACHE, for frost. Raises ValueError for images, a corruption or a severity that do not fit,
+    An image's random numbers are seeded by the seed, the corruption, the severity and its number (`numbers`; 0, 1, ...
+    where none are given), so that any images of a set may be made without the others. root: folder of the file cache
+    instead of $FVI_DATA_CACHE, for frost. Raises ValueError for images, a corruption or a severity that do not fit,
     DataNotFound without the frost files.
     """
     check_name(corruption, severity)
@@ -134,10 +134,10 @@ def corrupt(
     parameters = chosen.parameters[severity - 1]
     if corruption == "frost":
         parameters += (weather.frost_overlays(None if root is None else os.fspath(root)),)
-    result = np.empty_like(images)
+    result, numbers = np.empty_like(images), range(len(images)) if numbers is None else numbers
     for start in range(0, len(images), CHUNK):
         chunk = images[start : start + CHUNK]
-        draws = Draws(("corruption", VERSION, seed, corruption, severity), first + start, len(chunk))
+        draws = Draws(("corruption", VERSION, seed, corruption, severity), numbers[start : start + CHUNK])
         result[start : start + CHUNK] = truncated(chosen.apply(chunk / 255, draws, *parameters))
     return result
 

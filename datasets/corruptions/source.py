@@ -4,70 +4,71 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
-import warnings
 from pathlib import Path
 
 import numpy as np
 
 from ..fetch import cache_folder
 from . import upstream
-from .generator import VERSION, check_name, corrupt
+from .cache import Say, SeverityFile
+from .generator import CORRUPTIONS, VERSION, check_name, corrupt
 
 
 def corrupted(
     name: str,
-    corruption: str,
+    corruption: str | None,
     severity: int,
     test_images: np.ndarray,
     test_labels: np.ndarray,
     root: str | os.PathLike | None = None,
+    *,
+    rows: np.ndarray | None = None,
+    say: Say = lambda made, lacking: None,
 ) -> tuple[np.ndarray, str]:
     """Test images of `name` ("cifar10", "cifar100") with a corruption at a severity, and in words whose they are.
 
-    Severities go from 0 (none) to 5. test_images uint8 [N, 3, 32, 32], test_labels [N]; the result has the form of
-    test_images. Generated images are kept in the file cache (30 MB for 10,000), so that each is made once on a
-    machine. Raises KeyError for another data set, ValueError for another corruption or severity, BadData if
-    published arrays are there but damaged or in another order, DataNotFound for frost without its files.
+    Without a corruption: with all 19, one after another; at severity 0 they are there once. Severities go from 0 (none) to 5. test_images uint8 [N, 3, 32,
+    32], test_labels [N]; rows: of these images only, which are the same as among all. Generated images are kept in the
+    file cache (584 MB for 10,000 at one severity), so that each is made once on a machine, and mapped from there;
+    `say(corruptions made, lacking at first)` tells of progress. Raises KeyError for another data set, ValueError for another corruption or
+    severity, BadData if published arrays are there but damaged or in another order, DataNotFound for frost without its
+    files.
     """
-    check_name(corruption, severity)
-    archive = upstream.ARCHIVES[name]
+    check_name(corruption or CORRUPTIONS[0], severity)
+    archive, first = upstream.ARCHIVES[name], CORRUPTIONS.index(corruption) if corruption else 0
+    chosen = range(first, first + 1 if corruption else len(CORRUPTIONS))
+    clean = test_images if rows is None else test_images[rows]
     if severity == 0:
-        return test_images, f"{name}, test part"
-    images = test_images.transpose(0, 2, 3, 1)
+        return clean, f"{name}, test part"
     path = upstream.find(name, root)
-    if path is not None:
-        found = upstream.read(path, corruption, severity, images, test_labels)
-        source = f"{archive}, published arrays"
-    else:
-        found = _generated(f"{name}_c", corruption, severity, np.ascontiguousarray(images), root)
-        source = f"{archive}, generated from the test part, version {VERSION}"
-    return np.ascontiguousarray(found.transpose(0, 3, 1, 2)), source
+    if path is None:
+        numbers = np.arange(len(clean)) if rows is None else rows
+        images = _generated(name, severity, chosen, clean, numbers, root, say)
+        return images, f"{archive}, generated from the test part, version {VERSION}"
+    all_clean = test_images.transpose(0, 2, 3, 1)
+    arrays = (upstream.read(path, CORRUPTIONS[i], severity, all_clean, test_labels) for i in chosen)
+    images = np.concatenate([(each if rows is None else each[rows]).transpose(0, 3, 1, 2) for each in arrays])
+    return images, f"{archive}, published arrays"
 
 
 def _generated(
-    folder: str, corruption: str, severity: int, images: np.ndarray, root: str | os.PathLike | None
+    name: str,
+    severity: int,
+    chosen: range,
+    images: np.ndarray,
+    numbers: np.ndarray,
+    root: str | os.PathLike | None,
+    say: Say,
 ) -> np.ndarray:
-    digest = hashlib.sha256(images.data).hexdigest()[:12]
-    path = cache_folder(root) / folder / f"generated-{VERSION}-{digest}" / f"{corruption}-{severity}.npy"
-    try:
-        kept = np.load(path, mmap_mode="r", allow_pickle=False)
-        if kept.shape == images.shape and kept.dtype == np.uint8:
-            return kept
-    except Exception:  # not there, or whatever numpy raises for what is no array
-        pass
-    made = corrupt(images, corruption, severity, root=root)
-    _keep(path, made)
-    return made
+    """Images [n, 3, 32, 32] of these numbers, under each of the chosen corruptions, [len(chosen) n, 3, 32, 32]."""
+    channels_last = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
+    digest = hashlib.sha256(channels_last.data)
+    if not np.array_equal(numbers, np.arange(len(numbers))):
+        digest.update(np.ascontiguousarray(numbers, np.int64).data)
+    folder = cache_folder(root) / f"{name}_c" / f"generated-{VERSION}-{digest.hexdigest()[:12]}"
 
+    def make(i: int) -> np.ndarray:
+        return corrupt(channels_last, CORRUPTIONS[i], severity, numbers=numbers, root=root).transpose(0, 3, 1, 2)
 
-def _keep(path: Path, images: np.ndarray) -> None:
-    """Write by rename: whole or not at all, whoever else writes the same file."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            whole = Path(folder) / path.name
-            np.save(whole, images)
-            whole.replace(path)
-    except OSError as error:
-        warnings.warn(f"{path}: cannot be kept ({error.strerror}), and will be made again", stacklevel=2)
+    file = SeverityFile(Path(folder, f"severity-{severity}.npy"), (len(CORRUPTIONS), *images.shape))
+    return file.images(chosen, make, say).reshape(-1, *images.shape[1:])

@@ -74,6 +74,7 @@ class Network:
         hidden = [layer for layer in self.layers if not isinstance(layer, DropoutSite)]
         self.shallow = len(hidden) == 3 and hidden[1] == Activation("relu") and self.n_outputs == 1
         self.convolutional = any(isinstance(layer, Conv2d) for layer in self.parametrised)
+        self.residual = any(isinstance(layer, Residual) for layer in self.layers)
         self.seen: Parameters | None = None
         self.reduced = False
         self._plain: Callable[[bool, Parameters, Tensor], tuple[Tensor, Parameters]] | None = None

@@ -72,7 +72,7 @@ def dot(row: int = 16, column: int = 16) -> np.ndarray:
 
 
 def draws(count: int = 1) -> Draws:
-    return Draws(("test",), 0, count)
+    return Draws(("test",), range(count))
 
 
 def clean() -> np.ndarray:

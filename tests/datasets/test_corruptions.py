@@ -72,7 +72,9 @@ def test_an_image_is_the_same_in_every_batch(name: str, monkeypatch: pytest.Monk
     images = photos()[::4]
     for severity in (1, 3, 5):
         whole = corrupt(images, name, severity)
-        assert np.array_equal(corrupt(images[5:9], name, severity, first=5), whole[5:9])
+        assert np.array_equal(corrupt(images[5:9], name, severity, numbers=range(5, 9)), whole[5:9])
+        some = np.array([1, 4, 10])
+        assert np.array_equal(corrupt(images[some], name, severity, numbers=some), whole[some])
         with monkeypatch.context() as in_threes:
             in_threes.setattr(generator, "CHUNK", 3)
             assert np.array_equal(corrupt(images, name, severity), whole)
@@ -88,7 +90,7 @@ def test_random_numbers_depend_on_seed_image_and_severity(name: str) -> None:
 
 def test_corruptions_and_severities_draw_different_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    monkeypatch.setattr(generator, "Draws", lambda names, first, count: seen.append(names) or NoNoise())
+    monkeypatch.setattr(generator, "Draws", lambda names, numbers: seen.append(names) or NoNoise())
     for name in ("gaussian_noise", "speckle_noise"):
         for severity in SEVERITIES:
             corrupt(photos()[:1], name, severity, seed=3)

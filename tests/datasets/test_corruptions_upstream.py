@@ -143,15 +143,26 @@ def test_without_the_archive_images_are_generated_and_kept(
     expected = corrupt(photos()[:N], "contrast", 4).transpose(0, 3, 1, 2)
     assert np.array_equal(images, expected) and images.flags.c_contiguous
     assert whose == "CIFAR-10-C, generated from the test part, version 1"
-    kept = [path for path in places[0].rglob("*") if path.is_file()]
-    assert [path.name for path in kept] == ["contrast-4.npy"]
+    assert [path.name for path in places[0].rglob("*") if path.is_file()] == ["severity-4.npy"]
     with monkeypatch.context() as nothing_generates:
         nothing_generates.setattr(source, "corrupt", None)
         assert np.array_equal(read("contrast", 4)[0], expected)
-    kept[0].write_bytes(b"damaged")
-    assert np.array_equal(read("contrast", 4)[0], expected)
-    np.save(kept[0], np.zeros(3, np.uint8))
-    assert np.array_equal(read("contrast", 4)[0], expected)
+
+
+@pytest.mark.parametrize("published_arrays", [True, False])
+def test_some_images_are_the_same_as_among_all(
+    places: tuple[Path, Path], write: Callable, published_arrays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if published_arrays:
+        write(places[1], TAR, as_tar(files()))
+    monkeypatch.setattr(source, "CORRUPTIONS", ("gaussian_noise", "saturate"))
+    rows = np.array([1, 4, 5, 11])
+    every, whose = corrupted("cifar10", None, 3, clean(), LABELS)
+    some, same = corrupted("cifar10", None, 3, clean(), LABELS, rows=rows)
+    assert whose == same and every.shape == (2 * N, 3, 32, 32) and some.dtype == np.uint8
+    assert np.array_equal(some, every.reshape(2, N, 3, 32, 32)[:, rows].reshape(-1, 3, 32, 32))
+    assert np.array_equal(corrupted("cifar10", "saturate", 3, clean(), LABELS, rows=rows)[0], some[4:])
+    assert np.array_equal(corrupted("cifar10", None, 0, clean(), LABELS, rows=rows)[0], clean()[rows])
 
 
 def test_other_test_images_are_kept_apart(places: tuple[Path, Path]) -> None:
@@ -165,7 +176,7 @@ def test_other_test_images_are_kept_apart(places: tuple[Path, Path]) -> None:
 
 def test_a_cache_that_cannot_be_written_costs_only_time(places: tuple[Path, Path], write: Callable) -> None:
     write(places[0].parent, places[0].name, b"a file where the folder should be")
-    with pytest.warns(UserWarning, match="contrast-4.npy: cannot be kept .*, and will be made again"):
+    with pytest.warns(UserWarning, match="severity-4.npy: cannot be kept .*, and will be made again"):
         images, _ = read("contrast", 4)
     assert np.array_equal(images.transpose(0, 2, 3, 1), corrupt(photos()[:N], "contrast", 4))
 

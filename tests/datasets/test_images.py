@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import datasets
-from datasets import BadData, DataNotFound, Pixels, corruptions, fetch, user_arrays
+from datasets import BadData, DataNotFound, Pixels, evaluation_content, fetch, user_arrays
 from datasets.checks import check_split
 from datasets.corruptions import CORRUPTIONS, corrupt
 from datasets.image_schemes import SCHEMES
+from datasets.image_sets import reduction, some
 from datasets.images import SOURCES, context_subset, read_subset
 from datasets.rotation import rotate
 from tests.datasets.image_files import SIZES, few, random_images, upstream
@@ -228,12 +229,56 @@ def test_corrupted_images_one_by_one_and_together(bring: Callable, monkeypatch: 
     clean = split.evaluation("cifar10_c-0")
     assert np.array_equal(clean.x, test["images"]) and clean.condition == "shift=cifar10_c;severity=0"
     cheap = ("brightness", "contrast")
-    monkeypatch.setattr(corruptions, "CORRUPTIONS", cheap)
+    monkeypatch.setattr("datasets.corruptions.source.CORRUPTIONS", cheap)
     every = split.evaluation("cifar10_c-3")
     assert every.condition == "shift=cifar10_c;severity=3" and np.array_equal(every.y, np.tile(test["labels"], 2))
     for i, corruption in enumerate(cheap):
         assert np.array_equal(every.x[10 * i : 10 * i + 10], split.evaluation(f"cifar10_c-{corruption}-3").x)
     assert len(CORRUPTIONS) == 19
+
+
+def test_reduced_sets_have_the_same_images_of_every_set(bring: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("datasets.corruptions.source.CORRUPTIONS", ("impulse_noise", "contrast"))
+    bring("cifar10", "train")
+    test = bring("cifar10", "test", 40)
+    split = datasets.load("cifar10", scheme="dirichlet2022")
+    rows = some(test["labels"], 12)
+    for name in ("cifar10_c-3", "cifar10_c-0", "cifar10_c-impulse_noise-5", "fgsm-0.1"):
+        every, reduced = split.evaluation(name), split.evaluation(f"{name}-of-12")
+        index = np.concatenate([rows + 40 * i for i in range(len(every.x) // 40)])
+        assert np.array_equal(reduced.x, every.x[index]) and np.array_equal(reduced.y, every.y[index])
+        assert (reduced.name, reduced.kind, reduced.condition) == (f"{name}-of-12", every.kind, every.condition)
+        assert reduced.epsilon == every.epsilon and reduced.fingerprint != every.fingerprint
+        assert reduced.source.endswith(", of which 12 drawn with seed 0, of each class its share")
+    assert list(split.evaluations) == [name for name in split.evaluations if "-of-" not in name]
+    assert evaluation_content("cifar10", "dirichlet2022", ["cifar10_c-3-of-12"]).keys() == {"cifar10/test"}
+
+
+def test_reduced_sets_are_named_for_the_number_of_their_images() -> None:
+    assert [reduction(name) for name in ("cifar10_c-3-of-1000", "fgsm-0.1-of-20", "fgsm-0.1", "test", "ood-of-")] == [
+        1000,
+        20,
+        None,
+        None,
+        None,
+    ]
+
+
+def test_classes_have_their_shares_of_a_reduced_set() -> None:
+    labels = np.repeat([0, 1, 2], [50, 30, 10])
+    for count in (1, 7, 45, 89):
+        rows = some(labels, count)
+        shares = np.bincount(labels[rows], minlength=3)
+        assert len(set(rows.tolist())) == count and (np.diff(rows) > 0).all()
+        assert np.abs(shares - count * np.array([50, 30, 10]) / 90).max() < 1
+    assert some(np.tile(np.arange(3), 5), 6).tolist() == [
+        0,
+        1,
+        5,
+        6,
+        7,
+        11,
+    ]  # other rows would be other runs under the same key
 
 
 @pytest.mark.parametrize(
@@ -243,6 +288,13 @@ def test_corrupted_images_one_by_one_and_together(bring: Callable, monkeypatch: 
         "cifar100_c-1",
         "cifar10_c-rain-1",
         "cifar10_c-contrast",
+        "cifar10_c-3-of-0",
+        "cifar10_c-3-of-012",
+        "cifar10_c-3-of-20",
+        "cifar10_c-3-of-",
+        "rotation-10-of-5",
+        "ood-svhn-of-5",
+        "test-of-5",
         "rotation--5",
         "rotation-1.5",
         "fgsm-",
@@ -253,7 +305,7 @@ def test_corrupted_images_one_by_one_and_together(bring: Callable, monkeypatch: 
     ],
 )
 def test_sets_that_cannot_be_are_named(name: str, bring: Callable) -> None:
-    bring("cifar10", "train"), bring("cifar10", "test")
+    bring("cifar10", "train"), bring("cifar10", "test", 20)
     split = datasets.load("cifar10", scheme="rudner2022")
     with pytest.raises(KeyError, match=f"data set cifar10 has no evaluation set '{name}'; it has: test, ood-svhn"):
         split.evaluation(name)

@@ -44,7 +44,8 @@ def sha(path: Path) -> str:
     [
         (
             archive({"images.npy": npy("|u1", (TERA, *SHAPE)), "labels.npy": npy("<i8", (TERA,))}),
-            r", images: expected 30720{10}\d\d bytes for uint8 \[10{12}, 3, 32, 32\], found \d+; write it with numpy.savez",
+            r", images: expected 30720{10}\d\d bytes for uint8 \[10{12}, 3, 32, 32\], found \d+; "
+            "write it with numpy.savez",
         ),
         (
             archive({"images.npy": npy("<f4", (TERA, *SHAPE)), "labels.npy": LABELS}),

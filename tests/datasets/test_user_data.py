@@ -119,7 +119,8 @@ WRONG = {
     "a gap": ({"text": "a,y\n1,2\n,3\n"}, "line 3 .*: expected a number, found ''"),
     "a short line": ({"text": "a,b,y\n1,2,3\n1,2\n"}, "line 3 .*: expected 3 columns, found 2"),
     "not finite": ({"text": "a,y\n1,2\nnan,3\n"}, r"expected finite numbers as inputs, found nan in row 1"),
-    "one class": ({"text": "a,y\n1,2\n2,2\n", "task": "classification"}, "expected two classes or more .*, found one class"),
+    "one class": (
+        {"text": "a,y\n1,2\n2,2\n", "task": "classification"}, "expected two classes or more .*, found one class"),
     "real classes": ({"text": "a,y\n1,2.5\n2,2\n", "task": "classification"}, "found numbers such as 2.5"),
     "nothing": ({"text": ""}, "expected the target column -1, found nothing"),
     "too few": ({"text": "a,y\n1,2\n"}, "expected rows for every subset, found 1 in all: 0 for train, 1 for test"),

@@ -1,4 +1,5 @@
-"""Parts as somebody else might bring them: a sampler, a likelihood with its own data term, head and score, a fit part."""
+"""Parts as somebody else might bring them: a sampler, a likelihood with its own data term, head and score, a fit
+part."""
 
 from __future__ import annotations
 

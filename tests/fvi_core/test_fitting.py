@@ -10,11 +10,11 @@ from scipy.special import log_softmax, logsumexp
 
 from fvi_core.families.base import Family, NotSupported
 from fvi_core.fits import golden_section
-from fvi_core.fitting import Fitting, own_of
+from fvi_core.fitting import Fitting, own_of, rows_at_once
 from fvi_core.images import Scale
 from fvi_core.likelihoods import Gaussian, split_parameters
 from fvi_core.problem import TrainingData
-from fvi_core.registry import FAMILIES, FITS
+from fvi_core.registry import FAMILIES, FITS, NETWORKS
 from tests.fvi_core import small
 
 N = 23
@@ -86,6 +86,32 @@ def test_values_in_pieces_are_those_of_one_draw(monkeypatch):
     pieces = list(fitting.functions_at(parameters, small.streams(1), 6))
     assert len(whole) == 1 and [p.shape[2] for p in pieces] == [4, 4, 4, 4, 4, 3] and torch.is_grad_enabled()
     torch.testing.assert_close(torch.cat(pieces, 2), whole[0])
+
+
+@pytest.mark.parametrize(
+    ("spec", "device", "most"),
+    [
+        ({"name": "resnet18", "width": 2}, "cpu", 2**23),
+        ({"name": "resnet18", "width": 2}, "cuda", 2**27),
+        ({"name": "cnn", "channels": [4], "dense": [8], "pool": [1]}, "cpu", 2**24),
+    ],
+)
+def test_pieces_of_a_prediction_are_bounded_by_the_bytes_of_a_layer(spec, device, most):
+    network = NETWORKS.build(spec).build((3, 32, 32), 10)
+    rows = rows_at_once(network, 10, torch.device(device))
+    assert rows * 10 * network.width <= most < (rows + 1) * 10 * network.width
+    assert rows_at_once(network, 10**9, torch.device(device)) == 1
+
+
+def test_a_residual_network_in_pieces_is_the_whole():
+    """Running statistics normalise, so an image's values are its own."""
+    network = NETWORKS.build({"name": "resnet18", "width": 2}).build((3, 32, 32), 10)
+    family = FAMILIES.build({"name": "mean_field"})
+    parameters = family.init(network, small.streams(1))
+    functions = family.functions(network, parameters, 3, small.streams(1))
+    x = small.inputs(1, 5, (3, 32, 32))
+    pieces = torch.cat([functions(piece) for piece in x.split(2, 1)], 2)
+    torch.testing.assert_close(pieces, functions(x), rtol=1e-10, atol=1e-10)
 
 
 def test_members_of_an_ensemble_are_fitted_each():

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -35,6 +36,30 @@ def test_noise_stays_above_its_floor():
     assert likelihood.noise_std({"rho": torch.tensor([-50.0])}) == torch.tensor(0.05)
     with pytest.raises(ValueError, match="init_std > min_std"):
         Gaussian(init_std=0.05, min_std=0.05)
+
+
+def test_an_exponential_scale_starts_where_it_is_told_and_moves_by_the_logarithm():
+    likelihood = Gaussian(init_std=0.3, min_std=0.1, scale="exp")
+    params = likelihood.init(2, torch.float64)
+    torch.testing.assert_close(likelihood.noise_std(params), torch.full((2,), 0.3, dtype=torch.float64))
+    moved = {"rho": params["rho"] + 1}
+    torch.testing.assert_close(
+        likelihood.noise_std(moved) - 0.1, 0.2 * torch.full((2,), 1.0, dtype=torch.float64).exp()
+    )
+    with pytest.raises(ValueError, match="scale must be 'softplus' or 'exp', found 'log'"):
+        Gaussian(scale="log")
+
+
+@pytest.mark.parametrize("scale", ["softplus", "exp"])
+def test_residual_noise_may_be_trained_on_the_mean_square(scale):
+    likelihood = LIKELIHOODS.build({"name": "residual_gaussian", "error": "mean_square", "scale": scale})
+    f = torch.tensor([[1.0, 2.0], [3.0, 2.0]])[None, :, :, None]
+    y = torch.tensor([[1.0, 4.0]])
+    params = likelihood.init(1)
+    assert likelihood.data_term(params, f, y) == -torch.tensor([(0 + 4 + 4 + 4) / 4.0])
+    assert likelihood.noise_std(fitted(likelihood, params, f, y)).item() == pytest.approx(math.sqrt((1 + 4) / 2))
+    with pytest.raises(ValueError, match="error must be 'root_mean_square' or 'mean_square', found 'absolute'"):
+        LIKELIHOODS.build({"name": "residual_gaussian", "error": "absolute"})
 
 
 @pytest.mark.parametrize("learned", [True, False])
@@ -91,7 +116,7 @@ SPECS = [{"name": "gaussian", "init_std": 0.1, "min_std": 0.01, "learned": False
 @pytest.mark.parametrize("spec", SPECS)
 def test_likelihoods_are_built_from_plain_descriptions(spec):
     likelihood = LIKELIHOODS.build(json.loads(json.dumps(spec)))
-    assert {"name": likelihood.name, **dataclasses.asdict(likelihood)} == spec
+    assert spec.items() <= {"name": likelihood.name, **dataclasses.asdict(likelihood)}.items()
 
 
 def test_unknown_likelihoods_name_the_nearest():

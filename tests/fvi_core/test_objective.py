@@ -1,4 +1,5 @@
-"""The objective from its terms, and what it leads to where the answer is known: linear models and a Gaussian process."""
+"""The objective from its terms, and what it leads to where the answer is known: linear models and a Gaussian
+process."""
 
 import math
 from dataclasses import dataclass
@@ -118,7 +119,8 @@ def test_a_context_that_extends_the_batch_shares_its_pass_and_changes_no_value(m
 
 @pytest.mark.parametrize("kind", ["point", "dropout", "ensemble", "rank1", "radial"])
 def test_dirichlet_divergence_on_the_training_batch_needs_no_second_pass(monkeypatch, kind):
-    """One forward pass in a step, with and without the divergence (dirichlet2022 App. F: the index set is the training data)."""
+    """One forward pass in a step, with and without the divergence (dirichlet2022 App. F: the index set is the training
+    data)."""
     family = {"name": kind} | ({"base": {"name": "point"}, "size": 3, "joint": True} if kind == "ensemble" else {})
     passes, run = [], Network._run
 
@@ -176,7 +178,8 @@ def test_rows_of_shared_and_own_data_sets():
     assert take(shared, first).shape == (2, 4) and take(shared, first, index).tolist() == [[0, 1], [3, 2]]
 
 
-# Two orthogonal features with zero mean: the exact posterior of a linear model factorises, so that mean field can hold it.
+# Two orthogonal features with zero mean: the exact posterior of a linear model factorises, so that mean field can hold
+# it.
 DESIGN = torch.tensor([[-1.0, -1], [-1, 1], [1, -1], [1, 1]], dtype=torch.float64).repeat(2, 1)
 TARGETS = DESIGN @ torch.tensor([0.5, -1.0], dtype=torch.float64) + 0.3 + 0.4 * small.streams(1).normal(8)[0]
 NOISE, VARIANCE = 0.5, 0.8

@@ -1,4 +1,5 @@
-"""Training together is training alone, stopping and going on again changes nothing, and each replica has its own end."""
+"""Training together is training alone, stopping and going on again changes nothing, and each replica has its own
+end."""
 
 import io
 import math

@@ -52,8 +52,9 @@ def test_mean_and_standard_error_by_hand(write: Writer) -> None:
     assert (cell.n, cell.expected, cell.mean) == (3, 3, 4.0)
     assert cell.stderr == pytest.approx(1 / math.sqrt(3))  # sd with ddof = 1 is 1
     assert cell.published and (cell.published.mean, cell.published.stderr) == (3.4, 0.33)
-    assert cell.z == pytest.approx(0.6 / math.sqrt(1 / 3 + 0.33**2))
-    assert cell.verdict == "reproduced"
+    rounded = cell.comparison  # 3.4 ± 0.33 as printed, of ten runs
+    assert rounded and rounded.t == pytest.approx((0.6 - 0.05) / math.hypot(1 / math.sqrt(3), 0.335))
+    assert cell.verdict == "uninformative", "the published rows of this column are within .2 of each other"
 
 
 def test_scale_is_applied_once(write: Writer) -> None:
@@ -64,25 +65,34 @@ def test_scale_is_applied_once(write: Writer) -> None:
     assert cell.stderr == pytest.approx(5)
 
 
+def test_a_row_may_take_its_number_from_another_metric(write: Writer) -> None:
+    results = write("MC Dropout", "boston", {("", "rmse"): [3.0, 4.0, 5.0], ("", "mse"): [10.0, 20.0, 30.0]})
+    row = dataclasses.replace(ROWS[0], metrics=(("rmse", "mse"),))
+    cell = only_cell(results, rows=(row,))
+    assert cell.mean == 20.0 and cell.published and cell.published.mean == 3.4
+
+
 def test_difference_in_combined_standard_errors_by_hand() -> None:
-    cell = result([3.1, 3.9], number(mean=2.0, stderr=0.3))  # mean 3.5, standard error 0.4, combined 0.5
-    assert cell.z == pytest.approx(3.0)
+    cell = result([3.1, 3.9] * 8, number(mean=2.0, stderr=0.1), expected=16)  # mean 3.5, standard error .4 / sqrt(15)
+    assert cell.comparison and cell.comparison.t == pytest.approx(1.5 / math.hypot(0.4 / math.sqrt(15), 0.1))
     assert cell.verdict == "differs, worse"
-    assert result([3.1, 3.9], number(mean=5.0)).verdict == "differs, better"
-    assert result([3.1, 3.9], number(mean=2.51)).verdict == "reproduced"
+    assert result([3.1, 3.9] * 8, number(mean=5.0), expected=16).verdict == "differs, better"
+    assert result([3.1, 3.9] * 8, number(mean=3.0), expected=16).verdict == "reproduced"
+    assert result([3.1, 3.9], number(mean=5.0)).verdict == "reproduced", "three errors of two runs are not many"
+    assert result([3.1, 3.9], number(mean=2.51)).verdict == "uninformative"
 
 
 def test_better_follows_the_direction_of_the_metric() -> None:
-    assert result([3.1, 3.9], number(mean=2.0), column=LPP).verdict == "differs, better"
+    several = [3.1, 3.9] * 8
+    assert result(several, number(mean=2.0), column=LPP, expected=16).verdict == "differs, better"
     entropy = Column(Cell("boston", "", "predictive_entropy"), "entropy")
-    assert result([3.1, 3.9], number(mean=2.0), column=entropy).verdict == "differs"
+    assert result(several, number(mean=2.0), column=entropy, expected=16).verdict == "differs"
 
 
-def test_without_an_error_the_relative_difference_is_said() -> None:
-    assert result([3.1, 3.9], number(2.0, None)).verdict == "no published error, +75.0 %"
+def test_without_an_error_of_ours_the_relative_difference_is_said() -> None:
     assert result([3.5], number(-2.0), expected=1).verdict == "one run, no error, +275.0 %"
     assert result([3.5, 3.5], number(3.5, 0.0)).verdict == "reproduced"
-    assert result([3.5, 3.5], number(3.4, 0.0)).z == math.inf
+    assert result([3.5, 3.5], number(3.4, 0.0)).verdict == "differs, worse"
 
 
 def test_partial_cells_say_how_much_is_there(write: Writer) -> None:

@@ -1,12 +1,14 @@
-"""Bold: the best row of a column and all that are not significantly worse."""
+"""Bold: the rows of a column that are not significantly worse than any other."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from reports.significance import bold, holm, worse_p
+from reports.significance import ALPHA, bold, holm, paired
 
 
 def runs(values: list[float], first: int = 0) -> dict[tuple[int, int], float]:
@@ -17,25 +19,30 @@ A, B = [3.1, 2.9, 3.4, 3.0], [3.3, 3.2, 3.5, 3.6]
 
 
 def test_shared_runs_are_paired() -> None:
-    expected = stats.ttest_rel(B, A, alternative="greater").pvalue
-    assert worse_p(runs(A), runs(B), direction=-1) == pytest.approx(expected, rel=1e-12)
-    assert worse_p(runs(B), runs(A), direction=1) == pytest.approx(expected, rel=1e-12)
+    expected = stats.ttest_rel(A, B).pvalue
+    assert paired(runs(A), runs(B)) == pytest.approx((np.mean(A) - np.mean(B), expected), rel=1e-12)
+    assert paired(runs(B), runs(A))[1] == pytest.approx(expected, rel=1e-12)
 
 
-def test_only_shared_runs_are_paired() -> None:
-    expected = stats.ttest_rel(B[1:3], A[1:3], alternative="greater").pvalue
-    assert worse_p(runs(A), runs(B[1:3], first=1), direction=-1) == pytest.approx(expected, rel=1e-12)
+def test_only_shared_runs_are_compared() -> None:
+    expected = stats.ttest_rel(B[1:3], A[1:3]).pvalue
+    assert paired(runs(A), runs(B[1:3], first=1))[1] == pytest.approx(expected, rel=1e-12)
+    assert all(map(math.isnan, paired(runs(A), runs(B, first=3))))
+    assert math.isnan(paired(runs([1.0]), runs([2.0, 3.0]))[1])
 
 
-def test_runs_that_share_nothing_are_compared_by_welch() -> None:
-    expected = stats.ttest_ind(B, A[:3], equal_var=False, alternative="greater").pvalue
-    assert worse_p(runs(A[:3]), runs(B, first=10), direction=-1) == pytest.approx(expected, rel=1e-12)
+def test_overlapping_splits_by_hand() -> None:
+    """Nadeau and Bengio's t is the plain one with 1/n + overlap in the place of 1/n."""
+    gaps = np.subtract(A, B)
+    t = gaps.mean() / math.sqrt(gaps.var(ddof=1) * (1 / 4 + 1 / 9))
+    assert paired(runs(A), runs(B), overlap=1 / 9)[1] == pytest.approx(2 * stats.t.sf(abs(t), 3), rel=1e-12)
+    seeds = [{(0, seed): value for seed, value in enumerate(values)} for values in (A, B)]
+    assert paired(*seeds, overlap=1 / 9) == paired(runs(A), runs(B)), "seeds on one split do not overlap"
 
 
-def test_constant_gaps_are_certain_and_one_run_is_no_test() -> None:
-    assert worse_p(runs([1.0, 2.0]), runs([2.0, 3.0]), direction=-1) == 0
-    assert worse_p(runs([1.0, 2.0]), runs([1.0, 2.0]), direction=-1) == 1
-    assert np.isnan(worse_p(runs([1.0]), runs([2.0, 3.0]), direction=-1))
+def test_constant_gaps_are_certain() -> None:
+    assert paired(runs([1.0, 2.0]), runs([2.0, 3.0])) == (-1.0, 0.0)
+    assert paired(runs([1.0, 2.0]), runs([1.0, 2.0])) == (0.0, 1.0)
 
 
 def test_holm_by_hand() -> None:
@@ -52,11 +59,30 @@ def test_the_best_and_its_equals_are_bold() -> None:
     assert bold(column, 1) == [False, False, True, False]
 
 
+def test_means_over_other_splits_do_not_count() -> None:
+    """The second row is better wherever both were run; only its harder splits make its mean the worse."""
+    first, second = runs([3.0, 3.1, 3.2]), runs([2.0, 2.1, 2.21, 9.0, 9.0, 9.0])
+    assert bold([first, second], -1) == [False, True]
+
+
 def test_nothing_to_compare_is_not_bold() -> None:
     assert bold([runs(A), {}], -1) == [False, False]
     assert bold([runs(A), runs(B)], 0) == [False, False]
+    assert bold([runs(A), runs(B, first=9)], -1) == [False, False]
 
 
-def test_one_run_is_bold_only_if_best() -> None:
-    assert bold([runs([1.0]), runs(A)], -1) == [True, False]
-    assert bold([runs([9.0]), runs(A)], -1) == [False, True]
+def test_single_runs_of_the_same_split_mark_the_best() -> None:
+    assert bold([runs([1.0]), runs([2.0])], -1) == [True, False]
+    assert bold([runs([1.0]), runs(A), runs(B)], -1) == [False, True, True]
+    assert bold([runs([1.0]), runs([2.0], first=1)], -1) == [False, False]
+
+
+@pytest.mark.parametrize("rows", [2, 6, 13])
+def test_the_level_holds_for_equal_rows(rows: int) -> None:
+    """At most .05 of columns of equal rows leave any of them out, whichever of them is the best by chance."""
+    rng, columns = np.random.default_rng(rows), 300
+    out = 0
+    for _ in range(columns):
+        splits = rng.normal(size=5)
+        out += not all(bold([runs(list(splits + rng.normal(size=5))) for _ in range(rows)], 1))
+    assert out <= stats.binom.ppf(0.999, columns, ALPHA)

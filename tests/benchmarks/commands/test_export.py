@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas
 import pytest
 
-from benchmarks.commands.export import frame, write
+from benchmarks.commands.export import COLUMNS, HELP, frame, write
 from benchmarks.errors import UsageError
 from tests.benchmarks import fakes
 
@@ -47,3 +47,22 @@ def test_another_ending_is_refused_and_nothing_written(store, tmp_path):
     with pytest.raises(UsageError, match=r"records.xls: expected a file that ends in .csv or .parquet, found '.xls'"):
         write(store, tmp_path / "records.xls")
     assert not (tmp_path / "records.xls").exists()
+
+
+def test_columns_are_those_that_help_names(store, tmp_path):
+    assert list(frame(store)[0].columns) == list(COLUMNS)
+    assert all(f"\n  {name} " in HELP for name in COLUMNS)
+    write(fakes.store(tmp_path / "nothing"), tmp_path / "empty.csv")
+    assert (tmp_path / "empty.csv").read_text() == ",".join(COLUMNS) + "\n"
+
+
+def test_rows_follow_the_records_and_their_order(store):
+    made = store.make(
+        fakes.config(3), [fakes.metric(0.5) | {"metric": name, "n": n} for name, n in (("nll", 7), ("ece", 8))], {}, {}
+    )
+    store.write(made)
+    table = frame(store)[0]
+    assert list(dict.fromkeys(table["key"])) == list(store.paths())
+    last = table[table["key"] == made["key"]]
+    assert list(zip(last["metric"], last["n"], last["seed"], strict=True)) == [("nll", 7, 3), ("ece", 8, 3)]
+    assert last["commit"].isna().all() and len(table) == 5

@@ -1,4 +1,5 @@
-"""Hyper-parameters are chosen by validation scores alone, and only where every candidate has been tried on every fold."""
+"""Hyper-parameters are chosen by validation scores alone, and only where every candidate has been tried on every
+fold."""
 
 import dataclasses
 import json

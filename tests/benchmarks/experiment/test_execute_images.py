@@ -15,6 +15,7 @@ from benchmarks.experiment.prediction import attack, predict
 from benchmarks.records import predictions
 from benchmarks.records.config import run_key
 from benchmarks.tables import Recipe
+from datasets.image_sets import some
 from datasets.images import SOURCES
 from fvi_core.random import Streams
 from tests.configs import make_config
@@ -189,6 +190,22 @@ def test_attacks_and_corruptions_are_rows_of_the_record(tmp_path):
     assert found["nll", "shift=fgsm;epsilon=0"] == found["nll", ""] < found["nll", "shift=fgsm;epsilon=0.1"]
     assert ("ece", "shift=cifar10_c;corruption=contrast;severity=5") in found and ("ood_auroc", "ood=svhn") in found
     assert outcome.provenance["sources"]["cifar10_c-contrast-5"].startswith("CIFAR-10-C, generated")
+
+
+def test_reduced_sets_are_rows_of_the_record_with_their_numbers_of_images(tmp_path):
+    names = ("fgsm-0.1", "cifar10_c-contrast-5")
+    few = config(dataset="cifar10", sets=("test", *(f"{name}-of-9" for name in names)), parts={"network": CNN})
+    all_of_them = config(dataset="cifar10", sets=("test", *names), parts={"network": CNN})
+    reduced, whole = run([few, all_of_them], tmp_path)
+    rows = some(datasets.load("cifar10", scheme="rudner2022").test.y, 9)
+    f, every = logits(reduced, tmp_path), logits(whole, tmp_path)
+    for name, condition in zip(names, ("shift=fgsm;epsilon=0.1", "shift=cifar10_c;corruption=contrast;severity=5")):
+        np.testing.assert_allclose(f[f"{name}-of-9"], every[name][:, rows], rtol=1e-5, atol=1e-5)
+        assert (numbers(reduced)["nll", condition][1], numbers(whole)["nll", condition][1]) == (9, 20)
+        assert (
+            ", of which 9 drawn with seed 0, of each class its share" in reduced.provenance["sources"][f"{name}-of-9"]
+        )
+    assert np.array_equal(f["test"], every["test"]) and run_key(few) != run_key(all_of_them)
 
 
 def test_a_partner_out_of_reach_is_told_before_training(folder, tmp_path, monkeypatch):

@@ -61,7 +61,8 @@ WRONG = {
     "an unknown kind": ({"familly": {"name": "point"}}, "did you mean 'family'"),
     "an unknown hyper-parameter": ({"likelihood": {"name": "gaussian", "std": 1}}, "has no hyper-parameter 'std'"),
     "an unknown one of a nested part": (
-        {"family": {"name": "ensemble", "base": {"name": "dropout", "rat": 1}}}, r"family.base: family 'dropout' has no .* 'rate'"),
+        {"family": {"name": "ensemble", "base": {"name": "dropout", "rat": 1}}},
+        r"family.base: family 'dropout' has no .* 'rate'"),
     "a missing one": ({"network": {"name": "mlp"}}, r"network 'mlp' needs the hyper-parameter 'hidden' \\(list"),
     "no name": ({"network": {"hidden": [3]}}, "network: a 'name' is needed, found only"),
     "a part that has to be there": ({"network": None}, "network: expected a dict of hyper-parameters, found None"),

@@ -84,7 +84,9 @@ def test_what_is_kept_is_what_was_trained(tmp_path):
 
 
 DAMAGES = {
-    "cut": lambda data: data[: len(data) // 2], "empty": lambda data: b"", "another format": lambda data: b"\x89PNG" + bytes(2000),
+    "cut": lambda data: data[: len(data) // 2],
+    "empty": lambda data: b"",
+    "another format": lambda data: b"\x89PNG" + bytes(2000),
     "a flipped byte": lambda data: data[:2000] + bytes([data[2000] ^ 255]) + data[2001:],
 }  # fmt: skip
 

@@ -103,7 +103,8 @@ ONLY_A_TABLE = """
 from benchmarks import tables
 
 tables.add(tables.simple(
-    "two", "Mine and theirs", methods=["MAP", "Wide FSVI"], datasets=["cinquin_1d", "waves"], metrics=["rmse", "largest_error"],
+    "two", "Mine and theirs", methods=["MAP", "Wide FSVI"], datasets=["cinquin_1d", "waves"],
+    metrics=["rmse", "largest_error"],
     parts={"network": {"name": "mlp", "hidden": [5]}, "likelihood": {"name": "gaussian"},
            "training": {"epochs": 2, "batch_size": 50, "optimiser": {"name": "adam"}}}, seeds=1,
 ))
@@ -216,8 +217,8 @@ def test_a_row_more_has_the_settings_of_the_table_and_is_marked(folder, say):
     assert status == 2 and "unknown method 'Wide FSV': did you mean 'Wide FSVI'" in told
 
 
-@pytest.mark.parametrize("name", ["digits", "toys", "uci", "cinquin2024-1", "cinquin2024-2", "rotated-mnist", "rudner2022-1",
-                                  "rudner2021-1", "rudner2022-2", "dirichlet2022-11"])  # fmt: skip
+@pytest.mark.parametrize("name", ["digits", "toys", "uci", "cinquin2024-1", "cinquin2024-2", "rotated-mnist",
+                                  "rudner2022-1", "rudner2021-1", "rudner2022-2", "dirichlet2022-11"])  # fmt: skip
 def test_every_recipe_makes_a_row_of_a_method_that_it_does_not_know(name, folder):
     table = tables.get(name).also("Wide FSVI")
     for protocol in table.protocols:
@@ -244,7 +245,8 @@ def test_misfits_are_named_before_training(folder, say, monkeypatch):
         "add(Method('Point KL', '', '', family={'name': 'point'}, divergence={'name': 'gaussian_kl'}, "
         "prior={'name': 'gaussian_weights'}, context={'name': 'uniform_box', 'points': 4}))\n"
         "add(Method('No prior', '', '', family={'name': 'mean_field'}, divergence={'name': 'weight_kl'}))\n"
-        "add(Method('GP with KL', '', '', family={'name': 'exact_gp'}, divergence={'name': 'weight_kl'}, prior={'name': 'gaussian_weights'}))\n"
+        "add(Method('GP with KL', '', '', family={'name': 'exact_gp'}, divergence={'name': 'weight_kl'}, "
+        "prior={'name': 'gaussian_weights'}))\n"
     )
     monkeypatch.setenv("FVI_PLUGINS", os.pathsep.join(str(folder / name) for name in ("mine.py", "wrong.py")))
     names = ("Point KL", "No prior", "GP with KL", "Wasserstein FVI")
@@ -256,8 +258,8 @@ def test_misfits_are_named_before_training(folder, say, monkeypatch):
         in told
     )
     assert (
-        "does not fit: No prior on cinquin_1d: divergence 'weight_kl' asks for a prior or a context, and the method has none"
-        in told
+        "does not fit: No prior on cinquin_1d: divergence 'weight_kl' asks for a prior or a context, "
+        "and the method has none" in told
     )
     assert "does not fit: GP with KL on cinquin_1d: NotSupported: family 'exact_gp' is trained by itself" in told
     assert told.count("does not fit") == 3

@@ -1,5 +1,6 @@
 """Every table is declared with what exists: methods, data sets, metrics, published cells; and its runs can be built."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -105,6 +106,29 @@ def test_published_cells_named_by_a_table_are_in_the_paper(name):
             )
 
 
+def test_a_protocol_may_ask_for_some_of_the_test_images_and_says_so():
+    parts = {
+        "network": {"name": "resnet18", "width": 2},
+        "likelihood": {"name": "categorical"},
+        "training": {"epochs": 1, "batch_size": 8, "optimiser": {"name": "sgd"}},
+    }
+
+    def recipe(row, dataset, protocol):
+        suffix = {"paper": "", "short": "-of-1000"}[protocol]
+        sets = ("test", *(f"{name}{suffix}" for name in ("cifar10_c-1", "cifar10_c-2", "fgsm-0.1")))
+        return Recipe(parts, ((0, 0),), "dirichlet2022", samples=2, sets=sets)
+
+    columns = (Column(Cell("cifar10", "shift=cifar10_c;severity=1", "accuracy"), "accuracy"),)
+    table = Table("some", "Some", (Row("MAP", None, "MAP"),), columns, recipe, ("paper", "short"))
+    (every,), (some,) = table.runs("paper"), table.runs("short")
+    assert run_key({**every, "protocol": "short"}) != run_key(some)
+    assert some["evaluation"]["sets"] == ["test", "cifar10_c-1-of-1000", "cifar10_c-2-of-1000", "fgsm-0.1-of-1000"]
+    note = "1,000 of the test images, of each class its share, where they are corrupted or attacked"
+    assert (table.reduction("paper"), table.reduction("short")) == ("", note)
+    declared = dataclasses.replace(table, reductions={"short": "1 epoch."})
+    assert (declared.reduction("paper"), declared.reduction("short")) == ("", f"1 epoch; {note}")
+
+
 def test_the_short_names_are_there():
     assert {"digits", "uci", "pequignot2020-5", "cinquin2024-1", "toys"} <= set(NAMES)
     part, whole = (
@@ -165,3 +189,14 @@ def test_merging_changes_nothing_that_it_was_given():
     assert merge(base, {"a": {"name": "x", "p": 5}})["a"] == {"name": "x", "p": 5, "q": 2}
     merge(base, changes)["a"]["q"].append(9)
     assert (base["a"]["q"], changes["a"]["q"]) == (2, [3])
+
+
+def test_a_row_with_a_metric_of_its_own_asks_for_that_one():
+    table = tables.get("pequignot2020-5-readings")
+    asked = table.asked("paper")
+    row, mixture, *_ = table.rows
+    column = next(c for c in table.columns if c.cell == Cell("yacht", "", "log_posterior_predictive"))
+    assert column.cell_of(row).metric == "gaussian_log_predictive" and column.cell_of(mixture) == column.cell
+    (first, *_) = table.cell_runs(row, column, "paper")
+    assert asked[run_key(first)] == {"rmse", "log_posterior_predictive", "gaussian_log_predictive"}
+    assert run_key(first) == run_key(table.cell_runs(mixture, column, "paper")[0])

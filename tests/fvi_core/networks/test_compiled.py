@@ -16,7 +16,8 @@ SHAPE = (3, 8, 8)
 
 @pytest.fixture(autouse=True)
 def traced(monkeypatch):
-    """torch.compile as far as its graphs, which then run as they are: no compiler is needed, and values are the same."""
+    """torch.compile as far as its graphs, which then run as they are: no compiler is needed, and values are the
+    same."""
     made = []
 
     def run_as_it_is(graph, inputs):

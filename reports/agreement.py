@@ -1,0 +1,114 @@
+"""Our mean against a published one: how far apart, in which errors, and what that says.
+
+* Both errors are standard errors of means over few runs, so their sum follows a t distribution with the degrees of freedom
+  of Welch (1947) and Satterthwaite (1946), not a normal one. Published errors of an unknown number of runs count as exact.
+* A published number is rounded: half a unit of its last digit is taken off the distance, and added to the published error.
+  An error printed as 0.00 is so at most .005, and not none.
+* Where a paper prints no error, it is taken to be as large as ours would be over as many runs as it made.
+* A number is *reproduced* where a two-sided t-test at level .05 does not tell it from the published one. Where what the test
+  allows is wider than what the paper prints for all rows of that column together (with fewer than three: than half of the
+  published value), it would have agreed with any of them: *uninformative*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from benchmarks.records.published import Published
+
+LEVEL = 0.05
+RULE = (
+    "Difference: (ours − published) in combined standard errors, rounding of the published number taken off; reproduced "
+    f"where a t-test at level {LEVEL} tells no difference (Welch's degrees of freedom), uninformative where it would tell "
+    "none between any two published rows of the column; ~: no published error, taken as ours."
+)
+FEWEST, SHARE = 3, 0.5  # rows that make a range, and the share of a published value that stands for one
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Our runs of a cell beside the published number; ``range_of_column``: largest minus smallest published mean there.
+
+    ``deviation``: the published errors are standard deviations of single runs.
+    """
+
+    values: tuple[float, ...]
+    published: Published
+    range_of_column: float | None = None
+    deviation: bool = False
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the published error is not known, and ours stands for it."""
+        return self.published.stderr is None
+
+    @cached_property
+    def gap(self) -> float:
+        """Ours minus the published mean, less half a unit of its last digit."""
+        gap = float(np.mean(self.values)) - self.published.mean
+        return math.copysign(max(0.0, abs(gap) - self.published.half_unit), gap)
+
+    @cached_property
+    def _errors(self) -> tuple[float, float]:
+        own = float(np.std(self.values, ddof=1)) / math.sqrt(len(self.values))
+        if self.published.stderr is None:
+            runs = self.published.n_runs or len(self.values)
+            return own, own * math.sqrt(len(self.values) / runs)
+        error = self.published.stderr + self.published.half_unit_of_error
+        return own, error / math.sqrt(self.published.n_runs) if self.deviation and self.published.n_runs else error
+
+    @cached_property
+    def error(self) -> float:
+        """Standard error of the difference."""
+        return math.hypot(*self._errors)
+
+    @cached_property
+    def freedom(self) -> float:
+        """Degrees of freedom by Welch and Satterthwaite; infinite without any error."""
+        own, other = (error**2 for error in self._errors)
+        runs = self.published.n_runs
+        spread = own**2 / (len(self.values) - 1)
+        spread += other**2 / (runs - 1) if runs and runs > 1 else 0.0
+        return (own + other) ** 2 / spread if spread > 0 else math.inf
+
+    @cached_property
+    def t(self) -> float:
+        """The difference in its standard errors."""
+        if self.error > 0:
+            return self.gap / self.error
+        return 0.0 if self.gap == 0 else math.copysign(math.inf, self.gap)
+
+    @cached_property
+    def p(self) -> float:
+        """Two-sided p-value of there being no difference."""
+        if math.isinf(self.freedom):
+            return math.erfc(abs(self.t) / math.sqrt(2))
+        return float(2 * stdtr(self.freedom, -abs(self.t)))
+
+    @cached_property
+    def width(self) -> float:
+        """How far from ours a published number may be and still agree."""
+        quantile = 1.959963984540054 if math.isinf(self.freedom) else float(stdtrit(self.freedom, 1 - LEVEL / 2))
+        return quantile * self.error
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the test tells no difference."""
+        return self.p >= LEVEL
+
+    @property
+    def informative(self) -> bool:
+        """Whether it could have told any."""
+        limit = SHARE * abs(self.published.mean) if self.range_of_column is None else self.range_of_column / 2
+        return self.width <= limit
+
+
+def range_of(means: Sequence[float]) -> float | None:
+    """Largest minus smallest published mean of a column; None for fewer than three rows, which make no range."""
+    return max(means) - min(means) if len(means) >= FEWEST else None

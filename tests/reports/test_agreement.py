@@ -1,0 +1,95 @@
+"""Ours against published numbers: tests by hand and by scipy, rounding, missing errors, and widths that say nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks.records import published
+from benchmarks.records.published import Published
+from reports.agreement import Comparison, range_of
+
+OURS = (3.1, 3.9, 3.5)
+THEIRS = Published("p", "1", "boston", "", "GP", "rmse", 3.0, 0.2, 5, "", "")
+
+
+def comparison(**changes: object) -> Comparison:
+    return Comparison(OURS, replace(THEIRS, **changes), 10.0)
+
+
+def test_the_test_is_that_of_welch() -> None:
+    """Published numbers with five runs' moments, against scipy's test from summaries."""
+    expected = stats.ttest_ind_from_stats(np.mean(OURS), np.std(OURS, ddof=1), 3, 3.0, 0.2 * math.sqrt(5), 5, False)
+    found = comparison()
+    assert (found.t, found.p) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
+    assert found.agrees and found.informative
+
+
+def test_few_runs_need_larger_differences_than_two_errors() -> None:
+    """A difference of 2.5 errors of two runs each: a normal distribution would call it a difference."""
+    pair = (3.0, 3.2)  # standard error .1
+    found = Comparison(pair, replace(THEIRS, mean=3.1 - 2.5 * math.hypot(0.1, 0.1), stderr=0.1, n_runs=2), 10.0)
+    assert found.t == pytest.approx(2.5) and found.freedom == pytest.approx(2) and found.agrees
+    assert not replace(found, values=(3.0, 3.2) * 40, published=replace(found.published, n_runs=80)).agrees
+
+
+def test_published_errors_of_unknown_many_runs_are_exact() -> None:
+    own, other = np.var(OURS, ddof=1) / 3, 0.2**2
+    assert comparison(n_runs=None).freedom == pytest.approx((own + other) ** 2 / (own**2 / 2))
+
+
+def test_rounding_is_taken_off_the_distance_and_added_to_the_error() -> None:
+    found = comparison(half_unit=0.05, half_unit_of_error=0.005)
+    assert found.gap == pytest.approx(0.5 - 0.05)
+    assert found.error == pytest.approx(math.hypot(np.std(OURS, ddof=1) / math.sqrt(3), 0.205))
+    assert comparison(half_unit=0.7).gap == 0 and comparison(half_unit=0.7).agrees
+
+
+def test_an_error_printed_as_zero_is_half_a_unit_at_most() -> None:
+    same = (0.904, 0.904, 0.904)
+    cell = replace(THEIRS, mean=0.9, stderr=0.0, half_unit=0.0, half_unit_of_error=0.005)
+    assert Comparison(same, cell, 1.0).t == pytest.approx(0.8)
+    assert Comparison(same, replace(cell, half_unit_of_error=0.0), 1.0).t == math.inf
+
+
+def test_half_units_are_those_of_the_digits_that_are_printed() -> None:
+    cells = {cell.printed: cell for cell in published.load("pequignot2020")}
+    found = cells["3.4 ± 0.33"]
+    assert (found.half_unit, found.half_unit_of_error) == pytest.approx((0.05, 0.005))
+    assert cells["0.0788 ± 1e-3"].half_unit_of_error == pytest.approx(5e-4)
+
+
+def test_a_missing_error_is_taken_as_ours_over_as_many_runs() -> None:
+    own = np.std(OURS, ddof=1) / math.sqrt(3)
+    assert comparison(stderr=None, n_runs=None).error == pytest.approx(math.sqrt(2) * own)
+    found = comparison(stderr=None, n_runs=12)
+    assert found.error == pytest.approx(math.hypot(own, own / 2)) and found.assumed
+
+
+def test_errors_that_are_deviations_of_runs() -> None:
+    assert replace(comparison(), deviation=True).error == pytest.approx(
+        math.hypot(np.std(OURS, ddof=1) / math.sqrt(3), 0.2 / math.sqrt(5))
+    )
+
+
+def test_what_would_agree_with_every_row_is_uninformative() -> None:
+    found = comparison()
+    assert replace(found, range_of_column=2 * found.width + 1e-9).informative
+    assert not replace(found, range_of_column=2 * found.width - 1e-9).informative
+    assert replace(found, range_of_column=None).informative == (found.width <= 1.5)
+    assert range_of([1.0, 4.0, 2.0]) == 3.0 and range_of([1.0, 4.0]) is None
+
+
+@pytest.mark.parametrize("runs", [2, 3, 10])
+def test_the_level_holds_for_few_runs(runs: int) -> None:
+    """Of numbers of one distribution, at most .05 (and what chance adds) are told apart."""
+    rng, out, trials = np.random.default_rng(runs), 0, 600
+    for _ in range(trials):
+        ours, theirs = rng.normal(size=(2, runs))
+        cell = replace(THEIRS, mean=theirs.mean(), stderr=theirs.std(ddof=1) / math.sqrt(runs), n_runs=runs)
+        out += not Comparison(tuple(ours), cell, 1.0).agrees
+    assert out <= stats.binom.ppf(0.999, trials, 0.05)
