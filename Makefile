@@ -9,9 +9,10 @@ SLURM    ?= ## for EXECUTOR=slurm, options as partition=gpu time=8:00:00; also f
 METHOD   ?= ## for table-<name>, a method that the table does not have: one row more
 WAIT     ?= ## for EXECUTOR=slurm, 1: wait until every run is over, then print the table
 DRY_RUN  ?= ## 1: show what would be run, and run nothing
+ANYWAY   ?= ## 1: train here also what would take more than two days
 N        ?= ## for verify, how many records; without it 12
 PYTHON   ?= python3## the interpreter that makes .venv, 3.11 or later
-OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD WAIT DRY_RUN N PYTHON
+OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD WAIT DRY_RUN ANYWAY N PYTHON
 
 # A misspelt option would otherwise be ignored, and a long run started in its place.
 given := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
@@ -41,8 +42,9 @@ RUN := $(VENV)/bin/python -m
 run_options := $${PROTOCOL:+--protocol "$$PROTOCOL"} $${SEEDS:+--seeds "$$SEEDS"}
 also := $${METHOD:+--also "$$METHOD"}
 dry_run := $(if $(filter-out 0 no,$(DRY_RUN)),--dry-run)
+anyway := $(if $(filter-out 0 no,$(ANYWAY)),--anyway)
 executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers "$$WORKERS"} "$${slurm[@]}" \
-	$(if $(filter-out 0 no,$(WAIT)),--wait) $(dry_run)
+	$(if $(filter-out 0 no,$(WAIT)),--wait) $(dry_run) $(anyway)
 
 # What this make was called with, for messages that say how to go on.
 quoted = '$(subst ','\'',$1)'
@@ -59,6 +61,7 @@ help: ## list targets and options
 
 # $1: tables, $2: the report on them. Status 1: some runs failed; the report is printed all the same, then make fails.
 # Status 3: runs are on their way on a cluster; there is nothing to report yet, and nothing is wrong.
+# Status 4: nothing was trained, since it would take days; the run has printed what there is, and the ways on.
 # A signal that ends make reaches at most this shell: it hands it on, and waits until the sweep has saved what it can.
 define run_then_report
 slurm=(); set -f; for option in $$SLURM; do slurm+=(--slurm "$$option"); done; \

@@ -74,6 +74,7 @@ class Provenance(TypedDict, total=False):
     threads: int
     seconds: float
     fit_seconds: float
+    evaluate_seconds: float
     stack: int
     started: str
     finished: str

@@ -19,7 +19,10 @@ def resolve(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Suite:
-    """Where the tables, the methods, the training and the metrics are: a module, or "module:name"."""
+    """Where the tables, the methods, the training and the metrics are: a module, or "module:name".
+
+    Without ``timing`` nothing is timed. ``reports``: the module whose command prints tables, if there is one.
+    """
 
     tables: str = "benchmarks.tables"
     methods: str = "fvi_core.methods:catalogue"
@@ -27,6 +30,8 @@ class Suite:
     limit: str = "benchmarks.records.config:stack_limit"
     metrics: str = "benchmarks.metrics.registry:METRICS"
     measure: str = "benchmarks.experiment.measure:measure_stale"
+    timing: str = "benchmarks.experiment.timing:time_steps"
+    reports: str = "reports"
     fits: str = "benchmarks.experiment.misfits:misfits"
 
     def table(self, name: str) -> Any:

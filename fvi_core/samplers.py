@@ -145,11 +145,15 @@ class Chains(Stack):
         energy = self._target(state).energy(position)
         return ChainState(**vars(state), energy=energy, memory=self.sampler.remember(position))
 
-    def advance(self) -> Tensor:
+    @property
+    def steps(self) -> int:
+        return self.sampler.thinning
+
+    def advance(self, steps: int | None = None) -> Tensor:
         now, warming = self.now, self.epoch < self.sampler.warmup
         position, likelihood = split_parameters(now.parameters)
         target = self._target(now)
-        for _ in range(self.sampler.thinning):
+        for _ in range(self.sampler.thinning)[:steps]:
             position, now.energy, now.memory = self.sampler.move(
                 position, now.energy, now.memory, target, now.streams["chain"], warming
             )

@@ -133,12 +133,17 @@ class Stack:
         """How many there are; what an epoch is, is the subclass's affair."""
         raise NotImplementedError
 
+    @property
+    def steps(self) -> int:
+        """The smallest pieces of an epoch: how many of them :meth:`advance` can be told to go."""
+        return 1
+
     def begin(self, state: State) -> State:
         """The first state, of what all ways of training have in theirs."""
         return state
 
-    def advance(self) -> Tensor:
-        """Train for an epoch; its loss, ``[R]``."""
+    def advance(self, steps: int | None = None) -> Tensor:
+        """Train for an epoch; its loss, ``[R]``. With ``steps``, only so many of its pieces, to see what they cost."""
         raise NotImplementedError
 
     def done(self, loss: Tensor) -> Tensor:

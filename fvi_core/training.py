@@ -130,13 +130,17 @@ class Trainer(Stack):
     def outcome(self) -> Parameters:
         return self.now.best.parameters if self.training.early_stopping else self.now.parameters
 
-    def advance(self) -> Tensor:
+    @property
+    def steps(self) -> int:
+        return -(-self.problem.x.shape[1] // self.training.batch_size)
+
+    def advance(self, steps: int | None = None) -> Tensor:
         now, problem, size, n = self.now, self.problem, self.training.batch_size, self.problem.x.shape[1]
         total = torch.zeros(len(now.active), dtype=torch.float64, device=problem.x.device)
         order = now.streams["batch"].permutation(n) if size < n else None
         low, high = take(problem.low, now.owner), take(problem.high, now.owner)
         tensors = [now.parameters[name].requires_grad_() for name in trained_names(now.parameters)]
-        for start in range(0, n, size):
+        for start in range(0, n, size)[:steps]:
             index = None if order is None else order[:, start : start + size]
             x, y = take(problem.x, now.owner, index), take(problem.y, now.owner, index)
             x = problem.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))

@@ -70,7 +70,13 @@ def test_a_dry_run_prints_no_table(checkout: Path, value: str, run: bool) -> Non
     )
 
 
-@pytest.mark.parametrize("status, printed", [(0, True), (1, True), (2, False), (130, False)])
+@pytest.mark.parametrize("value, flag", [("1", " --anyway"), ("0", ""), ("", "")])
+def test_what_takes_long_may_be_begun_anyway(checkout: Path, value: str, flag: str) -> None:
+    assert make("table-digits", f"ANYWAY={value}", cwd=checkout).returncode == 0
+    assert calls(checkout) == [f"benchmarks run digits{flag}", "reports table digits"]
+
+
+@pytest.mark.parametrize("status, printed", [(0, True), (1, True), (2, False), (4, False), (130, False)])
 def test_failed_runs_fail_make_after_the_table_is_printed(checkout: Path, status: int, printed: bool) -> None:
     (checkout / "benchmarks.status").write_text(str(status))
     assert (make("table-digits", cwd=checkout).returncode == 0) is (status == 0)

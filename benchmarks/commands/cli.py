@@ -9,13 +9,13 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from benchmarks.commands import inspection, parts, sweeping, upkeep
+from benchmarks.commands import inspection, parts, starting, upkeep
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
-from benchmarks.sweep import hints, progress, runner
 from benchmarks.sweep import plan as planning
+from benchmarks.sweep import progress, runner
 from benchmarks.sweep.slurm import ledger
 from benchmarks.sweep.slurm.options import load as load_options
 from benchmarks.sweep.stopping import stoppable
@@ -58,7 +58,10 @@ SlurmFileOption = Annotated[
 ]
 WaitOption = Annotated[bool, typer.Option("--wait", help="for a cluster: do not return before every run is over")]
 WorkersOption = Annotated[int | None, typer.Option("--workers", help="processes at once; without it one per core")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and run nothing")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and what it would cost, and run nothing")]
+AnywayOption = Annotated[
+    bool, typer.Option("--anyway", help=f"begin also what would take more than {starting.LONGEST / 3600:.0f} h here")
+]
 ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records", show_default="results")]
 StateOption = Annotated[
     Path, typer.Option("--state", help="folder of claims, failures, logs, checkpoints", show_default=".state")
@@ -85,9 +88,9 @@ def build(suite: Suite) -> CommandLine:
     def chosen(tables, more) -> list[Any]:
         return [planning.also(suite.table(name), more, suite.catalogue() if more else {}) for name in tables]
 
-    def choose(tables, protocol, seeds, methods, datasets, more=None) -> tuple[list[RunConfig], dict[str, set[str]]]:
-        """The runs that are meant, and the metrics that their tables show of each."""
-        found, numbers = chosen(tables, more), planning.parse_seeds(seeds)
+    def choose(tables, found, protocol, seeds, methods, datasets) -> tuple[list[RunConfig], dict[str, set[str]]]:
+        """The runs that are meant of these tables, and the metrics that they show of each."""
+        numbers = planning.parse_seeds(seeds)
         configs = planning.table_runs(found, protocol, numbers)
         if seeds and not configs:
             raise UsageError(
@@ -97,11 +100,6 @@ def build(suite: Suite) -> CommandLine:
             print(line)
         asked = planning.asked_metrics(found, protocol, numbers)
         return planning.only(configs, methods or [], datasets or []), asked
-
-    def show_plan(configs, asked, results, state, queued) -> planning.Plan:
-        found = planning.make_plan(configs, results, state, suite, queued=queued, asked=asked)
-        print(inspection.plan_text(found, found.groups(results, state, suite)))
-        return found
 
     upkeep.add(app, suite)
 
@@ -137,8 +135,9 @@ def build(suite: Suite) -> CommandLine:
         state: StateOption = runner.STATE,
     ) -> None:
         """Show which runs tables need, which are done, and the groups of runs that are left to train."""
-        configs, asked = choose(tables, protocol, seeds, method, dataset, also)
-        show_plan(configs, asked, results, state, ledger.pending(state))
+        configs, asked = choose(tables, chosen(tables, also), protocol, seeds, method, dataset)
+        found = planning.make_plan(configs, results, state, suite, queued=ledger.pending(state), asked=asked)
+        print(inspection.plan_text(found, found.groups(results, state, suite)))
 
     @app.command()
     def run(
@@ -154,28 +153,24 @@ def build(suite: Suite) -> CommandLine:
         slurm_file: SlurmFileOption = None,
         wait: WaitOption = False,
         dry_run: DryRunOption = False,
+        anyway: AnywayOption = False,
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Make the runs that have no record. Failed runs are tried again."""
+        """Make the runs that have no record. Failed runs are tried again.
+
+        Status 1: some are not made. Status 3: a cluster is at them. Status 4: they would take too long here, and none was
+        begun.
+        """
         cluster = executor == "slurm"
         where = make(executor, workers, load_options(slurm_file, slurm or (), folder=runner.ROOT) if cluster else None)
-        configs, asked = choose(tables, protocol, seeds, method, dataset, also)
+        found = chosen(tables, also)
+        configs, asked = choose(tables, found, protocol, seeds, method, dataset)
         if not cluster and (slurm or slurm_file or wait):
             raise UsageError(f"--slurm, --slurm-file and --wait are for --executor slurm, found --executor {executor}")
-        if dry_run:
-            found = show_plan(configs, asked, results, state, where.pending(state))
-            wrong = suite.misfits([one.config for one in found.select("missing", "failed", "stale")])
-            for line in wrong:
-                print(line)
-            raise typer.Exit(1 if wrong else 0)
-        if where.outlives:
-            raise typer.Exit(sweeping.run(configs, where, results, state, suite, wait, asked))
-        summary = runner.run(
-            configs, where, results=results, state=state, suite=suite, display=progress.display(), asked=asked
-        )
-        print(inspection.summary_text(summary, again=hints.again()))
-        raise typer.Exit(130 if summary.interrupted else 0 if summary.complete else 1)
+        sweep = starting.Sweep(found, protocol, configs, asked, where, results.resolve(), state.resolve(), suite)
+        with where:
+            raise typer.Exit(sweep.show() if dry_run else sweep.run(anyway, wait))
 
     @app.command()
     def measure(
@@ -194,7 +189,7 @@ def build(suite: Suite) -> CommandLine:
         """
         from benchmarks.experiment.measure import measure as measure_runs  # here, since it needs torch
 
-        configs, _ = choose(tables, protocol, seeds, method, dataset)
+        configs, _ = choose(tables, chosen(tables, None), protocol, seeds, method, dataset)
         ticker = progress.Ticker(len(configs), "runs")
         found = measure_runs(configs, Store(results, suite.metrics), state, ticker)
         print(inspection.measured_text(found, state))

@@ -22,7 +22,7 @@ from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints
 from benchmarks.sweep.groups import RunGroup
-from benchmarks.sweep.plan import STATUSES, Plan, asked_metrics, check_protocol, make_plan
+from benchmarks.sweep.plan import STATUSES, WAITING, Plan, asked_metrics, check_protocol, make_plan
 from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
 
@@ -45,11 +45,12 @@ def plan_text(plan: Plan, groups: list[RunGroup]) -> str:
     for run in plan.runs:
         named = run.config["method"], run.config["dataset"]["name"], run.config["protocol"]
         counters.setdefault(named, Counter())[run.status] += 1
-    rows = [(*named, *(counter[status] or "" for status in STATUSES)) for named, counter in counters.items()]
-    lines = [columns([("method", "data set", "protocol", *STATUSES), *rows]), "", *plan.problems]
+    rows = [(*named, *(counter[status] or "" for status in plan.statuses)) for named, counter in counters.items()]
+    lines = [columns([("method", "data set", "protocol", *plan.statuses), *rows]), "", *plan.problems]
     lines.append(f"{len(plan.runs)} runs: {counts_text(plan.counts)}")
     left = sum(len(group.configs) for group in groups)
-    lines.append(f"to train: {left} runs in {groups_text(len(groups))}" if groups else "nothing to do")
+    nothing = "nothing to train before their data are here" if plan.select(WAITING) else "nothing to do"
+    lines.append(f"to train: {left} runs in {groups_text(len(groups))}" if groups else nothing)
     return "\n".join(lines)
 
 
@@ -60,6 +61,7 @@ def summary_text(summary: Summary, again: str) -> str:
         (summary.plan.counts["done"], "were there"),
         (len(summary.elsewhere), "made by another sweep"),
         (len(summary.failed), "failed"),
+        (summary.plan.counts.get(WAITING, 0), WAITING),
         (len(summary.unsaved), "made but not saved"),
     ]
     told = ", ".join(f"{count} {what}" for count, what in parts if count)

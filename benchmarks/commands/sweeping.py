@@ -28,10 +28,10 @@ def run(
     suite: Suite,
     wait: bool,
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
+    waiting: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Submit and tell; with ``wait``, follow until every run is over. The exit status of the command."""
-    results, state = Path(results).resolve(), Path(state).resolve()
-    plan, groups = submit(configs, executor, results, state, suite, asked)
+    plan, groups = submit(configs, executor, results, state, suite, asked, waiting)
     print(submitted_text(plan, executor.receipt(state)))
     if wait:
         plan = follow(configs, executor, results, state, suite, asked)
@@ -50,14 +50,17 @@ def submit(
     state: Path,
     suite: Suite,
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
+    waiting: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Plan, list[RunGroup]]:
     """Submit the runs that are neither done nor queued nor running; the plan as it was before, and the groups of runs.
 
+    waiting: runs whose data are not at hand, which are left out, and which data these are.
     Raises StoreError, ClaimError, and what the executor's submitting raises.
     """
     check_folders(results, state)
     with executor.turn(state):
         plan = make_plan(configs, results, state, suite, queued=executor.pending(state, held=True), asked=asked)
+        plan = plan.waiting(waiting)
         groups = plan.groups(results, state, suite)
         executor.submit(groups)
     return plan, groups

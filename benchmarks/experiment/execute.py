@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-import fvi_core
 from benchmarks.experiment import parameters
 from benchmarks.experiment.assembly import (
     build_model,
@@ -21,6 +20,7 @@ from benchmarks.experiment.assembly import (
     run_streams,
     training_fingerprint,
 )
+from benchmarks.experiment.code import CODE
 from benchmarks.experiment.prediction import NotFinite, Predicted, predict_sets
 from benchmarks.metrics import evaluate
 from benchmarks.records import predictions as stored
@@ -28,7 +28,7 @@ from benchmarks.records import provenance as origin
 from benchmarks.records.config import by_training, run_key, stack_key, training_key, validate_config
 from benchmarks.shapes import Curves, MetricRow, Provenance, RunConfig
 from benchmarks.state import kept
-from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints, code_digest
+from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints
 from datasets import Split
 from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import Parameters
@@ -40,10 +40,6 @@ from fvi_core.stack import DTYPES
 
 TRAINING_POINTS = "train/points"
 """The curve that holds a toy's training data."""
-
-CODE = code_digest([Path(fvi_core.__file__).parent, Path(__file__), Path(__file__).with_name("assembly.py")])
-"""Names the code that trains, as it was when this process loaded it. Data are told by their fingerprints, and parts of
-plug-ins by the digests in the configuration."""
 
 
 @dataclass
@@ -145,7 +141,7 @@ def _train_and_evaluate(
     problem = build_problem(model, list(splits.values()), device, dtype)
     streams = run_streams(list(stack.values()), device, dtype)
     prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]
-    about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made}
+    about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made, "cpu": origin.cpu()}
     callback = CheckpointCallback(checkpoints, about, list(asked), found)
     stacked = training.start(model, problem, streams.child("train"), found.state if found else None)
     started = origin.now()
@@ -189,6 +185,7 @@ def _evaluate(
     provenance: Provenance,
     state: Path,
 ) -> Outcome:
+    begun = time.perf_counter()
     try:
         predicted = predict_sets(config["evaluation"], split, model, problem, parameters, streams)
     except NotFinite as error:
@@ -198,7 +195,7 @@ def _evaluate(
         {"dataset": split.name, "condition": "", "metric": "training_seconds", "value": provenance["seconds"], "n": 1}
     )
     stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)
-    about = provenance | {"data": predicted.fingerprints}
+    about = provenance | {"data": predicted.fingerprints, "evaluate_seconds": time.perf_counter() - begun}
     if predicted.noise_std is not None:
         about["noise_std"] = predicted.noise_std
     sources = predicted.sources | {f"context {name}": split.pool(name).source for name in pool_names(model)}

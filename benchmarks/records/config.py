@@ -44,6 +44,16 @@ class Config(dict):
         """See :func:`training_key`."""
         return _training_key(cast(RunConfig, self))
 
+    @cached_property
+    def stack_key(self) -> str:
+        """See :func:`stack_key`."""
+        return _stack_key(cast(RunConfig, self))
+
+    @cached_property
+    def kind_key(self) -> str:
+        """See :func:`kind_key`."""
+        return _kind_key(cast(RunConfig, self))
+
     def __reduce__(self) -> tuple:
         return Config, (dict(self),)
 
@@ -88,9 +98,22 @@ def _training_key(config: RunConfig) -> str:
 
 def stack_key(config: RunConfig) -> str:
     """The key of what a training shares with its siblings: everything but the seed and the split."""
+    return config.stack_key if isinstance(config, Config) else _stack_key(config)
+
+
+def kind_key(config: RunConfig) -> str:
+    """The key of what a run shares with those that cost the same: everything but the seed and the split."""
+    return config.kind_key if isinstance(config, Config) else _kind_key(config)
+
+
+def _stack_key(config: RunConfig) -> str:
     shared = {name: value for name, value in config.items() if name not in ("seed", "evaluation")}
     shared["dataset"] = {name: value for name, value in config["dataset"].items() if name != "split"}
     return digest(shared)
+
+
+def _kind_key(config: RunConfig) -> str:
+    return f"{stack_key(config)}-{digest(config.get('evaluation'), 8)}"
 
 
 def by_training(configs: Iterable[RunConfig]) -> dict[str, list[RunConfig]]:

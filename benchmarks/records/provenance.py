@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CODE = ("fvi_core", "datasets", "benchmarks")
 CPUINFO = Path("/proc/cpuinfo")
 CPU_NUMBERS = {"family": "cpu family", "model": "model", "stepping": "stepping"}
+GPUS = Path("/proc/driver/nvidia/gpus")
+GPU_DEVICES = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
 SNAPSHOT = "snapshot.json"  # stands beside the packages in a copy of the code that jobs use
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "numba")  # numba: corrupted images
 
@@ -77,6 +79,19 @@ def cpu() -> str:
     name = told.get("model name") or platform.processor() or platform.machine()
     numbers = [f"{what} {told[key]}" for what, key in CPU_NUMBERS.items() if key in told]
     return f"{name} ({', '.join(numbers)})" if numbers else name
+
+
+def expected_device() -> str:
+    """What a process here would train on, told without loading torch; a GPU whose name cannot be seen is "a GPU"."""
+    if "torch" in sys.modules:
+        return device()
+    told = sorted(GPUS.glob("*/information"))
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1") or not (told or any(path.exists() for path in GPU_DEVICES)):
+        return "cpu"
+    with contextlib.suppress(OSError, IndexError):
+        model = [line for line in told[0].read_text().splitlines() if line.startswith("Model:")]
+        return model[0].partition(":")[2].strip()
+    return "a GPU"
 
 
 def device() -> str:

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Set
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
@@ -105,6 +105,14 @@ class Store:
     def get(self, config: RunConfig, curves: bool = True) -> Record | None:
         """The record of a run, or None. Raises :class:`RecordError`."""
         return self._load(self.path(config), () if curves else ("curves",))
+
+    def beside(self, config: RunConfig) -> Iterator[Record]:
+        """The records of a run's method on its data set, without curves and metrics; what is none is left out."""
+        for path in sorted(self.path(config).parent.glob("*.json")):
+            with suppress(RecordError):
+                record = None if path.name.startswith(".") else self._load(path, HEAD_ONLY)
+                if record is not None:
+                    yield record
 
     def find(self, prefix: str) -> Path:
         """The one record whose key starts so. Raises UnknownName for none, RecordError for several."""

@@ -254,12 +254,33 @@ class CheckpointCallback:
             print(f"no checkpoint could be written in {self.checkpoints.folder} ({reason}); training goes on without")
 
 
-def peek(state: Path | str, key: str) -> str | None:
-    """How far the checkpoint of a run has come, in words, or None where there is none."""
+@dataclass(frozen=True)
+class Progress:
+    """What a checkpoint says of itself. trainings: how many its stack has; made: code, device, threads, processor."""
+
+    epoch: int
+    epochs: int
+    seconds: float
+    trainings: int
+    made: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"checkpoint at epoch {self.epoch} of {self.epochs}"
+
+
+def progress(state: Path | str, key: str) -> Progress | None:
+    """How far the checkpoint of a run has come, or None where there is none. Its training state is not read."""
     try:
         with open(Checkpoints(state).path(key), "rb") as file:
             file.readline()
             about = files.parse(file.readline())
-            return f"checkpoint at epoch {about['epoch']:d} of {about['epochs']:d}"
-    except (OSError, ValueError, KeyError, TypeError):
+            numbers = int(about["epoch"]), int(about["epochs"]), float(about["seconds"]), len(about["keys"])
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
+    return Progress(*numbers, about)
+
+
+def peek(state: Path | str, key: str) -> str | None:
+    """How far the checkpoint of a run has come, in words, or None where there is none."""
+    found = progress(state, key)
+    return str(found) if found else None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from benchmarks.records.config import run_key
 from benchmarks.shapes import Record, RunConfig
@@ -17,10 +18,10 @@ from benchmarks.shapes import Record, RunConfig
 class RunGroup:
     """Runs that one process trains together. Plain data: it can be pickled, or written as JSON.
 
-    attempts[i] counts the failures of run i that were known when the group was planned; execute, metrics and measure
-    say where the function that trains, the versions of metrics and what measures a stale record again without
-    training are ("module:name"; measure may be "": there is no such thing); results and state are
-    folders; asked[i] are the metrics that the record of run i must know of.
+    attempts[i] counts the failures of run i that were known when the group was planned; execute, metrics, measure
+    and timing say where the function that trains, the versions of metrics, what measures a stale record again
+    without training, and what times a few steps are ("module:name"; the last two may be "": there is no such thing);
+    results and state are folders; asked[i] are the metrics that the record of run i must know of.
     """
 
     configs: tuple[RunConfig, ...]
@@ -32,6 +33,7 @@ class RunGroup:
     threads: int = 1
     asked: tuple[tuple[str, ...], ...] = ()
     measure: str = ""
+    timing: str = ""
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -68,16 +70,32 @@ class RunOutcome:
     record: Record | None = None
 
 
+@dataclass
+class Timed:
+    """What timing a run group told (see benchmarks/experiment/timing.py), why no more, and how long it took.
+
+    What a process loads once, before it trains anything, is not part of the seconds. silent: the last of them, in which
+    nothing was told, if it was given up for that.
+    """
+
+    told: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    seconds: float = 0.0
+    silent: float = 0.0
+
+
 Report = Callable[[RunGroup, float, str], None]  # group, fraction of it that is done, what it does now
 
 
 class Executor(ABC):
     """A place where run groups are trained. The process that trains one writes its records; outcomes tell of them.
 
-    outlives: what was submitted goes on when this process has ended; a sweep hands them over and need not wait for outcomes.
+    outlives: what was submitted goes on when this process has ended, elsewhere; a sweep hands it over and need not wait.
+    size: how many groups are trained at once, where that is this process's to say.
     """
 
     outlives: bool = False
+    size: int = 1
 
     @abstractmethod
     def submit(self, groups: Sequence[RunGroup]) -> None:
@@ -90,6 +108,13 @@ class Executor(ABC):
     @abstractmethod
     def close(self) -> None:
         """Stop what is still being done, give up its claims, and leave no process behind."""
+
+    def timed(self, group: RunGroup, patience: float) -> Timed:
+        """What a few steps of a group tell of its cost, given up after so many seconds without a word.
+
+        Raises nothing but interrupts.
+        """
+        return Timed(reason="nodes of a cluster are other machines")
 
     def pending(self, state: Path, held: bool = False) -> dict[str, str]:
         """The runs that were submitted before and wait or run, with a note on each; ``held``: within :meth:`turn`."""

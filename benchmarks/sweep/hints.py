@@ -18,7 +18,22 @@ def again() -> str:
 
 def benchmarks(*words: str) -> str:
     """A command of this command line, with the interpreter of now."""
-    return shlex.join([interpreter(), "-m", "benchmarks", *words])
+    return module("benchmarks", *words)
+
+
+def module(name: str, *words: str) -> str:
+    """A command of a module, with the interpreter of now."""
+    return shlex.join([interpreter(), "-m", name, *words])
+
+
+def option(name: str, value: str) -> str:
+    """An option as the command was given: one of make, or of this command line."""
+    return f"{name}={value}" if os.environ.get(VARIABLE) else f"--{name.lower()} {value}"
+
+
+def flag(name: str) -> str:
+    """An option without a value, likewise."""
+    return f"{name}=1" if os.environ.get(VARIABLE) else f"--{name.lower()}"
 
 
 def interpreter() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,8 @@ from benchmarks.sweep.groups import RunGroup
 from fvi_core import plugins
 
 STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
+TO_TRAIN = ("missing", "failed", "stale")
+WAITING = "waiting for data"  # a status that only a command gives which has looked for the data
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,12 @@ class Plan:
     def counts(self) -> dict[str, int]:
         """Runs of every status."""
         found = Counter(run.status for run in self.runs)
-        return {status: found[status] for status in STATUSES}
+        return {status: found[status] for status in self.statuses}
+
+    @property
+    def statuses(self) -> tuple[str, ...]:
+        """The statuses that runs may have here."""
+        return (*STATUSES, WAITING) if any(run.status == WAITING for run in self.runs) else STATUSES
 
     @property
     def problems(self) -> list[str]:
@@ -58,10 +65,21 @@ class Plan:
         """The runs of these statuses."""
         return [run for run in self.runs if run.status in statuses]
 
+    def waiting(self, lacking: Mapping[str, str]) -> Plan:
+        """The plan in which runs wait whose data are not at hand. lacking: the data sets that a run lacks, by its key."""
+        return Plan(
+            tuple(
+                replace(run, status=WAITING, note=lacking[run.key])
+                if run.status in TO_TRAIN and run.key in lacking
+                else run
+                for run in self.runs
+            )
+        )
+
     def groups(self, results: Path, state: Path, suite: Suite, threads: int = 1) -> list[RunGroup]:
         """What is missing, stale or failed, as run groups: longest first if epochs are known, else in order."""
         stacks: dict[str, list[PlannedRun]] = {}
-        for run in self.select("missing", "failed", "stale"):
+        for run in self.select(*TO_TRAIN):
             stacks.setdefault(stack_key(run.config), []).append(run)
         groups = []
         for stacked in stacks.values():
@@ -81,6 +99,7 @@ class Plan:
                         state=str(state),
                         threads=threads,
                         measure=suite.measure,
+                        timing=suite.timing,
                         asked=tuple(tuple(sorted(run.asked)) for run in runs),
                     )
                 )

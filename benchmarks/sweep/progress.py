@@ -6,6 +6,7 @@ import sys
 import time
 from typing import Any, TextIO
 
+from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.groups import RunGroup, RunOutcome
 from benchmarks.sweep.plan import Plan
 
@@ -13,10 +14,12 @@ LINE_EVERY = 10.0  # seconds between plain lines
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people write them: 8 s, 3 min, 2 h 05 min."""
+    """Seconds as people write them: 8 s, 3 min, 2 h 05 min, 5 days."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
+    if minutes > 48 * 60:
+        return f"{minutes / 1440:,.0f} days"
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
@@ -52,29 +55,29 @@ class Plain:
     def __init__(self, file: TextIO | None = None, every: float = LINE_EVERY) -> None:
         self.file, self.every = file or sys.stdout, every
         self.total = self.over = self.failed = 0
-        self.running: dict[tuple[str, ...], tuple[RunGroup, float, str]] = {}
+        self.forecast = Forecast([])
         self.reasons: set[str] = set()
         self.start = self.last = time.monotonic()
 
-    def begin(self, plan: Plan, groups: list[RunGroup]) -> None:
+    def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast | None = None) -> None:
         """Say what there is to do."""
+        self.forecast = forecast or Forecast(groups)
         self.total = sum(len(group.configs) for group in groups)
         for problem in plan.problems:
             self.say(problem)
         known = ", ".join(f"{count} {status}" for status, count in plan.counts.items() if count)
-        self.say(
-            f"{len(plan.runs)} runs: {known or 'none'}"
-            + (f"; {groups_text(len(groups))} to train" if groups else "; nothing to do")
-        )
+        todo = f"{groups_text(len(groups))} to train" if groups else "nothing to do"
+        self.say(f"{len(plan.runs)} runs: {known or 'none'}; {todo}")
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
         """Note how far a run group has come."""
-        self.running[group.keys] = (group, fraction, text)
+        self.forecast.report(group, fraction, time.monotonic())
         self._show()
 
     def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
         """Note that a run group is over, and say which of its runs failed."""
-        self.running.pop(group.keys, None)
+        trained = any(outcome.status in ("done", "unsaved") for outcome in outcomes)
+        self.forecast.end(group, trained, time.monotonic())
         self.over += len(outcomes)
         for reason in dict.fromkeys(o.reason for o in outcomes if o.status in ("failed", "unsaved")):
             keys = [o.key for o in outcomes if o.reason == reason]
@@ -92,20 +95,16 @@ class Plain:
         """Nothing is left open."""
 
     def left(self) -> str:
-        """The time left, if it goes on as until now."""
-        part = sum(fraction * len(group.configs) for group, fraction, _ in self.running.values())
-        done, spent = self.over + part, time.monotonic() - self.start
-        return (
-            f"about {duration(spent * (self.total - done) / done)} left"
-            if done > 0 and spent > 1
-            else "time left not known"
-        )
+        """The time left, in words."""
+        seconds = self.forecast.left(time.monotonic())
+        return "time left not known" if seconds is None else f"about {duration(seconds)} left"
 
     def _show(self, now: bool = False) -> None:
         if not now and time.monotonic() - self.last < self.every:
             return
         self.last = time.monotonic()
-        working = "; ".join(f"{group.title} {fraction:.0%}" for group, fraction, _ in self.running.values())
+        running = self.forecast.running.values()
+        working = "; ".join(f"{each.group.title} {each.fraction:.0%}" for each in running)
         failed = f", {self.failed} failed" if self.failed else ""
         tail = f", {self.left()}" if self.over < self.total else f" in {duration(self.last - self.start)}"
         self.say(f"{self.over}/{self.total} runs{failed}{tail}" + (f" [{working}]" if working else ""))
@@ -133,11 +132,11 @@ class Live(Plain):
         self.lines: dict[tuple[str, ...], Any] = {}
         self.whole: Any = None
 
-    def begin(self, plan: Plan, groups: list[RunGroup]) -> None:
+    def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast | None = None) -> None:
         """Say what there is to do and draw the bars."""
-        super().begin(plan, groups)
+        super().begin(plan, groups, forecast)
         if groups:
-            self.whole = self.bars.add_task("all runs", total=self.total, text="")
+            self.whole = self.bars.add_task("all runs", total=1.0, text="")
             self.bars.start()
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
@@ -162,10 +161,9 @@ class Live(Plain):
         self.bars.stop()
 
     def _show(self, now: bool = False) -> None:
-        part = sum(fraction * len(group.configs) for group, fraction, _ in self.running.values())
         text = f"{self.over}/{self.total}, {self.failed} failed, {self.left()}"
         if self.whole is not None:
-            self.bars.update(self.whole, completed=self.over + part, text=text)
+            self.bars.update(self.whole, completed=self.forecast.fraction, text=text)
 
 
 def display() -> Plain:

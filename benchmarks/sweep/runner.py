@@ -15,9 +15,11 @@ from benchmarks.shapes import Record, RunConfig
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Claims
 from benchmarks.suite import Suite
+from benchmarks.sweep.estimate import Estimate
 from benchmarks.sweep.executors.work import is_recorded
+from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.groups import Executor, RunGroup, RunOutcome
-from benchmarks.sweep.plan import Plan, PlannedRun, make_plan
+from benchmarks.sweep.plan import WAITING, Plan, PlannedRun, make_plan
 
 RESULTS = ROOT / "results"
 STATE = ROOT / ".state"
@@ -27,7 +29,7 @@ LOOK_AGAIN = 1.0  # seconds between looks at runs that another sweep is making
 class Display(Protocol):
     """Where progress is shown."""
 
-    def begin(self, plan: Plan, groups: list[RunGroup]) -> None: ...
+    def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast) -> None: ...
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None: ...
 
@@ -41,7 +43,7 @@ class Display(Protocol):
 class Silent:
     """Shows nothing."""
 
-    def begin(self, plan: Plan, groups: list[RunGroup]) -> None:
+    def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast) -> None:
         """Called once, before the first run group."""
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
@@ -73,7 +75,8 @@ class Summary:
     @property
     def complete(self) -> bool:
         """Whether every run of the plan now has a record."""
-        return not (self.interrupted or self.failed or self.unsaved)
+        waiting = self.plan.select(WAITING)  # for their data
+        return not (self.interrupted or self.failed or self.unsaved or waiting)
 
 
 def run(
@@ -87,6 +90,7 @@ def run(
     plan: Plan | None = None,
     groups: list[RunGroup] | None = None,
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
+    estimate: Estimate | None = None,
 ) -> Summary:
     """Make the runs that have no record, failed ones again, and wait for those that another sweep is making.
 
@@ -104,7 +108,7 @@ def run(
     groups = plan.groups(results, state, suite) if groups is None else groups
     if groups or waiting:
         check_folders(results, state)
-    display.begin(plan, groups)
+    display.begin(plan, groups, Forecast(groups, estimate, executor.size))
     try:
         while groups or waiting:
             executor.submit(groups)

@@ -16,10 +16,12 @@ from typing import Any
 
 from benchmarks.state.checkpoints import request_stop
 from benchmarks.sweep.executors.cores import available_cores
+from benchmarks.sweep.executors.timing import Timing, time_group
 from benchmarks.sweep.executors.work import perform, settle
-from benchmarks.sweep.groups import Executor, Report, RunGroup, RunOutcome
+from benchmarks.sweep.groups import Executor, Report, RunGroup, RunOutcome, Timed
 from benchmarks.sweep.stopping import interrupt
 
+BEGIN = 60.0  # seconds that a worker has to start and to load what it trains with, before it times anything
 GRACE = 10.0  # seconds that a worker has to give up its claims when it is stopped
 SAVE = signal.SIGUSR2  # what a cluster sends before a time limit: save a checkpoint, then end
 REPORT_EVERY = 0.5  # seconds between reports of one worker
@@ -37,11 +39,22 @@ class Worker:
         theirs.close()  # otherwise a message that its death cuts short would never end
         self.group: RunGroup | None = None
 
-    def give(self, group: RunGroup | None) -> None:
-        """Send a run group, or None: no more."""
-        self.group = group
+    def give(self, work: RunGroup | Timing | None) -> None:
+        """Send a run group to train, or to time, or None: no more."""
+        self.group = work.group if isinstance(work, Timing) else work
         with contextlib.suppress(OSError):  # it has died; reading from the pipe will say so
-            self.connection.send(group)
+            self.connection.send(work)
+
+    def receive(self) -> Any:
+        """What it has sent. Raises EOFError or OSError if it has died."""
+        if not self.connection.poll():
+            raise EOFError  # dead, though a child of its own still holds the pipe open
+        return self.connection.recv()
+
+    def end(self) -> None:
+        """Kill the process."""
+        self.process.kill()
+        self.process.join()
 
 
 class Pool(Executor):
@@ -68,9 +81,7 @@ class Pool(Executor):
                 group = worker.group
                 assert group is not None, "it is busy"
                 try:
-                    if not worker.connection.poll():
-                        raise EOFError  # dead, though a child of its own still holds the pipe open
-                    message = worker.connection.recv()
+                    message = worker.receive()
                 except (EOFError, OSError):
                     worker.process.join(GRACE)
                     time.sleep(self.moment)  # the signal raises here
@@ -96,8 +107,36 @@ class Pool(Executor):
         for worker in self.workers:
             worker.process.join(max(0.0, limit - time.monotonic()))
             if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
+                worker.end()
+
+    def timed(self, group: RunGroup, patience: float) -> Timed:
+        """By a worker, which trains afterwards, unless it takes too long and is killed."""
+        worker = self._idle() or self._new()
+        assert worker is not None, "nothing is trained yet"
+        worker.give(Timing(group, patience))
+        found, begun, heard = Timed(), None, time.monotonic()
+        while worker.group and not found.reason:
+            if not wait([worker.connection, worker.process.sentinel], patience if begun else BEGIN):
+                worker.end()
+                found.silent = time.monotonic() - heard
+                found.reason = f"nothing was seen for {found.silent:.0f} s"
+                continue
+            try:
+                message = worker.receive()
+            except (EOFError, OSError):
+                worker.process.join(GRACE)
+                found.reason = death(worker.process.exitcode)
+                continue
+            heard = time.monotonic()
+            begun = begun or heard
+            if isinstance(message, str):
+                worker.group, found.reason = None, message
+            else:
+                found.told |= message
+        if worker.group:  # it has died
+            self.workers.remove(worker)
+        found.seconds = time.monotonic() - (begun or heard)
+        return found
 
     def close(self) -> None:
         self.queue.clear()
@@ -108,20 +147,25 @@ class Pool(Executor):
         for worker in workers:
             worker.process.join(max(0.0, limit - time.monotonic()))
             if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
+                worker.end()
             worker.connection.close()
 
     def _hand_out(self, report: Report) -> None:
         self.workers = [worker for worker in self.workers if worker.group or worker.process.is_alive()]
-        idle = [worker for worker in self.workers if not worker.group]
-        while self.queue and (idle or len(self.workers) < self.size):
-            if not idle:
-                idle.append(Worker())
-                self.workers.append(idle[-1])
+        while self.queue and (worker := self._idle() or self._new()):
             group = self.queue.popleft()
-            idle.pop().give(group)
+            worker.give(group)
             report(group, 0.0, "")
+
+    def _idle(self) -> Worker | None:
+        return next((worker for worker in self.workers if not worker.group and worker.process.is_alive()), None)
+
+    def _new(self) -> Worker | None:
+        """One worker more, if there may be more."""
+        if len(self.workers) >= self.size:
+            return None
+        self.workers.append(Worker())
+        return self.workers[-1]
 
 
 def death(exitcode: int | None) -> str:
@@ -145,10 +189,13 @@ def work(connection: Connection) -> None:
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     try:
         while True:
-            group = connection.recv()
-            if group is None:
+            work = connection.recv()
+            if work is None:
                 return
-            connection.send(perform(group, _Reporter(connection), descriptors=True))
+            if isinstance(work, Timing):
+                connection.send(time_group(work, connection.send))
+            else:
+                connection.send(perform(work, _Reporter(connection), descriptors=True))
     except (KeyboardInterrupt, EOFError, OSError):
         os._exit(0)  # at once: what has begun is given up, and what was made is on disk
 

@@ -126,7 +126,7 @@ def _group(told: dict[str, Any]) -> RunGroup:
     lists = {name: tuple(told[name]) for name in ("configs", "attempts")}
     group = RunGroup(**told | lists | {"asked": tuple(map(tuple, told["asked"]))})
     names = (name for asked in group.asked for name in asked)
-    for word in (group.execute, group.metrics, group.measure, group.results, group.state, *names):
+    for word in (group.execute, group.metrics, group.measure, group.timing, group.results, group.state, *names):
         _typed(word, str)
     for number in (group.threads, *group.attempts):
         _typed(number, int)

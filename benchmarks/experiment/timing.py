@@ -1,0 +1,130 @@
+"""What a run costs, seen from its first steps: data and parts as in a run, a step to warm up, then a few that are timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from benchmarks.experiment.assembly import build_model, build_problem, inputs_of, load_data, run_streams
+from benchmarks.experiment.execute import device_of
+from benchmarks.experiment.prediction import predict
+from benchmarks.records.config import by_training, kind_key
+from benchmarks.shapes import EvaluationConfig, RunConfig
+from datasets import Split
+from fvi_core.networks import Parameters
+from fvi_core.objective import Model
+from fvi_core.problem import TrainingData
+from fvi_core.random import Streams
+from fvi_core.registry import TRAININGS
+from fvi_core.stack import DTYPES, Stack, Trained
+
+ENOUGH = 0.1  # seconds of steps that are timed, if one step is not longer
+PIECE = 100  # inputs that are predicted, of all that are asked for
+Tell = Callable[[dict[str, Any]], None]
+
+
+def time_steps(
+    configs: list[RunConfig], seconds: float, tell: Tell, clock: Callable[[], float] = time.perf_counter
+) -> None:
+    """Time runs that would be trained together; what is found is told as soon as it is, as what can be had in ``seconds``.
+
+    ``setup``: seconds before the first step; ``steps``: of all epochs; ``trainings``: in the stack; ``first_step``: its
+    seconds, more than those of others; ``training``: seconds of one training in all, fitting included, if it goes on to
+    its last epoch; ``evaluation``: seconds of a run, by its kind. Raises what making and training the runs raises.
+    """
+    begun = clock()
+    with torch.random.fork_rng(devices=[]):
+        runs = by_training(configs)
+        begin = partial(_begin, list(runs.values()))
+        splits, model, problem, streams, stack = begin()
+        setup, steps = clock() - begun, stack.steps * stack.epochs
+        if setup < seconds / 4:  # what a process loads once, libraries and data, is not counted for every run
+            start = clock()
+            splits, model, problem, streams, stack = begin()
+            setup = clock() - start
+        tell({"setup": setup, "steps": steps, "trainings": len(runs)})
+        start = clock()
+        _advance(stack, 1)
+        first_step = clock() - start
+        tell({"first_step": first_step})
+        per_step = _step_seconds(stack, clock) if first_step < seconds / 4 else first_step
+        per_epoch = _epoch_seconds(stack, configs[0]["parts"]["training"].get("early_stopping"), clock)
+        each = (setup + steps * per_step + stack.epochs * per_epoch) / len(runs)
+        tell({"training": each})
+        place, trained = _stopped(stack)
+        own, noise = problem.of(place), streams.subset([place]).child("evaluate")
+        start = clock()
+        assert trained.parameters is not None, "it is one that trains"
+        fitted = model.fitted(trained.parameters, own, noise)
+        tell({"training": each + clock() - start})
+        split, costs = splits[place], {}
+        for config in {kind_key(config): config for config in configs}.values():
+            costs[kind_key(config)] = _evaluation_seconds(config["evaluation"], split, model, own, fitted, noise, clock)
+            tell({"evaluation": dict(costs)})
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+
+
+def _begin(runs: list[list[RunConfig]]) -> tuple[list[Split], Model, TrainingData, Streams, Stack]:
+    """A stack as runs begin it that are trained together, given by training."""
+    splits = [load_data(asked) for asked in runs]
+    configs, device = [asked[0] for asked in runs], device_of()
+    model = build_model(configs[0]["parts"], splits[0])
+    training = TRAININGS.build(configs[0]["parts"]["training"])
+    dtype = DTYPES[training.dtype]
+    problem = build_problem(model, splits, device, dtype)
+    streams = run_streams(configs, device, dtype)
+    return splits, model, problem, streams, training.start(model, problem, streams.child("train"), None)
+
+
+def _step_seconds(stack: Stack, clock: Callable[[], float]) -> float:
+    """Seconds of a step: the mean of a few after the first, which pays for what is done once."""
+    taken, count, spent = 0, 1, 0.0
+    while spent < ENOUGH:
+        start = clock()
+        _advance(stack, count)
+        spent, taken, count = spent + clock() - start, taken + count, min(2 * count, stack.steps)
+    return spent / taken
+
+
+def _advance(stack: Stack, steps: int) -> None:
+    loss = stack.advance() if steps == stack.steps else stack.advance(steps)
+    float(loss.sum())  # a GPU has done it only when somebody looks
+
+
+def _epoch_seconds(stack: Stack, early_stopping: dict[str, Any] | None, clock: Callable[[], float]) -> float:
+    """Seconds of what ends an epoch, as a look at the validation subset."""
+    start = clock()
+    stack.done(torch.zeros(len(stack.active), dtype=torch.float64, device=stack.problem.x.device))
+    return (clock() - start) / ((early_stopping or {}).get("every") or 1)
+
+
+def _stopped(stack: Stack) -> tuple[int, Trained]:
+    """A replica as it is now, as if training were over, and its place."""
+    stack.now.epoch = stack.epochs
+    for place, trained in enumerate(stack.run()):
+        if trained.parameters is not None:
+            return place, trained
+    raise ValueError("training gives no finite number at its first steps")
+
+
+def _evaluation_seconds(
+    evaluation: EvaluationConfig,
+    split: Split,
+    model: Model,
+    problem: TrainingData,
+    parameters: Parameters,
+    streams: Streams,
+    clock: Callable[[], float],
+) -> float:
+    """Seconds of predicting all evaluation sets, from a piece of the test subset; each set counts as large as that."""
+    x = split.test.x[:PIECE] if model.family.pointwise else split.test.x
+    start = clock()
+    drawn = streams.child("functions")
+    f, _ = predict(model, parameters, torch.from_numpy(x), evaluation["samples"], drawn, partial(inputs_of, problem))
+    float(f.sum())
+    return (clock() - start) * len(evaluation["sets"]) * len(split.test) / len(x)

@@ -1,0 +1,146 @@
+"""What a sweep costs, before it begins: from what is known of its kinds of runs, else from a few timed steps of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.records.config import by_training, kind_key, stack_key
+from benchmarks.shapes import RunConfig
+from benchmarks.state.costs import AT_LEAST, AT_MOST, EXACT, Cost
+from benchmarks.sweep.groups import Executor, RunGroup, Timed
+from benchmarks.sweep.known import TIMED, Known, stops_early
+
+BUDGET = 10.0  # seconds after which no further kind is timed
+SHARE = 0.01  # of what the sweep takes by what is timed so far: so many seconds may go into timing, if they are more,
+MOST = 60.0  # but not more than these
+PATIENCE = (
+    60.0  # seconds without a word after which a kind is given up: where even a step is long, its cost matters most
+)
+
+
+@dataclass
+class Estimate:
+    """Seconds on one core. groups: by the keys of a run group, of those whose cost is known.
+
+    sources: runs by what tells their cost; unknown: by reason, the runs of which nothing is known; trained_only: runs
+    whose evaluation is not counted; bounds: runs by the bound that their cost is, "at most" or "at least".
+    """
+
+    groups: dict[tuple[str, ...], float] = field(default_factory=dict)
+    sources: Counter[str] = field(default_factory=Counter)
+    unknown: dict[str, list[RunConfig]] = field(default_factory=dict)
+    trained_only: int = 0
+    bounds: Counter[str] = field(default_factory=Counter)
+    runs: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Of all that is known."""
+        return sum(self.groups.values())
+
+    def wall(self, workers: int) -> float:
+        """Seconds that so many workers need at least for what is known."""
+        return max(self.seconds / workers, max(self.groups.values(), default=0.0))
+
+    @property
+    def not_known(self) -> list[RunConfig]:
+        """The runs of which nothing is known."""
+        return [config for configs in self.unknown.values() for config in configs]
+
+    @property
+    def bound(self) -> str:
+        """What the sum is: at least this, if something is not known or was not timed to an end; at most this; or neither."""
+        if self.unknown or self.bounds[AT_LEAST]:
+            return AT_LEAST
+        return AT_MOST if self.bounds[AT_MOST] else EXACT
+
+
+def estimate(
+    groups: Sequence[RunGroup],
+    known: Known,
+    executor: Executor,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Estimate:
+    """What run groups cost. A kind of which nothing is known is timed by the executor; one that cannot be stops nothing.
+
+    ``progress`` hears how many kinds are timed, of how many. Timing ends when its time is up: see BUDGET and SHARE.
+    """
+    costs: dict[str, tuple[Cost, str]] = {}
+    for group in groups:
+        for config in group.configs:
+            if kind_key(config) not in costs and (told := known.cost(group, config)):
+                costs[kind_key(config)] = told
+    reasons: dict[str, str] = {}
+    spent, todo = 0.0, _unknown(groups, costs)
+    for done, group in enumerate(todo):
+        progress(done, len(todo))
+        so_far = _sum(groups, costs, reasons, known).wall(max(1, executor.size))
+        if spent >= max(BUDGET, min(MOST, SHARE * so_far)):
+            late = {kind_key(config): "no time was left to time it" for each in todo[done:] for config in each.configs}
+            reasons = late | reasons
+            break
+        found = executor.timed(group, PATIENCE) if group.timing else Timed(reason="this suite times nothing")
+        spent += found.seconds
+        for config in group.configs:
+            kind, cost = kind_key(config), _cost(config, found)
+            if cost:
+                costs[kind] = cost, TIMED
+                known.costs.put(kind, cost)
+            else:
+                reasons[kind] = found.reason or "nothing was told"
+    return _sum(groups, costs, reasons, known)
+
+
+def _unknown(groups: Sequence[RunGroup], costs: dict[str, Any]) -> list[RunGroup]:
+    """A group of every kind of training of which something is not known; the longest of most runs first."""
+    found: dict[str, RunGroup] = {}
+    runs: Counter[str] = Counter()
+    for group in groups:
+        if any(kind_key(config) not in costs for config in group.configs):
+            kind = stack_key(group.configs[0])
+            found.setdefault(kind, group)
+            runs[kind] += len(group.configs)
+    epochs = {kind: group.configs[0]["parts"]["training"].get("epochs") or 1 for kind, group in found.items()}
+    return [found[kind] for kind in sorted(found, key=lambda kind: -epochs[kind] * runs[kind])]
+
+
+def _cost(config: RunConfig, found: Timed) -> Cost | None:
+    """A cost from what timing told."""
+    told = found.told
+    if "training" in told:
+        evaluation = told.get("evaluation", {}).get(kind_key(config))
+        return Cost(told["training"], evaluation, AT_MOST if stops_early(config) else EXACT)
+    if "steps" in told and found.silent:  # it was given up
+        step = told.get("first_step", found.silent)
+        bound = EXACT if "first_step" in told else AT_LEAST  # not even one was over
+        return Cost((told["setup"] + told["steps"] * step) / told["trainings"], None, bound)
+    return None
+
+
+def _sum(
+    groups: Sequence[RunGroup], costs: dict[str, tuple[Cost, str]], reasons: dict[str, str], known: Known
+) -> Estimate:
+    found = Estimate()
+    for group in groups:
+        found.runs += len(group.configs)
+        lacking = [config for config in group.configs if kind_key(config) not in costs]
+        if lacking:
+            reason = reasons.get(kind_key(lacking[0]), "not timed yet")
+            found.unknown.setdefault(reason, []).extend(group.configs)
+            continue
+        seconds = 0.0
+        for runs in by_training(group.configs).values():
+            if all(known.measurable(config) for config in runs):
+                continue
+            seconds += costs[kind_key(runs[0])][0].training * (1 - known.done(runs[0]))
+        for config in group.configs:
+            cost, source = costs[kind_key(config)]
+            seconds += cost.evaluation or 0.0
+            found.trained_only += cost.evaluation is None
+            found.sources[source] += 1
+            found.bounds[cost.bound] += 1
+        found.groups[group.keys] = seconds
+    return found

@@ -1,0 +1,107 @@
+"""The files that data are read from: which of them are not at hand, and getting these. No array is loaded."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from . import fetch, user_arrays
+from .checks import DataNotFound
+from .image_schemes import SCHEMES
+from .image_sets import partner
+from .images import SOURCES, SUBSETS, which_for_contexts
+from .registry import describe
+
+Folder = str | os.PathLike | None
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Registered files of a data set that are not at hand. reason: why they cannot be had; empty where nobody tried."""
+
+    dataset: str
+    files: tuple[str, ...]
+    reason: str = ""
+
+    @property
+    def megabytes(self) -> float:
+        """Of all these files."""
+        return sum(fetch.registry()[name].size for name in self.files) / 1e6
+
+
+def lacking(
+    name: str,
+    scheme: str | None = None,
+    sets: Iterable[str] = (),
+    pools: Iterable[str] = (),
+    root: Folder = None,
+) -> list[Lack]:
+    """What is not at hand of a data set, of the partners in these evaluation sets, and of the sets that contexts draw from.
+
+    Nothing is downloaded. Raises UnknownDataset, UnknownSplit.
+    """
+    try:
+        known = describe(name, scheme)
+    except DataNotFound as error:  # a user's file
+        return [Lack(name, (), str(error))]
+    found, wanted = [], {name: dict.fromkeys(known.files)}
+    if name in SOURCES:
+        wanted = {name: _frost(name, sets, root)}
+        for dataset, subset in _subsets(name, known.scheme, list(sets), pools, root):
+            files = SOURCES[dataset].files.get(subset)
+            if user_arrays.find(dataset, subset):
+                continue
+            if files is None:
+                how = user_arrays.how(dataset, subset, SOURCES[dataset].shape)
+                found.append(Lack(dataset, (), f"no file of a {subset} subset is known; {how}"))
+            else:
+                wanted.setdefault(dataset, {}).update(dict.fromkeys(files))
+    for dataset, names in wanted.items():
+        absent = tuple(file for file in names if not _at_hand(file, root))
+        found += [Lack(dataset, absent)] if absent else []
+    return found
+
+
+def get(lack: Lack, say: Callable[[str], None], root: Folder = None) -> Lack | None:
+    """Download files that are lacking, with a line on each; what is lacking then, and why. None: nothing is."""
+    for i, name in enumerate(lack.files):
+        say(f"fetching {name} ({fetch.registry()[name].size / 1e6:.3g} MB)")
+        try:
+            fetch.locate(name, root)
+        except DataNotFound as error:
+            tried = [line.strip() for line in str(error).splitlines() if line.startswith("  ")]
+            return replace(lack, files=lack.files[i:], reason=tried[-1])
+    return lack if lack.reason else None
+
+
+def _subsets(name: str, scheme: str, sets: list[str], pools: Iterable[str], root: Folder) -> list[tuple[str, str]]:
+    """The subsets of image sets that are read."""
+    chosen = SCHEMES[name][scheme]
+    found = [(name, subset) for subset in SUBSETS]
+    found += [(pool, which_for_contexts(pool, root)) for pool in pools if pool in chosen.contexts]
+    for other in filter(None, (partner(name, each) for each in sets)):
+        found.append((other, chosen.ood_subset))
+        if other in chosen.contexts and which_for_contexts(other, root) == chosen.ood_subset:
+            found.append((other, "train"))  # what contexts draw from is not scored
+    return list(dict.fromkeys(found))
+
+
+def _frost(name: str, sets: Iterable[str], root: Folder) -> dict[str, None]:
+    """The pictures that corrupting with frost needs, if these evaluation sets do."""
+    forms = (re.fullmatch(rf"{name}_c-(?:([a-z_]+)-)?([1-5])", each) for each in sets)
+    files = [file for file in fetch.registry() if file.startswith("frost/")]
+    if not any(form and form[1] in (None, "frost") for form in forms) or all(_at_hand(file, root) for file in files):
+        return {}
+    from .corruptions import upstream  # here, since scipy takes a second to load
+
+    return {} if upstream.find(name, root) else dict.fromkeys(files)
+
+
+def _at_hand(file: str, root: Folder) -> bool:
+    try:
+        fetch.locate(file, root, download=False)
+    except DataNotFound:
+        return False
+    return True

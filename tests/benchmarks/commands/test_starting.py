@@ -1,0 +1,200 @@
+"""What a sweep says before it begins, and that what takes days does not begin by itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks.commands import starting
+from benchmarks.commands.cli import build
+from benchmarks.records import provenance
+from benchmarks.records.provenance import ROOT
+from benchmarks.sweep import hints
+from tests.benchmarks import fakes
+
+DAY = 24 * 3600.0
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return tmp_path / "results", tmp_path / "state"
+
+
+@pytest.fixture
+def printed(monkeypatch):
+    """The commands that would print tables."""
+    commands = []
+    monkeypatch.setattr(starting, "subprocess", SimpleNamespace(run=commands.append))
+    return commands
+
+
+@pytest.fixture
+def say(folders, capsys, printed):
+    def run(*words: str, suite=replace(fakes.TIMED, reports="reports")) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as end:
+            build(suite)([*words, "--results", str(folders[0]), "--state", str(folders[1])])
+        told = capsys.readouterr()
+        return end.value.code or 0, told.out + told.err
+
+    return run
+
+
+@pytest.fixture
+def table(monkeypatch):
+    """table(name, cost=..., ...) is known to the command line."""
+
+    def add(name: str, **options):
+        made = fakes.Table(name, **options)
+        monkeypatch.setattr(made, "protocols", ("paper", "short", "smoke"))
+        monkeypatch.setattr(made, "default_protocol", "paper")
+        monkeypatch.setitem(fakes.TABLES, name, made)
+        return made
+
+    return add
+
+
+def test_a_sweep_begins_with_what_it_costs(say, table):
+    table("cheap", cost=3600.0, early_stopping={"patience": 3})
+    status, told = say("run", "cheap", "--executor", "inprocess")
+    lines = told.splitlines()
+    assert status == 0 and "5 runs: 5 made now" in told, told
+    assert lines[0] == "estimate: 5 runs, at most 5.5 core-hours, 5 h 30 min here with 1 worker"
+    assert lines[1] == "  5 runs by timed steps, training may end early in 5"
+    assert lines[2] == "5 runs: 5 missing; 5 groups of runs to train"
+
+
+def test_a_dry_run_says_it_too_and_remembers_it(say, table, folders, monkeypatch):
+    table("cheap", cost=36.0)
+    for _ in range(2):
+        status, told = say("run", "cheap", "--dry-run", "--executor", "inprocess")
+        assert status == 0 and "estimate: 5 runs, about 0.055 core-hours, 3 min here with 1 worker" in told
+        monkeypatch.setattr(fakes, "time_steps", lambda *_: pytest.fail("it is known"))
+    assert not folders[0].exists() and [path.name for path in folders[1].iterdir()] == ["costs"]
+
+
+def test_what_cannot_be_timed_is_said_and_trained(say, table):
+    table("odd", do="once", n=1)
+    status, told = say("run", "odd", "--executor", "inprocess")
+    assert told.startswith(
+        "estimate: what 1 runs cost is not known\n  not estimated: 1 runs (MAP on digits): KeyError: 'cost'"
+    )
+    assert "failed 1: MemoryError" in told and status == 1, "it was begun"
+
+
+def test_what_takes_days_does_not_begin_by_itself(say, table, printed, folders):
+    table("long", cost=30 * DAY)
+    command = ("run", "long", "--executor", "inprocess")
+    status, told = say(*command)
+    assert status == starting.TOO_LONG == 4 and not (folders[1] / "trained").exists()
+    assert "not begun: it would take about 165 days here; what takes more than 48 h does not begin by itself" in told
+    for way in ("--protocol short", "--protocol smoke", "--seeds 1", "--executor slurm", "--anyway", "with a GPU"):
+        assert way in told
+    assert "one seed or split of each row: about 33 days here" in told
+    where = ["--results", str(folders[0]), "--state", str(folders[1])]
+    assert printed == [[sys.executable, "-m", "reports", "table", "long", "--protocol", "paper", *where]]
+    status, told = say(*command, "--anyway")
+    assert status == 0 and "5 runs: 5 made now" in told and "not begun" not in told
+
+
+def test_the_limit_is_wall_time_of_all_workers(say, table):
+    table("long", cost=1.2 * DAY)
+    assert say("run", "long", "--workers", "5", "--dry-run")[1].count("not begun") == 0
+    status, told = say("run", "long", "--workers", "2", "--dry-run")
+    assert status == 0 and "not begun: it would take about 3 days here" in told
+
+
+def test_ways_on_are_options_of_make_if_that_was_called(say, table, monkeypatch):
+    monkeypatch.setenv(hints.VARIABLE, "make table-long SEEDS=1 PROTOCOL=short")
+    table("long", cost=30 * DAY)
+    told = say("run", "long", "--executor", "inprocess", "--seeds", "1", "--protocol", "short")[1]
+    assert "PROTOCOL=smoke" in told and "EXECUTOR=slurm" in told and "ANYWAY=1" in told
+    assert "PROTOCOL=short" not in told and "SEEDS=1" not in told, "it is that already"
+
+
+def test_the_table_is_printed_at_the_most_faithful_protocol_that_has_records(say, table, printed, folders, monkeypatch):
+    long = table("long", cost=30 * DAY)
+    runs = {"paper": [], "short": [fakes.config(7)], "smoke": [fakes.config(8)]}
+    monkeypatch.setattr(
+        long, "runs", lambda protocol, seeds=None: runs.get(protocol) or fakes.Table.runs(long, protocol)
+    )
+    store = fakes.store(folders[0])
+    for protocol, shown in (("smoke", "paper"), ("short", "short")):
+        store.write(store.make(runs[protocol][0], [fakes.metric(0.5)], {}, {}))
+        status, told = say("run", "long", "--executor", "inprocess")
+        assert status == 4 and printed[-1][printed[-1].index("--protocol") + 1] == shown
+        assert f"table long as far as there are records, at protocol {shown}:" in told
+
+
+def test_of_several_tables_none_is_printed(say, table, printed):
+    table("long", cost=30 * DAY)
+    table("longer", cost=60 * DAY)
+    assert say("run", "long", "longer", "--executor", "inprocess")[0] == 4 and printed == []
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_anything_is_timed(say, table, folders, monkeypatch):
+    table("cheap", cost=1.0)
+    folders[0].write_text("")
+    monkeypatch.setattr(fakes, "time_steps", lambda *_: pytest.fail("too late"))
+    status, told = say("run", "cheap", "--executor", "inprocess")
+    assert status == 1 and "results folder cannot be written" in told
+
+
+def test_the_table_is_printed_by_the_reports_themselves(folders, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", f"""
+from pathlib import Path
+from benchmarks.commands.starting import print_best
+from benchmarks.suite import Suite
+print_best(Suite().table("cinquin2024-1"), "smoke", Path({str(folders[0])!r}), Path({str(folders[1])!r}), Suite())
+"""], cwd=ROOT, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("table cinquin2024-1 as far as there are records, at protocol smoke:\n")
+    assert "yacht" in done.stdout.lower()
+
+
+def test_a_dry_run_whose_costs_are_known_loads_no_torch(folders):
+    code = f"""
+import sys
+from benchmarks.commands.cli import build
+from benchmarks.records import provenance
+from benchmarks.records.store import Store
+from benchmarks.suite import Suite
+import benchmarks.tables
+
+config = benchmarks.tables.get("digits").runs("smoke", [1])
+store = Store({str(folders[0])!r})
+here = {{"cpu": provenance.cpu(), "device": provenance.expected_device(), "threads": 1, "seconds": 1.0}}
+row = {{"dataset": "digits", "condition": "", "metric": "accuracy", "value": 0.5, "n": 10}}
+for one in config:
+    store.write(store.make(one, [row], {{}}, here))
+try:
+    build(Suite())(["run", "digits", "--protocol", "smoke", "--seeds", "0-0", "--dry-run",
+                    "--results", {str(folders[0])!r}, "--state", {str(folders[1])!r}])
+except SystemExit as end:
+    print(end.code, "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "0 False", done.stdout + done.stderr
+    assert "estimate: 12 runs, about" in done.stdout and "12 runs by records" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("files", "hidden", "device"),
+    [({}, None, "cpu"), ({"0/information": "Model: \t NVIDIA X1\nIRQ: 7\n"}, None, "NVIDIA X1"),
+     ({"0/information": "Model: \t NVIDIA X1\n"}, "", "cpu"), ({"0/information": "nothing"}, None, "a GPU")],
+)  # fmt: skip
+def test_a_gpu_is_expected_where_its_driver_names_one(tmp_path, monkeypatch, files, hidden, device):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(provenance, "GPUS", tmp_path)
+    monkeypatch.setattr(provenance, "GPU_DEVICES", (tmp_path / "none",))
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if hidden is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    assert provenance.expected_device() == device

@@ -1,0 +1,128 @@
+"""Runs whose data are not at hand wait; they neither fail nor keep the others from being trained."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.commands import sweeping
+from benchmarks.commands.cli import build
+from benchmarks.state.failures import Failures
+from benchmarks.sweep import data
+from benchmarks.sweep.groups import Executor
+from benchmarks.sweep.plan import WAITING, make_plan
+from datasets import fetch
+from tests.benchmarks import fakes
+
+THERE, LACKING = [fakes.config(seed) for seed in range(2)], [fakes.config(seed, dataset="yacht") for seed in range(3)]
+NEXT = fakes.config(0, dataset="boston")
+FILE = "uci/yacht/data.txt"
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return tmp_path / "results", tmp_path / "state"
+
+
+@pytest.fixture(autouse=True)
+def nothing_at_hand(tmp_path, monkeypatch):
+    """An empty cache, no mirror, no network, and a table of runs on digits, which come along, and on yacht."""
+    monkeypatch.setenv(fetch.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(fetch.MIRROR_VARIABLE, "")
+    monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
+    table = fakes.Table("two-sets")
+    monkeypatch.setattr(table, "runs", lambda protocol, seeds=None: [*THERE, *LACKING, NEXT])
+    monkeypatch.setitem(fakes.TABLES, "two-sets", table)
+
+
+@pytest.fixture
+def say(folders, capsys):
+    def run(*words: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as end:
+            build(fakes.SUITE)([*words, "--results", str(folders[0]), "--state", str(folders[1])])
+        return end.value.code or 0, capsys.readouterr().out
+
+    return run
+
+
+def test_runs_wait_for_their_data_and_the_others_are_made(say, folders):
+    status, told = say("run", "two-sets", "--executor", "inprocess")
+    assert status == 1 and "6 runs: 2 made now, 4 waiting for data" in told and "to go on: " in told
+    assert "3 runs wait for data set yacht: 1 file of " in told and "FVI_OFFLINE is set" in told
+    assert "1 run waits for data set boston: " in told
+    assert told.count("-m datasets fetch yacht boston") == 1
+    assert Failures(folders[1]).keys() == [], "they have not failed"
+    assert "failed" not in told and len(list(fakes.store(folders[0]).records())) == 2
+    assert say("status", "two-sets")[1].splitlines()[1].split()[2:] == ["2", "0", "0", "0", "0", "4", "6"]
+
+
+def test_a_dry_run_says_what_waits_and_fetches_nothing(say, monkeypatch):
+    monkeypatch.delenv(fetch.OFFLINE_VARIABLE)
+    monkeypatch.setattr(fetch, "_download", lambda *_: pytest.fail("a dry run downloads nothing"))
+    status, told = say("run", "two-sets", "--dry-run")
+    assert status == 0 and "6 runs: 2 missing, 4 waiting for data" in told
+    assert "to train: 2 runs in 2 groups of runs" in told and "not fetched yet" in told
+    assert "the sweep tries to fetch them, unless FVI_OFFLINE is set; to fetch them" in told
+    monkeypatch.setattr(fakes.TABLES["two-sets"], "runs", lambda protocol, seeds=None: LACKING)
+    assert "nothing to train before their data are here" in say("run", "two-sets", "--dry-run")[1]
+
+
+def test_what_can_be_fetched_is_fetched_before_the_first_run(say, monkeypatch):
+    def download(url, file, root):
+        if "yacht" not in url:
+            return "HTTPError: 404 not found"
+        (root / file.name).parent.mkdir(parents=True, exist_ok=True)
+        (root / file.name).write_bytes(b"x" * file.size)
+
+    monkeypatch.delenv(fetch.OFFLINE_VARIABLE)
+    monkeypatch.setattr(fetch, "_download", download)
+    monkeypatch.setattr(fetch, "sha256", lambda *_: fetch.registry()[FILE].sha256)
+    status, told = say("run", "two-sets", "--executor", "inprocess")
+    assert status == 1 and "6 runs: 5 made now, 1 waiting for data" in told
+    assert told.index(f"fetching {FILE} (") < told.index("1 run waits for data set boston") < told.index("5 groups")
+    assert "could not be fetched (" in told and "HTTPError: 404 not found)" in told and "for data set yacht" not in told
+
+
+class Submits(Executor):
+    """A cluster that takes what it is given."""
+
+    outlives = True
+
+    def __init__(self):
+        self.taken = []
+
+    def submit(self, groups):
+        self.taken += groups
+
+    def outcomes(self, report):
+        return iter(())
+
+    def close(self):
+        pass
+
+
+def test_runs_without_data_are_not_submitted_to_a_cluster(folders, capsys):
+    executor = Submits()
+    plan = make_plan([*THERE, *LACKING], *folders, fakes.SUITE)
+    waiting = {run.key: run.note for run in plan.waiting(data.look(plan).notes).select(WAITING)}
+    assert sweeping.run([*THERE, *LACKING], executor, *folders, fakes.SUITE, False, waiting=waiting) == 3
+    assert {config["dataset"]["name"] for group in executor.taken for config in group.configs} == {"digits"}
+    assert "5 runs: 2 missing, 3 waiting for data" in capsys.readouterr().out
+    assert sweeping.run(LACKING, Submits(), *folders, fakes.SUITE, False, waiting=waiting) == 1, "nothing is on its way"
+
+
+def test_done_runs_need_no_data_and_failed_ones_do(folders):
+    store = fakes.store(folders[0])
+    store.write(store.make(LACKING[0], [fakes.metric(0.5)], {}, {}))
+    plan = make_plan(LACKING, *folders, fakes.SUITE)
+    Failures(folders[1]).write(LACKING[1], plan.runs[1].key, "no data")
+    plan = make_plan(LACKING, *folders, fakes.SUITE)
+    found = data.look(plan)
+    assert found.runs == {plan.runs[1].key: ["yacht"], plan.runs[2].key: ["yacht"]}
+    assert plan.waiting(found.notes).counts == {"done": 1, WAITING: 2} | dict.fromkeys(
+        ("running", "queued", "failed", "stale", "missing"), 0
+    )
+    assert plan.waiting(found.notes).groups(*folders, fakes.SUITE) == []
+
+
+def test_a_data_set_that_nobody_knows_is_left_to_the_run(folders):
+    assert data.look(make_plan([fakes.config(dataset="atlantis")], *folders, fakes.SUITE)).runs == {}

@@ -1,0 +1,237 @@
+"""What a sweep costs before it begins: from records, checkpoints, notes of earlier looks, and else from timed steps."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks.experiment.code import CODE
+from benchmarks.records import provenance
+from benchmarks.records.config import kind_key, training_key
+from benchmarks.state.costs import AT_LEAST, AT_MOST, Cost, Costs
+from benchmarks.sweep.estimate import estimate
+from benchmarks.sweep.groups import Executor, Timed
+from benchmarks.sweep.known import Known
+from benchmarks.sweep.plan import make_plan
+from tests.benchmarks import fakes
+
+
+class Scripted(Executor):
+    """Trains nothing, and times what a script says: seconds that each look takes, and what it tells of a run."""
+
+    def __init__(self, tell=lambda config: {"training": 10.0}, seconds=1.0, size=2, reason="", silent=4.0):
+        self.tell, self.seconds, self.size, self.reason, self.silent = tell, seconds, size, reason, silent
+        self.asked = []
+
+    def submit(self, groups):
+        raise AssertionError("nothing is trained")
+
+    outcomes = submit
+
+    def close(self):
+        pass
+
+    def timed(self, group, patience):
+        self.asked.append(group.configs[0]["method"])
+        return Timed(self.tell(group.configs[0]), self.reason, self.seconds, self.silent)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return tmp_path / "results", tmp_path / "state"
+
+
+def record(folders, config, **about):
+    """A record of a run made on this processor."""
+    store = fakes.store(folders[0])
+    here = {"cpu": provenance.cpu(), "device": "cpu", "threads": 1, "seconds": 5.0, "fit_seconds": 2.0}
+    store.write(store.make(config, [fakes.metric(0.5)], {}, here | about))
+
+
+def look(configs, folders, executor=None, suite=fakes.TIMED):
+    groups = make_plan(configs, *folders, suite).groups(*folders, suite)
+    known = Known(fakes.store(folders[0]), folders[1])
+    return estimate(groups, known, executor or Scripted(lambda config: {}, reason="nothing is told"))
+
+
+def test_records_of_the_kind_tell_and_nothing_is_timed(folders):
+    for seed, seconds in ((10, 5.0), (11, 1000.0), (12, 7.0)):
+        record(folders, fakes.config(seed), seconds=seconds, evaluate_seconds=3.0)
+    executor = Scripted()
+    found = look([fakes.config(seed) for seed in range(4)], folders, executor)
+    assert found.seconds == 4 * (7.0 + 2.0 + 3.0), "the median of training, fitting and evaluation"
+    assert (found.runs, found.sources, found.unknown, found.trained_only) == (4, {"records": 4}, {}, 0)
+    assert found.wall(2) == 24.0 and found.wall(100) == 12.0, "a run is not shared"
+    assert not executor.asked
+
+
+@pytest.mark.parametrize(
+    "about", [{"cpu": "Z80"}, {"device": "NVIDIA H100"}, {"threads": 4}, {"seconds": None}, {"seconds": "5"}], ids=str
+)
+def test_records_of_other_machines_and_without_times_tell_nothing(folders, about):
+    record(folders, fakes.config(10), **about)
+    executor = Scripted()
+    assert look([fakes.config()], folders, executor).sources == {"timed steps": 1} and executor.asked
+
+
+def test_records_of_other_kinds_tell_nothing_but_those_of_another_evaluation_tell_the_training(folders):
+    record(folders, fakes.config(10, lr=0.5))
+    assert look([fakes.config()], folders).unknown
+    other = fakes.config(10)
+    record(folders, other | {"evaluation": {**other["evaluation"], "samples": 99}}, evaluate_seconds=3.0)
+    found = look([fakes.config()], folders)
+    assert found.seconds == 7.0 and found.trained_only == 1
+
+
+def test_a_record_whose_numbers_in_brackets_are_missing_is_of_this_processor(folders, monkeypatch):
+    monkeypatch.setattr(provenance, "cpu", lambda: "Cray (family 1, model 2)")
+    record(folders, fakes.config(10), cpu="Cray")
+    assert look([fakes.config()], folders).seconds == 7.0
+    record(folders, fakes.config(10, lr=0.5), cpu="Cray (family 1, model 3)")
+    assert look([fakes.config(lr=0.5)], folders).unknown
+
+
+def checkpoint(folders, config, **about):
+    """The checkpoint of a stack of two, at epoch 30 of 120 after 60 seconds."""
+    folder = folders[1] / "checkpoints"
+    folder.mkdir(parents=True, exist_ok=True)
+    told = {"epoch": 30, "epochs": 120, "seconds": 60.0, "keys": [training_key(config), "another"]}
+    told |= {"code": CODE, "device": "cpu", "threads": 1, "cpu": provenance.cpu()} | about
+    (folder / "stack.ckpt").write_text("digest\n" + json.dumps(told) + "\n")
+    (folder / training_key(config)).symlink_to("stack.ckpt")
+
+
+def test_a_checkpoint_tells_and_spares_what_it_has_done(folders):
+    checkpoint(folders, fakes.config(1))
+    found = look([fakes.config(seed, early_stopping={"patience": 3}) for seed in range(2)], folders)
+    assert found.unknown, "it is of another kind"
+    found = look([fakes.config(seed) for seed in range(2)], folders)
+    whole = 60.0 / 30 * 120 / 2
+    assert found.sources == {"a checkpoint": 2} and sorted(found.groups.values()) == [whole * 0.75, whole]
+
+
+@pytest.mark.parametrize(("about", "done"), [({"cpu": "Z80"}, 0.25), ({"code": "older"}, 0.0), ({"threads": 2}, 0.0)])
+def test_a_checkpoint_of_another_machine_or_code_tells_nothing(folders, about, done):
+    checkpoint(folders, fakes.config(), **about)
+    found = look([fakes.config()], folders, Scripted(lambda config: {"training": 8.0}))
+    assert found.sources == {"timed steps": 1} and found.seconds == 8.0 * (1 - done)
+
+
+def test_what_was_timed_is_not_timed_again_until_the_code_changes(folders, monkeypatch):
+    told = {"training": 8.0, "evaluation": {kind_key(fakes.config()): 2.0}}
+    first, second, third = (Scripted(lambda config: told) for _ in range(3))
+    runs = [fakes.config(seed) for seed in range(3)]
+    assert look(runs, folders, first).seconds == look(runs, folders, second).seconds == 30.0
+    assert first.asked == ["MAP"] and not second.asked
+    monkeypatch.setattr("benchmarks.sweep.known.CODE", "other")
+    look(runs, folders, third)
+    assert third.asked == ["MAP"] and len(list((folders[1] / "costs").iterdir())) == 1
+
+
+def test_one_group_of_each_kind_is_timed_the_longest_of_most_runs_first(folders):
+    runs = [fakes.config(seed, "short", epochs=1) for seed in range(9)]
+    runs += [fakes.config(seed, "long", epochs=50) for seed in range(2)] + [fakes.config(0, "alone", epochs=60)]
+    executor = Scripted()
+    assert look(runs, folders, executor).seconds == 12 * 10.0
+    assert executor.asked == ["long", "alone", "short"]
+
+
+def test_timing_stops_when_its_time_is_up_unless_the_sweep_is_long(folders):
+    runs = [fakes.config(0, name) for name in "abcdefgh"]
+    executor = Scripted(seconds=4.0)
+    found = look(runs, folders, executor)
+    assert executor.asked == ["a", "b", "c"] and found.bound == AT_LEAST
+    assert {reason: len(left) for reason, left in found.unknown.items()} == {"no time was left to time it": 5}
+    assert len(found.not_known) == 5 and found.seconds == 30.0
+    found = look([fakes.config(1, name) for name in "ijklmnop"], folders, Scripted(lambda c: {"training": 9000.0}, 4.0))
+    assert not found.unknown, "a hundredth of its time may go into timing"
+    endless = Scripted(lambda config: {"training": 1e9}, seconds=20.0)
+    assert len(look([fakes.config(2, name) for name in "qrstuvwx"], folders, endless).not_known) == 5
+
+
+def test_a_kind_that_cannot_be_timed_stops_nothing(folders):
+    def tell(config):
+        return {"training": 5.0} if config["method"] == "good" else {"setup": 2.0, "steps": 10, "trainings": 2}
+
+    executor = Scripted(tell, reason="it does not fit", silent=0.0)
+    found = look([fakes.config(0, "bad"), fakes.config(0, "good")], folders, executor)
+    assert found.seconds == 5.0 and found.unknown.keys() == {"it does not fit"}
+    assert Costs(folders[1], Known(fakes.store(folders[0]), folders[1]).machine).get(kind_key(fakes.config())) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds", "bound"),
+    [
+        ({"setup": 2.0, "steps": 10, "trainings": 2}, (2.0 + 10 * 4.0) / 2, AT_LEAST),
+        ({"setup": 2.0, "steps": 10, "trainings": 2, "first_step": 3.0}, (2.0 + 10 * 3.0) / 2, ""),
+    ],
+    ids=["the first step was not over", "the second was not over"],
+)
+def test_steps_that_take_too_long_tell_as_much_as_was_seen(folders, told, seconds, bound):
+    found = look([fakes.config()], folders, Scripted(lambda config: told, reason="nothing was seen for 4 s"))
+    assert (found.seconds, found.bound) == (seconds, bound)
+
+
+@pytest.mark.parametrize(
+    "rule", [{"early_stopping": {"patience": 3}}, {"schedule": {"name": "plateau", "min_lr": 0.1}}]
+)
+def test_training_that_may_end_early_costs_at_most(folders, rule):
+    assert look([fakes.config(**rule)], folders, Scripted()).bound == AT_MOST
+
+
+def test_a_suite_that_times_nothing_says_so(folders):
+    executor = Scripted()
+    found = look([fakes.config()], folders, executor, fakes.SUITE)
+    assert not executor.asked and found.unknown.keys() == {"this suite times nothing"}
+
+
+def test_a_training_of_several_runs_is_counted_once_and_a_measured_one_not_at_all(folders):
+    one = fakes.config(stack=1)
+    other = one | {"evaluation": {**one["evaluation"], "samples": 9}}
+    told = {"training": 8.0, "evaluation": {kind_key(one): 1.0, kind_key(other): 2.0}}
+    assert look([one, other], folders, Scripted(lambda config: told)).seconds == 11.0
+
+
+def test_a_stale_record_is_measured_from_predictions(folders, monkeypatch):
+    record(folders, fakes.config())
+    monkeypatch.setitem(fakes.METRICS, "accuracy", SimpleNamespace(version=2))
+    assert look([fakes.config()], folders).seconds == 7.0
+    (folders[1] / "artifacts").mkdir(parents=True)
+    known = Known(fakes.store(folders[0]), folders[1])
+    kept_file = (
+        folders[1] / "artifacts" / f"{training_key(fakes.config())}-{kind_key(fakes.config()).split('-')[1]}.npz"
+    )
+    kept_file.touch()
+    assert known.measurable(fakes.config()) and look([fakes.config()], folders).seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "7", '{"machine": {}}', '{"cost": {"training": 1}}', "null"],
+)
+def test_a_note_that_cannot_be_used_is_none(tmp_path, text):
+    costs = Costs(tmp_path, {"code": "c"})
+    costs.put("kind", Cost(3.0, 1.0, AT_MOST))
+    assert costs.get("kind") == Cost(3.0, 1.0, AT_MOST)
+    costs.path("kind").write_text(text)
+    assert costs.get("kind") is None
+
+
+@pytest.mark.parametrize(
+    "cost", [{"training": -1.0}, {"training": "x"}, {"bound": "no"}, {"more": 1}, {"evaluation": []}]
+)
+def test_a_note_of_wrong_values_is_none(tmp_path, cost):
+    costs = Costs(tmp_path, {"code": "c"})
+    costs.put("kind", Cost(3.0))
+    told = json.loads(costs.path("kind").read_text())
+    costs.path("kind").write_text(json.dumps(told | {"cost": told["cost"] | cost}))
+    assert costs.get("kind") is None
+
+
+def test_notes_that_cannot_be_written_stop_nothing(tmp_path):
+    (tmp_path / "costs").touch()
+    costs = Costs(tmp_path, {"code": "c"})
+    costs.put("kind", Cost(3.0))
+    assert costs.get("kind") is None

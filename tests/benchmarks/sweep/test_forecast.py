@@ -1,0 +1,91 @@
+"""The time left: what is left of the estimated costs, corrected by what runs really take. All clocks are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.sweep.estimate import Estimate
+from benchmarks.sweep.forecast import Forecast
+from benchmarks.sweep.groups import RunGroup
+from tests.benchmarks import fakes
+
+
+def group(method="MAP", seed=0, runs=1, **training):
+    configs = tuple(fakes.config(seed + i, method, **training) for i in range(runs))
+    return RunGroup(configs, (0,) * runs, "", "", "", "")
+
+
+def forecast(costs, workers=1):
+    """Of groups and their estimated costs (None: not known)."""
+    known = {each.keys: cost for each, cost in costs if cost is not None}
+    return Forecast([each for each, _ in costs], Estimate(groups=known) if known else None, workers)
+
+
+def test_cheap_runs_that_come_first_do_not_count_as_much_as_long_ones():
+    cheap, long = [group("cheap", seed) for seed in range(9)], group("long")
+    found = forecast([(each, 1.0) for each in cheap] + [(long, 91.0)])
+    assert found.left(0.0) == 100.0 and found.fraction == 0.0
+    for i, each in enumerate(cheap):
+        found.report(each, 0.0, i)
+        found.end(each, True, i + 1.0)
+    assert found.left(9.0) == 91.0 and found.fraction == pytest.approx(0.09)
+
+
+def test_what_runs_take_corrects_those_of_their_kind_and_all_together_the_others():
+    slow, same, other = group("slow"), group("slow", 1), group("other")
+    found = forecast([(slow, 10.0), (same, 10.0), (other, 100.0)])
+    found.report(slow, 0.0, 0.0)
+    found.end(slow, True, 30.0)
+    assert found.left(30.0) == 3 * 10.0 + 3 * 100.0
+    found.report(other, 0.0, 30.0)
+    found.report(other, 0.5, 80.0)
+    assert found.left(80.0) == 3 * 10.0 + 50.0, "the other is as fast as it was thought"
+    found.report(other, 0.5, 130.0)
+    assert found.left(130.0) == 3 * 10.0 + 100.0, "and now it is not"
+
+
+def test_workers_share_what_is_left_but_not_a_single_run():
+    found = forecast([(group("a"), 10.0), (group("b"), 10.0), (group("c"), 40.0)], workers=2)
+    assert found.left(0.0) == 40.0
+    assert forecast([(group("a", seed), 10.0) for seed in range(6)], workers=2).left(0.0) == 30.0
+
+
+def test_a_run_that_has_begun_is_not_counted_again():
+    found = forecast([(group(), 100.0)])
+    found.report(group(), 0.0, 5.0)
+    assert found.left(45.0) == 60.0 and found.left(500.0) == 0.0
+
+
+def test_runs_that_others_made_say_nothing_of_the_cost():
+    first, second = group(), group(seed=1)
+    found = forecast([(first, 10.0), (second, 10.0)])
+    found.report(first, 0.0, 0.0)
+    found.end(first, False, 1000.0)
+    assert found.left(1000.0) == 10.0
+
+
+def test_a_kind_without_an_estimate_counts_as_the_mean_of_the_others_for_each_run():
+    found = forecast([(group("a", runs=2), 20.0), (group("b", runs=3), None)])
+    assert found.left(0.0) == 20.0 + 30.0
+
+
+def test_without_any_estimate_only_what_was_seen_counts():
+    first, second = group(), group(seed=1, runs=3)
+    found = forecast([(first, None), (second, None)])
+    assert found.left(0.0) is None
+    found.report(first, 0.0, 0.0)
+    found.report(first, 0.5, 0.4)
+    assert found.left(0.4) is None, "too little was seen"
+    found.end(first, True, 20.0)
+    assert found.left(20.0) == 60.0 and found.fraction == 0.25
+
+
+def test_a_group_that_comes_back_from_another_sweep_is_counted_again():
+    one, more = group(), group("other")
+    found = forecast([(one, 10.0)])
+    found.report(one, 0.0, 0.0)
+    found.end(one, False, 1.0)
+    assert found.left(1.0) == 0.0
+    found.report(one, 0.0, 2.0)
+    found.report(more, 0.0, 2.0)
+    assert found.left(2.0) == 20.0
