@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from benchmarks.records import published
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult, Counts, TableResult, aggregate
 from reports.agreement import LEVEL
+from reports.causes import shown
 from reports.records import Records
 from reports.tables import marked, wrapped
 
 HEADER = [
-    "paper", "table", "published", "recorded", "partial", "reproduced", "differ", "too wide", "one run",
-    "reduced", "reproduced", "broken",
+    "paper", "table", "cells", "recorded", "partial", "reproduced", "differ", "shown", "too wide", "one run",
+    "reduced", "agree", "broken",
 ]  # fmt: skip
 EXPLANATION = (
     "Cells of the published tables. Recorded: at least one run under protocol paper; partial: fewer runs than that "
     f"protocol asks for. Reproduced: a t-test at level {LEVEL} tells no difference from the published number; differ: "
-    "it does; too wide (uninformative): it could not have told any of the published rows apart; one run: no error is "
-    "known of ours. docs/verdicts.md has the rules. Reduced: cells with records under a reduced protocol only (smoke "
-    "apart, which means nothing), counted in its two columns and nowhere else. Broken: records that cannot be trusted "
-    "and are not counted, for every table that needs them."
+    "it does; shown: of those, cells whose cause a table here shows (reports/causes.csv); too wide (uninformative): "
+    "it could not have told any of the published rows apart; one run: no error is known of ours. docs/verdicts.md has "
+    "the rules. Reduced: cells with records under a reduced protocol only (smoke apart, which means nothing), counted "
+    "in its two columns and nowhere else. Broken: records that cannot be trusted and are not counted, for every table "
+    "that needs them."
 )
 
 
@@ -39,6 +40,7 @@ class Coverage:
     partial: int = 0
     reproduced: int = 0
     differing: int = 0
+    shown: int = 0
     uninformative: int = 0
     undecided: int = 0
     reduced: int = 0
@@ -62,7 +64,7 @@ def coverage(results_dir: Path | str, suite: Suite) -> list[Coverage]:
     for paper, number in sorted(numbers, key=lambda each: (each[0], int(each[1]))):
         cells, name = len(published.table(paper, number)), f"{paper}-{number}"
         if name in known:
-            rows.append(_count(paper, number, cells, suite.table(name), records))
+            rows.append(_count(paper, number, cells, suite, records))
         else:
             rows.append(Coverage(paper, number, cells))
     return rows
@@ -114,7 +116,8 @@ def markdown(rows: list[Coverage]) -> str:
     return f"# Coverage of the published tables\n\n{body}\n\n{EXPLANATION}\n" + (f"\n{listed}" if listed else "")
 
 
-def _count(paper: str, number: str, cells: int, table: Any, records: Records) -> Coverage:
+def _count(paper: str, number: str, cells: int, suite: Suite, records: Records) -> Coverage:
+    table = suite.table(f"{paper}-{number}")
     results = {protocol: aggregate(table, protocol, records) for protocol in table.protocols if protocol != "smoke"}
     recorded = {protocol: _recorded(result) for protocol, result in results.items()}
     found = recorded.pop("paper", {})
@@ -128,6 +131,7 @@ def _count(paper: str, number: str, cells: int, table: Any, records: Records) ->
         partial=whole.partial,
         reproduced=whole.reproduced,
         differing=whole.differing,
+        shown=shown(found.values(), paper, number, suite, records),
         uninformative=whole.uninformative,
         undecided=whole.recorded - whole.reproduced - whole.differing - whole.uninformative,
         reduced=less.recorded,

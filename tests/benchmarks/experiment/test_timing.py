@@ -20,7 +20,7 @@ from tests.fvi_core.test_samplers import PARTS
 
 
 class Clock:
-    """Every step of a stack takes a second, an epoch's end ten, beginning a hundred the second time, the rest nothing."""
+    """A step of a stack takes a second, an epoch's end ten, beginning a hundred the second time, the rest nothing."""
 
     def __init__(self, monkeypatch):
         self.now, self.steps, self.begun = 0.0, 0, 0

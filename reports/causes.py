@@ -1,0 +1,69 @@
+"""Differences from published numbers whose cause an experiment of this project shows.
+
+``causes.csv`` names, for the rows of a paper's tables, another table here and a row in it that differs in what is held
+for the cause. The cause of a cell counts as shown where that row reproduces the cell's published number; a cause that
+is only supposed is in the tables' notes, and counts nowhere.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.suite import Suite
+from reports.aggregate import CellResult, aggregate
+from reports.records import Records
+
+FILE = Path(__file__).with_name("causes.csv")
+COLUMNS = ["paper", "table", "method", "shown_by", "row", "cause"]
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Of differing cells of a published table and method: the table and the row that show it, and what it is."""
+
+    paper: str
+    table: str
+    method: str
+    shown_by: str
+    row: str
+    cause: str
+
+
+@cache
+def load(path: Path = FILE) -> tuple[Cause, ...]:
+    """Every cause. Raises BenchmarkError for a file that is none."""
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = list(csv.reader(file))
+    if not lines or lines[0] != COLUMNS or any(len(line) != len(COLUMNS) or not all(line) for line in lines[1:]):
+        raise BenchmarkError(f"{path}: expected the columns {','.join(COLUMNS)}, each filled in every line")
+    return tuple(Cause(*line) for line in lines[1:])
+
+
+def shown(cells: Iterable[CellResult], paper: str, number: str, suite: Suite, records: Records) -> int:
+    """How many of these differing cells of a published table have a cause that is shown."""
+    differing = [
+        cell.published for cell in cells if cell.published and cell.agreement and cell.agreement.startswith("differs")
+    ]
+    count = 0
+    for cause in load():
+        if (cause.paper, cause.table) != (paper, number) or cause.shown_by not in suite.table_names():
+            continue
+        keys = {cell.key for cell in differing if cell.method == cause.method}
+        if not keys:
+            continue
+        found = aggregate(suite.table(cause.shown_by), "paper", records)
+        rows = [row for row in found.cells if row[0].row.label == cause.row]
+        count += len(
+            {
+                cell.published.key
+                for row in rows
+                for cell in row
+                if cell.published and cell.published.key in keys and cell.agreement == "reproduced"
+            }
+        )
+    return count

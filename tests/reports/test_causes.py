@@ -1,0 +1,62 @@
+"""Causes of differences: what the file names is there, and a cause counts only where its row reproduces the number."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks import tables
+from benchmarks.errors import BenchmarkError
+from benchmarks.records import published
+from reports import causes
+from reports.aggregate import aggregate
+from reports.causes import Cause, load, shown
+from reports.records import Records
+from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
+
+RMSE = Column(Cell("boston", "", "rmse"), "boston", published=Cell("boston", "experiment=2", "rmse"))
+
+
+def test_each_cause_names_a_table_and_a_row_that_holds_numbers_of_its_method() -> None:
+    for cause in load():
+        table = tables.get(cause.shown_by)
+        rows = [row for row in table.rows if row.label == cause.row]
+        assert len(rows) == 1, f"{cause.shown_by} has no row {cause.row}"
+        keys = {column.published_key(rows[0]) for column in table.columns}
+        cells = published.table(cause.paper, cause.table)
+        assert keys & {key for key, cell in cells.items() if cell.method == cause.method}, cause
+
+
+def test_a_cause_counts_where_its_row_reproduces_what_the_table_does_not(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("MC Dropout", "boston", {("", "rmse"): [5.0, 5.1, 5.2]})
+    results = write("MFVI", "boston", {("", "rmse"): [3.39, 3.40, 3.42]})
+    mine = fake_table("pequignot2020-5", (Row("MC Dropout", "MC Dropout", "MC Dropout"),), (RMSE,),
+                      paper="pequignot2020", number="5")  # fmt: skip
+    other = dataclasses.replace(mine, name="other", rows=(Row("the cause", "MC Dropout", "MFVI"),))
+    records, suite = Records(results), FakeSuite(mine, other)
+    monkeypatch.setattr(FakeSuite, "table_names", lambda self: list(self.tables), raising=False)
+    cells = aggregate(mine, "paper", records).flat
+
+    def counted(row: str, number: str = "5", method: str = "MC Dropout") -> int:
+        cause = Cause("pequignot2020", number, method, "other", row, "why")
+        monkeypatch.setattr(causes, "load", lambda: (cause,))
+        return shown(cells, "pequignot2020", "5", suite, records)
+
+    assert cells[0].agreement == "differs, worse" and counted("the cause") == 1
+    assert counted("another row") == counted("the cause", "7") == counted("the cause", method="MFVI") == 0
+    write("MFVI", "boston", {("", "rmse"): [5.0, 5.1, 5.2]})
+    records = Records(results)
+    assert counted("the cause") == 0, "a row that differs too shows nothing"
+
+
+@pytest.mark.parametrize("text", ["", "paper,table\n", ",".join(causes.COLUMNS) + "\na,b,c,,e,f\n"])
+def test_a_file_that_is_none_is_named(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "causes.csv"
+    file.write_text(text)
+    with pytest.raises(BenchmarkError, match="expected the columns paper,table,method"):
+        load(file)
