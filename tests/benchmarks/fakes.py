@@ -150,7 +150,7 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
 
 
 def time_steps(configs: list[dict[str, Any]], seconds: float, tell: Callable[[dict[str, Any]], None]) -> None:
-    """Tells what the configurations say that they cost; "raise" raises, "die" kills, "wait" waits, after the first word."""
+    """Tells what the configurations say that they cost; after the first word, "raise" raises, "die" kills, "wait" waits."""
     todo = configs[0]["parts"]["training"]
     tell({"setup": 1.0, "steps": 100, "trainings": len(configs), "process": os.getpid()})
     if todo["do"] == "raise":
