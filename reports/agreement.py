@@ -1,13 +1,15 @@
 """Our mean against a published one: how far apart, in which errors, and what that says.
 
-* Both errors are standard errors of means over few runs, so their sum follows a t distribution with the degrees of freedom
-  of Welch (1947) and Satterthwaite (1946), not a normal one. Published errors of an unknown number of runs count as exact.
-* A published number is rounded: half a unit of its last digit is taken off the distance, and added to the published error.
+* Both errors are standard errors of means over few runs, so their sum follows a t distribution with the degrees of
+  freedom of Welch (1947) and Satterthwaite (1946), not a normal one. Published errors of an unknown number of runs
+  count as exact.
+* A published number is rounded: half a unit of its last digit is taken off the distance, and added to the published
+  error.
   An error printed as 0.00 is so at most .005, and not none.
 * Where a paper prints no error, it is taken to be as large as ours would be over as many runs as it made.
-* A number is *reproduced* where a two-sided t-test at level .05 does not tell it from the published one. Where what the test
-  allows is wider than what the paper prints for all rows of that column together (with fewer than three: than half of the
-  published value), it would have agreed with any of them: *uninformative*.
+* A number is *reproduced* where a two-sided t-test at level .05 does not tell it from the published one. Where what the
+  test allows is wider than what the paper prints for all rows of that column together (with fewer than three: than half
+  of the published value), it would have agreed with any of them: *uninformative*.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ from benchmarks.records.published import Published
 
 LEVEL = 0.05
 RULE = (
-    "Difference: (ours − published) in combined standard errors, rounding of the published number taken off; reproduced "
-    f"where a t-test at level {LEVEL} tells no difference (Welch's degrees of freedom), uninformative where it would tell "
-    "none between any two published rows of the column; ~: no published error, taken as ours."
+    "Difference: (ours − published) in combined standard errors, rounding of the published number taken off; "
+    f"reproduced where a t-test at level {LEVEL} tells no difference (Welch's degrees of freedom), uninformative "
+    "where it would tell none between any two published rows of the column; ~: no published error, taken as ours."
 )
 FEWEST, SHARE = 3, 0.5  # rows that make a range, and the share of a published value that stands for one
 

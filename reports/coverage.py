@@ -19,12 +19,12 @@ HEADER = [
     "reduced", "reproduced", "broken",
 ]  # fmt: skip
 EXPLANATION = (
-    "Cells of the published tables. Recorded: at least one run under protocol paper; partial: fewer runs "
-    f"than that protocol asks for. Reproduced: a t-test at level {LEVEL} tells no difference from the published number; "
-    "differ: it does; too wide (uninformative): it could not have told any of the published rows apart; one run: no error is known of "
-    "ours. docs/verdicts.md has the rules. Reduced: cells with records under a "
-    "reduced protocol only (smoke apart, which means nothing), counted in its two columns and nowhere else. "
-    "Broken: records that cannot be trusted and are not counted, for every table that needs them."
+    "Cells of the published tables. Recorded: at least one run under protocol paper; partial: fewer runs than that "
+    f"protocol asks for. Reproduced: a t-test at level {LEVEL} tells no difference from the published number; differ: "
+    "it does; too wide (uninformative): it could not have told any of the published rows apart; one run: no error is "
+    "known of ours. docs/verdicts.md has the rules. Reduced: cells with records under a reduced protocol only (smoke "
+    "apart, which means nothing), counted in its two columns and nowhere else. Broken: records that cannot be trusted "
+    "and are not counted, for every table that needs them."
 )
 
 

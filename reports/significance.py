@@ -1,10 +1,10 @@
 """Which rows of a column are printed in bold: those that are not significantly worse than any other.
 
 Testing all rows against whichever is best by chance rejects equal rows too often (at level .05 in 10 to 25 per cent of
-columns of equal rows). Here every pair is tested, and Holm's correction (1979) holds the level over all of them: the chance
-that any row of a column of equals is not bold is at most .05. Runs are compared on the splits and seeds that both rows
-have, and where runs are of overlapping splits of the same points, the variance of their mean is corrected for what the
-splits share (Nadeau and Bengio 2003, eq. 9: 1/n becomes 1/n + test points / training points).
+columns of equal rows). Here every pair is tested, and Holm's correction (1979) holds the level over all of them: the
+chance that any row of a column of equals is not bold is at most .05. Runs are compared on the splits and seeds that
+both rows have, and where runs are of overlapping splits of the same points, the variance of their mean is corrected for
+what the splits share (Nadeau and Bengio 2003, eq. 9: 1/n becomes 1/n + test points / training points).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from scipy.special import stdtr
 
 ALPHA = 0.05
 RULE = (
-    "Bold: the rows that are not significantly worse than any other: t-tests of all pairs, paired over shared seeds and "
-    f"splits, corrected for overlapping splits (Nadeau and Bengio) and for their number (Holm), level {ALPHA}. A row that "
-    "shares fewer than two runs with every other is not tested and not marked."
+    "Bold: the rows that are not significantly worse than any other: t-tests of all pairs, paired over shared seeds "
+    f"and splits, corrected for overlapping splits (Nadeau and Bengio) and for their number (Holm), level {ALPHA}. A "
+    "row that shares fewer than two runs with every other is not tested and not marked."
 )
 
 Runs = Mapping[tuple[int, int], float]

@@ -96,7 +96,8 @@ def test_the_caption_says_what_is_needed(results: Path) -> None:
         ):
             assert part in words
         assert re.search(
-            r"40 published cells: 25 with records \(7 of them partial\), \d+ reproduced, \d+ differ, \d+ uninformative\.",
+            r"40 published cells: 25 with records \(7 of them partial\), "
+            r"\d+ reproduced, \d+ differ, \d+ uninformative\.",
             words,
         )
         assert "Published over 10 runs." in words

@@ -22,7 +22,7 @@ PATIENCE = 60.0
 
 @pytest.fixture
 def ended(tmp_path, monkeypatch):
-    """How an array task of one run ends whose worker is killed, and which then gets a signal; what is noted."""
+    """How an array task of one run ends whose worker is killed and then gets a signal; what is noted of the run."""
     from submitit.core.utils import UncompletedJobError
 
     monkeypatch.setattr(array_task, "MOMENT", PATIENCE)

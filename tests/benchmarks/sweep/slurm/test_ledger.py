@@ -272,7 +272,9 @@ LIMIT = (
 
 @pytest.fixture
 def ended(folders, slurm):
-    """The failure of a begun run after its array task has ended so; ``guess``: its worker died before, nobody knows why."""
+    """The failure of a begun run after its array task has ended so; with ``guess`` its worker died before, nobody knows
+    why.
+    """
 
     def end(status, guess=True, age=0.0, reason=GUESS):
         (first, *_) = groups(folders)
