@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from . import fetch, user_arrays
 from .checks import DataNotFound
 from .image_schemes import SCHEMES
-from .image_sets import partner
+from .image_sets import REDUCED, partner
 from .images import SOURCES, SUBSETS, which_for_contexts
 from .registry import describe
 
@@ -38,7 +38,7 @@ def lacking(
     pools: Iterable[str] = (),
     root: Folder = None,
 ) -> list[Lack]:
-    """What is not at hand of a data set, of the partners in these evaluation sets, and of the sets that contexts draw from.
+    """What is not at hand of a data set, of partners in these evaluation sets, and of sets that contexts draw from.
 
     Nothing is downloaded. Raises UnknownDataset, UnknownSplit.
     """
@@ -90,7 +90,7 @@ def _subsets(name: str, scheme: str, sets: list[str], pools: Iterable[str], root
 
 def _frost(name: str, sets: Iterable[str], root: Folder) -> dict[str, None]:
     """The pictures that corrupting with frost needs, if these evaluation sets do."""
-    forms = (re.fullmatch(rf"{name}_c-(?:([a-z_]+)-)?([1-5])", each) for each in sets)
+    forms = (re.fullmatch(rf"{name}_c-(?:([a-z_]+)-)?([1-5]){REDUCED}", each) for each in sets)
     files = [file for file in fetch.registry() if file.startswith("frost/")]
     if not any(form and form[1] in (None, "frost") for form in forms) or all(_at_hand(file, root) for file in files):
         return {}

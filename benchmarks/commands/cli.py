@@ -159,8 +159,8 @@ def build(suite: Suite) -> CommandLine:
     ) -> None:
         """Make the runs that have no record. Failed runs are tried again.
 
-        Status 1: some are not made. Status 3: a cluster is at them. Status 4: they would take too long here, and none was
-        begun.
+        Status 1: some are not made. Status 3: a cluster is at them. Status 4: they would take too long here, and none
+        was begun.
         """
         cluster = executor == "slurm"
         where = make(executor, workers, load_options(slurm_file, slurm or (), folder=runner.ROOT) if cluster else None)

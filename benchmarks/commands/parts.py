@@ -1,4 +1,4 @@
-"""Every part by kind, as text: what it is, what it takes, and what fits to it. Loads no torch unless plug-ins bring parts."""
+"""Every part by kind, as text: what it is, takes, and fits to. Loads no torch unless plug-ins bring parts."""
 
 from __future__ import annotations
 

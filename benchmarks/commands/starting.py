@@ -86,7 +86,7 @@ class Sweep:
         return 130 if summary.interrupted else 0 if summary.complete else 1
 
     def _plan(self, fetch: bool) -> Plan:
-        """What is to be done, after a word on data that are not there; with ``fetch`` they are looked for in the network."""
+        """What is to be done, after a word on data that are not there; ``fetch``: and an attempt to download them."""
         queued = self.executor.pending(self.state)
         plan = make_plan(self.configs, self.results, self.state, self.suite, queued=queued, asked=self.asked)
         missing = data.look(plan, fetch)
@@ -176,8 +176,8 @@ def refusal(
     ways.append((hints.flag("ANYWAY"), "here, however long it takes"))
     width = max(len(option) for option, _ in ways)
     return [
-        f"not begun: it would take {how} {duration(found.wall(executor.size))} here; what takes more than {limit} does not "
-        "begin by itself",
+        f"not begun: it would take {how} {duration(found.wall(executor.size))} here; "
+        f"what takes more than {limit} does not begin by itself",
         "ways on: the same command on a machine with a GPU, or here with",
         *(f"  {option.ljust(width)}  {meaning}" for option, meaning in ways),
     ]

@@ -1,7 +1,8 @@
-"""What a run costs, seen from its first steps: data and parts as in a run, a step to warm up, then a few that are timed."""
+"""What a run costs, seen from its first steps: data and parts as in a run, one step to warm up, a few that are timed."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +16,7 @@ from benchmarks.experiment.prediction import predict
 from benchmarks.records.config import by_training, kind_key
 from benchmarks.shapes import EvaluationConfig, RunConfig
 from datasets import Split
+from datasets.image_sets import REDUCED, reduction
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.problem import TrainingData
@@ -23,6 +25,7 @@ from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES, Stack, Trained
 
 ENOUGH = 0.1  # seconds of steps that are timed, if one step is not longer
+CORRUPTIONS = 19  # len(datasets.corruptions.CORRUPTIONS), whose import takes a second
 PIECE = 100  # inputs that are predicted, of all that are asked for
 Tell = Callable[[dict[str, Any]], None]
 
@@ -30,7 +33,7 @@ Tell = Callable[[dict[str, Any]], None]
 def time_steps(
     configs: list[RunConfig], seconds: float, tell: Tell, clock: Callable[[], float] = time.perf_counter
 ) -> None:
-    """Time runs that would be trained together; what is found is told as soon as it is, as what can be had in ``seconds``.
+    """Time runs that would be trained together; what is found is told as soon as it is. Nothing should take ``seconds``.
 
     ``setup``: seconds before the first step; ``steps``: of all epochs; ``trainings``: in the stack; ``first_step``: its
     seconds, more than those of others; ``training``: seconds of one training in all, fitting included, if it goes on to
@@ -121,10 +124,16 @@ def _evaluation_seconds(
     streams: Streams,
     clock: Callable[[], float],
 ) -> float:
-    """Seconds of predicting all evaluation sets, from a piece of the test subset; each set counts as large as that."""
+    """Seconds of predicting all evaluation sets, from a piece of the test subset."""
     x = split.test.x[:PIECE] if model.family.pointwise else split.test.x
     start = clock()
     drawn = streams.child("functions")
     f, _ = predict(model, parameters, torch.from_numpy(x), evaluation["samples"], drawn, partial(inputs_of, problem))
     float(f.sum())
-    return (clock() - start) * len(evaluation["sets"]) * len(split.test) / len(x)
+    return (clock() - start) * sum(_size(name, split) for name in evaluation["sets"]) / len(x)
+
+
+def _size(name: str, split: Split) -> int:
+    """About how many inputs an evaluation set has, which is not made: as many as the test subset, if in doubt."""
+    every = re.fullmatch(rf".*_c-[1-5]{REDUCED}", name)  # all corruptions, one after another
+    return (reduction(name) or len(split.test)) * (CORRUPTIONS if every else 1)

@@ -1,4 +1,4 @@
-"""What a sweep costs, before it begins: from what is known of its kinds of runs, else from a few timed steps of each."""
+"""What a sweep costs, before it begins: from what is known of its kinds of runs, else from a few timed steps."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Estimate:
 
     @property
     def bound(self) -> str:
-        """What the sum is: at least this, if something is not known or was not timed to an end; at most this; or neither."""
+        """What the sum is: at least this, where something is not known or not timed to an end; at most this; neither."""
         if self.unknown or self.bounds[AT_LEAST]:
             return AT_LEAST
         return AT_MOST if self.bounds[AT_MOST] else EXACT
@@ -64,7 +64,7 @@ def estimate(
     executor: Executor,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Estimate:
-    """What run groups cost. A kind of which nothing is known is timed by the executor; one that cannot be stops nothing.
+    """What run groups cost. A kind of which nothing is known is timed by the executor; failing at that stops nothing.
 
     ``progress`` hears how many kinds are timed, of how many. Timing ends when its time is up: see BUDGET and SHARE.
     """

@@ -26,8 +26,8 @@ class Running:
 class Forecast:
     """Of run groups trained by so many workers at once. Times are those of one clock, in seconds.
 
-    A group without an estimate counts as the mean of the others, for each of its runs; if there is no other, only what is
-    seen counts, and all runs are alike.
+    A group without an estimate counts as the mean of the others, for each of its runs; if there is no other, only what
+    is seen counts, and all runs are alike.
     """
 
     def __init__(self, groups: Sequence[RunGroup], estimate: Estimate | None = None, workers: int = 1) -> None:

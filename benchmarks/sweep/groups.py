@@ -90,7 +90,7 @@ Report = Callable[[RunGroup, float, str], None]  # group, fraction of it that is
 class Executor(ABC):
     """A place where run groups are trained. The process that trains one writes its records; outcomes tell of them.
 
-    outlives: what was submitted goes on when this process has ended, elsewhere; a sweep hands it over and need not wait.
+    outlives: what was submitted goes on elsewhere when this process has ended; a sweep need not wait for it.
     size: how many groups are trained at once, where that is this process's to say.
     """
 

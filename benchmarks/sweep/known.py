@@ -1,4 +1,4 @@
-"""What runs cost on this machine, as far as that is known without training: from records, checkpoints, earlier timings."""
+"""What runs cost on this machine, as far as that is known: from records, checkpoints, earlier timings."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Known:
         return Cost(median(seconds for seconds, _ in same), median(evaluations) if evaluations else None)
 
     def _costs_in(self, config: RunConfig) -> dict[str, list[tuple[float, float | None]]]:
-        """Seconds of training and of evaluation in the records of a method on a data set, by kind and by training's kind."""
+        """Seconds of training and evaluation in a method's records on a data set, by kind and by stack key."""
         found: dict[str, list[tuple[float, float | None]]] = defaultdict(list)
         for record in self.store.beside(config):
             about = record["provenance"]

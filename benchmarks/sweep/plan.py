@@ -66,7 +66,7 @@ class Plan:
         return [run for run in self.runs if run.status in statuses]
 
     def waiting(self, lacking: Mapping[str, str]) -> Plan:
-        """The plan in which runs wait whose data are not at hand. lacking: the data sets that a run lacks, by its key."""
+        """The plan in which runs wait whose data are not at hand. lacking: what a run lacks, by its key."""
         return Plan(
             tuple(
                 replace(run, status=WAITING, note=lacking[run.key])

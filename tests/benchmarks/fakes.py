@@ -150,9 +150,7 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
 
 
 def time_steps(configs: list[dict[str, Any]], seconds: float, tell: Callable[[dict[str, Any]], None]) -> None:
-    """Tells what the configurations say that they cost; "raise" raises, "die" kills, "wait" waits, after the first
-    word.
-    """
+    """Tells what the configurations say that they cost; before that, "raise" raises, "die" kills and "wait" waits."""
     todo = configs[0]["parts"]["training"]
     tell({"setup": 1.0, "steps": 100, "trainings": len(configs), "process": os.getpid()})
     if todo["do"] == "raise":
@@ -174,6 +172,10 @@ class Column:
     scale: float
     digits: int
     published: Any = None
+
+    def cell_of(self, row: Any) -> Any:
+        """The cell of a row."""
+        return self.cell
 
     def published_key(self, row: Any) -> tuple[str, str, str, str] | None:
         """Where the published number of a row is."""

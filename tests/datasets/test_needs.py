@@ -65,7 +65,7 @@ def test_image_sets_lack_what_a_run_reads_and_no_more(at_hand):
     at_hand(*COLOUR)
     assert lacking("cifar10", "rudner2022", sets, ["cifar100"]) == []
     assert lacks("cifar10", "rudner2022", ["cifar10_c-2"]) == {"cifar10": tuple(FROST)}
-    assert lacks("cifar10", "rudner2022", ["cifar10_c-frost-1"]) == {"cifar10": tuple(FROST)}
+    assert lacks("cifar10", "rudner2022", ["cifar10_c-frost-1-of-100"]) == {"cifar10": tuple(FROST)}
     assert lacking("cifar10", "rudner2022", ["cifar10_c-fog-1"]) == []
     at_hand(*FROST)
     assert lacking("cifar10", "rudner2022", ["cifar10_c-2"]) == []

@@ -67,7 +67,7 @@ class Slurm(Executor):
             "  follow:  make status   (or: squeue --me)",
             f"  logs:    {state}/logs/<run>.log, and of array tasks {self.submissions[-1].log_folder}",
             f"  cancel:  scancel {' '.join(ids)}",
-            "  collect: nothing to do: each run writes its record into results/ as it ends; make the table when you like",
+            "  collect: nothing to do: a run writes its record into results/ as it ends; make the table when you like",
             "  again:   the same command submits only what is neither done nor queued nor running",
         ]
 

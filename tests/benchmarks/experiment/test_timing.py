@@ -12,6 +12,7 @@ from benchmarks.experiment import timing
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.timing import time_steps
 from benchmarks.records.config import kind_key
+from datasets import corruptions
 from fvi_core.stack import Stack
 from tests.benchmarks.experiment.test_execute import CASES, MOONS, config, numbers
 from tests.fvi_core import small
@@ -20,7 +21,7 @@ from tests.fvi_core.test_samplers import PARTS
 
 
 class Clock:
-    """A step of a stack takes a second, an epoch's end ten, beginning a hundred the second time, the rest nothing."""
+    """To begin takes a hundred seconds, a step of a stack one, the end of an epoch ten, the rest nothing."""
 
     def __init__(self, monkeypatch):
         self.now, self.steps, self.begun = 0.0, 0, 0
@@ -87,6 +88,14 @@ def test_evaluation_is_counted_for_all_inputs_of_all_sets_of_each_kind(clock):
     _, told = told_of([first, second], clock)
     n = 1000 / timing.PIECE
     assert told["evaluation"] == {kind_key(first): 0.5 * n, kind_key(second): 3 * 0.5 * n}
+
+
+def test_sizes_of_sets_are_told_by_their_names():
+    split = SimpleNamespace(test=range(10000))
+    sizes = {"test": 10000, "ood-svhn": 10000, "cifar10_c-3": 190000, "cifar10_c-fog-3": 10000, "cifar10_c-0": 10000}
+    sizes |= {"cifar10_c-2-of-500": 19 * 500, "fgsm-0.1-of-500": 500}
+    assert {name: timing._size(name, split) for name in sizes} == sizes
+    assert len(corruptions.CORRUPTIONS) == timing.CORRUPTIONS
 
 
 def test_a_long_beginning_and_a_long_step_are_not_repeated(clock):
