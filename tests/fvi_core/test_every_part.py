@@ -11,7 +11,7 @@ import torch
 
 from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
-from fvi_core.fits import Temperature
+from fvi_core.fits.temperature import Temperature
 from fvi_core.fitting import Fitting
 from fvi_core.kernels import KERNELS
 from fvi_core.likelihoods import join_parameters, split_parameters
