@@ -11,7 +11,7 @@ from fvi_core.curvature import Recorded, from_matrix, jacobian, weights
 from fvi_core.families.base import NotSupported
 from fvi_core.families.swag import COUNT, SQUARE
 from fvi_core.fits.factored import Factored
-from fvi_core.fits.posterior import CURVATURE, Around, Posterior, Tensors, within
+from fvi_core.fits.posterior import CURVATURE, Around, Posterior, Tensors, require_finite, within
 from fvi_core.fitting import FitFailed
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
@@ -43,6 +43,7 @@ class Dense(Posterior):
             for direction in directions:
                 rows = jacobian(around.network, recorded.gradients(direction), columns).double()
                 total.addmm_(rows.mT, rows)
+        require_finite({CURVATURE: total})
         return {"index": index, CURVATURE: total}
 
     def eigenvalues(self, curvature: Tensors) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.curvature import Recorded, as_matrix, from_matrix, weights
-from fvi_core.fits.posterior import CURVATURE, Around, Posterior, Tensors, within
+from fvi_core.fits.posterior import CURVATURE, Around, Posterior, Tensors, require_finite, within
 from fvi_core.networks import Conv2d, Network, Parameters
 from fvi_core.random import Streams
 
@@ -54,6 +54,7 @@ class Factored(Posterior):
                         found.add(RIGHT + name, _gram(gradient.right))
                     elif name not in biases:
                         found.add(CURVATURE + name, gradient.squares())
+        require_finite(found)
         for name, layer in factored.items():
             left, found[LEFT + name] = _eigen(found[LEFT + name] / around.fitting.n_train)
             right, found[RIGHT + name] = _eigen(found[RIGHT + name])

@@ -104,13 +104,8 @@ class GaussianFit(Fit):
 
     def _of_replica(self, parameters: Parameters, fitting: Fitting) -> Tensors:
         family, likelihood = split_parameters(parameters)
-        curvature = self.posterior.curvature(Around(_of(family, 0), likelihood, fitting))
-        if not all(bool(torch.isfinite(value).all()) for value in curvature.values()):
-            raise FitFailed(
-                f"fit {self.name!r}: the curvature is not finite, since outputs or their gradients are not; train with a "
-                "smaller learning rate, or in float64"
-            )
         try:
+            curvature = self.posterior.curvature(Around(_of(family, 0), likelihood, fitting))
             precision = self._precision(curvature, family, likelihood, fitting)
             fitted = self.posterior.fitted(curvature, precision)
         except FitFailed as error:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from fvi_core.curvature import Recorded, inputs_at_once, record
-from fvi_core.fitting import Fitting
+from fvi_core.fitting import FitFailed, Fitting
 from fvi_core.likelihoods import Params
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
@@ -91,4 +92,13 @@ def within(rows: int, what: str, instead: str) -> None:
         raise ValueError(
             f"{what} has {rows:,} rows and columns ({rows**2 * 8 / 1e9:.1f} GB), more than {MOST:,}, and does not fit in "
             f"memory; choose {instead}, or a smaller network"
+        )
+
+
+def require_finite(sums: Tensors) -> None:
+    """Raise FitFailed for sums that are no numbers."""
+    if not all(bool(torch.isfinite(value).all()) for value in sums.values()):
+        raise FitFailed(
+            "the curvature is not finite, since outputs or their gradients are not; train with a smaller learning rate, or in "
+            "float64"
         )
