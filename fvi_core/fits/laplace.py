@@ -257,5 +257,5 @@ def _log_predictive(
         log = likelihood.log_prob(params, functions(x), y)
         return log.logsumexp(1) - math.log(log.shape[1])
     mean, variance = moments
-    total = (variance + std.square()[:, None, None]).sqrt()
-    return torch.distributions.Normal(mean, total).log_prob(y if y.dim() == 3 else y.unsqueeze(-1)).sum(-1)
+    predictive = torch.distributions.Normal(mean, (variance + std.square()[:, None, None]).sqrt(), validate_args=False)
+    return predictive.log_prob(y if y.dim() == 3 else y.unsqueeze(-1)).sum(-1)

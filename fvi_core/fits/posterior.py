@@ -97,7 +97,7 @@ def within(rows: int, what: str, instead: str) -> None:
 
 def require_finite(sums: Tensors) -> None:
     """Raise FitFailed for sums that are no numbers."""
-    if not all(bool(torch.isfinite(value).all()) for value in sums.values()):
+    if any(bool((~torch.isfinite(value)).any()) for value in sums.values()):
         raise FitFailed(
             "the curvature is not finite, since outputs or their gradients are not; train with a smaller learning rate, or in "
             "float64"

@@ -1,9 +1,11 @@
 """Laplace approximations against brute force: Jacobians by automatic differentiation, dense inverses, closed forms."""
 
+import dataclasses
 import math
 
 import pytest
 import torch
+from torch.func import jacrev
 
 from fvi_core import curvature
 from fvi_core.families.base import NotSupported
@@ -28,6 +30,7 @@ from tests.fvi_core.fits.cases import (
     second,
     wave,
 )
+from tests.fvi_core.networks.test_residual import SHAPE, tiny
 
 STRUCTURES = ("full", "diagonal", "kronecker", "last_layer", "subnetwork")
 each_kind, each_structure = pytest.mark.parametrize("kind", KINDS), pytest.mark.parametrize("structure", STRUCTURES)
@@ -240,6 +243,43 @@ def test_replicas_together_are_bitwise_the_same_as_alone(structure):
         assert torch.equal(made.functions(alone, 4, small.streams(R).subset([r]))(at[r : r + 1]), f[r : r + 1])
         single = moments(made.network, made.family, small.one(fit, r), small.one(own, r), at[r : r + 1])
         assert torch.equal(single[0], mean[r : r + 1]) and torch.equal(single[1], variance[r : r + 1])
+
+
+@each_structure
+def test_running_statistics_of_batch_normalisation_are_constants(structure):
+    network, data = tiny(), small.problem(1, 8, 3, SHAPE)
+    made = dataclasses.replace(model("cnn", spec(structure, precision=DELTA)), network=network)
+    at = {k: v[None] for k, v in network.unflatten(wave(network.n_parameters, 0.6, 1.7)).items()}
+    kept = {k: v + 0.2 for k, v in network.init_buffers(small.streams(1)).items()}
+    fit, x = made.fitted(at | kept, data, small.streams(1)), data.x[:, :3] * 1.1
+    own = {k.removeprefix("fit/"): v for k, v in fit.items() if k.startswith("fit/")}
+
+    def f(flat):
+        drawn = {k: v[None, None] for k, v in network.unflatten(flat).items()} | {
+            k: v[:, None] for k, v in kept.items()
+        }
+        return network(drawn, x)[0, 0]
+
+    j, mean = jacrev(f)(network.flatten(at)[0]), f(network.flatten(at)[0])
+    steps = made.fit.posterior.draw(network, {k: v[0] for k, v in own.items()}, 3, small.streams(1))
+    step = network.flatten({k: steps.get(k, torch.zeros(3, *s).double()) for k, s in network.shapes.items()})
+    values = made.functions(fit, 3, small.streams(1))(x)
+    torch.testing.assert_close(values[0], mean + torch.einsum("nqp,sp->snq", j, step), rtol=1e-8, atol=1e-8)
+    found, variance = made.fit.marginals(network, made.family, fit, own, x)
+    torch.testing.assert_close(found[0], mean)
+    if structure == "full":
+        train = {k: v[0] for k, v in (at | kept).items()}
+        recorded = curvature.record(network, train, data.x[0])
+        columns = {k: torch.arange(n) for k, n in network.sizes.items()}
+        p, total = recorded.outputs.detach().softmax(-1), torch.zeros(2 * (network.n_parameters,)).double()
+        rows = [
+            curvature.jacobian(network, recorded.gradients(e.expand(8, -1)), columns) for e in torch.eye(3).double()
+        ]
+        whole, weight = torch.stack(rows, 1), torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
+        total = torch.einsum("nap,nab,nbq->pq", whole, weight, whole) + DELTA * torch.eye(network.n_parameters)
+        torch.testing.assert_close(
+            variance[0], torch.einsum("nqp,pr,nqr->nq", j, torch.linalg.inv(total), j), rtol=1e-7, atol=1e-9
+        )
 
 
 def test_a_subnetwork_may_be_chosen_by_the_iterates_of_swag():
