@@ -34,12 +34,17 @@ PREFIX = "fit/"
 """What the names of a fit part's own parameters begin with."""
 
 
+class FitFailed(ValueError):
+    """What could not be fitted to one replica: its run fails for this reason, and its neighbours are not touched."""
+
+
 @dataclass(frozen=True)
 class Fitting:
     """All that may be fitted to: the parts, the training data, random streams of its own (one for each replica).
 
     ``held [R, N, ...]`` are inputs as they are held, perhaps pixels, of which ``pixels`` makes inputs of the network;
-    ``y [R, N]``. ``validation``: the same pair of the validation subset, where the data set has one.
+    ``y [R, N]``. ``validation``: the same pair of the validation subset, where the data set has one. ``weight_prior``:
+    mean and precision of the Gaussian that every weight was trained with (see :meth:`Model.weight_prior`).
     """
 
     network: Network
@@ -50,17 +55,33 @@ class Fitting:
     streams: Streams
     validation: tuple[Tensor, Tensor] | None = None
     pixels: Scale | None = None
+    weight_prior: tuple[float, float] | None = None
 
     @classmethod
     def of(
-        cls, network: Network, family: Family, likelihood: Likelihood, problem: TrainingData, streams: Streams
+        cls,
+        network: Network,
+        family: Family,
+        likelihood: Likelihood,
+        problem: TrainingData,
+        streams: Streams,
+        weight_prior: tuple[float, float] | None = None,
     ) -> Fitting:
         """What one replica's problem has (see :meth:`TrainingData.of`)."""
         validation = None
         if problem.validation is not None:
             x, y = problem.validation[0]
             validation = x.unsqueeze(0), y.unsqueeze(0)
-        return cls(network, family, likelihood, problem.x, problem.y, streams, validation, problem.pixels)
+        data = (problem.x, problem.y, streams, validation, problem.pixels)
+        return cls(network, family, likelihood, *data, weight_prior)
+
+    def of_replica(self, r: int) -> Fitting:
+        """That of one replica alone, all of whose axes stay."""
+        one = slice(r, r + 1)
+        validation = None if self.validation is None else (self.validation[0][one], self.validation[1][one])
+        return replace(
+            self, held=self.held[one], y=self.y[one], streams=self.streams.subset([r]), validation=validation
+        )
 
     @property
     def n_train(self) -> int:
@@ -133,8 +154,11 @@ class Fit:
 
     name: ClassVar[str]
 
+    def check(self, network: Network, family: Family) -> None:
+        """Raise ValueError or NotSupported for what it cannot fit, before anything is trained."""
+
     def __call__(self, parameters: Parameters, fitting: Fitting) -> Parameters:
-        """The parameters that prediction will have, ``[R, ...]``."""
+        """The parameters that prediction will have, ``[R, ...]``. Raises :class:`FitFailed`."""
         raise NotImplementedError
 
     def functions(

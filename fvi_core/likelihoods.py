@@ -59,6 +59,16 @@ class Likelihood:
             f"likelihood {self.name!r} has no closed-form expectation under a Gaussian; average log_prob over function samples"
         )
 
+    def curvature_root(self, params: Params, f: Tensor) -> Tensor:
+        """Some L with ``L L^T = -d^2 log p(y | f) / df^2`` (or its mean over y), ``[R, S, N, Q, C]``.
+
+        Generalised Gauss-Newton matrices are made of it. Raises NotImplementedError where a likelihood has none.
+        """
+        raise NotImplementedError(
+            f"likelihood {self.name!r} has no root of its second derivative (curvature_root), which generalised "
+            "Gauss-Newton matrices are made of; choose 'gaussian' or 'categorical', or add it"
+        )
+
     def noise_std(self, params: Params) -> Tensor | None:
         """Standard deviation of Gaussian noise in a target, ``[R]``; None where there is no such noise."""
         return None
@@ -115,6 +125,11 @@ class Gaussian(Likelihood):
         above = self.init_std - self.min_std
         rho = math.log(above) if self.scale == "exp" else inverse_softplus(above)
         return {RHO: torch.full((replicas,), rho, dtype=dtype)}
+
+    def curvature_root(self, params: Params, f: Tensor) -> Tensor:
+        """``I / std``."""
+        identity = torch.eye(f.shape[-1], dtype=f.dtype, device=f.device)
+        return (identity / self.noise_std(params)[:, None, None, None, None]).expand(*f.shape, -1)
 
     def noise_std(self, params: Params) -> Tensor:
         rho = params[RHO] if self.learned else params[RHO].detach()
@@ -194,6 +209,12 @@ class Categorical(Likelihood):
         f = f.float() if f.dtype in (torch.float16, torch.bfloat16) else f
         labels = y[:, None, :, None].expand(*f.shape[:-1], 1)
         return f.gather(-1, labels)[..., 0] - f.logsumexp(-1)
+
+    def curvature_root(self, params: Params, f: Tensor) -> Tensor:
+        """Columns ``sqrt(p_c) (e_c - p)``, one for each class: their outer products sum to ``diag p - p p^T``."""
+        p = f.softmax(-1)
+        identity = torch.eye(p.shape[-1], dtype=p.dtype, device=p.device)
+        return (identity - p.unsqueeze(-1)) * p.sqrt().unsqueeze(-2)
 
 
 def split_parameters(parameters: Params) -> tuple[Params, Params]:

@@ -7,6 +7,7 @@ layer's inputs and back-propagated outputs; the Jacobian of a convolutional netw
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -19,6 +20,20 @@ from fvi_core.products import product
 
 BLOCK = 2**24
 """Most elements of a layer's Jacobian held at once; larger layers are worked through in blocks and recomputed for gradients."""
+
+
+def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Parameters) -> Callable[[Tensor], Tensor]:
+    """The functions ``f(x; m) + J(x; m) d`` for each sample d of ``steps [R, S, *shape]`` away from ``centre`` m ``[R, *shape]``.
+
+    ``kept [R, 1, *shape]``: running statistics, which are constants.
+    """
+    at = {name: centre[name].unsqueeze(1).expand_as(step).contiguous() for name, step in steps.items()}
+
+    def evaluate(x: Tensor) -> Tensor:
+        value, change, *_ = torch.func.jvp(lambda w: network(w | kept, x), (at,), (steps,))
+        return value + change
+
+    return evaluate
 
 
 def last_layer_moments(

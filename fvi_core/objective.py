@@ -57,9 +57,23 @@ class Model:
     weight: Weight
     fit: Fit | None = None
 
+    def __post_init__(self) -> None:
+        if self.fit is not None:
+            self.fit.check(self.network, self.family)
+
+    @property
+    def weight_prior(self) -> tuple[float, float] | None:
+        """Mean and precision of the Gaussian that the objective has as the prior of every weight, against the summed
+        log-likelihood. None where it has no such prior, or counts it otherwise than scaling "elbo" does.
+        """
+        if self.divergence is None or self.prior is None or self.weight.scaling != "elbo":
+            return None
+        found = self.divergence.weight_prior(self.prior)
+        return None if found is None else (found[0], found[1] * self.weight.factor)
+
     def fitted(self, parameters: Parameters, problem: TrainingData, streams: Streams) -> Parameters:
         """What prediction takes of the trained parameters ``[1, ...]`` of one replica (see :mod:`fvi_core.fitting`)."""
-        fitting = Fitting.of(self.network, self.family, self.likelihood, problem, streams)
+        fitting = Fitting.of(self.network, self.family, self.likelihood, problem, streams, self.weight_prior)
         parameters = self.family.fit(self.likelihood.fit(parameters, fitting), fitting)
         return parameters if self.fit is None else self.fit(parameters, fitting)
 

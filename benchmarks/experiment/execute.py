@@ -30,6 +30,7 @@ from benchmarks.shapes import Curves, MetricRow, Provenance, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints
 from datasets import Split
+from fvi_core.fitting import FitFailed
 from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
@@ -167,7 +168,11 @@ def _train_and_evaluate(
             }
             continue
         own, noise, begun = problem.of(i), streams.subset([i]).child("evaluate"), time.perf_counter()
-        fitted = model.fitted(result.parameters, own, noise)
+        try:
+            fitted = model.fitted(result.parameters, own, noise)
+        except FitFailed as error:
+            outcomes |= {run_key(c): Outcome(c, "failed", provenance=provenance, reason=str(error)) for c in asked[key]}
+            continue
         provenance["fit_seconds"] = time.perf_counter() - begun
         parameters.save(state, config, parameters.Kept(fitted, prints[i], made, provenance))
         for one in asked[key]:

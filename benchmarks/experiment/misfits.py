@@ -19,6 +19,7 @@ from benchmarks.shapes import PartsConfig, RunConfig
 from datasets import Arrays, Split
 from fvi_core.divergences import Divergence, Step
 from fvi_core.families.base import NotSupported
+from fvi_core.priors.base import Prior
 from fvi_core.registry import DIVERGENCES, FAMILIES, PRIORS, REGISTRIES, TRAININGS
 from fvi_core.stack import DTYPES
 
@@ -102,6 +103,9 @@ class Asked(Divergence):
     def __call__(self, step: Step) -> torch.Tensor:
         self.times += 1
         return self.divergence(step)
+
+    def weight_prior(self, prior: Prior) -> tuple[float, float] | None:
+        return self.divergence.weight_prior(prior)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.divergence, name)

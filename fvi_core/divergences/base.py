@@ -46,3 +46,7 @@ class Divergence:
 
     def __call__(self, step: Step) -> Tensor:
         raise NotImplementedError
+
+    def weight_prior(self, prior: Prior) -> tuple[float, float] | None:
+        """Mean and precision of the Gaussian whose negative log-density at the weights it is, where it is one; else None."""
+        return None

@@ -8,6 +8,7 @@ from typing import cast
 from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
+from fvi_core.priors.base import Prior
 from fvi_core.registry import DIVERGENCES
 
 
@@ -30,3 +31,7 @@ class WeightPenalty(Divergence):
         mean, variance = step.prior.gaussian_weights()
         squares = sum((v - mean).square().flatten(1).sum(1) for v in step.parameters.values())
         return cast(Tensor, squares) / (2 * variance)
+
+    def weight_prior(self, prior: Prior) -> tuple[float, float]:
+        mean, variance = prior.gaussian_weights()
+        return mean, 1 / variance

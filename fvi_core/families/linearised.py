@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from fvi_core.families.base import Functions, NotSupported
 from fvi_core.families.mean_field import MeanField
-from fvi_core.linearisation import full_network_moments
+from fvi_core.linearisation import full_network_moments, linearised
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
@@ -31,14 +30,8 @@ class LinearisedMeanField(MeanField):
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         means, _ = self.gaussian_weights(parameters)
         drawn = self.weights(network, parameters, samples, streams)
-        centre = {name: means[name].unsqueeze(1).expand_as(value).contiguous() for name, value in drawn.items()}
-        step = {name: value - centre[name] for name, value in drawn.items()}
-
-        def evaluate(x: Tensor) -> Tensor:
-            value, change, *_ = torch.func.jvp(lambda w: network(w, x), (centre,), (step,))
-            return value + change
-
-        return evaluate
+        steps = {name: value - means[name].unsqueeze(1) for name, value in drawn.items()}
+        return linearised(network, means, steps, {})
 
     def marginals(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:
         means, log_vars = self.gaussian_weights(parameters)

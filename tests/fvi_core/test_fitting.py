@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
 from fvi_core.families.base import Family, NotSupported
-from fvi_core.fits import golden_section
+from fvi_core.fits.temperature import golden_section
 from fvi_core.fitting import Fitting, own_of, rows_at_once
 from fvi_core.images import Scale
 from fvi_core.likelihoods import Gaussian, split_parameters

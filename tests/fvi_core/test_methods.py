@@ -10,7 +10,7 @@ from fvi_core.methods import Method, UnknownMethod
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
 
-PAPERS = {"all", "rudner2021", "rudner2022", "dirichlet2022", "cinquin2024", "pequignot2020"}
+PAPERS = {"", "all", "rudner2021", "rudner2022", "dirichlet2022", "cinquin2024", "pequignot2020"}
 NAMES = {
     "MAP",
     "MFVI",
@@ -34,6 +34,11 @@ NAMES = {
     "Rank1",
     "Rank1 fVI",
     "SWAG",
+    "Laplace",
+    "Laplace (full)",
+    "Laplace (Kronecker)",
+    "Laplace (last layer)",
+    "Subnetwork Laplace",
 }
 
 
@@ -48,7 +53,8 @@ def test_a_row_is_plain_data_whose_parts_fit(name):
     row = methods.get(name)
     assert json.loads(json.dumps(row.parts())).keys() == {"family", "divergence", "prior", "context", "weight", "fit"}
     parts = json.loads(json.dumps(row.parts()))
-    for kind, option, fewer in (("context", "points", 4), ("divergence", "samples", 6), ("prior", "fit_steps", 2)):
+    smaller = (("context", "points", 4), ("divergence", "samples", 6), ("prior", "fit_steps", 2), ("fit", "size", 5))
+    for kind, option, fewer in smaller:
         if parts[kind] and (option in parts[kind] or parts[kind]["name"] == "gaussian_process"):
             parts[kind][option] = fewer
     outputs = 3 if "fVI" in name else 1
@@ -69,6 +75,7 @@ def test_parts_are_fresh_copies():
 def test_other_names_of_a_row():
     assert methods.get("TFSVI") is methods.get("FSVI (rudner2022)") is methods.get("FSVI")
     assert methods.get("Ensemble") is methods.get("Deep Ensemble")
+    assert methods.get("BNN-Laplace") is methods.get("Laplace (Kronecker)")
     taken = [name for row in methods.catalogue().values() for name in (row.name, *row.aliases)]
     assert len(taken) == len(set(taken))
 

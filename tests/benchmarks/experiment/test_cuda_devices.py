@@ -103,6 +103,8 @@ def test_training_prediction_and_attack_stay_on_the_device(table, label, dataset
     parts = table_parts(table, label, dataset, {"training": {"batch_size": 16}})
     if parts["prior"] and parts["prior"]["name"] == "gaussian_process":
         parts = merge(parts, {"prior": {"fit_steps": 2}})
+    if "steps" in (parts["fit"] or {}):
+        parts = merge(parts, {"fit": {"steps": 2}})
     if "size" in parts["family"]:
         parts = merge(parts, {"family": {"size": 2}})
     split, training = data_of(dataset), TRAININGS.build({"name": "gradient", **parts["training"]})

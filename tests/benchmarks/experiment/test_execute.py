@@ -13,9 +13,13 @@ from benchmarks.experiment.prediction import predict
 from benchmarks.records import predictions
 from benchmarks.records.config import InvalidConfig, run_key
 from benchmarks.tables import Recipe
+from fvi_core.fits.dense import Dense
+from fvi_core.fits.factored import Factored
+from fvi_core.fitting import FitFailed
 from fvi_core.networks import Network
 from fvi_core.random import Streams
 from fvi_core.registry import UnknownPart
+from fvi_core.training import Trainer
 from tests.configs import make_config
 
 CURVE, MOONS = "cinquin_1d", "two_moons_cinquin"
@@ -53,7 +57,10 @@ CASES = [
     config("Deep Ensemble", parts={"family": {"size": 2}, "likelihood": {"name": "residual_gaussian"}}),
     config("GP", dtype="float64"),
     config("NN-HyVI", parts={"divergence": {"samples": 10}}),
+    config("Laplace (full)", parts={"fit": {"precision": "evidence"}}),
+    config("Subnetwork Laplace", parts={"fit": {"size": 5}}),
     config("MFVI", dataset=MOONS),
+    config("Laplace (Kronecker)", dataset=MOONS),
     config("Ensemble fVI", dataset=MOONS, parts={"family": {"size": 2}}),
 ]
 
@@ -89,7 +96,7 @@ def test_regression_metrics_are_those_of_the_predictions(tmp_path):
 
 
 def test_a_family_with_closed_form_marginals_hands_them_over(tmp_path):
-    for case in (CASES[4], CASES[6]):
+    for case in (CASES[4], CASES[6], CASES[8]):
         run(case, tmp_path)
         saved = predictions.load(tmp_path / "artifacts" / f"{run_key(case)}.npz")["test"]
         assert saved.mean.shape == saved.variance.shape == saved.targets.shape and (saved.variance > 0).all()
@@ -191,3 +198,38 @@ def test_progress_is_reported(tmp_path):
     heard = []
     execute([config()], state=tmp_path, report=lambda fraction, text: heard.append(fraction))
     assert heard == [pytest.approx(f) for f in (1 / 3, 2 / 3, 1)]
+
+
+def test_a_fit_that_fails_fails_its_run_alone(tmp_path, monkeypatch):
+    case, fitted = config("Laplace (full)"), Dense.fitted
+    other = {**case, "seed": 1}
+    calls = []
+
+    def first_fails(self, curvature, precision):
+        calls.append(precision)
+        if len(calls) == 1:
+            raise FitFailed("it is not positive definite")
+        return fitted(self, curvature, precision)
+
+    whole = numbers(run(other, tmp_path / "alone")[0])
+    monkeypatch.setattr(Dense, "fitted", first_fails)
+    failed, done = run([case, other], tmp_path / "both")
+    assert (failed.status, failed.reason) == ("failed", "fit 'laplace': it is not positive definite")
+    assert failed.provenance["epochs"] == 3 and not failed.metrics and numbers(done) == whole
+    assert [path.stem for path in (tmp_path / "both" / "parameters").iterdir()] == [run_key(other).partition("-")[0]]
+
+
+def test_kept_parameters_are_evaluated_without_another_fit(tmp_path, monkeypatch):
+    case = config("Laplace (Kronecker)", parts={"fit": {"precision": "evidence"}})
+    first = numbers(run(case, tmp_path)[0])
+    monkeypatch.setattr(Factored, "curvature", lambda *_: pytest.fail("fitted again"))
+    assert numbers(run(case, tmp_path)[0]) == first
+    more = {**case, "evaluation": {**case["evaluation"], "sets": ["test", "grid"]}}
+    assert numbers(run(more, tmp_path)[0]).items() >= first.items()
+
+
+def test_what_a_fit_cannot_hold_is_said_before_training(monkeypatch, tmp_path):
+    monkeypatch.setattr("fvi_core.fits.posterior.MOST", 10)
+    monkeypatch.setattr(Trainer, "advance", lambda self: pytest.fail("trained"))
+    with pytest.raises(ValueError, match="fit 'laplace': structure 'full': the matrix has 19 rows and columns"):
+        run(config("Laplace (full)"), tmp_path)

@@ -29,6 +29,7 @@ DIGESTS = {
     ("rotated-mnist", "paper"): (60, "66e389e77c"),
     ("rotated-mnist-index-sets", "paper"): (120, "4f8431d331"),
 }
+LATER = {"Laplace"}  # rows that came after these records and have none
 NINE = [f"dirichlet2022-{number}" for number in range(2, 11)]
 CIFAR = {"cifar10": range(11, 17), "cifar100": range(17, 23)}
 
@@ -39,7 +40,7 @@ def keys(name: str, protocol: str = "paper") -> set[str]:
 
 @pytest.mark.parametrize(("name", "protocol"), DIGESTS)
 def test_keys_of_recorded_runs_stay(name: str, protocol: str) -> None:
-    found = sorted(keys(name, protocol))
+    found = sorted(run_key(config) for config in tables.get(name).runs(protocol) if config["method"] not in LATER)
     text = "[" + ", ".join(f'"{key}"' for key in found) + "]"
     assert (len(found), hashlib.sha256(text.encode()).hexdigest()[:10]) == DIGESTS[name, protocol]
 
@@ -79,7 +80,7 @@ def test_short_names_and_numbers_of_runs() -> None:
     for short, name in (("fashion-mnist", "rudner2022-1"), ("cifar10", "rudner2022-2")):
         assert tables.get(short) is tables.get(name)
     counts = {
-        "fashion-mnist": (100, 30), "rudner2021-1": (80, 12), "cinquin2024-2": (50, 30), "cinquin2024-8": (60, 36),
+        "fashion-mnist": (110, 33), "rudner2021-1": (80, 12), "cinquin2024-2": (60, 36), "cinquin2024-8": (60, 36),
     }  # fmt: skip
     assert {name: (len(keys(name)), len(keys(name, "short"))) for name in counts} == counts
     shared = keys("cinquin2024-2") & keys("cinquin2024-8")
@@ -136,9 +137,11 @@ def tiny_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
         ("rotated-mnist-index-sets", "Ensemble fVI +90°, +180°", "mnist"),
         ("rotated-mnist", "MC Dropout", "mnist"),
         ("fashion-mnist", "FSVI Ensemble (monochrome)", "fashion_mnist"),
+        ("fashion-mnist", "BNN-Laplace", "fashion_mnist"),
         ("rudner2022-figure-2", "FSVI", "mnist"),
         ("rudner2021-1", "FSVI (rudner2021)", "fashion_mnist"),
         ("cinquin2024-8", "GFSVI (KMNIST)", "fashion_mnist"),
+        ("cinquin2024-2", "Laplace", "mnist"),
         ("cifar10", "FSVI (CIFAR-100)", "cifar10"),
         ("dirichlet2022-14", "Rank1 fVI", "cifar10"),
     ],

@@ -1,4 +1,4 @@
-"""Fit parts: what a method may do to trained parameters before they predict."""
+"""One temperature for all logits."""
 
 from __future__ import annotations
 

@@ -1,0 +1,148 @@
+"""Posteriors with all correlations between some weights; the other weights stay as they were trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fvi_core.curvature import Recorded, from_matrix, jacobian, weights
+from fvi_core.families.base import NotSupported
+from fvi_core.families.swag import COUNT, SQUARE
+from fvi_core.fits.factored import Factored
+from fvi_core.fits.posterior import CURVATURE, Around, Posterior, Tensors, require_finite, within
+from fvi_core.fitting import FitFailed
+from fvi_core.networks import Network, Parameters
+from fvi_core.random import Streams
+
+
+@dataclass(frozen=True)
+class Dense(Posterior):
+    """All of H over some weights; the others stay as they were trained. This one: over all."""
+
+    def index(self, around: Around) -> Tensor:
+        """Which weights, by their places in a flat row of all, ascending."""
+        return torch.arange(around.network.n_parameters, device=around.fitting.held.device)
+
+    def size(self, network: Network) -> int:
+        """How many weights."""
+        return network.n_parameters
+
+    def check(self, network: Network) -> None:
+        within(self.size(network), "structure 'full': the matrix", "'kronecker', 'diagonal' or 'last_layer'")
+
+    def numbers(self, network: Network) -> int:
+        return max(self.size(network), 0 if self.head else max(network.sizes.values()))
+
+    def curvature(self, around: Around) -> Tensors:
+        index = self.index(around)
+        columns = _columns(around.network, index)
+        total = torch.zeros(len(index), len(index), dtype=torch.float64, device=index.device)
+        for recorded, directions in around.passes(self.numbers(around.network), self.head):
+            for direction in directions:
+                rows = jacobian(around.network, recorded.gradients(direction), columns).double()
+                total.addmm_(rows.mT, rows)
+        require_finite({CURVATURE: total})
+        return {"index": index, CURVATURE: total}
+
+    def eigenvalues(self, curvature: Tensors) -> Tensor:
+        return torch.linalg.eigvalsh(curvature[CURVATURE]).clamp_min(
+            0
+        )  # below 0 they are rounding: it is a Gram matrix
+
+    def chosen(self, flat: Tensor, curvature: Tensors) -> Tensor:
+        return flat[curvature["index"]]
+
+    def fitted(self, curvature: Tensors, precision: float) -> Tensors:
+        matrix = curvature[CURVATURE].clone()
+        matrix.diagonal().add_(precision)
+        factor, info = torch.linalg.cholesky_ex(matrix)
+        smallest, largest = float(factor.diagonal().min()) ** 2, float(matrix.diagonal().max())
+        if int(info) or smallest <= len(matrix) * torch.finfo(torch.float64).eps * largest:
+            raise FitFailed(
+                f"the posterior precision of {len(matrix)} weights with prior precision {precision:.3g} is not positive "
+                f"definite in double precision (elements up to {largest:.3g}); choose a larger prior precision"
+            )
+        return {"index": curvature["index"], "factor": factor}
+
+    def draw(self, network: Network, own: Tensors, samples: int, streams: Streams) -> Parameters:
+        index, z = own["index"], streams.normal(samples, len(own["index"]))[0].double()
+        flat = z.new_zeros(samples, network.n_parameters)
+        flat[:, index] = torch.linalg.solve_triangular(own["factor"].mT, z.mT, upper=True).mT
+        return network.unflatten(flat)
+
+    def variance(self, network: Network, own: Tensors, recorded: Recorded, direction: Tensor) -> Tensor:
+        rows = jacobian(network, recorded.gradients(direction), _columns(network, own["index"])).double()
+        return torch.linalg.solve_triangular(own["factor"], rows.mT, upper=False).square().sum(0)
+
+
+class LastLayer(Dense):
+    """All of H over weight and bias of the last layer."""
+
+    head = True
+
+    def index(self, around: Around) -> Tensor:
+        return super().index(around)[-self.size(around.network) :]  # the last layer is the last of all
+
+    def size(self, network: Network) -> int:
+        return sum(network.sizes[name] for name in network.head.shapes)
+
+    def check(self, network: Network) -> None:
+        within(self.size(network), "structure 'last_layer': the matrix", "'kronecker' or 'diagonal'")
+
+    def draw(self, network: Network, own: Tensors, samples: int, streams: Streams) -> Parameters:
+        drawn = super().draw(network, own, samples, streams)
+        return {name: drawn[name] for name in network.head.shapes}
+
+
+@dataclass(frozen=True)
+class Subnetwork(Dense):
+    """All of H over the ``count`` weights of largest marginal variance among those of linear and convolutional layers.
+
+    That is the choice of Daxberger et al. (2021): it has the smallest Wasserstein-2 distance from a whole posterior that is
+    diagonal. Variances "diagonal": of the diagonal Laplace approximation; "swag": of the iterates that family
+    'swag' has seen, as that paper's code takes them. Biases and batch normalisation are not chosen, as in that code. Of
+    equal variances the first in the network's order are taken.
+    """
+
+    count: int = 1000
+    variances: str = "diagonal"
+
+    def size(self, network: Network) -> int:
+        return self.count
+
+    def check(self, network: Network) -> None:
+        within(self.count, f"a subnetwork of {self.count} weights: the matrix", "a smaller subnetwork")
+        there = sum(network.sizes[name] for name in weights(network))
+        if self.count > there:
+            raise ValueError(
+                f"a subnetwork: expected at most the {there} weights of the network's linear and convolutional layers, "
+                f"found size {self.count}; choose a smaller one"
+            )
+
+    def index(self, around: Around) -> Tensor:
+        network = around.network
+        if self.variances == "swag":
+            if COUNT not in around.parameters or not around.parameters[COUNT].any():
+                raise NotSupported("a subnetwork by variances 'swag' needs family 'swag' and iterates that it has seen")
+            spread = {name: around.parameters[SQUARE + name].double() for name in network.shapes}
+        else:
+            diagonal = Factored().curvature(around)
+            matrices = {name: diagonal[CURVATURE + name] for name in network.shapes}
+            layers = weights(network)
+            spread = {k: -from_matrix(layers[k], v) if k in layers else v for k, v in matrices.items()}
+        lowest = torch.full((), -torch.inf, dtype=torch.float64)
+        flat = network.flatten({k: v if k in weights(network) else lowest.expand_as(v) for k, v in spread.items()})
+        return flat.argsort(descending=True, stable=True)[: self.count].sort().values
+
+
+def _columns(network: Network, index: Tensor) -> dict[str, Tensor]:
+    """By parameter, which of its elements are at these places of a flat row of all; without those that have none."""
+    found, start = {}, 0
+    for name, size in network.sizes.items():
+        inside = index[(index >= start) & (index < start + size)] - start
+        if len(inside):
+            found[name] = inside
+        start += size
+    return found

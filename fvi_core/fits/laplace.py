@@ -1,0 +1,261 @@
+"""Laplace approximations: a Gaussian about the trained weights of one network."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fvi_core.curvature import inputs_at_once, record
+from fvi_core.families.base import DrawnNetworks, Family, Functions, NotSupported
+from fvi_core.fits.dense import Dense, LastLayer, Subnetwork
+from fvi_core.fits.evidence import best
+from fvi_core.fits.factored import Factored
+from fvi_core.fits.posterior import Around, Posterior, Tensors
+from fvi_core.fitting import PREFIX, Fit, FitFailed, Fitting, rows_at_once
+from fvi_core.likelihoods import Likelihood, Params, split_parameters
+from fvi_core.linearisation import linearised
+from fvi_core.networks import Network, Parameters
+from fvi_core.random import Streams
+from fvi_core.registry import FITS
+from fvi_core.spelling import nearest
+
+STRUCTURES: dict[str, Posterior] = {
+    "full": Dense(),
+    "diagonal": Factored(),
+    "kronecker": Factored(kronecker=True),
+    "last_layer": LastLayer(),
+}
+PRECISIONS = ("prior", "evidence", "validation")
+PREDICTIVES = ("glm", "probit", "weights")
+CHOSEN = "prior_precision"
+
+
+@dataclass(frozen=True)
+class GaussianFit(Fit):
+    """What Laplace approximations share: ``w ~ N(w*, (H + delta I)^-1)`` about the trained weights w*, H as the posterior has it.
+
+    ``precision`` delta: "prior", that of the Gaussian prior that the weights were trained with; "evidence", that of the
+    largest Laplace evidence (:mod:`fvi_core.fits.evidence`); "validation", that of the lowest negative log-likelihood of the
+    validation subset among ``steps`` numbers from ``low`` to ``high``, equally far apart in their logarithms; or a number.
+    The trained weights stay as they are, whatever it is. Weight decay of an optimiser is no prior: give its number.
+
+    ``predictive`` "glm": the network linearised about w*, ``f(x; w*) + J(x) (w - w*)`` (Immer et al. 2021, eq. 8), for a
+    regression with its moments in closed form; "probit": for classes, its mean logits divided by ``sqrt(1 + pi/8 v)`` with
+    the variance v of each, one function; "weights": the network itself at draws of w. ``samples``: draws by which a
+    validation subset is looked at.
+    """
+
+    precision: str | float = "prior"
+    predictive: str = "glm"
+    low: float = 1e-4
+    high: float = 1e4
+    steps: int = 21
+    samples: int = 30
+
+    def __post_init__(self) -> None:
+        self._known("predictive", self.predictive, PREDICTIVES)
+        if isinstance(self.precision, str):
+            self._known("precision", self.precision, PRECISIONS)
+        elif not 0 < self.precision < math.inf:
+            raise ValueError(f"fit {self.name!r}: expected a precision above 0, found {self.precision}")
+        if not 0 < self.low < self.high or self.steps < 2 or self.samples < 1:
+            found = f"{self.low}, {self.high}, {self.steps} and {self.samples}"
+            raise ValueError(
+                f"fit {self.name!r}: expected 0 < low < high, steps 2 or more and samples 1 or more, found {found}"
+            )
+
+    def _known(self, option: str, value: str, known: tuple[str, ...]) -> None:
+        if value not in known:
+            raise ValueError(f"fit {self.name!r}: {option} {value!r} is not known; {nearest(value, known)}")
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The families about whose trained network it may be."""
+        return ("point",)
+
+    @property
+    def posterior(self) -> Posterior:
+        """The structure."""
+        raise NotImplementedError
+
+    def check(self, network: Network, family: Family) -> None:
+        if family.name not in self.families:
+            expected = " or ".join(map(repr, self.families))
+            raise NotSupported(
+                f"fit {self.name!r} is about one network: expected family {expected}, found {family.name!r}"
+            )
+        try:
+            self.posterior.check(network)
+        except ValueError as error:
+            raise ValueError(f"fit {self.name!r}: {error}") from None
+
+    @torch.no_grad()
+    def __call__(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+        if self.predictive == "probit" and not fitting.classification:
+            raise ValueError(f"fit {self.name!r}: predictive 'probit' is for classes, found a regression; choose 'glm'")
+        own = []
+        for r in range(len(fitting.streams)):
+            alone = {name: value[r : r + 1] for name, value in parameters.items()}
+            own.append(self._of_replica(alone, fitting.of_replica(r)))
+        return parameters | {PREFIX + name: torch.stack([each[name] for each in own]) for name in own[0]}
+
+    def _of_replica(self, parameters: Parameters, fitting: Fitting) -> Tensors:
+        family, likelihood = split_parameters(parameters)
+        try:
+            curvature = self.posterior.curvature(Around(_of(family, 0), likelihood, fitting))
+            precision = self._precision(curvature, family, likelihood, fitting)
+            fitted = self.posterior.fitted(curvature, precision)
+        except FitFailed as error:
+            raise FitFailed(f"fit {self.name!r}: {error}") from None
+        return fitted | {CHOSEN: torch.tensor(precision, dtype=torch.float64, device=fitting.held.device)}
+
+    def _precision(self, curvature: Tensors, family: Parameters, likelihood: Params, fitting: Fitting) -> float:
+        if not isinstance(self.precision, str):
+            return float(self.precision)
+        if self.precision == "validation":
+            return self._validated(curvature, family, likelihood, fitting)
+        mean, precision = fitting.weight_prior or (0.0, math.nan)
+        if self.precision == "prior":
+            if math.isnan(precision):
+                raise NotSupported(
+                    f"fit {self.name!r}: precision 'prior' needs an objective with a Gaussian prior on the weights (divergence "
+                    "'weight_penalty', scaling 'elbo'); choose 'evidence', 'validation' or a number"
+                )
+            return precision
+        flat = self.posterior.chosen(fitting.network.flatten(_of(family, 0)).double(), curvature)
+        return best(self.posterior.eigenvalues(curvature), float((flat - mean).square().sum()))
+
+    def _validated(self, curvature: Tensors, family: Parameters, likelihood: Params, fitting: Fitting) -> float:
+        """The first number of the grid with the lowest loss."""
+        ends, losses = (math.log(self.low), math.log(self.high)), {}
+        for step in range(self.steps):
+            precision = math.exp(ends[0] + (ends[1] - ends[0]) * step / (self.steps - 1))
+            own = {name: value.unsqueeze(0) for name, value in self.posterior.fitted(curvature, precision).items()}
+            losses[precision] = self._validation_loss(own, family, likelihood, fitting)
+        return min(losses, key=lambda precision: losses[precision])
+
+    def _validation_loss(self, own: Parameters, family: Parameters, likelihood: Params, fitting: Fitting) -> float:
+        """Minus the mean log-density of the validation subset under the predictive; every call draws the same numbers."""
+        network, streams = fitting.network, fitting.streams.child("laplace")
+        functions = self.functions(network, fitting.family, family, own, self.samples, streams)
+        total, count = 0.0, 0
+        for x, y in fitting.batches(rows_at_once(network, self.samples, fitting.held.device), validation=True):
+            closed = fitting.likelihood.has_closed_form
+            moments = self.marginals(network, fitting.family, family, own, x) if closed else None
+            log = _log_predictive(fitting.likelihood, likelihood, moments, functions, x, y)
+            total, count = total - float(log.double().sum()), count + y.shape[1]
+        return total / count
+
+    def functions(
+        self, network: Network, family: Family, parameters: Parameters, own: Parameters, samples: int, streams: Streams
+    ) -> Functions:
+        if self.predictive == "probit":
+            return lambda x: self._moderated(network, parameters, own, x)
+        drawn = [self.posterior.draw(network, _of(own, r), samples, streams.subset([r])) for r in range(len(streams))]
+        kept = {name: parameters[name].unsqueeze(1) for name in network.buffers}
+        steps = {name: torch.stack([each[name] for each in drawn]).to(parameters[name]) for name in drawn[0]}
+        if self.predictive == "glm" and not self.posterior.head:
+            return linearised(network, parameters, steps, kept)
+        at = {name: parameters[name].unsqueeze(1) for name in network.shapes}
+        return DrawnNetworks(network, at | {name: at[name] + step for name, step in steps.items()} | kept)
+
+    def marginals(
+        self, network: Network, family: Family, parameters: Parameters, own: Parameters, x: Tensor
+    ) -> tuple[Tensor, Tensor] | None:
+        return self._moments(network, parameters, own, x) if self.predictive == "glm" else None
+
+    def _moderated(self, network: Network, parameters: Parameters, own: Parameters, x: Tensor) -> Tensor:
+        mean, variance = self._moments(network, parameters, own, x)
+        return (mean * (1 + math.pi / 8 * variance).rsqrt()).to(x.dtype).unsqueeze(1)
+
+    def _moments(self, network: Network, parameters: Parameters, own: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance ``[R, N, Q]`` of the linearised network, in float64."""
+        found = [self._moments_of_one(network, _of(parameters, r), _of(own, r), x[r]) for r in range(len(x))]
+        mean, variance = (torch.stack(each) for each in zip(*found, strict=True))
+        return mean, variance
+
+    def _moments_of_one(
+        self, network: Network, parameters: Parameters, own: Tensors, x: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        means, variances = [], []
+        for piece in x.split(inputs_at_once(network, self.posterior.numbers(network))):
+            recorded = record(network, parameters, piece, self.posterior.head)
+            directions = torch.eye(network.n_outputs, dtype=piece.dtype, device=piece.device)
+            each = [self.posterior.variance(network, own, recorded, d.expand(len(piece), -1)) for d in directions]
+            variances.append(torch.stack(each, dim=-1))
+            means.append(recorded.outputs.double() if recorded.differentiable else recorded.outputs.detach().double())
+        return torch.cat(means), torch.cat(variances)
+
+
+@FITS.register("laplace")
+@dataclass(frozen=True)
+class Laplace(GaussianFit):
+    """A Laplace approximation about one trained network: its precision is the generalised Gauss-Newton matrix and delta.
+
+    ``structure`` "full": all of the matrix; "diagonal": its exact diagonal; "kronecker": a pair of factors for each layer
+    (:class:`~fvi_core.fits.factored.Factored`); "last_layer": all of it over the last layer, the others fixed. Further
+    options: :class:`GaussianFit`.
+    """
+
+    structure: str = "diagonal"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._known("structure", self.structure, tuple(STRUCTURES))
+
+    @property
+    def posterior(self) -> Posterior:
+        return STRUCTURES[self.structure]
+
+
+@FITS.register("subnetwork_laplace")
+@dataclass(frozen=True)
+class SubnetworkLaplace(GaussianFit):
+    """A Laplace approximation over the ``size`` weights of largest marginal variance, the others fixed (Daxberger et al. 2021).
+
+    ``variances`` "diagonal": those of the diagonal Laplace approximation; "swag": those of the iterates of family 'swag'
+    (:class:`~fvi_core.fits.dense.Subnetwork`). Further options: :class:`GaussianFit`.
+    """
+
+    size: int = 1000
+    variances: str = "diagonal"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._known("variances", self.variances, ("diagonal", "swag"))
+        if self.size < 1:
+            raise ValueError(f"fit {self.name!r}: expected size 1 or more, found {self.size}")
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        return ("swag",) if self.variances == "swag" else ("point",)
+
+    @property
+    def posterior(self) -> Posterior:
+        return Subnetwork(self.size, self.variances)
+
+
+def _of(values: Parameters, r: int) -> Tensors:
+    """What replica r has, without the axis of replicas."""
+    return {name: value[r] for name, value in values.items()}
+
+
+def _log_predictive(
+    likelihood: Likelihood,
+    params: Params,
+    moments: tuple[Tensor, Tensor] | None,
+    functions: Functions,
+    x: Tensor,
+    y: Tensor,
+) -> Tensor:
+    """log p(y | x) ``[R, N]``: of Gaussian noise in closed form where f has moments, else by the functions drawn."""
+    std = likelihood.noise_std(params)
+    if moments is None or std is None:
+        log = likelihood.log_prob(params, functions(x), y)
+        return log.logsumexp(1) - math.log(log.shape[1])
+    mean, variance = moments
+    predictive = torch.distributions.Normal(mean, (variance + std.square()[:, None, None]).sqrt(), validate_args=False)
+    return predictive.log_prob(y if y.dim() == 3 else y.unsqueeze(-1)).sum(-1)

@@ -1,0 +1,104 @@
+"""The contract of a Gaussian posterior over the weights of one network: its precision is a curvature plus a prior precision.
+
+The curvature is the generalised Gauss-Newton matrix ``H = sum_n J_n^T L_n J_n`` at the trained weights, with J_n the Jacobian
+of the outputs f(x_n) and L_n the second derivative of ``-log p(y_n | f)`` (Immer et al. 2021, sec. 2), whole or in an
+approximation. Nothing here has an axis for replicas; curvatures are float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fvi_core.curvature import Recorded, inputs_at_once, record
+from fvi_core.fitting import FitFailed, Fitting
+from fvi_core.likelihoods import Params
+from fvi_core.networks import Network, Parameters
+from fvi_core.random import Streams
+
+MOST = 10_000
+"""Most rows of a matrix that is held as a whole: .8 GB, of which a fit needs about three times as much."""
+CURVATURE = "curvature/"
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a curvature is taken of: a network at its trained parameters ``[*shape]``, a likelihood at its own, and data."""
+
+    parameters: Parameters
+    likelihood: Params
+    fitting: Fitting
+
+    @property
+    def network(self) -> Network:
+        return self.fitting.network
+
+    def passes(self, numbers: int, head: bool = False) -> Iterator[tuple[Recorded, tuple[Tensor, ...]]]:
+        """Passes at the training data, a batch at a time, with the columns ``[N, Q]`` of the roots of all ``L_n``.
+
+        ``numbers``: how many of them each input takes.
+        """
+        for x, _ in self.fitting.batches(inputs_at_once(self.network, numbers)):
+            recorded = record(self.network, self.parameters, x[0], head)
+            f = recorded.outputs.detach()[None, None]
+            yield recorded, self.fitting.likelihood.curvature_root(self.likelihood, f)[0, 0].unbind(-1)
+
+
+class Posterior:
+    """The contract of a structure: curvature once, then posteriors for any prior precision."""
+
+    head = False  # whether it is over weights of the last layer alone, in which a network is linear
+
+    def check(self, network: Network) -> None:
+        """Raise ValueError for a network that it cannot hold the matrices of."""
+
+    def curvature(self, around: Around) -> Tensors:
+        """What is summed over the training data."""
+        raise NotImplementedError
+
+    def eigenvalues(self, curvature: Tensors) -> Tensor:
+        """Those of the curvature, one for each of its weights; none is negative."""
+        raise NotImplementedError
+
+    def chosen(self, flat: Tensor, curvature: Tensors) -> Tensor:
+        """Of all weights ``[P]`` those that it is over."""
+        raise NotImplementedError
+
+    def fitted(self, curvature: Tensors, precision: float) -> Tensors:
+        """What :meth:`draw` and :meth:`variance` take. Raises :class:`FitFailed`."""
+        raise NotImplementedError
+
+    def draw(self, network: Network, own: Tensors, samples: int, streams: Streams) -> Parameters:
+        """Random steps ``[S, *shape]`` away from the trained weights, of one stream."""
+        raise NotImplementedError
+
+    def variance(self, network: Network, own: Tensors, recorded: Recorded, direction: Tensor) -> Tensor:
+        """Variance ``[N]`` of ``sum_q direction[n, q] f_q(x_n)`` in the linearised network."""
+        raise NotImplementedError
+
+    def numbers(self, network: Network) -> int:
+        """How many numbers one input takes."""
+        raise NotImplementedError
+
+
+def within(rows: int, what: str, instead: str) -> None:
+    """Raise ValueError for a matrix of more than ``MOST`` rows."""
+    if rows > MOST:
+        raise ValueError(
+            f"{what} has {rows:,} rows and columns ({rows**2 * 8 / 1e9:.1f} GB), more than {MOST:,}, and does not fit in "
+            f"memory; choose {instead}, or a smaller network"
+        )
+
+
+def require_finite(sums: Tensors) -> None:
+    """Raise FitFailed for sums that are no numbers."""
+    if any(bool((~torch.isfinite(value)).any()) for value in sums.values()):
+        raise FitFailed(
+            "the curvature is not finite, since outputs or their gradients are not; train with a smaller learning rate, or in "
+            "float64"
+        )
