@@ -78,7 +78,7 @@ def _try(parts: PartsConfig, task: str) -> None:
     y = np.arange(POINTS) % CLASSES if task == "classification" else np.linspace(-1, 1, POINTS)
     arrays = Arrays(x, y)
     outputs = CLASSES if task == "classification" else 1
-    split = Split("tiny", "1", 0, "", task, outputs, arrays, arrays, x.min(0), x.max(0))
+    split = Split("tiny", "1", 0, "", task, outputs, arrays, arrays, x.min(0), x.max(0), validation=arrays)
     config = cast(RunConfig, {"method": "tiny", "dataset": {"name": "tiny", "split": 0}, "seed": 0, "parts": parts})
     model, training = build_model(parts, split), TRAININGS.build(parts["training"])
     device, dtype = torch.device("cpu"), DTYPES[parts["training"].get("dtype", "float64")]
