@@ -41,7 +41,7 @@ class Gradient:
     def squares(self) -> Tensor:
         """Their squares summed over inputs, ``[I, J]`` or ``[J]``, in float64."""
         if self.left is None or self.left.shape[-1] > 1:
-            return self.values().double().square().sum(0)
+            return self.values().square().sum(0, dtype=torch.float64)
         left, right = self.left[..., 0].double(), self.right[..., 0].double()
         return torch.matmul(left.square().mT, right.square())
 

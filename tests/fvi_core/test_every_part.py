@@ -1,19 +1,17 @@
-"""What every registered prior, context, likelihood, network, optimiser, schedule and fit must do.
+"""What every registered prior, context, likelihood, network, optimiser and schedule must do.
 
-A part inherits these tests by being registered; one line of SPECS says how it is described. Families, divergences and
-kernels have contracts of their own (contracts.py, test_kernels.py).
+A part inherits these tests by being registered; one line of SPECS says how it is described. Families, divergences,
+kernels and fits have contracts of their own (contracts.py, test_kernels.py, fits/test_every_fit.py).
 """
 
-import dataclasses
 import json
 
-import numpy as np
 import pytest
 import torch
 
 from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
-from fvi_core.fitting import PREFIX, Fitting
+from fvi_core.fitting import Fitting
 from fvi_core.kernels import KERNELS
 from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.networks import BUFFER
@@ -22,6 +20,7 @@ from fvi_core.priors.base import TrainingSet
 from fvi_core.registry import (
     DIVERGENCES,
     FAMILIES,
+    FITS,
     REGISTRIES,
     TRAININGS,
     UnknownPart,
@@ -74,14 +73,6 @@ SPECS = {
         {"name": "cosine"},
         {"name": "linear", "final": 0.1},
     ],
-    "fit": [
-        {"name": "temperature", "samples": 4},
-        {"name": "laplace"},
-        {"name": "laplace", "structure": "full", "precision": "evidence"},
-        {"name": "laplace", "structure": "kronecker", "precision": "validation", "steps": 3, "samples": 4},
-        {"name": "laplace", "structure": "last_layer", "precision": 2.0, "predictive": "weights"},
-        {"name": "subnetwork_laplace", "size": 5, "predictive": "probit"},
-    ],
 }
 TESTED = {kind: {spec["name"] for spec in specs} for kind, specs in SPECS.items()}
 
@@ -109,6 +100,7 @@ def test_kinds_with_contracts_of_their_own_test_every_part_too():
     from tests.fvi_core.contracts import DivergenceContract, FamilyContract
     from tests.fvi_core.divergences import test_divergences
     from tests.fvi_core.families import test_families, test_radial, test_rank1, test_swag
+    from tests.fvi_core.fits import test_every_fit
 
     modules = (test_divergences, test_families, test_radial, test_rank1, test_samplers, test_swag)
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
@@ -117,8 +109,9 @@ def test_kinds_with_contracts_of_their_own_test_every_part_too():
         tested = {cls.spec["name"] for cls in classes if issubclass(cls, contract) and hasattr(cls, "spec")}
         assert own == tested, f"give each {registry.kind} a class that inherits {contract.__name__}"
     assert set(KERNELS.classes) == {spec["name"] for spec in test_kernels.SPECS}
+    assert set(FITS.classes) == {spec["name"] for spec in test_every_fit.SPECS}
     assert TRAININGS.classes == {"gradient": Training}, "test_training.py tests it"
-    assert {*SPECS, "family", "divergence", "kernel", "training"} == set(REGISTRIES)
+    assert {*SPECS, "family", "divergence", "kernel", "fit", "training"} == set(REGISTRIES)
 
 
 @pytest.mark.parametrize("kind", SPECS)
@@ -396,51 +389,3 @@ class TestSchedule:
         for r in range(R):
             assert torch.equal(self.rates(spec, range(r, r + 1))[:, 0], together[:, r])
         assert torch.equal(self.rates(spec, range(R), leave=[0, 2]), together[:, [0, 2]])
-
-
-@every("fit")
-class TestFit:
-    """About a point network of classes; what a part is of is in test_fitting.py and fits/."""
-
-    def model(self, spec):
-        trained = {"divergence": {"name": "weight_penalty"}, "prior": {"name": "gaussian_weights"}}
-        return small.model({"family": {"name": "point"}, "fit": json.loads(json.dumps(spec)), **trained}, 3)
-
-    def fitted(self, spec, replicas=range(R)):
-        """The model, its parameters before and after, of replicas that were fitted together."""
-        model, data = self.model(spec), small.problem(R, N, 3, validation=4)
-        start = model.family.init(model.network, small.streams(R).subset(replicas))
-        held = [torch.stack([pair[i] for pair in data.validation])[list(replicas)] for i in (0, 1)]
-        rows = (data.x[list(replicas)], data.y[list(replicas)], small.streams(R, name="fit").subset(replicas))
-        fitting = Fitting(model.network, model.family, model.likelihood, *rows, tuple(held))
-        fitting = dataclasses.replace(fitting, weight_prior=model.weight_prior)
-        return model, start, model.fit(start, fitting)
-
-    def test_it_adds_parameters_of_its_own_and_changes_none(self, spec):
-        _, start, fitted = self.fitted(spec)
-        assert all(torch.equal(fitted[name], value) for name, value in start.items())
-        own = {name: value for name, value in fitted.items() if name not in start}
-        assert own and all(name.startswith(PREFIX) and len(value) == R for name, value in own.items())
-        assert all(torch.isfinite(value).all() and not value.requires_grad for value in own.values())
-
-    def test_what_is_fitted_and_predicted_is_each_replicas_own(self, spec):
-        model, _, together = self.fitted(spec)
-        x = small.inputs(R, 5)
-        f = model.functions(together, S, small.streams(R))(x)
-        assert f.shape[0] == R and 1 <= f.shape[1] <= S and f.shape[2:] == (5, 3) and torch.isfinite(f).all()
-        for r in range(R):
-            _, _, single = self.fitted(spec, range(r, r + 1))
-            assert single.keys() == together.keys()
-            assert all(torch.equal(value, together[name][r : r + 1]) for name, value in single.items())
-            assert torch.equal(model.functions(single, S, alone(r))(x[r : r + 1]), f[r : r + 1])
-
-    def test_a_draw_is_one_function_also_of_parameters_that_were_kept(self, spec, tmp_path):
-        model, _, fitted = self.fitted(spec)
-        x, functions = small.inputs(R, N), model.functions(fitted, S, small.streams(R))
-        values = functions(x)
-        assert torch.equal(functions(x), values)
-        torch.testing.assert_close(functions(x[:, 1:4]), values[:, :, 1:4], rtol=1e-10, atol=1e-10)
-        np.savez(tmp_path / "kept.npz", **{name: value.numpy() for name, value in fitted.items()})
-        with np.load(tmp_path / "kept.npz") as file:
-            kept = {name: torch.from_numpy(file[name]) for name in file.files}
-        assert torch.equal(model.functions(kept, S, small.streams(R))(x), values)
