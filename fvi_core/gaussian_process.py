@@ -7,7 +7,6 @@ is ``[R]``, one per point ``[R, N]``, or one per point and output ``[R, N, Q]``.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 
 import torch
@@ -61,9 +60,7 @@ def fit_kernel(
     params = {name: value.to(x.device).requires_grad_() for name, value in params.items()}
     log_noise = torch.zeros(replicas, dtype=torch.float64, device=x.device) + math.log(init_noise - min_noise)
     log_noise.requires_grad_(fixed_noise is None)
-    with warnings.catch_warnings():  # torch warns of what it uses itself, when its first optimiser is made
-        warnings.filterwarnings("ignore", message=".*torch.jit.script", category=FutureWarning)
-        optimiser = torch.optim.Adam([*params.values(), log_noise], lr=lr)
+    optimiser = torch.optim.Adam([*params.values(), log_noise], lr=lr)
     order: Tensor | None = None
     start = n
     for _ in range(steps):

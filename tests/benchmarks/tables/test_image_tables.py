@@ -24,7 +24,7 @@ from fvi_core.registry import CONTEXTS
 DIGESTS = {
     ("digits", "paper"): (60, "82567f6bb9"),
     ("toys", "short"): (34, "6996759757"),
-    ("uci", "paper"): (300, "c2cb4417df"),
+    ("uci", "paper"): (300, "62a1377cd0"),
     ("cinquin2024-1", "short"): (60, "71ff731068"),
     ("rotated-mnist", "paper"): (60, "66e389e77c"),
     ("rotated-mnist-index-sets", "paper"): (120, "4f8431d331"),
