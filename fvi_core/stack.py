@@ -40,12 +40,17 @@ class Procedure:
 
 @dataclass
 class Trained:
-    """What training leaves of one replica: parameters ``[1, ...]``, or the reason why there are none."""
+    """What training leaves of one replica: parameters ``[1, ...]``, or the reason why there are none.
+
+    ``diagnostics``: numbers that say how it went; ``warnings``: what whoever uses the parameters must know.
+    """
 
     parameters: Parameters | None
     epochs: int
     loss: list[float]
     reason: str | None = None
+    diagnostics: dict[str, float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -149,6 +154,18 @@ class Stack:
         """The parameters that replicas have when they leave, ``[R, ...]``."""
         return self.now.parameters
 
+    def diagnostics(self) -> dict[str, Tensor]:
+        """Numbers ``[R]`` by name that say how training went, for the records of replicas that leave."""
+        return {}
+
+    def faults(self) -> dict[int, str]:
+        """Why the parameters of replicas that leave must not be used, by place."""
+        return {}
+
+    def judged(self, trained: Trained, members: Sequence[Trained], replica: int) -> Trained:
+        """A replica's result, looked at beside those of the members that it was joined of."""
+        return trained
+
     @property
     def epoch(self) -> int:
         """Epochs that are over."""
@@ -187,7 +204,8 @@ class Stack:
                 checkpoint(self)
         self._finish(list(range(len(self.now.active))))
         found = [self.now.results[r] for r in sorted(self.now.results)]
-        return [self._join(found[i : i + self.members]) for i in range(0, len(found), self.members)]
+        groups = [found[i : i + self.members] for i in range(0, len(found), self.members)]
+        return [self.judged(self._join(group), group, r) for r, group in enumerate(groups)]
 
     def state(self) -> dict[str, Any]:
         """Everything that training needs to go on from here: tensors, numbers, lists and dicts only.
@@ -231,14 +249,16 @@ class Stack:
     def _finish(self, places: list[int]) -> None:
         if not places:
             return
-        outcome = self.outcome()
+        outcome, told, faults = self.outcome(), self.diagnostics(), self.faults()
         for i in places:
             r = self.now.active[i]
             parameters = {name: value[i : i + 1].detach().clone() for name, value in outcome.items()}
-            self.now.results[r] = Trained(parameters, self.epoch, self.now.losses[r])
+            diagnostics = {name: value[i].item() for name, value in told.items()}
+            kept = None if i in faults else parameters
+            self.now.results[r] = Trained(kept, self.epoch, self.now.losses[r], faults.get(i), diagnostics)
 
     def _join(self, members: list[Trained]) -> Trained:
-        """Members that trained independently as one; one that failed fails it."""
+        """Members that trained independently as one, with the means of their diagnostics; one that failed fails it."""
         if len(members) == 1:
             return members[0]
         for m, member in enumerate(members):
@@ -250,7 +270,9 @@ class Stack:
         likelihood = {name: value.unflatten(0, (-1, self.members)) for name, value in likelihood.items()}
         losses = [sum(values) / len(values) for values in zip(*(m.loss for m in members), strict=False)]
         parameters = join_parameters(self.family.joined(family), self.model.likelihood.joined(likelihood))
-        return Trained(parameters, max(m.epochs for m in members), losses)
+        told = {name: sum(m.diagnostics[name] for m in members) / len(members) for name in members[0].diagnostics}
+        warnings = list(dict.fromkeys(warning for m in members for warning in m.warnings))
+        return Trained(parameters, max(m.epochs for m in members), losses, None, told, warnings)
 
 
 def named_streams(*purposes: str) -> dict[str, str]:

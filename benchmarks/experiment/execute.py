@@ -21,6 +21,7 @@ from benchmarks.experiment.assembly import (
     run_streams,
     training_fingerprint,
 )
+from benchmarks.experiment.posterior import Fitted, posterior_rows
 from benchmarks.experiment.prediction import NotFinite, Predicted, predict_sets
 from benchmarks.metrics import evaluate
 from benchmarks.records import predictions as stored
@@ -43,6 +44,10 @@ TRAINING_POINTS = "train/points"
 CODE = code_digest([Path(fvi_core.__file__).parent, Path(__file__), Path(__file__).with_name("assembly.py")])
 """Names the code that trains, as it was when this process loaded it. Data are told by their fingerprints, and parts of
 plug-ins by the digests in the configuration."""
+
+
+class NotComparable(ValueError):
+    """A training that a run is to be compared with, and that failed."""
 
 
 @dataclass
@@ -159,6 +164,10 @@ def _train_and_evaluate(
             continue
         provenance = {**about_all, "epochs": result.epochs, "training_fingerprint": prints[i]}
         provenance["fingerprint"] = splits[key].fingerprint
+        if result.diagnostics:
+            provenance["diagnostics"] = result.diagnostics
+        if result.warnings:
+            provenance["warnings"] = result.warnings
         if found:
             provenance["resumed"] = callback.resumed
         if result.reason:
@@ -190,6 +199,13 @@ def _evaluate(
     except NotFinite as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics, curves = measured(split, predicted, model.likelihood)
+    if "posterior" in config["evaluation"]:
+        try:
+            metrics += posterior_rows(
+                config, problem, (model, parameters, streams), lambda training: _other(training, split, state)
+            )
+        except NotComparable as error:
+            return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics.append(
         {"dataset": split.name, "condition": "", "metric": "training_seconds", "value": provenance["seconds"], "n": 1}
     )
@@ -201,6 +217,20 @@ def _evaluate(
     if sources:
         about["sources"] = sources
     return Outcome(config, "done", metrics, curves, about)
+
+
+def _other(training: dict[str, Any], split: Split, state: Path) -> Fitted:
+    """What another training of the same data gave: kept in the state, or else trained now and kept there."""
+    run = {**training, "evaluation": {"samples": 1, "sets": [], "content": {}}}
+    (outcome,) = execute([run], state=state)
+    found = parameters.load(state, training_key(run))
+    if outcome.status != "done" or found is None:
+        reason = outcome.reason or "its parameters could not be kept"
+        raise NotComparable(f"{run['method']}, seed {run['seed']}, with which the run is compared: {reason}")
+    device = device_of()
+    trained = {name: value.to(device) for name, value in found.parameters.items()}
+    streams = run_streams([run], device, DTYPES[run["parts"]["training"]["dtype"]]).child("evaluate")
+    return build_model(run, split), trained, streams
 
 
 def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tuple[list[dict[str, Any]], dict[str, Any]]:

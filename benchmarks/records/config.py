@@ -24,6 +24,9 @@ MOST, WEIGHTS = 10, 1_000_000  # runs, and weights of all their networks, in one
 REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources", "evaluation")
 DATASET = ("name", "version", "scheme", "split", "content")
 EVALUATION = ("samples", "sets", "content")
+OPTIONAL = {"evaluation": ("posterior",)}
+"""Entries that most configurations do without. posterior: how many draws, sets of inputs and points in each its entropies
+are estimated from, and the trainings that it is compared with."""
 
 
 class InvalidConfig(ValueError):
@@ -119,7 +122,7 @@ def validate_config(config: dict[str, Any]) -> None:
     if config["schema"] != SCHEMA:
         raise InvalidConfig(f"configuration schema {config['schema']!r}: this version reads schema {SCHEMA}")
     for name, expected in (("dataset", DATASET), ("evaluation", EVALUATION), ("parts", PARTS)):
-        _same_keys(f"configuration['{name}']", config[name], expected)
+        _same_keys(f"configuration['{name}']", config[name], expected, OPTIONAL.get(name, ()))
     resolved = resolve_parts(config["parts"])
     for name, part in resolved.items():
         if canonical_json(part) != canonical_json(config["parts"][name]):
@@ -129,10 +132,10 @@ def validate_config(config: dict[str, Any]) -> None:
             )
 
 
-def _same_keys(where: str, found: Any, expected: tuple[str, ...]) -> None:
+def _same_keys(where: str, found: Any, expected: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
     if not isinstance(found, dict):
         raise InvalidConfig(f"{where}: expected a dict of {sorted(expected)}, found {found!r}")
-    missing, extra = set(expected) - set(found), set(found) - set(expected)
+    missing, extra = set(expected) - set(found), set(found) - {*expected, *optional}
     if missing or extra:
         raise InvalidConfig(
             f"{where}: missing {sorted(missing)}, not expected {sorted(extra)}; it has {sorted(expected)}"

@@ -36,6 +36,7 @@ ROOMS = (
     "divergences",
     "families",
     "fits",
+    "hamiltonian",
     "kernels",
     "likelihoods",
     "networks",

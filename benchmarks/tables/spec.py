@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -77,11 +77,37 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Posterior:
+    """How entropies of a posterior are estimated: from so many draws, at ``sets`` sets of ``points`` uniform inputs.
+
+    ``against``: configurations of the runs, by label, that it is compared with; ``siblings``: so are the other replicates,
+    under the label q.
+    """
+
+    draws: int = 1000
+    sets: int = 100
+    points: int = 200
+    against: Mapping[str, Sequence[Config]] = field(default_factory=dict)
+    siblings: bool = False
+
+    def of(self, config: dict[str, Any], siblings: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """The evaluation's entry of one of the runs of a recipe."""
+        others = [each for each in siblings if each != config] if self.siblings else []
+        against = {**self.against, **({"q": others} if others else {})}
+        trainings = {
+            label: [{name: value for name, value in run.items() if name != "evaluation"} for run in runs]
+            for label, runs in against.items()
+        }
+        return {"draws": self.draws, "sets": self.sets, "points": self.points, "against": trainings}
+
+
+@dataclass(frozen=True)
 class Recipe:
     """How one method is run on one data set under one protocol.
 
     ``parts`` are merged into the method's: a dict with another "name" replaces, anything else updates. ``replicates`` are
-    (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets.
+    (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets; ``posterior`` asks for
+    entropies.
     """
 
     parts: Parts
@@ -89,6 +115,7 @@ class Recipe:
     scheme: str = ""
     samples: int = 100
     sets: tuple[str, ...] = ("test",)
+    posterior: Posterior | None = None
 
 
 @dataclass(frozen=True)
@@ -196,10 +223,15 @@ class Table:
 
 
 def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[Config]:
-    """The full configurations of a recipe's runs."""
+    """The full configurations of a recipe's runs. Of a likelihood or training that the method brings itself a recipe
+    changes the hyper-parameters where it names it."""
     row = methods.get(method)
     known = datasets.describe(dataset, recipe.scheme or None)
-    parts = resolve(merge(row.parts(), recipe.parts) | row.own_parts())
+    own = {
+        kind: merge(part, changes) if (changes := recipe.parts.get(kind, {})).get("name") == part["name"] else part
+        for kind, part in row.own_parts().items()
+    }
+    parts = resolve(merge(row.parts(), recipe.parts) | own)
     shared = {
         "method": row.name,
         "protocol": protocol,
@@ -215,10 +247,13 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     }
     content = datasets.evaluation_content(dataset, known.scheme, recipe.sets)
     evaluation = {"samples": recipe.samples, "sets": list(recipe.sets), "content": content}
-    return [
-        Config({**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation})
+    runs = [
+        {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation}
         for split, seed in recipe.replicates
     ]
+    if recipe.posterior is None:
+        return [Config(run) for run in runs]
+    return [Config({**run, "evaluation": {**evaluation, "posterior": recipe.posterior.of(run, runs)}}) for run in runs]
 
 
 def make_config(method: str, dataset: str, protocol: str, recipe: Recipe, split: int, seed: int) -> Config:

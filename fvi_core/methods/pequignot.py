@@ -7,6 +7,17 @@ _PRIOR = {"name": "gaussian_weights", "variance": 0.5}
 _PREDICTOR = {"name": "nearest_neighbour_kl", "space": "predictor", "samples": 500}
 _BOX = {"name": "uniform_box", "points": 200}
 
+HMC = add(
+    Method(
+        "HMC",
+        "Hamiltonian Monte Carlo over all weights, 50 chains (Neal 2011)",
+        "pequignot2020",
+        family={"name": "ensemble", "base": {"name": "samples"}, "size": 50},
+        divergence={"name": "weight_penalty"},
+        prior=_PRIOR,
+        training={"name": "hmc", "samples": 20, "thinning": 5, "warmup": 20, "leapfrogs": 50},
+    )
+)
 NN_HYVI = add(
     Method(
         "NN-HyVI",

@@ -13,6 +13,7 @@ from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
 from fvi_core.fits import Temperature
 from fvi_core.fitting import Fitting
+from fvi_core.hamiltonian import HamiltonianMonteCarlo
 from fvi_core.kernels import KERNELS
 from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.networks import BUFFER
@@ -109,9 +110,9 @@ def test_kinds_with_contracts_of_their_own_test_every_part_too():
         tested = {cls.spec["name"] for cls in classes if issubclass(cls, contract) and hasattr(cls, "spec")}
         assert own == tested, f"give each {registry.kind} a class that inherits {contract.__name__}"
     assert set(KERNELS.classes) == {spec["name"] for spec in test_kernels.SPECS}
-    assert (FITS.classes, TRAININGS.classes) == ({"temperature": Temperature}, {"gradient": Training}), (
-        "test_fitting.py and test_training.py test these"
-    )
+    assert FITS.classes == {"temperature": Temperature}, "test_fitting.py tests it"
+    trainings = {"gradient": Training, "hmc": HamiltonianMonteCarlo}
+    assert TRAININGS.classes == trainings, "test_training.py and test_samplers.py test these"
     assert {*SPECS, "family", "divergence", "kernel", "fit", "training"} == set(REGISTRIES)
 
 

@@ -27,6 +27,7 @@ NAMES = {
     "FuNN-MFVI",
     "NN-HyVI",
     "FuNN-HyVI",
+    "HMC",
     "GP",
     "MFVI (radial)",
     "Radial",
