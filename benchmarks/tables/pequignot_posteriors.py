@@ -34,8 +34,8 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     samples = 10 if smoke else 1000
     if row.made_by == "HMC":
         network = {"name": "mlp", "hidden": [50], "activation": "relu"}
-        parts = {"network": network, "likelihood": noise, "training": {"name": "hmc"}}
-        return Recipe(merge(parts, _CHAINS[protocol]), ((0, 0),), SCHEME, samples=samples, posterior=posterior)
+        own: Parts = {"network": network, "likelihood": noise, "training": {"name": "hmc"}}
+        return Recipe(merge(own, _CHAINS[protocol]), ((0, 0),), SCHEME, samples=samples, posterior=posterior)
     parts = pequignot.recipe(row, dataset, protocol).parts
     if row.made_by != "Deep Ensemble":
         parts = merge(parts, {"likelihood": noise})
@@ -55,7 +55,7 @@ NOTES = (
     "Prior: variance .5 for HMC, standard deviation .5 for all others, as in the authors' scripts; so KL to and from HMC compares "
     "posteriors under different priors, in the paper too.",
     "HMC: 100 chains side by side from modes found by Adam, unit mass, 60 trajectories of 100 leapfrog steps on average to find "
-    "the step and 50 more, of which every fifth is kept: 1,000 draws. The paper has one chain of 120,000 to 230,000 trajectories "
+    "the step and 150 more, of which every 15th is kept: 1,000 draws. The paper has one chain of 120,000 to 230,000 trajectories "
     "and 100 to 250 steps. R-hat and effective sample sizes are in the provenance of its records.",
     "Learning rates fall after a third of experiment 2's patience, as in the script of experiment 1.",
     "Entropies and KL from 1,000 draws, nearest neighbours (k = 1), draws that repeat another left out; predictor space: mean over "

@@ -10,12 +10,12 @@ _BOX = {"name": "uniform_box", "points": 200}
 HMC = add(
     Method(
         "HMC",
-        "Hamiltonian Monte Carlo over all weights, 50 chains (Neal 2011)",
+        "Hamiltonian Monte Carlo over all weights, 100 chains (Neal 2011)",
         "pequignot2020",
-        family={"name": "ensemble", "base": {"name": "samples"}, "size": 50},
+        family={"name": "ensemble", "base": {"name": "samples"}, "size": 100},
         divergence={"name": "weight_penalty"},
         prior=_PRIOR,
-        training={"name": "hmc", "samples": 20, "thinning": 5, "warmup": 20, "leapfrogs": 50},
+        training={"name": "hmc", "samples": 10, "thinning": 15, "warmup": 4, "leapfrogs": 100},
     )
 )
 NN_HYVI = add(
