@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import fmean
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from benchmarks.experiment.prediction import predict
+from benchmarks.shapes import MetricRow, PosteriorConfig, RunConfig, TrainingConfig
 from fvi_core.divergences.nearest_neighbour import nearest_neighbour_entropy, nearest_neighbour_kl, predictor_entropy
 from fvi_core.families.base import NotSupported
 from fvi_core.fitting import own_of
@@ -33,8 +33,8 @@ Fitted = tuple[Model, Parameters, Streams]
 
 
 def posterior_rows(
-    config: dict[str, Any], problem: TrainingData, own: Fitted, other: Callable[[dict[str, Any]], Fitted]
-) -> list[dict[str, Any]]:
+    config: RunConfig, problem: TrainingData, own: Fitted, other: Callable[[TrainingConfig], Fitted]
+) -> list[MetricRow]:
     """Metric rows of ``evaluation["posterior"]``: entropies, and divergences from and to the trainings that ``against``
     names by label, each the mean over those of a label. ``q``: the run itself; ``other`` gives what was trained of a training.
 
@@ -44,9 +44,9 @@ def posterior_rows(
     x = uniform_inputs(asked, problem, seed_from("posterior inputs", data["name"], data["scheme"], data["split"]))
     q = draws_of(asked, own, x)
 
-    def row(metric: str, condition: str, value: float, space: str) -> dict[str, Any]:
-        where = {"dataset": data["name"], "condition": f"space={condition}", "metric": metric}
-        return where | {"value": value, "n": q[space].shape[1]}
+    def row(metric: str, condition: str, value: float, space: str) -> MetricRow:
+        where, n = f"space={condition}", q[space].shape[1]
+        return {"dataset": data["name"], "condition": where, "metric": metric, "value": value, "n": n}
 
     found = [row("entropy", space, entropy(space, values), space) for space, values in q.items()]
     for label, trainings in sorted(asked["against"].items()):
@@ -62,7 +62,7 @@ def posterior_rows(
     return found
 
 
-def uniform_inputs(asked: dict[str, int], problem: TrainingData, seed: int) -> Tensor:
+def uniform_inputs(asked: PosteriorConfig, problem: TrainingData, seed: int) -> Tensor:
     """``[sets * T, ...]``, uniform in the box of the training inputs."""
     streams = Streams([seed], problem.low.device, problem.low.dtype)
     unit = streams.uniform(asked["sets"] * asked["points"], *problem.low.shape[1:])
@@ -70,7 +70,7 @@ def uniform_inputs(asked: dict[str, int], problem: TrainingData, seed: int) -> T
 
 
 @torch.no_grad()
-def draws_of(asked: dict[str, int], fitted: Fitted, x: Tensor) -> Draws:
+def draws_of(asked: PosteriorConfig, fitted: Fitted, x: Tensor) -> Draws:
     """Draws of one posterior; none of its parameters where its family draws none or a fit part changes its functions."""
     model, parameters, streams = fitted
     found: Draws = {}

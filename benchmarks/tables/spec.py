@@ -6,11 +6,12 @@ import copy
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import datasets
-from benchmarks.records.config import SCHEMA, Config
+from benchmarks.records.config import SCHEMA, fixed, run_key
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
+from benchmarks.shapes import PosteriorConfig, RunConfig
 from datasets import registry, user_arrays
 from fvi_core import methods, plugins
 from fvi_core.spelling import nearest
@@ -42,7 +43,8 @@ class Row:
 
     ``published`` None: not in the paper. ``method`` None: no method yet, shown as missing. ``variant`` tells rows of one method
     apart (a context, say) and is handed to the recipe. ``condition`` is that of the row's published cells, where the paper
-    has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's own.
+    has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's own. ``metrics``: of
+    a column's metric the one that stands for it in this row, where a paper computes it otherwise for one method.
     """
 
     label: str
@@ -51,6 +53,7 @@ class Row:
     variant: str = ""
     condition: str = ""
     added: bool = False
+    metrics: tuple[tuple[str, str], ...] = ()
 
     @property
     def made_by(self) -> str:
@@ -67,6 +70,10 @@ class Column:
     published: Cell | None = None
     scale: float = 1.0
     digits: int = 3
+
+    def cell_of(self, row: Row) -> Cell:
+        """The records' cell of a row."""
+        return replace(self.cell, metric=dict(row.metrics).get(self.cell.metric, self.cell.metric))
 
     def published_key(self, row: Row) -> tuple[str, str, str, str] | None:
         """Where this column's number for a row stands among the published; None where the paper has no such row."""
@@ -87,15 +94,15 @@ class Posterior:
     draws: int = 1000
     sets: int = 100
     points: int = 200
-    against: Mapping[str, Sequence[Config]] = field(default_factory=dict)
+    against: Mapping[str, Sequence[RunConfig]] = field(default_factory=dict)
     siblings: bool = False
 
-    def of(self, config: dict[str, Any], siblings: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def of(self, run: RunConfig, siblings: Sequence[RunConfig]) -> PosteriorConfig:
         """The evaluation's entry of one of the runs of a recipe."""
-        others = [each for each in siblings if each != config] if self.siblings else []
+        others = [each for each in siblings if each != run] if self.siblings else []
         against = {**self.against, **({"q": others} if others else {})}
-        trainings = {
-            label: [{name: value for name, value in run.items() if name != "evaluation"} for run in runs]
+        trainings: Any = {
+            label: [{name: value for name, value in each.items() if name != "evaluation"} for each in runs]
             for label, runs in against.items()
         }
         return {"draws": self.draws, "sets": self.sets, "points": self.points, "against": trainings}
@@ -134,21 +141,21 @@ class Table:
     aliases: tuple[str, ...] = ()
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reductions: dict[str, str] = field(default_factory=dict)
-    _made: dict[tuple, list[Config]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _made: dict[tuple, list[RunConfig]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> list[Config]:
+    def runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> list[RunConfig]:
         """Configurations of all runs that the table needs, each once. ``seeds`` keeps these replicates (by position)."""
-        found: dict[str, Config] = {}
+        found: dict[str, RunConfig] = {}
         for row in self.rows:
             for dataset in self.datasets:
                 for config in self._configs(row, dataset, self.check_protocol(protocol), seeds):
-                    found.setdefault(config.key, config)
+                    found.setdefault(run_key(config), config)
         return list(found.values())
 
     def cell_runs(
         self, row: Row, column: Column, protocol: str | None = None, seeds: Collection[int] | None = None
-    ) -> list[Config]:
+    ) -> list[RunConfig]:
         """Configurations of the runs that one cell averages over; empty where no method makes it."""
         return self._configs(row, column.cell.dataset, self.check_protocol(protocol), seeds)
 
@@ -157,9 +164,9 @@ class Table:
         found: dict[str, set[str]] = {}
         for row in self.rows:
             for dataset in self.datasets:
-                metrics = {column.cell.metric for column in self.columns if column.cell.dataset == dataset}
+                metrics = {column.cell_of(row).metric for column in self.columns if column.cell.dataset == dataset}
                 for config in self._configs(row, dataset, self.check_protocol(protocol), seeds):
-                    found.setdefault(config.key, set()).update(metrics)
+                    found.setdefault(run_key(config), set()).update(metrics)
         return found
 
     def replicates(self, protocol: str | None = None) -> int:
@@ -210,7 +217,7 @@ class Table:
             )
         return protocol
 
-    def _configs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None) -> list[Config]:
+    def _configs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None) -> list[RunConfig]:
         place = row, dataset, protocol, os.environ.get(user_arrays.VARIABLE)
         if place not in self._made:
             try:
@@ -222,7 +229,7 @@ class Table:
         return [config for i, config in enumerate(self._made[place]) if seeds is None or i in seeds]
 
 
-def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[Config]:
+def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[RunConfig]:
     """The full configurations of a recipe's runs. Of a likelihood or training that the method brings itself a recipe
     changes the hyper-parameters where it names it."""
     row = methods.get(method)
@@ -232,7 +239,7 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
         for kind, part in row.own_parts().items()
     }
     parts = resolve(merge(row.parts(), recipe.parts) | own)
-    shared = {
+    shared: Any = {
         "method": row.name,
         "protocol": protocol,
         "parts": parts,
@@ -248,17 +255,14 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     content = datasets.evaluation_content(dataset, known.scheme, recipe.sets)
     evaluation = {"samples": recipe.samples, "sets": list(recipe.sets), "content": content}
     runs = [
-        {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation}
+        cast(RunConfig, {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation})
         for split, seed in recipe.replicates
     ]
-    if recipe.posterior is None:
-        return [Config(run) for run in runs]
-    return [Config({**run, "evaluation": {**evaluation, "posterior": recipe.posterior.of(run, runs)}}) for run in runs]
-
-
-def make_config(method: str, dataset: str, protocol: str, recipe: Recipe, split: int, seed: int) -> Config:
-    """The full configuration of one run."""
-    return make_configs(method, dataset, protocol, replace(recipe, replicates=((split, seed),)))[0]
+    asked = recipe.posterior
+    if asked is None:
+        return [fixed(run) for run in runs]
+    with_entry: list[Any] = [{**run, "evaluation": {**evaluation, "posterior": asked.of(run, runs)}} for run in runs]
+    return [fixed(run) for run in with_entry]
 
 
 def merge(base: Parts, changes: Parts) -> Parts:

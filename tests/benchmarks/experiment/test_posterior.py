@@ -14,11 +14,12 @@ from benchmarks.experiment.posterior import draws_of, posterior_rows, uniform_in
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import InvalidConfig, run_key, validate_config
 from benchmarks.records.store import Store
-from benchmarks.tables import Recipe, make_config
+from benchmarks.tables import Recipe
 from benchmarks.tables.spec import Posterior, make_configs
 from fvi_core.divergences.nearest_neighbour import nearest_neighbour_kl
 from fvi_core.random import seed_from
 from tests.benchmarks.experiment.test_execute import CURVE, numbers
+from tests.configs import make_config
 from tests.fvi_core import small
 
 LINE = {"family": {"name": "mean_field"}, "network": {**small.TANH, "hidden": []}}
