@@ -36,7 +36,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
         network = {"name": "mlp", "hidden": [50], "activation": "relu"}
         own: Parts = {"network": network, "likelihood": noise, "training": {"name": "hmc"}}
         return Recipe(merge(own, _CHAINS[protocol]), ((0, 0),), SCHEME, samples=samples, posterior=posterior)
-    parts = pequignot.recipe(row, dataset, protocol).parts
+    parts = pequignot.settings(row, dataset, protocol)
     if row.made_by != "Deep Ensemble":
         parts = merge(parts, {"likelihood": noise})
     if parts["training"]["schedule"]["name"] == "plateau":
