@@ -66,6 +66,17 @@ FBNN = add(
         aliases=("FVI", "FVI (Sun et al. 2019)"),
     )
 )
+VIP = add(
+    Method(
+        "VIP",
+        "regression on features that are prior functions of a network, alpha-energy (Ma et al. 2019)",
+        "cinquin2024",
+        family={"name": "implicit_process", "draws": 20},
+        divergence={"name": "weight_kl"},
+        prior={"name": "gaussian_weights", "variance": 1.0},
+        weight={"scaling": "elbo", "factor": 1.0, "alpha": 0.5},
+    )
+)
 GP = add(
     Method(
         "GP",

@@ -29,6 +29,7 @@ NAMES = {
     "FuNN-HyVI",
     "HMC",
     "FBNN",
+    "VIP",
     "GP",
     "MFVI (radial)",
     "Radial",
