@@ -69,6 +69,12 @@ class Likelihood:
             "Gauss-Newton matrices are made of; choose 'gaussian' or 'categorical', or add it"
         )
 
+    def log_mean_power_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor, alpha: float) -> Tensor:
+        """``log E[p(y | f)^alpha] / alpha`` for f ~ N(mean, var), ``[R, N]``; there where ``has_closed_form``."""
+        raise NotImplementedError(
+            f"likelihood {self.name!r} has no closed-form power expectation under a Gaussian; average over function samples"
+        )
+
     def noise_std(self, params: Params) -> Tensor | None:
         """Standard deviation of Gaussian noise in a target, ``[R]``; None where there is no such noise."""
         return None
@@ -151,6 +157,21 @@ class Gaussian(Likelihood):
         if y.dim() == 2:
             return self._log_density(std, (y - _single(mean)).square() + _single(var))
         return self._log_density(std.unsqueeze(-1), (y - _vector(mean, y)).square() + var).sum(-1)
+
+    def log_mean_power_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor, alpha: float) -> Tensor:
+        """``[log N(y; mean, var + std^2 / alpha) + (1 - alpha)/2 log(2 pi std^2) - 1/2 log alpha] / alpha``, ``[R, N]``.
+
+        For ``N(y; f, s^2)^a = (2 pi s^2)^((1 - a)/2) a^(-1/2) N(y; f, s^2 / a)``.
+        """
+        noise = self.noise_std(params)[:, None].square()
+        if y.dim() == 2:
+            gap, var = y - _single(mean), _single(var)
+        else:
+            gap, noise = y - _vector(mean, y), noise.unsqueeze(-1)
+        spread = var + noise / alpha
+        log_normal = -0.5 * (2 * math.pi * spread).log() - 0.5 * gap.square() / spread
+        terms = (log_normal + (1 - alpha) / 2 * (2 * math.pi * noise).log() - 0.5 * math.log(alpha)) / alpha
+        return terms if y.dim() == 2 else terms.sum(-1)
 
     @staticmethod
     def _log_density(std: Tensor, expected_square: Tensor) -> Tensor:

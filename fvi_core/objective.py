@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,6 +17,7 @@ from fvi_core.networks import BUFFER, Network, Parameters
 from fvi_core.priors.base import Prior
 from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
+from fvi_core.registry import later
 from fvi_core.shared_pass import SharedPass
 from fvi_core.spelling import nearest
 
@@ -30,13 +32,17 @@ class Weight:
     "batch": ``factor / B``, the divergence against the batch's summed log-likelihood (rudner2022 eq. 17 as its first code has
     it, dirichlet2022 App. B.1, Sun et al. 2019), N/B times the ELBO's; "context": ``factor / (B K)`` with K context points
     (the retinopathy code of rudner2022); "none": ``factor`` alone (the two moons of dirichlet2022, App. F). A ``factor`` other
-    than 1 tempers.
+    than 1 tempers. ``alpha`` above 0: the likelihood counts by ``log E_q[p(y | f)^alpha] / alpha`` of every point in place of
+    ``E_q[log p(y | f)]``, to which that tends (Hernandez-Lobato et al. 2016, Ma et al. 2019).
     """
 
     scaling: str = "elbo"
     factor: float = 1.0
+    alpha: float = later(0.0)
 
     def __post_init__(self):
+        if self.alpha < 0:
+            raise ValueError(f"weight: alpha must be 0 or more, found {self.alpha}")
         if self.scaling not in SCALINGS:
             raise ValueError(f"weight scaling {self.scaling!r} is not known; {nearest(self.scaling, SCALINGS)}")
 
@@ -126,6 +132,24 @@ class Model:
         functions = self.family.functions(self.network, parameters, samples, streams)
         return self.likelihood.data_term(likelihood_parameters, functions(x), y)
 
+    def _closed_form_term(
+        self, network: Network, parameters: Parameters, likelihood_parameters: Parameters, x: Tensor, y: Tensor
+    ) -> Tensor:
+        """The likelihood's share of the objective, ``[R]``, of a family with marginals."""
+        marginals = cast(tuple[Tensor, Tensor], self.family.marginals(network, parameters, x))
+        if not self.weight.alpha:
+            return self.likelihood.expected_log_prob_gaussian(likelihood_parameters, *marginals, y).mean(-1)
+        alpha = self.weight.alpha
+        return self.likelihood.log_mean_power_gaussian(likelihood_parameters, *marginals, y, alpha).mean(-1)
+
+    def _sampled_term(self, likelihood_parameters: Parameters, values: Tensor, y: Tensor) -> Tensor:
+        """The same over a draw of functions, with values ``[R, S, N, Q]``."""
+        alpha = self.weight.alpha
+        if not alpha:
+            return self.likelihood.data_term(likelihood_parameters, values, y)
+        powers = alpha * self.likelihood.log_prob(likelihood_parameters, values, y)
+        return (powers.logsumexp(1) - math.log(values.shape[1])).mean(1) / alpha
+
     def loss(
         self,
         parameters: Parameters,
@@ -160,9 +184,7 @@ class Model:
 
         if self.likelihood.has_closed_form and self.family.closed_form:
             functions = values = None
-            log_likelihood = self.expected_log_likelihood(
-                parameters, likelihood_parameters, x, y, samples, streams["functions"]
-            )
+            log_likelihood = self._closed_form_term(network, parameters, likelihood_parameters, x, y)
         else:
             functions = self.family.functions(network, parameters, samples, streams["functions"])
             shared = self._context_in_same_pass(network)
@@ -173,7 +195,7 @@ class Model:
                 )
                 sample_context = functions.next_context
             values = functions(x)
-            log_likelihood = self.likelihood.data_term(likelihood_parameters, values, y)
+            log_likelihood = self._sampled_term(likelihood_parameters, values, y)
         if self.divergence is None:
             return -log_likelihood
         prior = cast(Prior, self.prior)  # None where the divergence asks for none

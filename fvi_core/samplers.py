@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from fvi_core import convergence
 from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
+from fvi_core.kernels import evenly_spaced
 from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.problem import TrainingData, take
 from fvi_core.random import Streams
-from fvi_core.stack import Procedure, SavedState, Stack, State, named_streams
+from fvi_core.stack import Procedure, SavedState, Stack, State, Trained, named_streams
 
 Memory = dict[str, Any]
 """What a chain remembers besides its position (step sizes, a momentum): tensors ``[R, ...]``, in lists and dicts."""
+CONVERGED = 1.05
+"""R-hat from which on chains count as not converged."""
+LOOKED_AT = 50
+"""Training points whose predictions R-hat is taken of."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,10 @@ class Sampler(Procedure):
     def start(self, model: Model, problem: TrainingData, streams: Streams, state: SavedState | None = None) -> Chains:
         return Chains(model, self, problem, streams, state)
 
+    def place(self, position: Parameters, target: Target, streams: Streams) -> Parameters:
+        """Where chains begin, given the initial networks ``[R, 1, *shape]`` of the family."""
+        return position
+
     def remember(self, position: Parameters) -> Memory:
         """What chains that begin here remember."""
         return {}
@@ -52,6 +63,14 @@ class Sampler(Procedure):
     ) -> tuple[Parameters, Tensor, Memory]:
         """The next position ``[R, 1, *shape]``, its energy ``[R]``, and what is remembered; nothing is changed in place."""
         raise NotImplementedError
+
+    def diagnostics(self, memory: Memory) -> dict[str, Tensor]:
+        """Numbers ``[R]`` by name that say how each chain fared, for its record."""
+        return {}
+
+    def faults(self, memory: Memory) -> dict[int, str]:
+        """Why chains must not be used, by place, once they have ended."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -109,7 +128,7 @@ class Chains(Stack):
     """Chains side by side; an epoch of theirs is a round of ``thinning`` moves. Raises ValueError, NotSupported for parts
     that cannot be sampled."""
 
-    streams = named_streams("chain", "functions", "context", "divergence", "prior")
+    streams = named_streams("chain", "place", "functions", "context", "divergence", "prior")
     unit = "round"
     now: ChainState
 
@@ -142,8 +161,7 @@ class Chains(Stack):
     def begin(self, state: State) -> ChainState:
         position = split_parameters(state.parameters)[0]
         self.model.family.sampled([position])  # raises now, not once all is done, where the family holds no samples
-        energy = self._target(state).energy(position)
-        return ChainState(**vars(state), energy=energy, memory=self.sampler.remember(position))
+        return ChainState(**vars(state), energy=torch.zeros(len(state.active)).to(position[next(iter(position))]))
 
     @property
     def steps(self) -> int:
@@ -153,6 +171,9 @@ class Chains(Stack):
         now, warming = self.now, self.epoch < self.sampler.warmup
         position, likelihood = split_parameters(now.parameters)
         target = self._target(now)
+        if not self.epoch:
+            position = self.sampler.place(position, target, now.streams["place"])
+            now.energy, now.memory = target.energy(position), self.sampler.remember(position)
         for _ in range(self.sampler.thinning)[:steps]:
             position, now.energy, now.memory = self.sampler.move(
                 position, now.energy, now.memory, target, now.streams["chain"], warming
@@ -164,6 +185,42 @@ class Chains(Stack):
 
     def outcome(self) -> Parameters:
         return join_parameters(self.model.family.sampled(self.now.kept), split_parameters(self.now.parameters)[1])
+
+    def diagnostics(self) -> dict[str, Tensor]:
+        return self.sampler.diagnostics(self.now.memory)
+
+    def faults(self) -> dict[int, str]:
+        return self.sampler.faults(self.now.memory)
+
+    def judged(self, trained: Trained, members: Sequence[Trained], replica: int) -> Trained:
+        """With R-hat and effective sample sizes of the log density and, the worst of them, of predictions."""
+        kept = self.sampler.samples
+        if trained.parameters is None or kept < convergence.FEWEST:
+            few = f"convergence is not judged: chains of {kept} draws, expected {convergence.FEWEST} or more"
+            return trained if trained.parameters is None else replace(trained, warnings=[*trained.warnings, few])
+        told, warnings = dict(trained.diagnostics), list(trained.warnings)
+        energies = torch.tensor([member.loss[-kept:] for member in members], dtype=torch.float64)
+        for name, scalars in (("log_density", [energies]), ("predictions", self._predictions(members, replica))):
+            worst = max(map(convergence.r_hat, scalars))
+            if worst == math.inf:
+                return Trained(None, trained.epochs, trained.loss, "no trajectory of the chains was accepted")
+            told[f"r_hat_{name}"] = worst
+            told[f"ess_bulk_{name}"] = min(map(convergence.bulk_ess, scalars))
+            told[f"ess_tail_{name}"] = min(map(convergence.tail_ess, scalars))
+            if worst >= CONVERGED:
+                warnings.append(
+                    f"not converged: R-hat of {name.replace('_', ' ')} is {worst:.2f}, not below {CONVERGED}"
+                )
+        return replace(trained, diagnostics=told, warnings=warnings)
+
+    @torch.no_grad()
+    def _predictions(self, members: Sequence[Trained], replica: int) -> list[Tensor]:
+        """Draws ``[C, S]`` of each output at some training points."""
+        problem, network = self.problem.of(replica), self.model.network
+        x = problem.scale(evenly_spaced(problem.x, LOOKED_AT))
+        chains = [split_parameters(cast(Parameters, member.parameters))[0] for member in members]
+        f = torch.cat([self.model.likelihood.values(network(chain, x)) for chain in chains])
+        return list(f.flatten(2).unbind(-1))
 
     def _target(self, state: State) -> Target:
         return Target(self.model, self.problem, state, self.sampler.batch_size)

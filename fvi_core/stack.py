@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.likelihoods import join_parameters, split_parameters
-from fvi_core.networks import BUFFER, Parameters
+from fvi_core.networks import BUFFER, CONSTANT, Parameters
 from fvi_core.objective import Model
 from fvi_core.priors.base import TrainingSet
 from fvi_core.problem import TrainingData, take
@@ -40,12 +40,17 @@ class Procedure:
 
 @dataclass
 class Trained:
-    """What training leaves of one replica: parameters ``[1, ...]``, or the reason why there are none."""
+    """What training leaves of one replica: parameters ``[1, ...]``, or the reason why there are none.
+
+    ``diagnostics``: numbers that say how it went; ``warnings``: what whoever uses the parameters must know.
+    """
 
     parameters: Parameters | None
     epochs: int
     loss: list[float]
     reason: str | None = None
+    diagnostics: dict[str, float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -154,6 +159,18 @@ class Stack:
         """The parameters that replicas have when they leave, ``[R, ...]``."""
         return self.now.parameters
 
+    def diagnostics(self) -> dict[str, Tensor]:
+        """Numbers ``[R]`` by name that say how training went, for the records of replicas that leave."""
+        return {}
+
+    def faults(self) -> dict[int, str]:
+        """Why the parameters of replicas that leave must not be used, by place."""
+        return {}
+
+    def judged(self, trained: Trained, members: Sequence[Trained], replica: int) -> Trained:
+        """A replica's result, looked at beside those of the members that it was joined of."""
+        return trained
+
     @property
     def epoch(self) -> int:
         """Epochs that are over."""
@@ -192,7 +209,8 @@ class Stack:
                 checkpoint(self)
         self._finish(list(range(len(self.now.active))))
         found = [self.now.results[r] for r in sorted(self.now.results)]
-        return [self._join(found[i : i + self.members]) for i in range(0, len(found), self.members)]
+        groups = [found[i : i + self.members] for i in range(0, len(found), self.members)]
+        return [self.judged(self._join(group), group, r) for r, group in enumerate(groups)]
 
     def state(self) -> SavedState:
         """Everything that training needs to go on from here: tensors, numbers, lists and dicts only.
@@ -236,14 +254,16 @@ class Stack:
     def _finish(self, places: list[int]) -> None:
         if not places:
             return
-        outcome = self.outcome()
+        outcome, told, faults = self.outcome(), self.diagnostics(), self.faults()
         for i in places:
             r = self.now.active[i]
             parameters = {name: value[i : i + 1].detach().clone() for name, value in outcome.items()}
-            self.now.results[r] = Trained(parameters, self.epoch, self.now.losses[r])
+            diagnostics = {name: value[i].item() for name, value in told.items()}
+            kept = None if i in faults else parameters
+            self.now.results[r] = Trained(kept, self.epoch, self.now.losses[r], faults.get(i), diagnostics)
 
     def _join(self, members: list[Trained]) -> Trained:
-        """Members that trained independently as one; one that failed fails it."""
+        """Members that trained independently as one, with the means of their diagnostics; one that failed fails it."""
         if len(members) == 1:
             return members[0]
         for m, member in enumerate(members):
@@ -255,7 +275,9 @@ class Stack:
         likelihood = {name: value.unflatten(0, (-1, self.members)) for name, value in likelihood.items()}
         losses = [sum(values) / len(values) for values in zip(*(m.loss for m in members), strict=False)]
         parameters = join_parameters(self.family.joined(family), self.model.likelihood.joined(likelihood))
-        return Trained(parameters, max(m.epochs for m in members), losses)
+        told = {name: sum(m.diagnostics[name] for m in members) / len(members) for name in members[0].diagnostics}
+        warnings = list(dict.fromkeys(warning for m in members for warning in m.warnings))
+        return Trained(parameters, max(m.epochs for m in members), losses, None, told, warnings)
 
 
 def named_streams(*purposes: str) -> dict[str, str]:
@@ -265,7 +287,7 @@ def named_streams(*purposes: str) -> dict[str, str]:
 
 def trained_names(parameters: Parameters) -> list[str]:
     """The names of what training moves; the rest of the parameters is kept."""
-    return [name for name in parameters if not name.startswith(BUFFER)]
+    return [name for name in parameters if not name.startswith((BUFFER, CONSTANT))]
 
 
 def subset_of(value: Any, kept: Sequence[int], index: Tensor) -> Any:

@@ -12,6 +12,7 @@ from torch import Tensor
 import datasets
 import fvi_core.divergences
 import fvi_core.fits
+import fvi_core.hamiltonian
 import fvi_core.kernels
 import fvi_core.likelihoods
 import fvi_core.priors

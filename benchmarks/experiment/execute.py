@@ -21,12 +21,13 @@ from benchmarks.experiment.assembly import (
     training_fingerprint,
 )
 from benchmarks.experiment.code import CODE
+from benchmarks.experiment.posterior import Fitted, posterior_rows
 from benchmarks.experiment.prediction import NotFinite, Predicted, predict_sets
 from benchmarks.metrics import evaluate
 from benchmarks.records import predictions as stored
 from benchmarks.records import provenance as origin
 from benchmarks.records.config import by_training, run_key, stack_key, training_key, validate_config
-from benchmarks.shapes import Curves, MetricRow, Provenance, RunConfig
+from benchmarks.shapes import Curves, MetricRow, Provenance, RunConfig, TrainingConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints
 from datasets import Split
@@ -41,6 +42,10 @@ from fvi_core.stack import DTYPES
 
 TRAINING_POINTS = "train/points"
 """The curve that holds a toy's training data."""
+
+
+class NotComparable(ValueError):
+    """A training that a run is to be compared with, and that failed."""
 
 
 @dataclass
@@ -160,6 +165,10 @@ def _train_and_evaluate(
             continue
         provenance: Provenance = {**about_all, "epochs": result.epochs, "training_fingerprint": prints[i]}
         provenance["fingerprint"] = splits[key].fingerprint
+        if result.diagnostics:
+            provenance["diagnostics"] = result.diagnostics
+        if result.warnings:
+            provenance["warnings"] = result.warnings
         if found:
             provenance["resumed"] = callback.resumed
         if result.reason:
@@ -196,6 +205,13 @@ def _evaluate(
     except NotFinite as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics, curves = measured(split, predicted, model.likelihood)
+    if "posterior" in config["evaluation"]:
+        try:
+            metrics += posterior_rows(
+                config, problem, (model, parameters, streams), lambda training: _other(training, split, state)
+            )
+        except NotComparable as error:
+            return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics.append(
         {"dataset": split.name, "condition": "", "metric": "training_seconds", "value": provenance["seconds"], "n": 1}
     )
@@ -207,6 +223,20 @@ def _evaluate(
     if sources:
         about["sources"] = sources
     return Outcome(config, "done", metrics, curves, about)
+
+
+def _other(training: TrainingConfig, split: Split, state: Path) -> Fitted:
+    """What another training of the same data gave: kept in the state, or else trained now and kept there."""
+    run: RunConfig = {**training, "evaluation": {"samples": 1, "sets": [], "content": {}}}
+    (outcome,) = execute([run], state=state)
+    found = parameters.load(state, training_key(run))
+    if outcome.status != "done" or found is None:
+        reason = outcome.reason or "its parameters could not be kept"
+        raise NotComparable(f"{run['method']}, seed {run['seed']}, with which the run is compared: {reason}")
+    device = device_of()
+    trained = {name: value.to(device) for name, value in found.parameters.items()}
+    streams = run_streams([run], device, DTYPES[run["parts"]["training"]["dtype"]]).child("evaluate")
+    return build_model(run["parts"], split), trained, streams
 
 
 def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tuple[list[MetricRow], Curves]:

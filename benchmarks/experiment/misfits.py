@@ -26,9 +26,10 @@ from fvi_core.stack import DTYPES
 TINY: dict[str, dict[str, Any]] = {
     "network": {"name": "mlp", "hidden": [3], "activation": "tanh"},
     "context": {"name": "uniform_box", "points": 4},
-    "training": {"epochs": 1, "batch_size": 4, "optimiser": {"name": "adam"}, "dtype": "float64"},
+    "training": {"epochs": 1, "batch_size": 4, "optimiser": {"name": "adam"}, "samples": 2, "dtype": "float64"},
 }
 FEWER = {"size": 2, "fit_steps": 1, "samples": 4, "rank": 2, "every": 1, "start": 0.0}
+FEWER |= {"warmup": 1, "thinning": 1, "leapfrogs": 2, "map_steps": 1}
 GIVEN = {
     "family": {"ensemble": {"base": {"name": "mean_field"}}},
     "prior": {"gaussian_process": {"kernel": {"name": "rbf"}}},
@@ -60,8 +61,11 @@ def misfit(parts: PartsConfig, task: str) -> str:
     }
     if parts["context"] is not None:
         spec["context"] = TINY["context"]
-    own = parts["training"] if parts["training"].get("name", "gradient") != "gradient" else {}
-    spec["training"] = own | {key: value for key, value in TINY["training"].items() if not own or key in own}
+    training = parts["training"]
+    if training.get("name", "gradient") == "gradient":
+        spec["training"] = TINY["training"] | {"samples": min(training.get("samples", 1), TINY["training"]["samples"])}
+    else:
+        spec["training"] |= {key: value for key, value in TINY["training"].items() if key in training}
     try:
         with torch.random.fork_rng(devices=[]):
             _try(resolve(spec), task)

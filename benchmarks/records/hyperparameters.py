@@ -37,6 +37,7 @@ ROOMS = (
     "divergences",
     "families",
     "fits",
+    "hamiltonian",
     "kernels",
     "likelihoods",
     "networks",

@@ -63,13 +63,15 @@ def _declared() -> dict[str, Table]:
         digits,
         fashion_mnist,
         pequignot,
+        pequignot_posteriors,
         published,
         rotated_mnist,
         rudner2021,
         toys,
     )
 
-    modules = (pequignot, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images, cifar, cifar_dirichlet)
+    papers = (pequignot, pequignot_posteriors, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images)
+    modules = (*papers, cifar, cifar_dirichlet)
     declared = [digits.TABLE, toys.TABLE, *(table for module in modules for table in module.TABLES)]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 

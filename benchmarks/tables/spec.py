@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import datasets
 from benchmarks.records.config import SCHEMA, fixed, run_key
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
-from benchmarks.shapes import RunConfig
+from benchmarks.shapes import PosteriorConfig, RunConfig
 from datasets import image_sets, registry, user_arrays
 from fvi_core import methods, plugins
 from fvi_core.spelling import nearest
@@ -84,12 +84,38 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Posterior:
+    """How entropies of a posterior are estimated: from so many draws, at ``sets`` sets of ``points`` uniform inputs.
+
+    ``against``: configurations of the runs, by label, that it is compared with; ``siblings``: so are the other replicates,
+    under the label q.
+    """
+
+    draws: int = 1000
+    sets: int = 100
+    points: int = 200
+    against: Mapping[str, Sequence[RunConfig]] = field(default_factory=dict)
+    siblings: bool = False
+
+    def of(self, run: RunConfig, siblings: Sequence[RunConfig]) -> PosteriorConfig:
+        """The evaluation's entry of one of the runs of a recipe."""
+        others = [each for each in siblings if each != run] if self.siblings else []
+        against = {**self.against, **({"q": others} if others else {})}
+        trainings: Any = {
+            label: [{name: value for name, value in each.items() if name != "evaluation"} for each in runs]
+            for label, runs in against.items()
+        }
+        return {"draws": self.draws, "sets": self.sets, "points": self.points, "against": trainings}
+
+
+@dataclass(frozen=True)
 class Recipe:
     """How one method is run on one data set under one protocol.
 
     ``parts`` are merged into the method's: a dict with another "name" replaces, anything else updates. ``replicates`` are
     (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets, corrupted or attacked
-    ones perhaps of some test images only: "cifar10_c-3-of-1000".
+    ones perhaps of some test images only: "cifar10_c-3-of-1000"; ``posterior`` asks for
+    entropies.
     """
 
     parts: Parts
@@ -97,6 +123,7 @@ class Recipe:
     scheme: str = ""
     samples: int = 100
     sets: tuple[str, ...] = ("test",)
+    posterior: Posterior | None = None
 
 
 @dataclass(frozen=True)
@@ -220,10 +247,15 @@ class Table:
 
 
 def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[RunConfig]:
-    """The full configurations of a recipe's runs."""
+    """The full configurations of a recipe's runs. Of a likelihood or training that the method brings itself a recipe
+    changes the hyper-parameters where it names it."""
     row = methods.get(method)
     known = datasets.describe(dataset, recipe.scheme or None)
-    parts = resolve(merge(row.parts(), recipe.parts) | row.own_parts())
+    own = {
+        kind: merge(part, changes) if (changes := recipe.parts.get(kind, {})).get("name") == part["name"] else part
+        for kind, part in row.own_parts().items()
+    }
+    parts = resolve(merge(row.parts(), recipe.parts) | own)
     shared: Any = {
         "method": row.name,
         "protocol": protocol,
@@ -239,10 +271,15 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     }
     content = datasets.evaluation_content(dataset, known.scheme, recipe.sets)
     evaluation = {"samples": recipe.samples, "sets": list(recipe.sets), "content": content}
-    return [
-        fixed(cast(RunConfig, {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation}))
+    runs = [
+        cast(RunConfig, {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation})
         for split, seed in recipe.replicates
     ]
+    asked = recipe.posterior
+    if asked is None:
+        return [fixed(run) for run in runs]
+    with_entry: list[Any] = [{**run, "evaluation": {**evaluation, "posterior": asked.of(run, runs)}} for run in runs]
+    return [fixed(run) for run in with_entry]
 
 
 def merge(base: Parts, changes: Parts) -> Parts:

@@ -88,11 +88,14 @@ def nearest_neighbour_entropy(q: Tensor, k: int = 1) -> Tensor:
 
 
 def predictor_entropy(values: Tensor, k: int = 1) -> Tensor:
-    """``H_k(F^X) - 1/2 ln T``: entropy in predictor space for one draw of T inputs (pequignot2020 eq. 7).
+    """``H_k(F^X) - T/2 ln T``: entropy in predictor space for one draw of T inputs.
 
+    Each of the T dimensions is scaled by T^-1/2, as the norm of L2 is. pequignot2020 eq. 7 prints 1/2 ln T; its code
+    divides the distances inside the logarithm, and its table 1 follows the code.
     Args: values ``[..., N, T]`` of N functions at T inputs. Returns ``[...]``; average it over draws of the inputs.
     """
-    return nearest_neighbour_entropy(values, k) - 0.5 * math.log(values.shape[-1])
+    inputs = values.shape[-1]
+    return nearest_neighbour_entropy(values, k) - 0.5 * inputs * math.log(inputs)
 
 
 @DIVERGENCES.register("nearest_neighbour_kl")

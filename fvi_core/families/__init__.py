@@ -5,6 +5,7 @@ from fvi_core.families import (  # noqa: F401
     ensemble,
     exact_gp,
     hypernetwork,
+    implicit_process,
     linearised,
     mean_field,
     point,

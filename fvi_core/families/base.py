@@ -41,6 +41,7 @@ class Family:
     A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; the optional methods are what some
     divergences ask for, and raise ``NotSupported`` by default. Parameters whose names start with ``BUFFER`` are kept and
     not trained: a training step leaves them out of what it hands to the family and the network, prediction hands them over.
+    Those whose names start with ``CONSTANT`` are never changed, and always handed over.
     """
 
     name: ClassVar[str]

@@ -68,13 +68,14 @@ class Ensemble(Family):
         fitted, _ = split_parameters(self.member.fit(join_parameters(members, shared), own))
         return join_parameters(self.group(fitted), likelihood)
 
+    def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+        members, own, each = self._drawn_from(parameters, samples, streams)
+        drawn = self.member.weights(network, members, each, own)
+        return {name: value.unflatten(0, (-1, self.size)).flatten(1, 2) for name, value in drawn.items()}
+
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
-        members = {name: value.flatten(0, 1) for name, value in parameters.items()}
-        # Fresh seeds at every call: the member streams are rebuilt from the replica's own next integers.
-        draws = streams.integers(2**62, self.size)
-        members_streams = Streams([int(s) for s in draws.flatten()], streams.device, streams.dtype)
-        each = max(1, samples // self.size)
-        functions = self.member.functions(network, members, each, members_streams)
+        members, own, each = self._drawn_from(parameters, samples, streams)
+        functions = self.member.functions(network, members, each, own)
 
         def evaluate(x: Tensor) -> Tensor:
             # Expanded before it is flattened: for one replica the members' inputs are a view, for more a copy.
@@ -82,3 +83,11 @@ class Ensemble(Family):
             return f.unflatten(0, (-1, self.size)).flatten(1, 2)
 
         return evaluate
+
+    def _drawn_from(self, parameters: Parameters, samples: int, streams: Streams) -> tuple[Parameters, Streams, int]:
+        """Members' parameters and streams ``[R*M, ...]``, and how many samples are drawn of each."""
+        members = {name: value.flatten(0, 1) for name, value in parameters.items()}
+        # Fresh seeds at every call: the member streams are rebuilt from the replica's own next integers.
+        draws = streams.integers(2**62, self.size)
+        own = Streams([int(s) for s in draws.flatten()], streams.device, streams.dtype)
+        return members, own, max(1, samples // self.size)

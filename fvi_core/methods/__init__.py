@@ -32,7 +32,7 @@ class Method:
     """One row of the catalogue: the four parts with their hyper-parameters, and the weight of the divergence.
 
     ``fit``: what is done to the trained parameters before they predict (a Laplace approximation, say). ``likelihood``
-    and ``training``, where they are given, stand in for those of every table.
+    and ``training``, where they are given, stand in for those of every table that does not name the same.
     ``aliases`` are other names that papers use for it.
     """
 

@@ -50,6 +50,33 @@ DEEP_ENSEMBLE = add(
         aliases=("Ensemble",),
     )
 )
+FBNN = add(
+    Method(
+        "FBNN",
+        "mean-field Gaussian weights, spectral Stein estimate of the KL to a Gaussian process (Sun et al. 2019)",
+        "cinquin2024",
+        family={"name": "mean_field", "log_var_init": [-4.0, -4.0]},
+        divergence={"name": "spectral_kl", "noise": 0.01, "share": 0.99},
+        prior={"name": "gaussian_process", "kernel": {"name": "rbf", "ard": False}},
+        context={
+            "name": "mixture",
+            "parts": [{"name": "training_batch"}, {"name": "uniform_box", "points": 5}],
+        },
+        weight={"scaling": "batch", "factor": 1.0},
+        aliases=("FVI", "FVI (Sun et al. 2019)"),
+    )
+)
+VIP = add(
+    Method(
+        "VIP",
+        "regression on features that are prior functions of a network, alpha-energy (Ma et al. 2019)",
+        "cinquin2024",
+        family={"name": "implicit_process", "draws": 20},
+        divergence={"name": "weight_kl"},
+        prior={"name": "gaussian_weights", "variance": 1.0},
+        weight={"scaling": "elbo", "factor": 1.0, "alpha": 0.5},
+    )
+)
 GP = add(
     Method(
         "GP",

@@ -21,6 +21,8 @@ ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid,
 BUFFER = "buffer/"
 """Prefix of tensors that stand among the parameters but are kept rather than trained: running statistics, collected
 moments."""
+CONSTANT = "constant/"
+"""Prefix of tensors that are kept as well, and that training steps hand over like trained ones: fixed random draws."""
 
 
 class ParametricLayer:

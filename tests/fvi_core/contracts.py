@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fvi_core.families.base import DrawnNetworks, Family, NotSupported
-from fvi_core.networks import BUFFER, Network, Parameters
+from fvi_core.networks import BUFFER, CONSTANT, Network, Parameters
 from fvi_core.objective import Model
 from fvi_core.registry import DIVERGENCES, FAMILIES, UnknownPart
 from tests.fvi_core import small
@@ -70,9 +70,10 @@ class FamilyContract:
             assert torch.equal(alone, together[r : r + 1])
 
     def test_a_gradient_reaches_every_parameter(self):
-        parameters = {k: v.requires_grad_() for k, v in self.parameters().items() if not k.startswith(BUFFER)}
+        parameters = {k: v for k, v in self.parameters().items() if not k.startswith(BUFFER)}
+        trained = {k: v.requires_grad_() for k, v in parameters.items() if not k.startswith(CONSTANT)}
         self.draw(parameters)(small.inputs(R, N)).square().sum().backward()
-        for name, value in parameters.items():
+        for name, value in trained.items():
             assert value.grad is not None and value.grad.reshape(R, -1).any(1).all(), name
 
     def test_functions_are_the_network_at_the_weights_where_there_are_weights(self):

@@ -14,6 +14,7 @@ import torch
 from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
 from fvi_core.fitting import PREFIX, Fitting
+from fvi_core.hamiltonian import HamiltonianMonteCarlo
 from fvi_core.kernels import KERNELS
 from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.networks import BUFFER
@@ -107,17 +108,19 @@ def test_every_registered_part_is_tested(kind):
 def test_kinds_with_contracts_of_their_own_test_every_part_too():
     from tests.fvi_core import test_kernels, test_samplers
     from tests.fvi_core.contracts import DivergenceContract, FamilyContract
-    from tests.fvi_core.divergences import test_divergences
-    from tests.fvi_core.families import test_families, test_radial, test_rank1, test_swag
+    from tests.fvi_core.divergences import test_divergences, test_spectral
+    from tests.fvi_core.families import test_families, test_implicit_process, test_radial, test_rank1, test_swag
 
-    modules = (test_divergences, test_families, test_radial, test_rank1, test_samplers, test_swag)
+    modules = (test_divergences, test_spectral, test_samplers)
+    modules += (test_families, test_implicit_process, test_radial, test_rank1, test_swag)
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     for registry, contract in ((FAMILIES, FamilyContract), (DIVERGENCES, DivergenceContract)):
         own = {name for name, cls in registry.classes.items() if cls.__module__.startswith("fvi_core.")}
         tested = {cls.spec["name"] for cls in classes if issubclass(cls, contract) and hasattr(cls, "spec")}
         assert own == tested, f"give each {registry.kind} a class that inherits {contract.__name__}"
     assert set(KERNELS.classes) == {spec["name"] for spec in test_kernels.SPECS}
-    assert TRAININGS.classes == {"gradient": Training}, "test_training.py tests it"
+    trainings = {"gradient": Training, "hmc": HamiltonianMonteCarlo}
+    assert TRAININGS.classes == trainings, "test_training.py and test_samplers.py test these"
     assert {*SPECS, "family", "divergence", "kernel", "training"} == set(REGISTRIES)
 
 

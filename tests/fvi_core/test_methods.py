@@ -27,6 +27,9 @@ NAMES = {
     "FuNN-MFVI",
     "NN-HyVI",
     "FuNN-HyVI",
+    "HMC",
+    "FBNN",
+    "VIP",
     "GP",
     "MFVI (radial)",
     "Radial",
@@ -59,7 +62,7 @@ def test_a_row_is_plain_data_whose_parts_fit(name):
             parts[kind][option] = fewer
     outputs = 3 if "fVI" in name else 1
     data = small.problem(2, 6, outputs)
-    options = Training(1, 6, {"name": "adam"}, dtype="float64")
+    options = Training(1, 6, {"name": "adam"}, samples=3, dtype="float64")
     trained = Trainer(small.model(parts, outputs), options, data, small.streams(2)).run()
     assert [t.reason for t in trained] == [None, None] and all(
         torch.isfinite(torch.tensor(t.loss)).all() for t in trained

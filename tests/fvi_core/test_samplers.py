@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from fvi_core.families.base import NotSupported
+from fvi_core.hamiltonian import HamiltonianMonteCarlo
 from fvi_core.problem import TrainingData
 from fvi_core.registry import FAMILIES
 from fvi_core.samplers import Target
@@ -22,6 +23,7 @@ PARTS = {
     "likelihood": {"name": "gaussian", "init_std": NOISE, "learned": False},
 }
 FEW = Metropolis(samples=4, thinning=3, warmup=2, dtype="float64")
+SAMPLERS = [FEW, HamiltonianMonteCarlo(samples=4, thinning=3, warmup=2, dtype="float64", leapfrogs=2, map_steps=5)]
 
 
 class TestSamples(FamilyContract):
@@ -63,12 +65,14 @@ def test_moments_are_those_of_the_posterior():
 
 def assert_same(one, other):
     assert (one.loss, one.epochs, one.reason) == (other.loss, other.epochs, other.reason)
+    assert (one.diagnostics, one.warnings) == (other.diagnostics, other.warnings)
     assert one.parameters.keys() == other.parameters.keys()
     assert all(torch.equal(one.parameters[name], value) for name, value in other.parameters.items())
 
 
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
 @pytest.mark.parametrize("family", [{"name": "samples"}, {"name": "ensemble", "base": {"name": "samples"}, "size": 2}])
-def test_chains_side_by_side_are_those_alone_and_go_on_where_they_were_stopped(family):
+def test_chains_side_by_side_are_those_alone_and_go_on_where_they_were_stopped(family, sampler):
     model, data, saved = small.model({**PARTS, "family": family}), small.problem(R, 8), []
 
     def save(chains):
@@ -77,7 +81,7 @@ def test_chains_side_by_side_are_those_alone_and_go_on_where_they_were_stopped(f
         saved.append(file)
 
     heard = []
-    together = FEW.start(model, data, small.streams(R)).run(lambda *told: heard.append(told), save)
+    together = sampler.start(model, data, small.streams(R)).run(lambda *told: heard.append(told), save)
     assert [text.split(",")[0] for _, text in heard] == [f"round {i}/6" for i in range(1, 7)] and heard[-1][0] == 1
     assert all(len(t.loss) == t.epochs == 6 for t in together)
     members = (1, 2)[family["name"] == "ensemble"]
@@ -85,10 +89,10 @@ def test_chains_side_by_side_are_those_alone_and_go_on_where_they_were_stopped(f
     assert shape == ((1, 4, 2, 1) if members == 1 else (1, 2, 4, 2, 1))
     assert model.functions(together[0].parameters, 8, small.streams(1))(data.x[:1]).shape == (1, 4 * members, 8, 1)
     for r in range(R):
-        assert_same(FEW.start(model, small.one(data, r), small.streams(R).subset([r])).run()[0], together[r])
+        assert_same(sampler.start(model, small.one(data, r), small.streams(R).subset([r])).run()[0], together[r])
     for file in saved[::2]:
         file.seek(0)
-        again = FEW.start(model, data, small.streams(R), torch.load(file, weights_only=True))
+        again = sampler.start(model, data, small.streams(R), torch.load(file, weights_only=True))
         for one, other in zip(again.run(), together, strict=True):
             assert_same(one, other)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ import datasets
 from benchmarks.experiment.assembly import build_model, build_problem
 from benchmarks.records.hyperparameters import resolve
 from benchmarks.tables import digits, pequignot
-from benchmarks.tables.spec import Parts, Row, merge
+from benchmarks.tables.spec import Parts, Recipe, Row, merge
 from datasets.contract import Arrays, Split
 from fvi_core import methods
 from fvi_core.random import Streams
@@ -69,11 +70,12 @@ def fsvi_parts(method: str) -> Parts:
 
 
 def uci_parts(method: str, epochs: int) -> Parts:
-    """A method on boston as in pequignot2020's table 5; one that it lacks, with its MC Dropout's settings."""
+    """A method on boston as in pequignot2020's table 5; one that it lacks, with its MC Dropout's, in batches of 50."""
     listed = method in {row.method for row in pequignot.ROWS}
-    own = pequignot.recipe(Row(method, None, method if listed else "MC Dropout"), "boston", "paper").parts
+    row = Row(method, None, method if listed else "MC Dropout")
+    own = cast(Recipe, pequignot.recipe(row, "boston", "paper")).parts  # every row has one there
     if not listed:
-        own = {kind: own[kind] for kind in ("network", "likelihood", "training")}
+        own = merge({kind: own[kind] for kind in ("network", "likelihood", "training")}, {"training": {"batch_size": 50}})
     return merge(merge(methods.get(method).parts(), own), {"training": {"epochs": epochs}})
 
 
