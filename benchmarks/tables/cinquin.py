@@ -12,7 +12,7 @@ from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merg
 PAPER, NAME, SELECTION = "cinquin2024", "cinquin2024-1", "cinquin2024-1-selection"
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht", "wave", "denmark")
 SMALL = ("boston", "concrete", "energy", "wine", "yacht")
-METHODS = {"GFSVI": "GFSVI", "TFSVI": "FSVI", "MFVI": "MFVI", "GP": "GP"}
+METHODS = {"GFSVI": "GFSVI", "TFSVI": "FSVI", "MFVI": "MFVI", "Sparse GP": "Sparse GP", "GP": "GP"}
 ROWS = tuple(
     Row(label, label, METHODS.get(label))
     for label in ("GFSVI", "FVI", "TFSVI", "MFVI", "VIP", "Laplace", "GWI", "Sparse GP", "GP")
@@ -22,7 +22,10 @@ CANDIDATES: dict[str, dict[str, Parts]] = {
     "GFSVI": {name: {"prior": {"kernel": {"name": name, "ard": False}}} for name in _KERNELS},
     "FSVI": {f"variance {v:g}": {"prior": {"variance": v}} for v in (1.0, 10.0)},
     "MFVI": {f"variance {v:g}": {"prior": {"variance": v}} for v in (0.1, 1.0)},
-    "GP": {name: {"family": {"kernel": {"name": name, "ard": False}}} for name in _KERNELS},
+    **{
+        method: {name: {"family": {"kernel": {"name": name, "ard": False}}} for name in _KERNELS}
+        for method in ("Sparse GP", "GP")
+    },
 }
 
 
@@ -47,6 +50,9 @@ def _parts(method: str) -> Parts:
         },
         "FSVI": {"context": {"points": 100}, "training": {"dtype": "float64"}},
         "MFVI": {},
+        "Sparse GP": {
+            "training": {"dtype": "float64", "epochs": 2000, "early_stopping": None, "optimiser": {"lr": 0.02}}
+        },
         "GP": {"training": {"dtype": "float64", "epochs": 500, "early_stopping": None, "optimiser": {"lr": 0.05}}},
     }
     return merge(common, own.get(method, {}))

@@ -11,6 +11,7 @@ from fvi_core.families import (  # noqa: F401
     radial,
     rank1,
     samples,
+    sparse_gp,
     swag,
 )
 from fvi_core.families.base import Family, Functions

@@ -58,3 +58,13 @@ GP = add(
         family={"name": "exact_gp", "kernel": {"name": "rbf", "ard": False}},
     )
 )
+SPARSE_GP = add(
+    Method(
+        "Sparse GP",
+        "Gaussian process of variational values at trained inducing points (Hensman et al. 2013); a reference",
+        "cinquin2024",
+        family={"name": "sparse_gp", "kernel": {"name": "rbf", "ard": False}, "points": 100},
+        divergence={"name": "inducing_kl"},
+        aliases=("SVGP",),
+    )
+)

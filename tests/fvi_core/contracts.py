@@ -165,7 +165,7 @@ class DivergenceContract:
         gradients = torch.autograd.grad(
             value.sum(), list(parameters.values()), allow_unused=True, materialize_grads=True
         )
-        size = sum(g.square().flatten(1).sum(1) for g in gradients)
+        size = sum(g.square().reshape(R, -1).sum(1) for g in gradients)
         assert torch.isfinite(size).all() and (size > 0).all()
         if self.descends:
             moved = {}

@@ -81,7 +81,7 @@ def step(
     start = start or parameters
     initial = model.family.initial_network(model.network, {name: value.detach() for name, value in start.items()})
     train = TrainingSet(data.x, data.y, model.network.n_outputs, not data.y.is_floating_point())
-    state = model.prior.init(model.network, initial, train, streams.child("fit"))
+    state = {} if model.prior is None else model.prior.init(model.network, initial, train, streams.child("fit"))
     source = ContextSource(data.x, data.low, data.high, data.pools)
     functions = model.family.functions(model.network, parameters, samples, streams.child("noise"))
     context = streams.child("context")

@@ -100,9 +100,9 @@ def test_kinds_with_contracts_of_their_own_test_every_part_too():
     from tests.fvi_core import test_kernels, test_samplers
     from tests.fvi_core.contracts import DivergenceContract, FamilyContract
     from tests.fvi_core.divergences import test_divergences
-    from tests.fvi_core.families import test_families, test_radial, test_rank1, test_swag
+    from tests.fvi_core.families import test_families, test_radial, test_rank1, test_sparse_gp, test_swag
 
-    modules = (test_divergences, test_families, test_radial, test_rank1, test_samplers, test_swag)
+    modules = (test_divergences, test_families, test_radial, test_rank1, test_samplers, test_sparse_gp, test_swag)
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     for registry, contract in ((FAMILIES, FamilyContract), (DIVERGENCES, DivergenceContract)):
         own = {name for name, cls in registry.classes.items() if cls.__module__.startswith("fvi_core.")}

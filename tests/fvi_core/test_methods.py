@@ -28,6 +28,7 @@ NAMES = {
     "NN-HyVI",
     "FuNN-HyVI",
     "GP",
+    "Sparse GP",
     "MFVI (radial)",
     "Radial",
     "Radial fVI",
