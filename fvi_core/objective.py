@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fvi_core.contexts import Context, ContextSource
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.families.base import Family, Functions
+from fvi_core.families.base import Family, Functions, NotSupported
 from fvi_core.fitting import Fit, Fitting, own_of
 from fvi_core.likelihoods import Likelihood, split_parameters
 from fvi_core.networks import BUFFER, Network, Parameters
@@ -144,10 +144,16 @@ class Model:
             context_size = context.shape[1]
             return context
 
+        functions = values = marginals = None
         if self.likelihood.has_closed_form and self.family.closed_form:
-            functions = values = None
-            log_likelihood = self.expected_log_likelihood(
-                parameters, likelihood_parameters, x, y, samples, streams["functions"]
+            # A family that says so has them.
+            marginals = cast(tuple[Tensor, Tensor], self.family.marginals(network, parameters, x))
+            expected = self.likelihood.expected_log_prob_gaussian(likelihood_parameters, *marginals, y)
+            log_likelihood = expected.mean(-1)
+        elif not self.likelihood.by_draws:
+            raise NotSupported(
+                f"likelihood {self.likelihood.name!r} is trained on moments of f(x) in closed form, "
+                f"which family {self.family.name!r} has not"
             )
         else:
             functions = self.family.functions(network, parameters, samples, streams["functions"])
@@ -177,6 +183,7 @@ class Model:
             streams["divergence"],
             streams["prior"],
             buffers,
+            marginals,
         )
         divergence = self.divergence(step)
         return -log_likelihood + self.weight(n_train, x.shape[1], context_size or 1) * divergence

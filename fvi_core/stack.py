@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.likelihoods import join_parameters, split_parameters
-from fvi_core.networks import BUFFER, Parameters
+from fvi_core.networks import BUFFER, CONSTANT, Parameters
 from fvi_core.objective import Model
 from fvi_core.priors.base import TrainingSet
 from fvi_core.problem import TrainingData, take
@@ -264,7 +264,7 @@ def named_streams(*purposes: str) -> dict[str, str]:
 
 def trained_names(parameters: Parameters) -> list[str]:
     """The names of what training moves; the rest of the parameters is kept."""
-    return [name for name in parameters if not name.startswith(BUFFER)]
+    return [name for name in parameters if not name.startswith((BUFFER, CONSTANT))]
 
 
 def subset_of(value: Any, kept: Sequence[int], index: Tensor) -> Any:

@@ -4,6 +4,7 @@ from fvi_core.families import (  # noqa: F401
     dropout,
     ensemble,
     exact_gp,
+    gwi,
     hypernetwork,
     linearised,
     mean_field,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from torch import Tensor
 
@@ -42,6 +42,7 @@ class Family:
     A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; the optional methods are what some
     divergences ask for, and raise ``NotSupported`` by default. Parameters whose names start with ``BUFFER`` are kept and
     not trained: a training step leaves them out of what it hands to the family and the network, prediction hands them over.
+    Those whose names start with ``CONSTANT`` are not trained either, and always handed over.
     """
 
     name: ClassVar[str]
@@ -121,6 +122,10 @@ class Family:
         points, whose prior is ``N(0, I)``."""
         raise NotSupported(f"family {self.name!r} has no inducing points")
 
+    def process(self, parameters: Parameters) -> Process:
+        """The Gaussian process that functions are, about their mean, with the prior process that it is of."""
+        raise NotSupported(f"family {self.name!r} is not a Gaussian process with a prior process of its own")
+
     def faults(self, parameters: Parameters) -> list[str]:
         """Of each replica why its functions are no numbers, as far as its parameters tell; empty where they do not."""
         raise NotImplementedError
@@ -140,6 +145,22 @@ class Family:
     ) -> Tensor | None:
         """Log marginal likelihood ``[R]`` of an exact model: where there is one, it is the whole objective; else None."""
         return None
+
+
+class Process(Protocol):
+    """A Gaussian process for each output and the prior that all of them have, in float64."""
+
+    def covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Of the outputs' values at x1 ``[R, N, ...]`` and x2 ``[R, M, ...]``: ``[R, Q, N, M]``."""
+        ...
+
+    def prior_covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """``[R, N, M]``."""
+        ...
+
+    def prior_variance(self, x: Tensor) -> Tensor:
+        """``[R, N]``."""
+        ...
 
 
 class NotSupported(TypeError):

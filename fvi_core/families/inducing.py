@@ -59,8 +59,48 @@ class InducingPoints:
 
 
 @dataclass(frozen=True)
-class InducedProcess(Family):
-    """``f_k = mean_k + g_k``, where g_k has the whitened values ``v_k ~ N(m_k, C_k C_k^T)`` at the inducing points.
+class InducedProcess:
+    """The process of each output whose whitened values at the inducing points are ``v ~ N(m, C C^T)``.
+
+    Of m ``[R, Q, M]`` and C ``[R, Q, M, M]`` it has mean ``a^T m`` and covariance ``k - a^T a + a^T C C^T a``.
+    """
+
+    points: InducingPoints
+    mean: Tensor
+    factor: Tensor
+
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance at x ``[R, N, ...]``, each ``[R, Q, N]``; the variance is not below zero."""
+        a = self.points.project(x)
+        variance = self.points.variance_left(x, a).unsqueeze(1) + self._spread(a).square().sum(2)
+        return product(self.mean, a), variance.clamp_min(0)
+
+    def covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
+        a1, a2 = self.points.project(x1), self.points.project(x2)
+        left = self.prior_covariance(x1, x2) - product(a1.mT, a2)
+        found = product(self._spread(a1).flatten(0, 1).mT, self._spread(a2).flatten(0, 1))
+        return left.unsqueeze(1) + found.unflatten(0, self.mean.shape[:2])
+
+    def prior_covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return self.points.kernel(self.points.params, x1, x2)
+
+    def prior_variance(self, x: Tensor) -> Tensor:
+        return self.points.kernel.diagonal(self.points.params, x)
+
+    def draw(self, samples: int, streams: Streams) -> Tensor:
+        """Whitened values, ``[R, Q, M, S]``."""
+        epsilon = streams.normal(samples, *self.mean.shape[1:]).double().movedim(1, -1)
+        spread = product(self.factor.flatten(0, 1), epsilon.flatten(0, 1))
+        return self.mean.unsqueeze(-1) + spread.unflatten(0, self.mean.shape[:2])
+
+    def _spread(self, a: Tensor) -> Tensor:
+        """``C^T a`` of each output, ``[R, Q, M, N]``."""
+        return product(self.factor.mT.flatten(1, 2), a).unflatten(1, self.factor.shape[1:3])
+
+
+@dataclass(frozen=True)
+class Inducing(Family):
+    """``f_k = mean_k + g_k`` with a process g_k of whitened values ``v_k ~ N(m_k, C_k C_k^T)`` at the inducing points.
 
     Outputs share points and kernel. ``points``: how many, at most as many as there are training points; ``jitter`` is added
     to the diagonal of the kernel matrix as it is, of no other size. ``draws`` "joint": the values of a draw at all inputs of
@@ -86,12 +126,7 @@ class InducedProcess(Family):
     def pointwise(self) -> bool:  # type: ignore[override]  # a draw's remainder decides
         return self.draws == "marginal"
 
-    def inducing(self, parameters: Parameters) -> InducingPoints:
-        """The process at its inducing points."""
-        raise NotImplementedError
-
-    def whitened(self, parameters: Parameters, process: InducingPoints) -> tuple[Tensor, Tensor]:
-        """Mean m ``[R, Q, M]`` and factor C ``[R, Q, M, M]`` of the whitened values."""
+    def process(self, parameters: Parameters) -> InducedProcess:
         raise NotImplementedError
 
     def mean_function(self, network: Network, parameters: Parameters, x: Tensor) -> Tensor | float:
@@ -104,30 +139,25 @@ class InducedProcess(Family):
         return index, train.scale(rows(train.x, index)).flatten(2)
 
     def inducing_values(self, parameters: Parameters) -> tuple[Tensor, Tensor]:
-        return self.whitened(parameters, self.inducing(parameters))
+        process = self.process(parameters)
+        return process.mean, process.factor
 
     def marginals(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:
-        process = self.inducing(parameters)
-        m, c = self.whitened(parameters, process)
-        a = process.project(x)
-        mean = product(m, a).mT + self.mean_function(network, parameters, x)
-        variance = process.variance_left(x, a).unsqueeze(1) + across(c.mT, a).square().sum(2)
-        return mean, variance.clamp_min(0).mT
+        mean, variance = self.process(parameters).moments(x)
+        return mean.mT + self.mean_function(network, parameters, x), variance.mT
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
-        process = self.inducing(parameters)
-        m, c = self.whitened(parameters, process)
-        epsilon = streams.normal(samples, *m.shape[1:]).double().movedim(1, -1)  # [R, Q, M, S]
-        v = m.unsqueeze(-1) + product(c.flatten(0, 1), epsilon.flatten(0, 1)).unflatten(0, m.shape[:2])
+        process = self.process(parameters)
+        v, points = process.draw(samples, streams), process.points
 
         def evaluate(x: Tensor) -> Tensor:
-            a = process.project(x)
+            a = points.project(x)
             g = product(v.mT.flatten(1, 2), a)  # [R, Q S, N]
             left = streams.normal(*g.shape[1:]).double()
             if self.draws == "marginal":
-                left = left * process.variance_left(x, a).clamp_min(FLOOR).sqrt().unsqueeze(1)
+                left = left * points.variance_left(x, a).clamp_min(FLOOR).sqrt().unsqueeze(1)
             else:
-                left = product(left, cholesky(process.covariance_left(x, a), self.jitter).mT)
+                left = product(left, cholesky(points.covariance_left(x, a), self.jitter).mT)
             f = (g + left).unflatten(1, (-1, samples)).permute(0, 2, 3, 1)
             mean = self.mean_function(network, parameters, x)
             return f + (mean.unsqueeze(1) if isinstance(mean, Tensor) else mean)
@@ -135,10 +165,10 @@ class InducedProcess(Family):
         return evaluate
 
     def faults(self, parameters: Parameters) -> list[str]:
-        return list(self._faults(self.inducing(parameters)))
+        return list(self._faults(self.process(parameters).points))
 
-    def _faults(self, process: InducingPoints) -> Iterator[str]:
-        matrices = process.kernel(process.params, process.z, process.z)
+    def _faults(self, points: InducingPoints) -> Iterator[str]:
+        matrices = points.kernel(points.params, points.z, points.z)
         identity = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
         for matrix in matrices:
             if not torch.isfinite(matrix).all():
@@ -151,11 +181,6 @@ class InducedProcess(Family):
                 )
             else:
                 yield ""
-
-
-def across(matrices: Tensor, a: Tensor) -> Tensor:
-    """Of each output's matrix ``[R, Q, K, M]`` and the a that they share ``[R, M, N]``: ``[R, Q, K, N]``."""
-    return product(matrices.flatten(1, 2), a).unflatten(1, matrices.shape[1:3])
 
 
 def lower_triangle(raw: Tensor) -> Tensor:

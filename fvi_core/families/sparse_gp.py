@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fvi_core.families.inducing import INPUTS, InducedProcess, InducingPoints, lower_triangle
+from fvi_core.families.inducing import INPUTS, InducedProcess, Inducing, InducingPoints, lower_triangle
 from fvi_core.kernels import evenly_spaced
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
@@ -22,7 +22,7 @@ MEAN, FACTOR = "inducing/mean", "inducing/factor"
 
 @FAMILIES.register("sparse_gp")
 @dataclass(frozen=True)
-class SparseGP(InducedProcess):
+class SparseGP(Inducing):
     """A Gaussian process of variational values ``u ~ N(L m, L C C^T L^T)`` at trained inducing points (Hensman et al. 2013).
 
     ``L L^T = K_ZZ + jitter I``: m and C are whitened, and start at 0 and I, the prior. Inducing points start at random
@@ -42,15 +42,10 @@ class SparseGP(InducedProcess):
         hyper = KERNELS.build(self.kernel).init(len(z), z.shape[-1], train.scale(evenly_spaced(train.x)))
         return hyper | _start(z.to(parameters[INPUTS].dtype), network.n_outputs)
 
-    def inducing(self, parameters: Parameters) -> InducingPoints:
-        kernel, hyper = (
-            KERNELS.build(self.kernel),
-            {k: v for k, v in parameters.items() if not k.startswith("inducing/")},
-        )
-        return InducingPoints(kernel, hyper, parameters[INPUTS], self.jitter)
-
-    def whitened(self, parameters: Parameters, process: InducingPoints) -> tuple[Tensor, Tensor]:
-        return parameters[MEAN].double(), lower_triangle(parameters[FACTOR].double())
+    def process(self, parameters: Parameters) -> InducedProcess:
+        hyper = {name: value for name, value in parameters.items() if not name.startswith("inducing/")}
+        points = InducingPoints(KERNELS.build(self.kernel), hyper, parameters[INPUTS], self.jitter)
+        return InducedProcess(points, parameters[MEAN].double(), lower_triangle(parameters[FACTOR].double()))
 
 
 def _start(z: Tensor, outputs: int) -> Parameters:

@@ -68,3 +68,13 @@ SPARSE_GP = add(
         aliases=("SVGP",),
     )
 )
+GWI = add(
+    Method(
+        "GWI",
+        "Gaussian Wasserstein inference: a network as mean, a sparse process's covariance (Wild et al. 2022)",
+        "cinquin2024",
+        family={"name": "gwi", "kernel": {"name": "rbf"}, "points": 100},
+        divergence={"name": "gaussian_wasserstein"},
+        context={"name": "training_batch", "points": 100},
+    )
+)

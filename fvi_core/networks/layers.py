@@ -21,6 +21,8 @@ ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid,
 BUFFER = "buffer/"
 """Prefix of tensors that stand among the parameters but are kept rather than trained: running statistics, collected
 moments."""
+CONSTANT = "constant/"
+"""Prefix of those that are not trained either but that a family's functions are made of: what it fitted before training."""
 
 
 class ParametricLayer:

@@ -11,7 +11,6 @@ from torch import Tensor
 from fvi_core.families.base import Functions
 from fvi_core.gaussian import cholesky
 from fvi_core.gaussian_process import fit_kernel
-from fvi_core.labels import milios_targets
 from fvi_core.networks import Network, Parameters
 from fvi_core.priors.base import Prior, TrainingSet
 from fvi_core.random import Streams
@@ -60,10 +59,7 @@ class GaussianProcess(Prior):
                     f"prior 'gaussian_process': kernel {self.kernel['name']!r} has {sorted(fitted)}, found {sorted(unknown)}"
                 )
             return {k: torch.full_like(v, self.parameters[k]) if k in self.parameters else v for k, v in fitted.items()}
-        y, variances = train.y, None
-        if train.classification:
-            y, variances = milios_targets(train.y, train.n_outputs, self.alpha_eps)
-            y = y - y.mean((1, 2), keepdim=True)
+        y, variances = train.as_regression(self.alpha_eps)
         fitted, _ = fit_kernel(
             kernel,
             train.x,

@@ -31,6 +31,7 @@ from fvi_core.training import Training
 from tests.fvi_core import small
 
 R, S, N, D = 3, 4, 6, 2
+OF_CLASSES = ("categorical", "robust_max")
 RBF = {"name": "rbf", "ard": False}
 BATCH = {"name": "training_batch"}
 SPECS = {
@@ -58,6 +59,7 @@ SPECS = {
         {"name": "gaussian", "init_std": 0.4},
         {"name": "residual_gaussian"},
         {"name": "categorical"},
+        {"name": "robust_max"},
     ],
     "network": [
         small.TANH,
@@ -100,10 +102,10 @@ def test_kinds_with_contracts_of_their_own_test_every_part_too():
     from tests.fvi_core import test_kernels, test_samplers
     from tests.fvi_core.contracts import DivergenceContract, FamilyContract
     from tests.fvi_core.divergences import test_divergences
-    from tests.fvi_core.families import test_families, test_radial, test_rank1, test_sparse_gp, test_swag
+    from tests.fvi_core.families import test_families, test_gwi, test_radial, test_rank1, test_sparse_gp, test_swag
 
-    modules = (test_divergences, test_families, test_radial, test_rank1, test_samplers, test_sparse_gp, test_swag)
-    classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
+    modules = (test_divergences, test_families, test_gwi, test_radial, test_rank1, test_samplers, test_sparse_gp)
+    classes = [value for module in (*modules, test_swag) for value in vars(module).values() if isinstance(value, type)]
     for registry, contract in ((FAMILIES, FamilyContract), (DIVERGENCES, DivergenceContract)):
         own = {name for name, cls in registry.classes.items() if cls.__module__.startswith("fvi_core.")}
         tested = {cls.spec["name"] for cls in classes if issubclass(cls, contract) and hasattr(cls, "spec")}
@@ -216,7 +218,7 @@ class TestContext:
 @every("likelihood")
 class TestLikelihood:
     def parts(self, spec, replicas=range(R)):
-        likelihood, outputs = build("likelihood", spec), 3 if spec["name"] == "categorical" else 1
+        likelihood, outputs = build("likelihood", spec), 3 if spec["name"] in OF_CLASSES else 1
         data = small.problem(R, N, outputs)
         f = small.streams(R, name="f").normal(S, N, likelihood.outputs(outputs))
         params = {
@@ -239,9 +241,15 @@ class TestLikelihood:
     def test_training_on_it_raises_it(self, spec):
         likelihood, params, f, y = self.parts(spec)
         f.requires_grad_()
-        before = likelihood.data_term(params, f, y)
+
+        def term(f):
+            if likelihood.by_draws:
+                return likelihood.data_term(params, f, y)
+            return likelihood.expected_log_prob_gaussian(params, f[:, 0], f[:, 1].exp(), y).mean(1)
+
+        before = term(f)
         (gradient,) = torch.autograd.grad(before.sum(), f)
-        assert (likelihood.data_term(params, f + 1e-3 * gradient / gradient.norm(), y) > before).all()
+        assert (term(f + 1e-3 * gradient / gradient.norm()) > before).all()
 
     def test_the_closed_form_that_it_claims_is_there_and_no_other(self, spec):
         likelihood, params, f, y = self.parts(spec)
@@ -265,8 +273,11 @@ class TestLikelihood:
 
     def test_what_prediction_asks_of_it(self, spec):
         likelihood, params, f, y = self.parts(spec)
-        targets = 3 if spec["name"] == "categorical" else 1
+        targets = 3 if spec["name"] in OF_CLASSES else 1
         assert likelihood.values(f).shape == (R, S, N, targets)
+        for marginals in (None, (f[0, 0], f[0, 1].exp())):
+            predicted = likelihood.predicted(f[0], marginals)
+            assert predicted.shape[1:] == (N, targets) and torch.isfinite(predicted).all()
         scores = likelihood.scores(likelihood.values(f)[0].numpy())
         assert all(score.shape == (N,) for score in scores.values())
         std = likelihood.noise_std(params)

@@ -28,6 +28,7 @@ NAMES = {
     "NN-HyVI",
     "FuNN-HyVI",
     "GP",
+    "GWI",
     "Sparse GP",
     "MFVI (radial)",
     "Radial",

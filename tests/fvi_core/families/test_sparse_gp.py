@@ -37,10 +37,7 @@ class TestSparseGP(FamilyContract):
 
     def test_values_of_one_call_vary_together(self):
         parameters, x = self.parameters(), small.inputs(R, 3)
-        process = self.family().inducing(parameters)
-        _, c = self.family().whitened(parameters, process)
-        a = process.project(x).unsqueeze(1)
-        covariance = process.covariance_left(x, a[:, 0])[:, None] + (c.mT @ a).mT @ (c.mT @ a)
+        covariance = self.family().process(parameters).covariance(x, x)
         f = self.draw(parameters, samples=20000)(x)
         centred = (f - f.mean(1, keepdim=True)).permute(0, 3, 2, 1).contiguous()
         torch.testing.assert_close(centred @ centred.mT / 20000, covariance, rtol=0.05, atol=0.03)
@@ -57,8 +54,8 @@ class TestSparseGPOfMarginalDraws(TestSparseGP):
     def test_values_of_one_call_vary_together(self):
         """Only as far as inducing values make them: what these leave open is drawn apart."""
         parameters, x = self.parameters(), small.inputs(R, 1).expand(-1, 2, -1)
-        process = self.family().inducing(parameters)
-        left = process.variance_left(x, process.project(x))[:, 0, None]
+        points = self.family().process(parameters).points
+        left = points.variance_left(x, points.project(x))[:, 0, None]
         with torch.no_grad():
             f = self.draw(parameters, samples=20000)(x)
         torch.testing.assert_close((f[:, :, 0] - f[:, :, 1]).var(1), (2 * left).expand(-1, 2), rtol=0.05, atol=0)
@@ -70,14 +67,13 @@ class TestInducingKL(DivergenceContract):
     unfit = {"family": {"name": "mean_field"}}
     outputs = 2
 
-    def parameters(self, model):
-        return {k: v.requires_grad_() for k, v in moved(model.family.init(model.network, small.streams(R))).items()}
+    def start(self, model):
+        return moved(super().start(model))
 
     def test_is_that_of_the_values_themselves_by_torch_distributions(self):
         model = self.model()
         parameters = self.parameters(model)
-        process = model.family.inducing(parameters)
-        root = process.factor[:, None]
+        root = model.family.process(parameters).points.factor[:, None]
         mean = (root @ parameters[MEAN][..., None])[..., 0]
         factor = root @ lower_triangle(parameters[FACTOR])
         prior = MultivariateNormal(torch.zeros_like(mean), scale_tril=root.expand_as(factor))
