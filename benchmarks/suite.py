@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.shapes import RunConfig
 from fvi_core import plugins
 
 
@@ -40,12 +41,12 @@ class Suite:
         """Every method, by name."""
         return resolve(self.methods)()
 
-    def misfits(self, configs: list[dict[str, Any]]) -> list[str]:
+    def misfits(self, configs: list[RunConfig]) -> list[str]:
         """A sentence for every method of runs whose parts do not fit together."""
         return resolve(self.fits)(configs) if configs else []
 
     @property
-    def stack_limit(self) -> Callable[[dict[str, Any]], int]:
+    def stack_limit(self) -> Callable[[RunConfig], int]:
         """How many runs that differ only in seed and split are trained together."""
         plugins.load()
         return resolve(self.limit)

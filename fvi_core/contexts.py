@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from fvi_core.problem import rows
 from fvi_core.random import Streams
-from fvi_core.registry import CONTEXTS, nested
+from fvi_core.registry import CONTEXTS, PartSpec, nested
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Images(Context):
 class Mixture(Context):
     """The union of several contexts' points, each drawn for itself; fractions follow from their numbers of points."""
 
-    parts: tuple[dict[str, Any], ...] = nested(CONTEXTS)
+    parts: tuple[PartSpec, ...] = nested(CONTEXTS)
 
     def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
         return torch.cat([CONTEXTS.build(part)(source, streams) for part in self.parts], dim=1)

@@ -1,4 +1,4 @@
-"""Dirichlet distributions over class probabilities: fit from function samples, divergences, information."""
+"""Dirichlet distributions over class probabilities: fit from function samples, divergence."""
 
 from __future__ import annotations
 
@@ -87,26 +87,3 @@ def dirichlet_kl_monte_carlo(probabilities: Tensor, alpha_q: Tensor, alpha_p: Te
     alpha_q, alpha_p = (alpha.detach().expand(shape).unsqueeze(-3) for alpha in (alpha_q, alpha_p))
     difference = dirichlet_log_density(probabilities, alpha_q) - dirichlet_log_density(probabilities, alpha_p)
     return difference.mean(-2).to(probabilities.dtype)
-
-
-def dirichlet_kl_closed_form(alpha_q: Tensor, alpha_p: Tensor) -> Tensor:
-    """KL(Dir(alpha_q) || Dir(alpha_p)), ``[..., K]`` -> ``[...]``, in nats; computed in float64.
-
-    log Gamma(z_q)/Gamma(z_p) - sum_k log Gamma(q_k)/Gamma(p_k) + sum_k (q_k - p_k) (psi(q_k) - psi(z_q)).
-    """
-    dtype, alpha_q, alpha_p = alpha_q.dtype, alpha_q.double(), alpha_p.double()
-    z_q, z_p = alpha_q.sum(-1), alpha_p.sum(-1)
-    expected_log = torch.digamma(alpha_q) - torch.digamma(z_q)[..., None]
-    terms = torch.lgamma(alpha_p) - torch.lgamma(alpha_q) + (alpha_q - alpha_p) * expected_log
-    return (torch.lgamma(z_q) - torch.lgamma(z_p) + terms.sum(-1)).to(dtype)
-
-
-def dirichlet_mutual_information(alpha: Tensor) -> Tensor:
-    """Information of the label on f ~ Dir(alpha), ``[..., K]`` -> ``[...]``, nats (dirichlet2022, eq. 10-12).
-
-    MI = sum_k (alpha_k / z) [ psi(alpha_k + 1) - psi(z + 1) - log(alpha_k / z) ], z = sum_k alpha_k.
-    """
-    dtype, alpha = alpha.dtype, alpha.double()
-    z = alpha.sum(-1, keepdim=True)
-    mean = alpha / z
-    return (mean * (torch.digamma(alpha + 1) - torch.digamma(z + 1) - mean.log())).sum(-1).to(dtype)

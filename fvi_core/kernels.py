@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from fvi_core.registry import KERNELS, nested
+from fvi_core.registry import KERNELS
 
 Params = dict[str, Tensor]
 
@@ -35,18 +32,6 @@ class Kernel:
 
     def diagonal(self, params: Params, x: Tensor) -> Tensor:
         raise NotImplementedError
-
-
-@KERNELS.register("linear")
-@dataclass(frozen=True)
-class LinearKernel(Kernel):
-    """sigma^2 x . x' (Rasmussen & Williams 2006, eq. 2.11 without bias)."""
-
-    def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
-        return params["log_variance"].exp()[:, None, None] * (_features(x1) @ _features(x2).mT)
-
-    def diagonal(self, params: Params, x: Tensor) -> Tensor:
-        return params["log_variance"].exp()[:, None] * _features(x).square().sum(-1)
 
 
 @dataclass(frozen=True)
@@ -105,16 +90,6 @@ class Matern12(Stationary):
         return (-r).exp()
 
 
-@KERNELS.register("matern32")
-@dataclass(frozen=True)
-class Matern32(Stationary):
-    """sigma^2 (1 + s) exp(-s), s = sqrt(3) r (Rasmussen & Williams 2006, eq. 4.17)."""
-
-    def correlation(self, params: Params, r: Tensor) -> Tensor:
-        s = math.sqrt(3) * r
-        return (1 + s) * (-s).exp()
-
-
 @KERNELS.register("matern52")
 @dataclass(frozen=True)
 class Matern52(Stationary):
@@ -123,71 +98,6 @@ class Matern52(Stationary):
     def correlation(self, params: Params, r: Tensor) -> Tensor:
         s = math.sqrt(5) * r
         return (1 + s + s.square() / 3) * (-s).exp()
-
-
-@KERNELS.register("rational-quadratic")
-@dataclass(frozen=True)
-class RationalQuadratic(Stationary):
-    """sigma^2 (1 + r^2 / (2 alpha))^(-alpha) (Rasmussen & Williams 2006, eq. 4.19); ``log_alpha`` ``[R]``."""
-
-    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
-        params = super().init(replicas, n_features, x)
-        return params | {"log_alpha": torch.zeros_like(params["log_variance"])}
-
-    def correlation(self, params: Params, r: Tensor) -> Tensor:
-        alpha = params["log_alpha"].exp()[:, None, None]
-        return (-alpha * (r.square() / (2 * alpha)).log1p()).exp()
-
-
-@KERNELS.register("periodic")
-@dataclass(frozen=True)
-class Periodic(RBF):
-    """sigma^2 exp(-2 sum_d sin^2(pi (x_d - x'_d) / period) / lengthscale_d^2); ``log_period`` ``[R]``.
-
-    Rasmussen & Williams 2006, eq. 4.31: the RBF kernel of points on a circle per feature. Length-scales are
-    relative to the unit circle and start at 1.
-    """
-
-    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
-        params = super().init(replicas, n_features)
-        params["log_period"] = torch.zeros_like(params["log_variance"])
-        return params if x is None else {name: value.to(x.device) for name, value in params.items()}
-
-    def embed(self, params: Params, x: Tensor) -> Tensor:
-        angle = 2 * math.pi * x / params["log_period"].exp()[:, None, None]
-        scale = params["log_lengthscale"].exp()[:, None]
-        return torch.cat([angle.cos() / scale, angle.sin() / scale], dim=-1)
-
-
-@KERNELS.register("sum")
-@dataclass(frozen=True)
-class Sum(Kernel):
-    """k_0 + k_1 + ...; parts as ``KERNELS.build`` takes them, parameters of part i with the prefix ``i.``."""
-
-    parts: Sequence[dict[str, Any]] = nested(KERNELS, ())
-
-    def __post_init__(self) -> None:
-        if not self.parts:
-            raise ValueError("kernel 'sum': expected parts such as [{'name': 'linear'}], found none")
-        _ = self.kernels  # made now, so that a part that does not exist is told at once
-
-    @cached_property
-    def kernels(self) -> tuple[Kernel, ...]:
-        """The parts, built."""
-        return tuple(KERNELS.build(part) for part in self.parts)
-
-    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
-        return {
-            f"{i}.{name}": value
-            for i, kernel in enumerate(self.kernels)
-            for name, value in kernel.init(replicas, n_features, x).items()
-        }
-
-    def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
-        return cast(Tensor, sum(kernel(_part(params, i), x1, x2) for i, kernel in enumerate(self.kernels)))
-
-    def diagonal(self, params: Params, x: Tensor) -> Tensor:
-        return cast(Tensor, sum(kernel.diagonal(_part(params, i), x) for i, kernel in enumerate(self.kernels)))
 
 
 def evenly_spaced(x: Tensor, most: int = 256) -> Tensor:
@@ -213,8 +123,3 @@ def median_distance(x: Tensor, per_feature: bool) -> Tensor:
 
 def _features(x: Tensor) -> Tensor:
     return x.double().flatten(2)
-
-
-def _part(params: Params, i: int) -> Params:
-    prefix = f"{i}."
-    return {name.removeprefix(prefix): value for name, value in params.items() if name.startswith(prefix)}

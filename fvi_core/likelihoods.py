@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fvi_core.registry import LIKELIHOODS
+from fvi_core.registry import LIKELIHOODS, later
 from fvi_core.scales import inverse_softplus, inverse_softplus_of
 
 if TYPE_CHECKING:
@@ -96,16 +96,20 @@ class Gaussian(Likelihood):
 
     Vectors y ``[R, N, D]`` have independent noise of this level in each of their numbers. ``init_std``: initial
     standard deviation; ``min_std``: floor that it never falls below, both in units of the targets; ``learned=False``
-    keeps ``init_std``: no gradient then reaches the parameter. Raises ValueError if init_std <= min_std.
+    keeps ``init_std``: no gradient then reaches the parameter. ``scale`` "exp": ``std = min_std + exp(rho)``, which Adam
+    moves faster from above 1 to next to nothing. Raises ValueError if init_std <= min_std.
     """
 
     init_std: float = 0.5
     min_std: float = 0.0
     learned: bool = True
+    scale: str = later("softplus")
 
     has_closed_form = True
 
     def __post_init__(self) -> None:
+        if self.scale not in ("softplus", "exp"):
+            raise ValueError(f"likelihood 'gaussian': scale must be 'softplus' or 'exp', found {self.scale!r}")
         if not self.init_std > self.min_std >= 0:
             raise ValueError(
                 f"likelihood 'gaussian': expected init_std > min_std >= 0, found init_std={self.init_std}, "
@@ -114,11 +118,13 @@ class Gaussian(Likelihood):
 
     def init(self, replicas: int, dtype: torch.dtype = torch.float32) -> Params:
         """The unconstrained noise parameter, ``{"rho": [R]}``."""
-        return {RHO: torch.full((replicas,), inverse_softplus(self.init_std - self.min_std), dtype=dtype)}
+        above = self.init_std - self.min_std
+        rho = math.log(above) if self.scale == "exp" else inverse_softplus(above)
+        return {RHO: torch.full((replicas,), rho, dtype=dtype)}
 
     def noise_std(self, params: Params) -> Tensor:
         rho = params[RHO] if self.learned else params[RHO].detach()
-        return self.min_std + torch.nn.functional.softplus(rho)
+        return self.min_std + (rho.exp() if self.scale == "exp" else torch.nn.functional.softplus(rho))
 
     def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
         """log N(y | f, std^2) of function samples: f ``[R, S, N, D]``, y ``[R, N]`` or ``[R, N, D]`` -> ``[R, S, N]``."""
@@ -147,14 +153,24 @@ class Gaussian(Likelihood):
 class ResidualGaussian(Gaussian):
     """Gaussian noise for a network trained on the root mean square error alone (the ensembles of pequignot2020, App. E).
 
-    Training minimises sqrt(mean (y - f)^2) of a batch; the noise is then set to the residuals of the training set.
+    Training minimises sqrt(mean (y - f)^2) of a batch, or with ``error`` "mean_square" its square; the noise is then set to
+    the residuals of the training set.
     """
 
     learned: bool = False
+    error: str = later("root_mean_square")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.error not in ("root_mean_square", "mean_square"):
+            raise ValueError(
+                f"likelihood 'residual_gaussian': error must be 'root_mean_square' or 'mean_square', found {self.error!r}"
+            )
 
     def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
-        """Minus the root mean square error, ``[R]``."""
-        return -(y[:, None] - _single(f)).square().mean((1, 2)).sqrt()
+        """Minus the error that is trained on, ``[R]``."""
+        squares = (y[:, None] - _single(f)).square().mean((1, 2))
+        return -(squares.sqrt() if self.error == "root_mean_square" else squares)
 
     def fit(self, parameters: Params, fitting: Fitting) -> Params:
         """Noise whose standard deviation is the root mean square residual of the mean function at the training set.
@@ -167,7 +183,8 @@ class ResidualGaussian(Gaussian):
         )
         residual = (fitting.y - mean).square().mean(1).sqrt()
         above = (residual - self.min_std).clamp_min(1e-6)
-        return join_parameters(family, {RHO: inverse_softplus_of(above).to(own[RHO])})
+        rho = above.log() if self.scale == "exp" else inverse_softplus_of(above)
+        return join_parameters(family, {RHO: rho.to(own[RHO])})
 
 
 @LIKELIHOODS.register("categorical")

@@ -12,6 +12,9 @@ from torch import Tensor
 
 from fvi_core.registry import OPTIMISERS, SCHEDULES
 
+OptimiserState = dict[str, Any]
+"""What an optimiser remembers by name: numbers, and lists of tensors, one for each trained parameter."""
+
 
 class Optimiser:
     """Updates a list of tensors ``[R, ...]`` in place. Raises nothing on NaN: the trainer watches the loss.
@@ -22,11 +25,11 @@ class Optimiser:
     lr: float
     weight_decay: float
 
-    def start(self, parameters: Sequence[Tensor]) -> dict[str, Any]:
+    def start(self, parameters: Sequence[Tensor]) -> OptimiserState:
         """Fresh state for these parameters."""
         raise NotImplementedError
 
-    def step(self, parameters: list[Tensor], gradients: list[Tensor], state: dict[str, Any], lr: Tensor) -> None:
+    def step(self, parameters: list[Tensor], gradients: list[Tensor], state: OptimiserState, lr: Tensor) -> None:
         """One update with learning rates ``lr [R]``."""
         raise NotImplementedError
 
@@ -53,11 +56,11 @@ class Adam(Optimiser):
     beta2: float = 0.999
     eps: float = 1e-8
 
-    def start(self, parameters: Sequence[Tensor]) -> dict[str, Any]:
+    def start(self, parameters: Sequence[Tensor]) -> OptimiserState:
         return {"t": 0, "m": [torch.zeros_like(p) for p in parameters], "v": [torch.zeros_like(p) for p in parameters]}
 
     @torch.no_grad()
-    def step(self, parameters: list[Tensor], gradients: list[Tensor], state: dict[str, Any], lr: Tensor) -> None:
+    def step(self, parameters: list[Tensor], gradients: list[Tensor], state: OptimiserState, lr: Tensor) -> None:
         gradients = self._decayed(parameters, gradients)
         state["t"] += 1
         torch._foreach_lerp_(state["m"], gradients, 1 - self.beta1)
@@ -80,11 +83,11 @@ class SGD(Optimiser):
     momentum: float = 0.0
     nesterov: bool = False
 
-    def start(self, parameters: Sequence[Tensor]) -> dict[str, Any]:
+    def start(self, parameters: Sequence[Tensor]) -> OptimiserState:
         return {"t": 0, "m": [torch.zeros_like(p) for p in parameters] if self.momentum else []}
 
     @torch.no_grad()
-    def step(self, parameters: list[Tensor], gradients: list[Tensor], state: dict[str, Any], lr: Tensor) -> None:
+    def step(self, parameters: list[Tensor], gradients: list[Tensor], state: OptimiserState, lr: Tensor) -> None:
         gradients = self._decayed(parameters, gradients)
         state["t"] += 1
         if self.momentum:

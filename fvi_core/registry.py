@@ -15,6 +15,8 @@ class Part(Protocol):
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
 
+PartSpec = dict[str, Any]
+"""A part as configurations have it: its name and its hyper-parameters, which its class declares."""
 T = TypeVar("T", bound=Part)
 
 
@@ -41,7 +43,7 @@ class Registry(Generic[T]):
 
         return add
 
-    def build(self, spec: dict[str, Any]) -> T:
+    def build(self, spec: PartSpec) -> T:
         """The part that ``{"name": ..., **hyper-parameters}`` describes. Raises :class:`UnknownPart`."""
         if "name" not in spec:
             raise UnknownPart(f"{self.kind}: a 'name' is needed, found only {sorted(spec)}")
@@ -66,6 +68,15 @@ def nested(of: Registry | type, default: Any = dataclasses.MISSING) -> Any:
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def later(default: Any) -> Any:
+    """A hyper-parameter that a part was given when records of it existed already: what they did is the default.
+
+    A configuration holds it only where it is not the default, so that those records keep their keys; the default is never
+    changed.
+    """
+    return dataclasses.field(default=default, metadata={"later": True})
 
 
 NETWORKS: Registry = Registry("network")

@@ -16,7 +16,7 @@ from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.problem import TrainingData, take
 from fvi_core.random import Streams
-from fvi_core.stack import Procedure, Stack, State, named_streams
+from fvi_core.stack import Procedure, SavedState, Stack, State, named_streams
 
 Memory = dict[str, Any]
 """What a chain remembers besides its position (step sizes, a momentum): tensors ``[R, ...]``, in lists and dicts."""
@@ -40,9 +40,7 @@ class Sampler(Procedure):
     dtype: str = "float32"
     batch_size: int | None = None
 
-    def start(
-        self, model: Model, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None
-    ) -> Chains:
+    def start(self, model: Model, problem: TrainingData, streams: Streams, state: SavedState | None = None) -> Chains:
         return Chains(model, self, problem, streams, state)
 
     def remember(self, position: Parameters) -> Memory:
@@ -121,7 +119,7 @@ class Chains(Stack):
         sampler: Sampler,
         problem: TrainingData,
         streams: Streams,
-        state: dict[str, Any] | None = None,
+        state: SavedState | None = None,
     ):
         if sampler.samples < 1 or sampler.thinning < 1 or sampler.warmup < 0:
             found = f"{sampler.samples}, {sampler.thinning} and {sampler.warmup}"

@@ -20,6 +20,8 @@ FUNCTIONS_LABEL = "noise"
 """The label of the streams that functions are drawn with; it is part of the seeds of all committed records."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 Report = Callable[[float, str], None]
+SavedState = dict[str, Any]
+"""A training state as tensors, numbers, lists and dicts only: what a checkpoint holds."""
 
 
 class Procedure:
@@ -31,9 +33,7 @@ class Procedure:
     name: ClassVar[str]
     dtype: str
 
-    def start(
-        self, model: Model, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None
-    ) -> Stack:
+    def start(self, model: Model, problem: TrainingData, streams: Streams, state: SavedState | None = None) -> Stack:
         """Replicas, one for each of ``streams``, ready to run; with a ``state`` of theirs (:meth:`Stack.state`) from there."""
         raise NotImplementedError
 
@@ -74,11 +74,11 @@ class State:
         values = {name: subset_of(value, kept, index) for name, value in self._per_replica().items()}
         return replace(self, **values, active=[self.active[i] for i in kept])
 
-    def saved(self) -> dict[str, Any]:
+    def saved(self) -> SavedState:
         """Tensors, numbers, lists and dicts only; not copies."""
         return {each.name: _saved(getattr(self, each.name)) for each in fields(self)}
 
-    def restored(self, saved: dict[str, Any]) -> Self:
+    def restored(self, saved: SavedState) -> Self:
         """This fresh state, gone on to what :meth:`saved` gave; what is given is copied."""
         kept = self.subset([self.active.index(r) for r in saved["active"]])
         device = self.owner.device
@@ -103,7 +103,7 @@ class Stack:
     unit: ClassVar[str] = "epoch"
 
     def __init__(
-        self, model: Model, problem: TrainingData, streams: Streams, dtype: str, state: dict[str, Any] | None = None
+        self, model: Model, problem: TrainingData, streams: Streams, dtype: str, state: SavedState | None = None
     ):
         self.family, self.problem, self.dtype = model.family, problem, DTYPES[dtype]
         member, self.members = model.family.independent()
@@ -194,14 +194,14 @@ class Stack:
         found = [self.now.results[r] for r in sorted(self.now.results)]
         return [self._join(found[i : i + self.members]) for i in range(0, len(found), self.members)]
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> SavedState:
         """Everything that training needs to go on from here: tensors, numbers, lists and dicts only.
 
         They are the stack's own, not copies: save them before the next step changes them.
         """
         return self.now.saved()
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: SavedState) -> None:
         """Continue from :meth:`state`, made by a stack of the same configuration; what is given is copied."""
         self.now = self.now.restored(state)
 

@@ -14,11 +14,11 @@ from fvi_core.images import Augmentation
 from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
-from fvi_core.optimisers import ScheduleState
+from fvi_core.optimisers import OptimiserState, ScheduleState
 from fvi_core.problem import TrainingData, take
 from fvi_core.random import Streams
-from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, nested
-from fvi_core.stack import DTYPES, Procedure, Stack, State, Trained, named_streams, trained_names
+from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, PartSpec, nested
+from fvi_core.stack import DTYPES, Procedure, SavedState, Stack, State, Trained, named_streams, trained_names
 
 __all__ = ["DTYPES", "EarlyStopping", "Trained", "Trainer", "Training", "TrainingData"]
 
@@ -47,19 +47,17 @@ class Training(Procedure):
 
     epochs: int
     batch_size: int
-    optimiser: dict[str, Any] = nested(OPTIMISERS)
-    schedule: dict[str, Any] = nested(SCHEDULES, {"name": "constant"})
+    optimiser: PartSpec = nested(OPTIMISERS)
+    schedule: PartSpec = nested(SCHEDULES, {"name": "constant"})
     samples: int = 1
     early_stopping: dict[str, int] | None = nested(EarlyStopping, None)
     clip: float | None = None
     dtype: str = "float32"
-    augment: dict[str, Any] | None = nested(Augmentation, None)
+    augment: PartSpec | None = nested(Augmentation, None)
     precision: str = "float32"
     compile: bool = False
 
-    def start(
-        self, model: Model, problem: TrainingData, streams: Streams, state: dict[str, Any] | None = None
-    ) -> Trainer:
+    def start(self, model: Model, problem: TrainingData, streams: Streams, state: SavedState | None = None) -> Trainer:
         return Trainer(model, self, problem, streams, state)
 
 
@@ -77,7 +75,7 @@ class TrainingState(State):
     """What gradients, learning rates and early stopping remember."""
 
     _: KW_ONLY
-    optimiser: dict[str, Any]
+    optimiser: OptimiserState
     schedule: ScheduleState
     best: Best
 
@@ -97,7 +95,7 @@ class Trainer(Stack):
         training: Training,
         problem: TrainingData,
         streams: Streams,
-        state: dict[str, Any] | None = None,
+        state: SavedState | None = None,
     ):
         self.training = training
         self.optimiser = OPTIMISERS.build(training.optimiser)

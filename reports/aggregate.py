@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -106,6 +107,28 @@ class CellResult:
 
 
 @dataclass(frozen=True)
+class Counts:
+    """How many of some cells with published numbers have records, are partial, are reproduced, or differ."""
+
+    recorded: int
+    partial: int
+    reproduced: int
+    differing: int
+
+    @classmethod
+    def of(cls, cells: Iterable[CellResult]) -> Counts:
+        """The counts of these cells."""
+        found = [cell for cell in cells if cell.agreement]
+        agreements = [cell.agreement or "" for cell in found]
+        return cls(
+            recorded=len(found),
+            partial=sum(cell.n < cell.expected for cell in found),
+            reproduced=agreements.count("reproduced"),
+            differing=sum(agreement.startswith("differs") for agreement in agreements),
+        )
+
+
+@dataclass(frozen=True)
 class TableResult:
     """A table under one protocol: cells[i][j] belongs to rows[i] and columns[j]; broken are files that do not count."""
 
@@ -155,7 +178,8 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
 
 
 def _cell(row: Any, column: Any, asked: Asked, numbers: dict) -> CellResult:
-    where = column.cell.dataset, column.cell.condition, column.cell.metric
+    cell = column.cell_of(row)
+    where = cell.dataset, cell.condition, cell.metric
     values: dict[tuple[int, int], float] = {}
     counted: list[Made] = []
     problems = dict.fromkeys(asked.absent)

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.records import published
 from benchmarks.suite import Suite
-from reports.aggregate import AGREES, CellResult, TableResult, aggregate
+from reports.aggregate import AGREES, CellResult, Counts, TableResult, aggregate
 from reports.records import Records
 from reports.tables import marked, wrapped
 
@@ -116,20 +116,18 @@ def _count(paper: str, number: str, cells: int, table: Any, records: Records) ->
     recorded = {protocol: _recorded(result) for protocol, result in results.items()}
     found = recorded.pop("paper", {})
     reduced = {key: cell for each in recorded.values() for key, cell in each.items() if key not in found}
-    agreements = [cell.agreement or "" for cell in found.values()]
-    reproduced = agreements.count("reproduced")
-    differing = sum(agreement.startswith("differs") for agreement in agreements)
+    whole, less = Counts.of(found.values()), Counts.of(reduced.values())
     return Coverage(
         paper,
         number,
         cells,
-        recorded=len(found),
-        partial=sum(cell.n < cell.expected for cell in found.values()),
-        reproduced=reproduced,
-        differing=differing,
-        undecided=len(found) - reproduced - differing,
-        reduced=len(reduced),
-        reduced_reproduced=sum(cell.agreement == "reproduced" for cell in reduced.values()),
+        recorded=whole.recorded,
+        partial=whole.partial,
+        reproduced=whole.reproduced,
+        differing=whole.differing,
+        undecided=whole.recorded - whole.reproduced - whole.differing,
+        reduced=less.recorded,
+        reduced_reproduced=less.reproduced,
         broken=len({file for result in results.values() for file in result.broken}),
         problems=tuple(dict.fromkeys(problem for result in results.values() for problem in result.problems)),
     )

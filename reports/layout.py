@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from benchmarks.records.published import Published
-from reports.aggregate import AGREES, NOT_PLANNED, CellResult, TableResult
+from reports.aggregate import AGREES, NOT_PLANNED, CellResult, Counts, TableResult
 from reports.labels import MARKS, direction, title
 from reports.significance import RULE
 
@@ -93,18 +93,15 @@ def caption(result: TableResult) -> list[str]:
     sentences += _mixed_machines(result)
     known = [cell for cell in result.flat if cell.published]
     if known:
-        agreements = [cell.agreement or "" for cell in known]
-        recorded, reproduced = sum(map(bool, agreements)), agreements.count("reproduced")
-        differing = sum(agreement.startswith("differs") for agreement in agreements)
-        partial = sum(0 < cell.n < cell.expected for cell in known)
+        counts = Counts.of(known)
         sentences.append(
             "Difference: (ours − published) / sqrt(SE² + published SE²); "
             f"reproduced where at most {AGREES:g}; per cent of the published value where an error is not known."
         )
-        partly = f" ({partial} of them partial)" if partial else ""
+        partly = f" ({counts.partial} of them partial)" if counts.partial else ""
         sentences.append(
-            f"{len(known)} published cells: "
-            f"{recorded} with records{partly}, {reproduced} reproduced, {differing} differ."
+            f"{len(known)} published cells: {counts.recorded} with records{partly}, "
+            f"{counts.reproduced} reproduced, {counts.differing} differ."
         )
         sentences.append(_published_runs(known))
     return [sentence for sentence in sentences if sentence]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from benchmarks.shapes import RunConfig
 from reports.records import Broken, Records, Run, plain
 
 UNCOUNTED = "record not counted"
@@ -22,7 +23,7 @@ class Made:
     run: Run
 
     @classmethod
-    def of(cls, config: dict[str, Any], run: Run) -> Made:
+    def of(cls, config: RunConfig, run: Run) -> Made:
         """The run of a configuration."""
         data = config["dataset"]
         return cls((data["split"], config["seed"]), (data["name"], data["scheme"], data["split"]), run)

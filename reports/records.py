@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
+from benchmarks.records.columns import Cell, Columns, Rows
 from benchmarks.records.store import RecordError, Store
+from benchmarks.shapes import Record, RunConfig
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.progress import brief
 
-Cell = tuple[str, str, str]  # data set, condition, metric
 G = TypeVar("G", bound=Sequence[str])
-CELL, VALUE = itemgetter("dataset", "condition", "metric"), itemgetter("value")
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
 WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
 UNKNOWN = "unknown processor"
@@ -85,9 +83,10 @@ class Records:
         self.store = Store(folder)
         self.failed = set(Failures(state).keys()) if state else set()
         self._found: dict[str, Run | Broken | str | None] = {}
+        self._columns = Columns()
         self._shared: dict[Any, Any] = {}  # what many records have in common is held once
 
-    def get(self, config: dict[str, Any]) -> Run | Broken | str | None:
+    def get(self, config: RunConfig) -> Run | Broken | str | None:
         """What is kept of a run's record; None where there is none, or a few words if that is known to have failed."""
         path = self.store.path(config)
         if path.stem not in self._found:
@@ -107,39 +106,33 @@ class Records:
             pass  # reading it says more
         file = "/".join(path.parts[-3:])
         try:
-            return self._run(self.store.read(path, curves=False), file)
+            return self._run(*self._columns.read(path), file)
         except RecordError as error:
             reason = str(error).removeprefix(f"{path}: ")
         except MALFORMED as error:
             reason = f"not a record of this project ({type(error).__name__}: {error}): {WHAT_TO_DO}"
         return Broken(file, plain(reason))
 
-    def _run(self, record: dict[str, Any], file: str) -> Run:
+    def _run(self, record: Record, rows: Rows, values: array, file: str) -> Run:
         """What is kept of a record. Raises one of MALFORMED."""
-        rows, about = record["metrics"], record["provenance"]
-        values = array("d", map(VALUE, rows))
-        if not math.isfinite(sum(values)):
-            raise ValueError("the value of a metric is not a finite number")
+        about = record["provenance"]
         data = [("", about["fingerprint"])] if "fingerprint" in about else []
         data += sorted(about.get("data", {}).items())
         machine = about.get("device"), about.get("cpu")
+        versions = tuple(record["metric_versions"].items())
         return Run(
             file,
-            self._layout(tuple(map(CELL, rows)), tuple(record["metric_versions"].items())),
+            self._share((rows, versions), lambda: self._layout(rows, versions)),
             values,
             self._share(tuple(data), lambda: _words(data)),
             self._share(machine, lambda: _machine(*machine)),
         )
 
-    def _layout(self, cells: tuple[Cell, ...], versions: tuple[tuple[str, int], ...]) -> Layout:
-        def make() -> Layout:
-            stale = {metric for metric, version in versions if version < self.store.version(metric)}
-            places: dict[Cell, int] = {}
-            for place, cell in enumerate(_words(cells)):
-                places.setdefault(cell, place)
-            return Layout(places, frozenset(stale))
-
-        return self._share((cells, versions), make)
+    def _layout(self, rows: Rows, versions: tuple[tuple[str, int], ...]) -> Layout:
+        places: dict[Cell, int] = {}
+        for place, cell in enumerate(rows.cells):
+            places.setdefault(cell, place)
+        return Layout(places, frozenset(name for name, version in versions if version < self.store.version(name)))
 
     def _share(self, key: Any, make: Any) -> Any:
         found = self._shared.get(key)

@@ -17,10 +17,11 @@ from benchmarks.records import predictions
 from benchmarks.records.config import run_key
 from benchmarks.state import kept
 from benchmarks.suite import Suite
-from benchmarks.tables import Recipe, make_config
+from benchmarks.tables import Recipe
 from fvi_core import methods
 from fvi_core.registry import DIVERGENCES
 from tests import outsider
+from tests.configs import make_config
 from tests.plugins import forgotten
 from tests.test_packaging import OPTIONS
 

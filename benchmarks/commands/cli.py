@@ -12,6 +12,7 @@ import typer
 from benchmarks.commands import inspection, parts, sweeping, upkeep
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.records.store import Store
+from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, progress, runner
 from benchmarks.sweep import plan as planning
@@ -84,9 +85,7 @@ def build(suite: Suite) -> CommandLine:
     def chosen(tables, more) -> list[Any]:
         return [planning.also(suite.table(name), more, suite.catalogue() if more else {}) for name in tables]
 
-    def choose(
-        tables, protocol, seeds, methods, datasets, more=None
-    ) -> tuple[list[dict[str, Any]], dict[str, set[str]]]:
+    def choose(tables, protocol, seeds, methods, datasets, more=None) -> tuple[list[RunConfig], dict[str, set[str]]]:
         """The runs that are meant, and the metrics that their tables show of each."""
         found, numbers = chosen(tables, more), planning.parse_seeds(seeds)
         configs = planning.table_runs(found, protocol, numbers)

@@ -1,47 +1,83 @@
-"""Records as one table: a row for every metric of every run, as CSV or Parquet."""
+"""Records as one long frame: a row for every metric of every run, as CSV or Parquet."""
 
 from __future__ import annotations
 
+from array import array
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import files
 from benchmarks.errors import UsageError
+from benchmarks.records.columns import Columns, Rows
 from benchmarks.records.store import RecordError, Store
 
 if TYPE_CHECKING:
     import pandas
 
 FORMS = (".csv", ".parquet")
+COLUMNS = {
+    "key": "of the run, and the name of its record",
+    "method": "as in the catalogue of methods",
+    "protocol": "paper, short or smoke",
+    "trained_on": "the data set of the training",
+    "scheme": "how that is split; empty where there is one way",
+    "split": "which of its splits",
+    "seed": "of the training",
+    "dataset": "the data set that the metric belongs to",
+    "condition": "the shift, out-of-distribution set, score or part (shift=rotation;angle=30); empty: its test set",
+    "metric": "as in tables",
+    "value": "as in the record: fractions, not per cent",
+    "n": "over how many inputs",
+    "commit": "of the code that trained it",
+    "dirty": "whether that code had uncommitted changes",
+    "cpu": "the processor's model",
+    "device": "what trained it: cpu, or the name of a GPU",
+    "seconds": "that the training took",
+}
+HELP = """Write every metric of every record as one table, for pandas, R or a spreadsheet.
+
+Status 1: records that cannot be trusted were left out, and are named.
+
+\b
+Columns:
+""" + "\n".join(f"  {name:<11}{what}" for name, what in COLUMNS.items())
 
 
 def frame(store: Store) -> tuple[pandas.DataFrame, list[str]]:
-    """Every metric of every record, and what is wrong with the files that are left out.
-
-    Columns: key, method, protocol, data set and split and seed that were trained; data set, condition, metric, value
-    and n of the metric; commit, dirty, cpu, device and seconds of the training.
-    """
+    """Every metric of every record in COLUMNS, and what is wrong with the files that are left out."""
     import pandas  # here, since most commands do without it
 
-    rows: list[dict[str, Any]] = []
+    runs: list[dict[str, Any]] = []
+    read: list[tuple[Rows, array]] = []
     problems: list[str] = []
-    for record in store.records(curves=False):
-        if isinstance(record, RecordError):
-            problems.append(str(record))
+    columns = Columns()
+    for path in store.paths().values():
+        try:
+            record, rows, values = columns.read(path)
+        except RecordError as error:
+            problems.append(str(error))
             continue
         config, about = record["config"], record["provenance"]
-        run = {
-            "key": record["key"],
-            "method": config["method"],
-            "protocol": config["protocol"],
-            "trained_on": config["dataset"]["name"],
-            "scheme": config["dataset"].get("scheme", ""),
-            "split": config["dataset"].get("split"),
-            "seed": config.get("seed"),
-        }
-        origin = {name: about.get(name) for name in ("commit", "dirty", "cpu", "device", "seconds")}
-        rows += [run | row | origin for row in record["metrics"]]
-    return pandas.DataFrame(rows), problems
+        runs.append(
+            {
+                "key": record["key"],
+                "method": config["method"],
+                "protocol": config["protocol"],
+                "trained_on": config["dataset"]["name"],
+                "scheme": config["dataset"].get("scheme", ""),
+                "split": config["dataset"].get("split"),
+                "seed": config.get("seed"),
+                **{name: about.get(name) for name in ("commit", "dirty", "cpu", "device", "seconds")},
+            }
+        )
+        read.append((rows, values))
+    long = pandas.DataFrame(runs, columns=list(COLUMNS))
+    long = long.loc[long.index.repeat([len(values) for _, values in read])].reset_index(drop=True)
+    for place, name in enumerate(("dataset", "condition", "metric")):
+        long[name] = pandas.Series([cell[place] for rows, _ in read for cell in rows.cells], dtype="str")
+    long["value"] = pandas.Series([value for _, values in read for value in values], dtype=float)
+    long["n"] = pandas.Series([n for rows, _ in read for n in rows.n], dtype=int)
+    return long, problems
 
 
 def write(store: Store, path: Path) -> tuple[int, list[str]]:

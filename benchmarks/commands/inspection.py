@@ -15,6 +15,7 @@ from benchmarks.errors import UsageError, unknown
 from benchmarks.records import published
 from benchmarks.records.config import PARTS, run_key
 from benchmarks.records.store import Store
+from benchmarks.shapes import Failure, Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import peek
 from benchmarks.state.failures import Failures
@@ -154,7 +155,7 @@ def failures_text(plan: Plan) -> str:
     )
 
 
-def record_text(record: dict[str, Any], path: Path) -> str:
+def record_text(record: Record, path: Path) -> str:
     """One record for reading: what was run, its metrics, where it comes from."""
     config, about = record["config"], dict(record["provenance"])
     data = config["dataset"]
@@ -182,7 +183,7 @@ def record_text(record: dict[str, Any], path: Path) -> str:
     return "\n".join(lines)
 
 
-def find_failure(prefix: str, state: Path) -> dict[str, Any] | None:
+def find_failure(prefix: str, state: Path) -> Failure | None:
     """The failure of the one failed run whose key starts so, or None."""
     failures, start = Failures(state), prefix.lower()
     keys = failures.keys()
@@ -190,7 +191,7 @@ def find_failure(prefix: str, state: Path) -> dict[str, Any] | None:
     return failures.get(found[0]) if len(found) == 1 else None
 
 
-def failure_text(failure: dict[str, Any]) -> str:
+def failure_text(failure: Failure) -> str:
     """Why a run failed."""
     config = failure["config"]
     lines = [f"{failure['key']}: failed at attempt {failure['attempt']} ({failure['time'] or 'time not known'})"]
@@ -242,7 +243,7 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     configs = table.cell_runs(row, column, protocol, seeds)
     if not configs:
         return "\n".join([*lines, "ours: no method makes this row yet" if row.method is None else "ours: not planned"])
-    wanted, values, listed = column.cell, [], []
+    wanted, values, listed = column.cell_of(row), [], []
     for run in make_plan(configs, results, state, suite, strict=False).runs:
         value = None
         record = Store(results).get(run.config) if run.status in ("done", "stale") else None
@@ -277,7 +278,7 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     return "\n".join(lines)
 
 
-def configuration_lines(config: dict[str, Any]) -> list[str]:
+def configuration_lines(config: RunConfig) -> list[str]:
     """The parts of a configuration, one line each."""
     parts = [f"{name}: {_compact(config['parts'].get(name))}" for name in PARTS]
     named = {"sources": config.get("sources"), "the user's data": config["dataset"].get("content")}

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from benchmarks.commands import inspection
+from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints
 from benchmarks.sweep.groups import Executor, RunGroup
@@ -21,7 +21,7 @@ LINE_EVERY = 60.0  # seconds between lines if nothing changes
 
 
 def run(
-    configs: list[dict[str, Any]],
+    configs: list[RunConfig],
     executor: Executor,
     results: Path,
     state: Path,
@@ -44,7 +44,7 @@ def run(
 
 
 def submit(
-    configs: list[dict[str, Any]],
+    configs: list[RunConfig],
     executor: Executor,
     results: Path,
     state: Path,
@@ -72,7 +72,7 @@ def submitted_text(plan: Plan, receipt: list[str]) -> str:
 
 
 def follow(
-    configs: list[dict[str, Any]],
+    configs: list[RunConfig],
     executor: Executor,
     results: Path,
     state: Path,

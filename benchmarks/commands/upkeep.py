@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from benchmarks.commands import export, inspection, selection
 from benchmarks.records.store import Store
+from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import progress, runner, verify
 from benchmarks.sweep.where import make
@@ -35,15 +36,11 @@ def add(app: typer.Typer, suite: Suite) -> None:
             print(f"left alone: {reason}")
         raise typer.Exit(1 if found.refused else 0)
 
-    @app.command("export")
+    @app.command("export", help=export.HELP)
     def export_(
         out: Annotated[Path, typer.Argument(help="file to write: records.csv or records.parquet")],
         results: ResultsOption = runner.RESULTS,
     ) -> None:
-        """Write every metric of every record as one table, for pandas, R or a spreadsheet.
-
-        Status 1: records that cannot be trusted were left out, and are named.
-        """
         rows, problems = export.write(Store(results, suite.metrics), out)
         print(f"wrote {rows} rows to {out}")
         for problem in problems:
@@ -98,7 +95,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         record = store.read(store.find(key))
         kept: list[Path] = []
 
-        def keep(made: dict[str, Any]) -> None:
+        def keep(made: Record) -> None:
             kept.append(store.write(made))
 
         print(f"{record['key']}: took {progress.duration(verify.estimate([record]))} when it was made")

@@ -17,6 +17,7 @@ import fvi_core.likelihoods
 import fvi_core.priors
 import fvi_core.training  # noqa: F401
 from benchmarks.records.hyperparameters import context_pools, sources
+from benchmarks.shapes import PartsConfig, RunConfig
 from datasets import Split
 from fvi_core.images import Scale
 from fvi_core.methods import catalogue
@@ -34,7 +35,7 @@ class ChangedSource(ValueError):
     """A part of a plug-in whose source is not what the run's configuration says."""
 
 
-def check_identity(config: dict[str, Any]) -> None:
+def check_identity(config: RunConfig) -> None:
     """Raise ChangedData or ChangedSource unless data and parts are what the configuration was made for."""
     catalogue()  # loads plug-ins
     found = sources(config["parts"], config["dataset"]["name"])
@@ -54,7 +55,7 @@ def check_identity(config: dict[str, Any]) -> None:
             )
 
 
-def load_split(config: dict[str, Any]) -> Split:
+def load_split(config: RunConfig) -> Split:
     """The data that a run asks for. Raises ChangedData for another version of them, and what loading raises."""
     wanted = config["dataset"]
     split = datasets.load(wanted["name"], wanted["split"], scheme=wanted["scheme"])
@@ -63,7 +64,7 @@ def load_split(config: dict[str, Any]) -> Split:
     return split
 
 
-def load_data(runs: list[dict[str, Any]]) -> Split:
+def load_data(runs: list[RunConfig]) -> Split:
     """The data that runs of one training ask for, looked at before anything is computed.
 
     Raises ChangedData, ChangedSource, what loading raises, and what :meth:`Split.require` does.
@@ -76,13 +77,19 @@ def load_data(runs: list[dict[str, Any]]) -> Split:
     return split
 
 
-def build_model(config: dict[str, Any], split: Split) -> Model:
+def build_model(parts: PartsConfig, split: Split) -> Model:
     """The method's parts, built for the shape of one data set. Raises UnknownPart."""
-    parts = config["parts"]
     likelihood = LIKELIHOODS.build(parts["likelihood"])
     network = NETWORKS.build(parts["network"]).build(split.train.x.shape[1:], likelihood.outputs(split.n_outputs))
-    registries = (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS), ("fit", FITS))
-    optional = {kind: registry.build(parts[kind]) if parts.get(kind) else None for kind, registry in registries}
+    optional = {
+        kind: registry.build(spec) if spec else None
+        for kind, registry, spec in (
+            ("divergence", DIVERGENCES, parts["divergence"]),
+            ("prior", PRIORS, parts["prior"]),
+            ("context", CONTEXTS, parts["context"]),
+            ("fit", FITS, parts["fit"]),
+        )
+    }
     return Model(
         network, FAMILIES.build(parts["family"]), likelihood=likelihood, weight=Weight(**parts["weight"]), **optional
     )
@@ -134,7 +141,7 @@ def training_fingerprint(split: Split, model: Model) -> str:
     return digest.hexdigest()
 
 
-def run_streams(configs: list[dict[str, Any]], device: torch.device, dtype: torch.dtype) -> Streams:
+def run_streams(configs: list[RunConfig], device: torch.device, dtype: torch.dtype) -> Streams:
     """The random streams of runs, side by side."""
     seeds = [seed_from(c["method"], c["dataset"]["name"], c["dataset"]["split"], c["seed"]) for c in configs]
     return Streams(seeds, device, dtype)

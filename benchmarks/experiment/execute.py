@@ -26,6 +26,7 @@ from benchmarks.metrics import evaluate
 from benchmarks.records import predictions as stored
 from benchmarks.records import provenance as origin
 from benchmarks.records.config import by_training, run_key, stack_key, training_key, validate_config
+from benchmarks.shapes import Curves, MetricRow, Provenance, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints, code_digest
 from datasets import Split
@@ -49,16 +50,16 @@ plug-ins by the digests in the configuration."""
 class Outcome:
     """What became of one run: metric rows, curves and provenance, or the reason of its failure."""
 
-    config: dict[str, Any]
+    config: RunConfig
     status: str
-    metrics: list[dict[str, Any]] = field(default_factory=list)
-    curves: dict[str, Any] = field(default_factory=dict)
-    provenance: dict[str, Any] = field(default_factory=dict)
+    metrics: list[MetricRow] = field(default_factory=list)
+    curves: Curves = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance)
     reason: str | None = None
 
 
 def execute(
-    configs: list[dict[str, Any]], *, state: Path, report: Callable[[float, str], None] = lambda fraction, text: None
+    configs: list[RunConfig], *, state: Path, report: Callable[[float, str], None] = lambda fraction, text: None
 ) -> list[Outcome]:
     """Train, fit and evaluate runs that share everything but seed, split and evaluation; outcomes in the order given.
 
@@ -92,9 +93,7 @@ def execute(
     return [outcomes[run_key(config)] for config in configs]
 
 
-def evaluate_kept(
-    runs: list[dict[str, Any]], state: Path, made: dict[str, Any] | None = None
-) -> dict[str, Outcome] | None:
+def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | None = None) -> dict[str, Outcome] | None:
     """The outcomes of runs of one training from its kept parameters, by key; None where there are none to use.
 
     With ``made`` only parameters of a training that was made so are used. Raises what loading the data raises.
@@ -103,7 +102,7 @@ def evaluate_kept(
     if found is None or (made is not None and found.made != made):
         return None
     split = load_data(runs)
-    model = build_model(runs[0], split)
+    model = build_model(runs[0]["parts"], split)
     if found.fingerprint != training_fingerprint(split, model):
         return None
     device, dtype = device_of(), DTYPES[runs[0]["parts"]["training"]["dtype"]]
@@ -126,13 +125,13 @@ def made_with(device: torch.device) -> dict[str, Any]:
 
 
 def _train_and_evaluate(
-    asked: dict[str, list[dict]], state: Path, report: Callable[[float, str], None]
+    asked: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
 ) -> dict[str, Outcome]:
     """The outcomes of the runs of trainings, by key. If their checkpoint is of a larger stack, the others are trained along,
     so that the numbers are those of an uninterrupted training, but not evaluated."""
     splits = {key: load_data(runs) for key, runs in asked.items()}
     first = next(iter(asked.values()))[0]
-    model = build_model(first, next(iter(splits.values())))
+    model = build_model(first["parts"], next(iter(splits.values())))
     fingerprints = {key: training_fingerprint(split, model) for key, split in splits.items()}
     device = device_of()
     made = made_with(device)
@@ -151,13 +150,18 @@ def _train_and_evaluate(
     stacked = training.start(model, problem, streams.child("train"), found.state if found else None)
     started = origin.now()
     trained = stacked.run(report, callback)
-    about_all = {**origin.collect(), "seconds": callback.seconds / len(stack), "stack": len(stack), "started": started}
+    about_all: Any = {
+        **origin.collect(),
+        "seconds": callback.seconds / len(stack),
+        "stack": len(stack),
+        "started": started,
+    }
     about_all |= {"finished": origin.now()} | memory(device)
     outcomes: dict[str, Outcome] = {}
     for i, ((key, config), result) in enumerate(zip(stack.items(), trained, strict=True)):
         if key not in asked:
             continue
-        provenance = {**about_all, "epochs": result.epochs, "training_fingerprint": prints[i]}
+        provenance: Provenance = {**about_all, "epochs": result.epochs, "training_fingerprint": prints[i]}
         provenance["fingerprint"] = splits[key].fingerprint
         if found:
             provenance["resumed"] = callback.resumed
@@ -176,13 +180,13 @@ def _train_and_evaluate(
 
 
 def _evaluate(
-    config: dict[str, Any],
+    config: RunConfig,
     split: Split,
     model: Model,
     problem: TrainingData,
     parameters: Parameters,
     streams: Streams,
-    provenance: dict[str, Any],
+    provenance: Provenance,
     state: Path,
 ) -> Outcome:
     try:
@@ -203,7 +207,7 @@ def _evaluate(
     return Outcome(config, "done", metrics, curves, about)
 
 
-def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tuple[list[MetricRow], Curves]:
     """Metrics and curves of predictions; a toy's curves hold its training points too, for its figure."""
     metrics, curves = evaluate(
         split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, likelihood.scores

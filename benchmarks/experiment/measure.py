@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.experiment.assembly import load_data
@@ -19,6 +18,7 @@ from benchmarks.metrics.registry import METRICS
 from benchmarks.records import predictions, provenance
 from benchmarks.records.config import run_key
 from benchmarks.records.store import COSTS, Store
+from benchmarks.shapes import RunConfig
 from benchmarks.state import kept
 from fvi_core.registry import LIKELIHOODS
 
@@ -37,7 +37,7 @@ class Measured:
 
 
 def measure(
-    configs: list[dict[str, Any]], store: Store, state: Path, report: Callable[[int, str], None] = lambda *_: None
+    configs: list[RunConfig], store: Store, state: Path, report: Callable[[int, str], None] = lambda *_: None
 ) -> Measured:
     """Write the records whose metrics or curves are others now, and those that kept parameters can give.
 
@@ -57,7 +57,7 @@ def measure(
     return found
 
 
-def measure_run(config: dict[str, Any], store: Store, state: Path) -> str:
+def measure_run(config: RunConfig, store: Store, state: Path) -> str:
     """Measure one run; one of OUTCOMES.
 
     Everything of a record but metrics and curves stays, and its provenance says by which code they were ``measured``.
@@ -80,7 +80,7 @@ def measure_run(config: dict[str, Any], store: Store, state: Path) -> str:
     return CHANGED
 
 
-def _evaluate(config: dict[str, Any], store: Store, state: Path, otherwise: str) -> str:
+def _evaluate(config: RunConfig, store: Store, state: Path, otherwise: str) -> str:
     outcomes = evaluate_kept([config], state)
     if outcomes is None:
         return otherwise
@@ -92,6 +92,6 @@ def _evaluate(config: dict[str, Any], store: Store, state: Path, otherwise: str)
     return EVALUATED
 
 
-def measure_stale(config: dict[str, Any], results: Path, metrics: str, state: Path) -> bool:
+def measure_stale(config: RunConfig, results: Path, metrics: str, state: Path) -> bool:
     """Whether a run whose record is stale could be measured again without training."""
     return measure_run(config, Store(results, metrics), state) in (CHANGED, UNCHANGED, EVALUATED)

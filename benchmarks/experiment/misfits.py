@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from benchmarks.experiment.assembly import build_model, build_problem, run_strea
 from benchmarks.experiment.prediction import predict_sets
 from benchmarks.records.config import canonical_json
 from benchmarks.records.hyperparameters import known, look, resolve
+from benchmarks.shapes import PartsConfig, RunConfig
 from datasets import Arrays, Split
 from fvi_core.divergences import Divergence, Step
 from fvi_core.families.base import NotSupported
@@ -36,7 +37,7 @@ LIKELIHOODS = {"classification": "categorical", "regression": "gaussian"}
 POINTS, CLASSES = 4, 2
 
 
-def misfits(configs: Iterable[dict[str, Any]]) -> list[str]:
+def misfits(configs: Iterable[RunConfig]) -> list[str]:
     """A sentence for every method of runs whose parts ask of one another what they cannot give."""
     told: dict[str, None] = {}
     tried: dict[str, str] = {}
@@ -51,7 +52,7 @@ def misfits(configs: Iterable[dict[str, Any]]) -> list[str]:
     return list(told)
 
 
-def misfit(parts: dict[str, Any], task: str) -> str:
+def misfit(parts: PartsConfig, task: str) -> str:
     """Why parts do not fit together, tried on a tiny problem; empty where they do."""
     spec: dict[str, Any] = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {
         "network": TINY["network"]
@@ -66,21 +67,19 @@ def misfit(parts: dict[str, Any], task: str) -> str:
     except Exception as error:
         lacks = [kind for kind in ("prior", "context") if parts["divergence"] is not None and parts[kind] is None]
         if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in str(error):
-            return (
-                f"divergence {parts['divergence']['name']!r} asks for a {' or a '.join(lacks)}, and the method has none"
-            )
+            return f"divergence {(parts['divergence'] or {})['name']!r} asks for a {' or a '.join(lacks)}, and the method has none"
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     return ""
 
 
-def _try(parts: dict[str, Any], task: str) -> None:
+def _try(parts: PartsConfig, task: str) -> None:
     x = np.linspace(-1, 1, 2 * POINTS, dtype=np.float32).reshape(POINTS, 2)
     y = np.arange(POINTS) % CLASSES if task == "classification" else np.linspace(-1, 1, POINTS)
     arrays = Arrays(x, y)
     outputs = CLASSES if task == "classification" else 1
     split = Split("tiny", "1", 0, "", task, outputs, arrays, arrays, x.min(0), x.max(0))
-    config = {"method": "tiny", "dataset": {"name": "tiny", "split": 0}, "seed": 0, "parts": parts}
-    model, training = build_model(config, split), TRAININGS.build(parts["training"])
+    config = cast(RunConfig, {"method": "tiny", "dataset": {"name": "tiny", "split": 0}, "seed": 0, "parts": parts})
+    model, training = build_model(parts, split), TRAININGS.build(parts["training"])
     device, dtype = torch.device("cpu"), DTYPES[parts["training"].get("dtype", "float64")]
     problem, streams = build_problem(model, [split], device, dtype), run_streams([config], device, dtype)
     asked = None if model.divergence is None else Asked(model.divergence)
@@ -91,7 +90,7 @@ def _try(parts: dict[str, Any], task: str) -> None:
     if trained.parameters is not None:
         asking = streams.child("evaluate")
         fitted = model.fitted(trained.parameters, problem, asking)
-        predict_sets({"samples": 2, "sets": ["test"]}, split, model, problem, fitted, asking)
+        predict_sets({"samples": 2, "sets": ["test"], "content": {}}, split, model, problem, fitted, asking)
 
 
 class Asked(Divergence):

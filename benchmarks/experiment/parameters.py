@@ -10,13 +10,14 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from benchmarks import files
 from benchmarks.records.config import digest, training_key
+from benchmarks.shapes import Provenance, RunConfig
 from benchmarks.state.kept import parameters_path
 from fvi_core.networks import Parameters
 
@@ -30,10 +31,10 @@ class Kept:
     parameters: Parameters
     fingerprint: str
     made: dict[str, Any]
-    provenance: dict[str, Any]
+    provenance: Provenance
 
 
-def save(state: Path | str, config: dict[str, Any], kept: Kept) -> None:
+def save(state: Path | str, config: RunConfig, kept: Kept) -> None:
     """Keep the parameters of a run's training. Where they cannot be written that is said, and stops nothing."""
     training = {name: value for name, value in config.items() if name != "evaluation"}
     about = {
@@ -70,7 +71,9 @@ def load(state: Path | str, key: str) -> Kept | None:
         if digest(about["training"]) != path.stem:
             raise ValueError("it is of another training")
         parameters = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        found = Kept(parameters, str(about["fingerprint"]), dict(about["made"]), dict(about["provenance"]))
+        found = Kept(
+            parameters, str(about["fingerprint"]), dict(about["made"]), cast(Provenance, dict(about["provenance"]))
+        )
         float(found.provenance["seconds"])
         with contextlib.suppress(OSError):
             os.utime(path)

@@ -13,6 +13,7 @@ from torch import Tensor
 from benchmarks.experiment.assembly import inputs_of
 from benchmarks.metrics import SetInfo
 from benchmarks.records import predictions as stored
+from benchmarks.shapes import EvaluationConfig
 from datasets import EvaluationSet, Split
 from fvi_core.attacks import fgsm
 from fvi_core.families.base import NotSupported
@@ -54,7 +55,7 @@ class Predicted:
 
 
 def predict_sets(
-    evaluation: dict[str, Any],
+    evaluation: EvaluationConfig,
     split: Split,
     model: Model,
     problem: TrainingData,

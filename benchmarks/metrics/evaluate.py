@@ -9,14 +9,14 @@ from typing import TypeVar
 import numpy as np
 
 from benchmarks.records.predictions import ClassificationPredictions, Predictions, RegressionPredictions
+from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 from fvi_core.smoothing import smooth
 
 from . import calibration, classification, curves, ood, own, regression, selective
 
-Row = dict[str, str | float | int]
 Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
-Result = tuple[list[Row], dict[str, curves.Curve]]
+Result = tuple[list[MetricRow], dict[str, curves.Curve]]
 P = TypeVar("P", bound=Predictions)
 KINDS = ("id", "shift", "ood", "grid")
 LABELLED = ("id", "shift")
@@ -172,7 +172,11 @@ def _errors(predictions: RegressionPredictions) -> dict[str, float]:
     mse, scale = regression.squared_error(predictions).mean(), predictions.y_std
     predictive = regression.log_posterior_predictive(predictions).mean()
     expected = regression.expected_log_likelihood(predictions).mean()
-    return {
+    matched = {"gaussian_log_predictive": regression.gaussian_log_predictive(predictions).mean() - np.log(scale)}
+    if len(predictions.samples) > 1:
+        alone = regression.gaussian_log_predictive_without_noise(predictions).mean()
+        matched["gaussian_log_predictive_without_noise"] = alone - np.log(scale)
+    return matched | {
         "rmse": np.sqrt(mse) * scale,
         "rmse_standardised": np.sqrt(mse),
         "mse": mse * scale**2,
@@ -186,7 +190,7 @@ def _errors(predictions: RegressionPredictions) -> dict[str, float]:
 
 def _detection(
     dataset: str, condition: str, id: dict[str, np.ndarray], other: dict[str, np.ndarray]
-) -> tuple[list[Row], curves.Curve]:
+) -> tuple[list[MetricRow], curves.Curve]:
     """Rows for each score, and again without a score for the first: what papers use when they name none."""
     rows, detections = [], {}
     for position, name in enumerate(id):
@@ -204,7 +208,7 @@ def _detection(
     return rows, curves.roc(detections)
 
 
-def _rows(dataset: str, condition: str, values: dict[str, float], n: int) -> list[Row]:
+def _rows(dataset: str, condition: str, values: dict[str, float], n: int) -> list[MetricRow]:
     return [
         {"dataset": dataset, "condition": condition, "metric": name, "value": float(value), "n": n}
         for name, value in values.items()

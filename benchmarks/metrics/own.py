@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.records.predictions import ClassificationPredictions, Predictions
+from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 
 from .registry import METRICS, Metric
@@ -41,7 +42,9 @@ def add(metric: Metric, of: Of | None = None, *, ood: Detects | None = None) -> 
     return metric
 
 
-def rows(dataset: str, sets: Sequence[Any], predictions: Mapping[str, Predictions], reference: str) -> Iterator[dict]:
+def rows(
+    dataset: str, sets: Sequence[Any], predictions: Mapping[str, Predictions], reference: str
+) -> Iterator[MetricRow]:
     """Their metric rows. Raises ValueError, which names the metric, for what is no number."""
     for s in sets:
         own = predictions[s.name]

@@ -134,6 +134,20 @@ METRICS: dict[str, Metric] = plugins.track(
                 "units, the standardised value - log y_std",
             ),
             Metric(
+                "gaussian_log_predictive",
+                "higher",
+                "nats",
+                "mean over points of log N(y; E f, Var f + sigma^2), moments over samples (divided by S), in original "
+                "units: a Gaussian in the place of the mixture (MC dropout in the code of pequignot2020)",
+            ),
+            Metric(
+                "gaussian_log_predictive_without_noise",
+                "higher",
+                "nats",
+                "mean over points of log N(y; E f, Var f), variance over samples divided by S - 1, in original units; not "
+                "defined for S = 1 (ensembles in the code of pequignot2020)",
+            ),
+            Metric(
                 "rmse_standardised",
                 "lower",
                 "target standard deviations",

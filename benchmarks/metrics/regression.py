@@ -51,6 +51,17 @@ def log_posterior_predictive(predictions: RegressionPredictions) -> np.ndarray:
     return logsumexp(log_likelihoods(predictions), axis=0) - np.log(len(predictions.samples))
 
 
+def gaussian_log_predictive(predictions: RegressionPredictions) -> np.ndarray:
+    """log N(y; E f, Var f + sigma^2), [N]: a Gaussian of the samples' mean and variance, where f is none."""
+    return log_normal(predictions.given_targets, mean(predictions), variance(predictions) + noise_variance(predictions))
+
+
+def gaussian_log_predictive_without_noise(predictions: RegressionPredictions) -> np.ndarray:
+    """log N(y; E f, Var f), [N], with the sample variance (divided by S - 1); S > 1."""
+    spare = predictions.samples.var(0, ddof=1, dtype=np.float64)
+    return log_normal(predictions.given_targets, mean(predictions), np.maximum(spare, _FLOOR**2))
+
+
 def expected_log_likelihood(predictions: RegressionPredictions) -> np.ndarray:
     """mean_s log N(y; f_s, sigma^2); log N(y; mean, sigma^2) - variance / (2 sigma^2) where f is Gaussian."""
     if predictions.mean is not None:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from benchmarks.records.hyperparameters import PARTS
 from benchmarks.records.hyperparameters import resolve as resolve_parts
+from benchmarks.shapes import RunConfig
 
 SCHEMA = 2
 MOST, WEIGHTS = 10, 1_000_000  # runs, and weights of all their networks, in one stack
@@ -36,12 +37,12 @@ class Config(dict):
     @cached_property
     def key(self) -> str:
         """See :func:`run_key`."""
-        return _run_key(self)
+        return _run_key(cast(RunConfig, self))
 
     @cached_property
     def training_key(self) -> str:
         """See :func:`training_key`."""
-        return _training_key(self)
+        return _training_key(cast(RunConfig, self))
 
     def __reduce__(self) -> tuple:
         return Config, (dict(self),)
@@ -50,6 +51,11 @@ class Config(dict):
         raise TypeError("a run's configuration is not changed once it is made; make another of dict(config)")
 
     __setitem__ = __delitem__ = __ior__ = update = pop = popitem = setdefault = clear = _fixed
+
+
+def fixed(values: RunConfig) -> RunConfig:
+    """The configuration as one that is never changed again."""
+    return cast(RunConfig, Config(values))
 
 
 def canonical_json(config: Any) -> str:
@@ -62,46 +68,46 @@ def digest(config: Any, digits: int = 16) -> str:
     return hashlib.sha256(canonical_json(config).encode()).hexdigest()[:digits]
 
 
-def run_key(config: dict[str, Any]) -> str:
+def run_key(config: RunConfig) -> str:
     """What names a run: 16 digits of its training, a hyphen, 8 digits of its evaluation."""
     return config.key if isinstance(config, Config) else _run_key(config)
 
 
-def training_key(config: dict[str, Any]) -> str:
+def training_key(config: RunConfig) -> str:
     """16 hexadecimal digits naming a training: all of the configuration but what is asked of the trained model."""
     return config.training_key if isinstance(config, Config) else _training_key(config)
 
 
-def _run_key(config: dict[str, Any]) -> str:
+def _run_key(config: RunConfig) -> str:
     return f"{training_key(config)}-{digest(config.get('evaluation'), 8)}"
 
 
-def _training_key(config: dict[str, Any]) -> str:
+def _training_key(config: RunConfig) -> str:
     return digest({name: value for name, value in config.items() if name != "evaluation"})
 
 
-def stack_key(config: dict[str, Any]) -> str:
+def stack_key(config: RunConfig) -> str:
     """The key of what a training shares with its siblings: everything but the seed and the split."""
     shared = {name: value for name, value in config.items() if name not in ("seed", "evaluation")}
     shared["dataset"] = {name: value for name, value in config["dataset"].items() if name != "split"}
     return digest(shared)
 
 
-def by_training(configs: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def by_training(configs: Iterable[RunConfig]) -> dict[str, list[RunConfig]]:
     """Runs by the training that they share."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[RunConfig]] = {}
     for config in configs:
         found.setdefault(training_key(config), []).append(config)
     return found
 
 
-def is_large(config: dict[str, Any]) -> bool:
+def is_large(config: RunConfig) -> bool:
     """Whether a single run fills a core: its steps are long beside what surrounds them."""
     parts = config["parts"]
     return (parts["divergence"] or {}).get("name") == "nearest_neighbour_kl" or parts["network"]["name"] != "mlp"
 
 
-def stack_limit(config: dict[str, Any]) -> int:
+def stack_limit(config: RunConfig) -> int:
     """How many trainings of one stack key go together: one if they are large, else as many as fit the caches."""
     import datasets  # here, since keys alone do not need it
 
@@ -113,19 +119,23 @@ def stack_limit(config: dict[str, Any]) -> int:
     return max(1, min(MOST, WEIGHTS // max(1, weights)))
 
 
-def validate_config(config: dict[str, Any]) -> None:
+def validate_config(config: RunConfig) -> None:
     """Raise :class:`InvalidConfig` unless the configuration is of this schema and says every hyper-parameter."""
     _same_keys("configuration", config, REQUIRED)
     if config["schema"] != SCHEMA:
         raise InvalidConfig(f"configuration schema {config['schema']!r}: this version reads schema {SCHEMA}")
-    for name, expected in (("dataset", DATASET), ("evaluation", EVALUATION), ("parts", PARTS)):
-        _same_keys(f"configuration['{name}']", config[name], expected)
-    resolved = resolve_parts(config["parts"])
-    for name, part in resolved.items():
-        if canonical_json(part) != canonical_json(config["parts"][name]):
+    for name, found, expected in (
+        ("dataset", config["dataset"], DATASET),
+        ("evaluation", config["evaluation"], EVALUATION),
+        ("parts", config["parts"], PARTS),
+    ):
+        _same_keys(f"configuration['{name}']", found, expected)
+    given: Mapping[str, Any] = config["parts"]
+    for name, part in resolve_parts(given).items():
+        if canonical_json(part) != canonical_json(given[name]):
             raise InvalidConfig(
                 f"configuration['parts']['{name}']: expected every hyper-parameter, {canonical_json(part)}, "
-                f"found {canonical_json(config['parts'][name])}"
+                f"found {canonical_json(given[name])}"
             )
 
 

@@ -13,16 +13,17 @@ import dataclasses
 import hashlib
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import fvi_core
 from benchmarks import files
+from benchmarks.shapes import PartsConfig
 from fvi_core import plugins, registry
 from fvi_core.plugins import module_digest, source_digest
-from fvi_core.registry import REGISTRIES, UnknownPart
+from fvi_core.registry import REGISTRIES, PartSpec, UnknownPart
 from fvi_core.spelling import nearest
 
 NAMED = ("network", "family", "divergence", "prior", "context", "likelihood", "training", "fit")
@@ -46,11 +47,13 @@ ROOMS = (
 )
 
 Known = dict[str, dict[str, dict[str, Any]]]
-"""Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", and kind ("of")."""
+"""Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", kind ("of"), and whether it came "later"."""
 
 
-def resolve(parts: dict[str, Any]) -> dict[str, Any]:
+def resolve(parts: Mapping[str, Any]) -> PartsConfig:
     """The parts of a run with every hyper-parameter, in plain JSON; whole numbers are made real where these belong.
+
+    One that came later than records (:func:`~fvi_core.registry.later`) is left out where it has its default.
 
     Raises :class:`~fvi_core.registry.UnknownPart` for a part, hyper-parameter or value that is missing or not known.
     """
@@ -58,10 +61,10 @@ def resolve(parts: dict[str, Any]) -> dict[str, Any]:
     unknown = set(parts) - set(PARTS)
     if unknown:
         raise UnknownPart(f"parts: {sorted(unknown)} are not known; {nearest(min(unknown), PARTS)}")
-    return {kind: _resolved(kind, parts.get(kind), kind) for kind in PARTS}
+    return cast(PartsConfig, {kind: _resolved(kind, parts.get(kind), kind) for kind in PARTS})
 
 
-def sources(parts: dict[str, Any], dataset: str) -> dict[str, str]:
+def sources(parts: PartsConfig, dataset: str) -> dict[str, str]:
     """The digest of the source of everything that is not of this project, by kind and name ("divergence mine").
 
     That is parts, and a data set that code makes; one of files alone is known by what they hold.
@@ -80,7 +83,7 @@ def sources(parts: dict[str, Any], dataset: str) -> dict[str, str]:
     return found
 
 
-def context_pools(context: dict[str, Any] | None) -> set[str]:
+def context_pools(context: PartSpec | None) -> set[str]:
     """Names of the inputs that a context draws from besides the training inputs, those of its parts too."""
     if context is None:
         return set()
@@ -139,6 +142,8 @@ def describe(cls: type) -> dict[str, dict[str, Any]]:
         of = field.metadata.get("of")
         if of is not None:
             entry["of"] = of.kind if isinstance(of, registry.Registry) else f"{of.__module__}:{of.__qualname__}"
+        if field.metadata.get("later"):
+            entry["later"] = True
         found[field.name] = entry
     return found
 
@@ -194,6 +199,8 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
             raise UnknownPart(f"{title} needs the hyper-parameter {key!r} ({entry['type']})")
         place = f"{where}.{key}"
         found[key] = _resolved(entry["of"], value, place) if "of" in entry else _plain(value, entry["type"], place)
+        if entry.get("later") and found[key] == _plain(entry["default"], entry["type"], place):
+            del found[key]
     return found
 
 

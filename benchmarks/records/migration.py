@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from benchmarks.records.store import RecordError, Store, serialise
+from benchmarks.shapes import Record
 
 
 @dataclass
@@ -53,6 +53,6 @@ def migrate(store: Store, report: Callable[[int], None] = lambda done: None) -> 
     return found
 
 
-def _sections(record: dict[str, Any]) -> str:
+def _sections(record: Record) -> str:
     """What a migration leaves alone."""
     return json.dumps([record["metrics"], record["curves"]])

@@ -14,12 +14,13 @@ from typing import Any
 
 from benchmarks.records.config import Config, canonical_json
 from benchmarks.records.hyperparameters import resolve
+from benchmarks.shapes import Record
 from fvi_core.registry import UnknownPart
 
 
-def upgrade_1(record: dict[str, Any]) -> dict[str, Any]:
+def upgrade_1(record: Record) -> Record:
     """A record of schema 1 as one of schema 2. Raises ValueError if its key is not that of its configuration."""
-    old = record["config"]
+    old: Any = record["config"]  # of the older schema
     key = hashlib.sha256(canonical_json(old).encode()).hexdigest()[:16]
     if record["key"] != key:
         raise ValueError(f"its configuration has the key {key}, it says {str(record['key'])[:40]!r}")
@@ -39,9 +40,15 @@ def upgrade_1(record: dict[str, Any]) -> dict[str, Any]:
     })  # fmt: skip
     versions = record.get("metric_versions") or {row["metric"]: 1 for row in record["metrics"]}
     provenance = record["provenance"] | {"migrated": {"schema": 1, "key": key}}
-    changed = {"schema": 2, "metric_versions": versions, "key": config.key, "config": config, "provenance": provenance}
+    changed: Any = {
+        "schema": 2,
+        "metric_versions": versions,
+        "key": config.key,
+        "config": config,
+        "provenance": provenance,
+    }
     return record | changed
 
 
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: upgrade_1}
+UPGRADES: dict[int, Callable[[Record], Record]] = {1: upgrade_1}
 """Schema -> what gives the next one."""

@@ -13,16 +13,17 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from benchmarks import files
 from benchmarks.errors import BenchmarkError, unknown
 from benchmarks.records.config import run_key
 from benchmarks.records.schemas import UPGRADES
+from benchmarks.shapes import Curves, MetricRow, Provenance, Record, RunConfig
 from benchmarks.suite import Suite, resolve
 
 SCHEMA = 2
@@ -67,7 +68,7 @@ class Store:
         self.root, self.metrics = Path(root), metrics
         self._heads: dict[Path, tuple[tuple[int, int, int], dict[str, Any]]] | None = {} if remember else None
 
-    def path(self, config: dict[str, Any]) -> Path:
+    def path(self, config: RunConfig) -> Path:
         """The file of a run's record, there or not."""
         return self.root / slug(config["dataset"]["name"]) / slug(config["method"]) / f"{run_key(config)}.json"
 
@@ -75,7 +76,7 @@ class Store:
         """Every file that is named like a record, by key; none is opened."""
         return {p.stem: p for p in sorted(self.root.glob("*/*/*.json")) if not p.name.startswith(".")}
 
-    def status(self, config: dict[str, Any], asked: Set[str] = frozenset()) -> tuple[str | None, str]:
+    def status(self, config: RunConfig, asked: Set[str] = frozenset()) -> tuple[str | None, str]:
         """What there is of a run, and why it is not all: 'done', 'stale' or None without a record.
 
         Stale: a metric has a newer version, or one that is ``asked`` was not known yet when the record was made.
@@ -91,7 +92,7 @@ class Store:
         old = sorted(name for name, version in versions.items() if name in known and version < known[name].version)
         return ("stale", f"its record has an older version of {', '.join(old)}") if old else ("done", "")
 
-    def read(self, path: Path, curves: bool = True) -> dict[str, Any]:
+    def read(self, path: Path, curves: bool = True) -> Record:
         """One record, upgraded to the present schema. Raises RecordError: the file, and what to do.
 
         Without ``curves`` they are not parsed, and none are in it.
@@ -101,7 +102,7 @@ class Store:
             raise RecordError(f"{path}: there is no such file")
         return record
 
-    def get(self, config: dict[str, Any], curves: bool = True) -> dict[str, Any] | None:
+    def get(self, config: RunConfig, curves: bool = True) -> Record | None:
         """The record of a run, or None. Raises :class:`RecordError`."""
         return self._load(self.path(config), () if curves else ("curves",))
 
@@ -115,7 +116,7 @@ class Store:
             raise RecordError(f"{len(found)} keys start with {prefix!r}: {', '.join(found[:5])}; give more digits")
         return paths[found[0]]
 
-    def records(self, curves: bool = True) -> Iterator[dict[str, Any] | RecordError]:
+    def records(self, curves: bool = True) -> Iterator[Record | RecordError]:
         """Every record; in place of one that cannot be used, the error."""
         for path in self.paths().values():
             try:
@@ -142,7 +143,7 @@ class Store:
         known = resolve(self.metrics)
         return known[metric].version if metric in known else 1
 
-    def make(self, config: dict, metrics: list[dict], curves: dict, provenance: dict) -> dict[str, Any]:
+    def make(self, config: RunConfig, metrics: list[MetricRow], curves: Curves, provenance: Provenance) -> Record:
         """A record of the present schema, not yet written.
 
         ``metric_versions`` are those of all metrics known today: one that has no row is not defined for the run.
@@ -153,12 +154,12 @@ class Store:
             "metric_versions": {name: self.version(name) for name in sorted(names)},
             "key": run_key(config),
             "config": config,
-            "metrics": [{name: row[name] for name in ROW} for row in metrics],
+            "metrics": [cast(MetricRow, {name: cast(Any, row)[name] for name in ROW}) for row in metrics],
             "curves": curves,
             "provenance": provenance,
         }
 
-    def write(self, record: dict[str, Any], around: AbstractContextManager[Any] = nullcontext()) -> Path:
+    def write(self, record: Record, around: AbstractContextManager[Any] = nullcontext()) -> Path:
         """Write a record by atomic rename. Raises InvalidRecord and StoreError, and then leaves no file.
 
         ``around`` is entered directly before the record takes its place, where it may raise.
@@ -206,18 +207,21 @@ class Store:
             self._heads[path] = stamp, head
         return head
 
-    def _load(self, path: Path, without: tuple[str, ...]) -> dict[str, Any] | None:
-        try:
-            data = path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            if path.is_symlink():
-                raise RecordError(f"{path}: a link to nothing: {WHAT_TO_DO}") from None
-            return None
-        except OSError as error:
-            raise RecordError(
-                f"{path}: cannot be read ({error.strerror}): make it readable, or {WHAT_TO_DO}"
-            ) from error
-        return parse(data, path, without)
+    def _load(self, path: Path, without: tuple[str, ...]) -> Record | None:
+        data = read_bytes(path)
+        return None if data is None else parse(data, path, without)
+
+
+def read_bytes(path: Path) -> bytes | None:
+    """What a file of the results folder holds, None where there is none. Raises RecordError."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        if path.is_symlink():
+            raise RecordError(f"{path}: a link to nothing: {WHAT_TO_DO}") from None
+        return None
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read ({error.strerror}): make it readable, or {WHAT_TO_DO}") from error
 
 
 def slug(name: str) -> str:
@@ -225,8 +229,9 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.") or "unnamed"
 
 
-def serialise(record: dict[str, Any]) -> str:
+def serialise(record: Record) -> str:
     """The one spelling of a record: a line for every metric row, curve and part. Raises InvalidRecord."""
+    sections: Mapping[str, Any] = record
     for row in record["metrics"]:
         if not math.isfinite(row["value"]):
             where = f"{row['metric']} of {row['dataset']}" + (f" ({row['condition']})" if row["condition"] else "")
@@ -235,7 +240,7 @@ def serialise(record: dict[str, Any]) -> str:
         raise InvalidRecord("there are no metrics")
     try:
         body = "{\n" + "".join(
-            f'"{name}": {_lines(record[name], DEPTH.get(name, 0))},\n'
+            f'"{name}": {_lines(sections[name], DEPTH.get(name, 0))},\n'
             for name in ("schema", "metric_versions", "key", *SECTIONS)
         )
     except ValueError as error:
@@ -252,7 +257,7 @@ def _lines(value: Any, depth: int) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False, default=lambda number: number.item())
 
 
-def parse(data: bytes, path: Path, without: tuple[str, ...] = ()) -> dict[str, Any]:
+def parse(data: bytes, path: Path, without: tuple[str, ...] = ()) -> Record:
     """The record in a file's bytes, upgraded to the present schema. Raises :class:`RecordError`.
 
     Sections ``without`` which the caller does are not parsed, and empty.
@@ -270,7 +275,7 @@ def parse(data: bytes, path: Path, without: tuple[str, ...] = ()) -> dict[str, A
             f"its last line says {tail[1][:8].decode()}...): {WHAT_TO_DO}"
         )
     try:
-        record = json.loads(_cut(data, without), parse_constant=_not_a_number)
+        record: Any = json.loads(_cut(data, without), parse_constant=_not_a_number)
         if not isinstance(record, dict) or type(record.get("schema")) is not int:
             raise ValueError("no schema")
         for section, kind in SECTIONS.items():
@@ -278,7 +283,7 @@ def parse(data: bytes, path: Path, without: tuple[str, ...] = ()) -> dict[str, A
                 raise ValueError(f"{section} missing or malformed")
         del record["sha256"]
         named = record.get("key")
-        record = upgrade(record)
+        record = upgrade(cast(Record, record))
         _check(record)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
         told = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split()) or type(error).__name__
@@ -288,19 +293,24 @@ def parse(data: bytes, path: Path, without: tuple[str, ...] = ()) -> dict[str, A
     return record
 
 
+def section(data: bytes, name: str) -> slice:
+    """Where the value of a section stands in the bytes of a record, as :func:`serialise` writes it; empty if nowhere."""
+    order, label = list(SECTIONS), f'\n"{name}": '.encode()
+    start = data.find(label)
+    end = data.rfind(f',\n"{order[order.index(name) + 1]}": '.encode())
+    return slice(start + len(label), end) if 0 < start < end else slice(0, 0)
+
+
 def _cut(data: bytes, without: tuple[str, ...]) -> bytes:
-    """The bytes of a record with these sections empty, where they stand as :func:`serialise` writes them."""
-    order = list(SECTIONS)
+    """The bytes of a record with these sections empty."""
     for name in without:
-        start = data.find(f'\n"{name}": '.encode())
-        end = data.rfind(f',\n"{order[order.index(name) + 1]}": '.encode())
-        if 0 < start < end:
-            empty = b"[]" if SECTIONS[name] is list else b"{}"
-            data = data[:start] + f'\n"{name}": '.encode() + empty + data[end:]
+        place = section(data, name)
+        if place.stop:
+            data = data[: place.start] + (b"[]" if SECTIONS[name] is list else b"{}") + data[place.stop :]
     return data
 
 
-def _check(record: dict[str, Any]) -> None:
+def _check(record: Record) -> None:
     """Raise ValueError, KeyError or TypeError unless a record is what it says."""
     config = record["config"]
     for name in ("method", "protocol"):
@@ -313,7 +323,7 @@ def _check(record: dict[str, Any]) -> None:
     versions = record["metric_versions"]
     if not isinstance(versions, dict) or not all(type(version) is int for version in versions.values()):
         raise ValueError("metric_versions malformed")
-    rows = record["metrics"]
+    rows: list[Any] = record["metrics"]  # of any kind, before they are looked at
     for name, kinds in ROW.items():  # column by column, which is several times faster than row by row
         if not set(map(type, map(itemgetter(name), rows))) <= kinds:
             wrong = next(row[name] for row in rows if type(row[name]) not in kinds)
@@ -327,7 +337,7 @@ def _not_a_number(text: str) -> None:
     raise ValueError(f"it holds {text}")
 
 
-def upgrade(record: dict[str, Any], schema: int | None = None, upgrades: dict | None = None) -> dict[str, Any]:
+def upgrade(record: Record, schema: int | None = None, upgrades: dict | None = None) -> Record:
     """A record of an older schema as the present one. Raises what an upgrade raises."""
     schema, upgrades = schema or SCHEMA, UPGRADES if upgrades is None else upgrades
     while record["schema"] < schema:

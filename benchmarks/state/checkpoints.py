@@ -18,12 +18,16 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks import files
 from benchmarks.errors import UsageError
 from benchmarks.records.config import training_key
+from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims, Overtaken
+
+if TYPE_CHECKING:
+    from fvi_core.stack import SavedState
 
 FORMAT = 1
 SUFFIX = ".ckpt"
@@ -74,12 +78,12 @@ class Checkpoint:
     seconds: what it took so far; resumed: how often it was gone on with before.
     """
 
-    configs: list[dict[str, Any]]
+    configs: list[RunConfig]
     epoch: int
     epochs: int
     seconds: float
     resumed: int
-    state: dict[str, Any]
+    state: SavedState
 
 
 class Checkpoints:
@@ -114,7 +118,7 @@ class Checkpoints:
         print(f"going on from the checkpoint at epoch {found.epoch} of {found.epochs}")
         return found
 
-    def save(self, about: Mapping[str, Any], keys: Iterable[str], state: dict[str, Any]) -> None:
+    def save(self, about: Mapping[str, Any], keys: Iterable[str], state: SavedState) -> None:
         """Write the checkpoint of a stack, whole or not at all, and link ``keys``, some of its runs, to it.
 
         ``about``: what :class:`CheckpointCallback` knows of the stack. Raises OSError, and Overtaken if others have

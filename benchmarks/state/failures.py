@@ -11,8 +11,7 @@ from typing import Any
 from benchmarks import files
 from benchmarks.records import provenance
 from benchmarks.records.config import run_key
-
-TEXTS = ("time", "log", "traceback")
+from benchmarks.shapes import Failure, RunConfig
 
 
 class Failures:
@@ -25,7 +24,7 @@ class Failures:
         """The file of a run's failure, there or not."""
         return self.folder / f"{key}.json"
 
-    def get(self, key: str) -> dict[str, Any] | None:
+    def get(self, key: str) -> Failure | None:
         """The failure of a run, or None. Raises nothing: what cannot be read is one attempt of unknown reason.
 
         Its configuration is None where the file holds that of no run or of another one.
@@ -42,7 +41,9 @@ class Failures:
             "key": key,
             "reason": reason or "unknown: its failure file cannot be read",
             "attempt": attempt if type(attempt) is int and attempt > 0 else 1,
-            **{name: _text(found.get(name)) for name in TEXTS},
+            "time": _text(found.get("time")),
+            "log": _text(found.get("log")),
+            "traceback": _text(found.get("traceback")),
             "guess": found.get("guess") is True,
             "config": _config(found.get("config"), key),
         }
@@ -54,7 +55,7 @@ class Failures:
 
     def write(
         self,
-        config: dict[str, Any],
+        config: RunConfig,
         key: str,
         reason: str,
         traceback: str = "",
@@ -69,17 +70,18 @@ class Failures:
         """
         self._save(config, key, reason, traceback, log, guess, self.attempts(key) + 1, around)
 
-    def explain(self, config: dict[str, Any], key: str, reason: str, log: str) -> None:
+    def explain(self, config: RunConfig, key: str, reason: str, log: str) -> None:
         """Put a better reason in the place of a guess: it is the same attempt. Raises OSError."""
         self._save(config, key, reason, "", log, False, self.attempts(key))
 
     def guessed(self, key: str) -> bool:
         """Whether the reason of the last failure of a run is a guess."""
-        return bool((self.get(key) or {}).get("guess"))
+        failure = self.get(key)
+        return failure is not None and failure["guess"]
 
     def _save(
         self,
-        config: dict[str, Any],
+        config: RunConfig,
         key: str,
         reason: str,
         traceback: str,
@@ -121,7 +123,7 @@ def _text(value: Any) -> str:
     return value.encode(errors="replace").decode() if isinstance(value, str) else ""
 
 
-def _config(found: Any, key: str) -> dict[str, Any] | None:
+def _config(found: Any, key: str) -> RunConfig | None:
     """A configuration if it is the one of this key."""
     try:
         return found if run_key(found) == key else None

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from benchmarks.records.config import run_key
+from benchmarks.shapes import Record, RunConfig
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class RunGroup:
     folders; asked[i] are the metrics that the record of run i must know of.
     """
 
-    configs: tuple[dict[str, Any], ...]
+    configs: tuple[RunConfig, ...]
     attempts: tuple[int, ...]
     execute: str
     metrics: str
@@ -65,7 +65,7 @@ class RunOutcome:
     key: str
     status: str
     reason: str = ""
-    record: dict[str, Any] | None = None
+    record: Record | None = None
 
 
 Report = Callable[[RunGroup, float, str], None]  # group, fraction of it that is done, what it does now

@@ -12,6 +12,7 @@ from typing import Any
 from benchmarks.errors import UsageError, unknown
 from benchmarks.records.config import by_training, run_key, stack_key
 from benchmarks.records.store import NewerRecord, RecordError, Store
+from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
@@ -29,7 +30,7 @@ class PlannedRun:
     """
 
     key: str
-    config: dict[str, Any]
+    config: RunConfig
     status: str
     note: str = ""
     attempts: int = 0
@@ -87,7 +88,7 @@ class Plan:
 
 
 def make_plan(
-    configs: Iterable[dict[str, Any]],
+    configs: Iterable[RunConfig],
     results: Path,
     state: Path,
     suite: Suite,
@@ -113,7 +114,7 @@ def make_plan(
     )
 
 
-def table_runs(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None) -> list[dict[str, Any]]:
+def table_runs(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None) -> list[RunConfig]:
     """The configurations that tables need, each in its default protocol unless one is named."""
     return [config for table in tables for config in table.runs(check_protocol(table, protocol), seeds)]
 
@@ -164,7 +165,7 @@ def also(table: Any, names: Iterable[str] | None, catalogue: Mapping[str, Any]) 
     return table
 
 
-def only(configs: list[dict[str, Any]], methods: list[str], datasets: list[str]) -> list[dict[str, Any]]:
+def only(configs: list[RunConfig], methods: list[str], datasets: list[str]) -> list[RunConfig]:
     """Only the runs of these methods and data sets; with no names, of all. Raises UnknownName."""
     for kind, names, known in (
         ("method", methods, {config["method"] for config in configs}),
@@ -210,7 +211,7 @@ def parse_seeds(text: str | None) -> list[int] | None:
 
 def _look_up(
     key: str,
-    config: dict,
+    config: RunConfig,
     asked: frozenset[str],
     store: Store,
     failures: Failures,

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 from benchmarks.records.provenance import ROOT
 from benchmarks.records.store import Store, StoreError
+from benchmarks.shapes import Record, RunConfig
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Claims
 from benchmarks.suite import Suite
@@ -64,7 +65,7 @@ class Summary:
     made: list[str] = field(default_factory=list)
     elsewhere: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    unsaved: dict[str, dict[str, Any]] = field(default_factory=dict)
+    unsaved: dict[str, Record] = field(default_factory=dict)
     unsaved_reason: str = ""
     interrupted: bool = False
     seconds: float = 0.0
@@ -76,7 +77,7 @@ class Summary:
 
 
 def run(
-    configs: list[dict[str, Any]],
+    configs: list[RunConfig],
     executor: Executor,
     *,
     results: Path | str = RESULTS,

@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks.errors import UsageError
 from benchmarks.records import provenance
 from benchmarks.records.store import COSTS, RecordError, Store
+from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.groups import Executor
@@ -26,8 +27,8 @@ EQUAL, ROUNDED, DIFFERENT, FAILED = "equal", "equal to rounding", "different", "
 class Comparison:
     """A record beside the one made anew. difference: the largest relative one, and of what; cpus: before and now."""
 
-    record: dict[str, Any]
-    again: dict[str, Any] | None
+    record: Record
+    again: Record | None
     verdict: str
     difference: float = 0.0
     of: str = ""
@@ -52,7 +53,7 @@ def same_processor(one: str, other: str) -> bool:
     return one.partition(" (family ")[0] == other.partition(" (family ")[0] and "(family" not in one + other
 
 
-def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[dict[str, Any]], int, int]:
+def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record], int, int]:
     """Random records among those whose training took at most so many minutes; how many these are, and all.
 
     Raises UsageError if there is none.
@@ -67,18 +68,18 @@ def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[dict[s
     return chosen, len(short), len(every)
 
 
-def estimate(records: Iterable[dict[str, Any]]) -> float:
+def estimate(records: Iterable[Record]) -> float:
     """Seconds that the trainings took when the records were made."""
     return sum(map(_seconds, records))
 
 
 def make_again(
-    records: list[dict[str, Any]],
+    records: list[Record],
     store: Store,
     executor: Executor,
     suite: Suite,
     display: Display | None = None,
-    keep: Callable[[dict[str, Any]], None] = lambda record: None,
+    keep: Callable[[Record], None] = lambda record: None,
 ) -> Iterator[Comparison]:
     """Train the runs of records anew, with nothing to go on from, and compare; ``keep`` is given what was made."""
     with tempfile.TemporaryDirectory(prefix="fvi-again-") as folder:
@@ -97,7 +98,7 @@ def make_again(
             yield compare(before or record, after)
 
 
-def compare(before: dict[str, Any], after: dict[str, Any]) -> Comparison:
+def compare(before: Record, after: Record) -> Comparison:
     """Two records of one run: their metrics, and where these are equal, the curves that both have.
 
     Metrics that only one of them knows are left out.
@@ -148,6 +149,6 @@ def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
         yield place, value
 
 
-def _seconds(record: dict[str, Any]) -> float:
+def _seconds(record: Record) -> float:
     seconds = record["provenance"].get("seconds")
     return float(seconds) if isinstance(seconds, int | float) else math.inf

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from benchmarks.tables.simple import simple
-from benchmarks.tables.spec import Cell, Column, NoRecipe, Recipe, Row, Table, UnknownProtocol, make_config
+from benchmarks.tables.spec import Cell, Column, NoRecipe, Recipe, Row, Table, UnknownProtocol
 from fvi_core import plugins
 from fvi_core.spelling import nearest
 
@@ -20,7 +20,6 @@ __all__ = [
     "UnknownTable",
     "add",
     "get",
-    "make_config",
     "names",
     "simple",
     "tables",

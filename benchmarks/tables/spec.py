@@ -6,11 +6,12 @@ import copy
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import datasets
-from benchmarks.records.config import SCHEMA, Config
+from benchmarks.records.config import SCHEMA, fixed, run_key
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
+from benchmarks.shapes import RunConfig
 from datasets import registry, user_arrays
 from fvi_core import methods, plugins
 from fvi_core.spelling import nearest
@@ -42,7 +43,8 @@ class Row:
 
     ``published`` None: not in the paper. ``method`` None: no method yet, shown as missing. ``variant`` tells rows of one method
     apart (a context, say) and is handed to the recipe. ``condition`` is that of the row's published cells, where the paper
-    has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's own.
+    has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's own. ``metrics``: of
+    a column's metric the one that stands for it in this row, where a paper computes it otherwise for one method.
     """
 
     label: str
@@ -51,6 +53,7 @@ class Row:
     variant: str = ""
     condition: str = ""
     added: bool = False
+    metrics: tuple[tuple[str, str], ...] = ()
 
     @property
     def made_by(self) -> str:
@@ -67,6 +70,10 @@ class Column:
     published: Cell | None = None
     scale: float = 1.0
     digits: int = 3
+
+    def cell_of(self, row: Row) -> Cell:
+        """The records' cell of a row."""
+        return replace(self.cell, metric=dict(row.metrics).get(self.cell.metric, self.cell.metric))
 
     def published_key(self, row: Row) -> tuple[str, str, str, str] | None:
         """Where this column's number for a row stands among the published; None where the paper has no such row."""
@@ -107,21 +114,21 @@ class Table:
     aliases: tuple[str, ...] = ()
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reductions: dict[str, str] = field(default_factory=dict)
-    _made: dict[tuple, list[Config]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _made: dict[tuple, list[RunConfig]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> list[Config]:
+    def runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> list[RunConfig]:
         """Configurations of all runs that the table needs, each once. ``seeds`` keeps these replicates (by position)."""
-        found: dict[str, Config] = {}
+        found: dict[str, RunConfig] = {}
         for row in self.rows:
             for dataset in self.datasets:
                 for config in self._configs(row, dataset, self.check_protocol(protocol), seeds):
-                    found.setdefault(config.key, config)
+                    found.setdefault(run_key(config), config)
         return list(found.values())
 
     def cell_runs(
         self, row: Row, column: Column, protocol: str | None = None, seeds: Collection[int] | None = None
-    ) -> list[Config]:
+    ) -> list[RunConfig]:
         """Configurations of the runs that one cell averages over; empty where no method makes it."""
         return self._configs(row, column.cell.dataset, self.check_protocol(protocol), seeds)
 
@@ -130,9 +137,9 @@ class Table:
         found: dict[str, set[str]] = {}
         for row in self.rows:
             for dataset in self.datasets:
-                metrics = {column.cell.metric for column in self.columns if column.cell.dataset == dataset}
+                metrics = {column.cell_of(row).metric for column in self.columns if column.cell.dataset == dataset}
                 for config in self._configs(row, dataset, self.check_protocol(protocol), seeds):
-                    found.setdefault(config.key, set()).update(metrics)
+                    found.setdefault(run_key(config), set()).update(metrics)
         return found
 
     def replicates(self, protocol: str | None = None) -> int:
@@ -183,7 +190,7 @@ class Table:
             )
         return protocol
 
-    def _configs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None) -> list[Config]:
+    def _configs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None) -> list[RunConfig]:
         place = row, dataset, protocol, os.environ.get(user_arrays.VARIABLE)
         if place not in self._made:
             try:
@@ -195,12 +202,12 @@ class Table:
         return [config for i, config in enumerate(self._made[place]) if seeds is None or i in seeds]
 
 
-def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[Config]:
+def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[RunConfig]:
     """The full configurations of a recipe's runs."""
     row = methods.get(method)
     known = datasets.describe(dataset, recipe.scheme or None)
     parts = resolve(merge(row.parts(), recipe.parts) | row.own_parts())
-    shared = {
+    shared: Any = {
         "method": row.name,
         "protocol": protocol,
         "parts": parts,
@@ -216,14 +223,9 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     content = datasets.evaluation_content(dataset, known.scheme, recipe.sets)
     evaluation = {"samples": recipe.samples, "sets": list(recipe.sets), "content": content}
     return [
-        Config({**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation})
+        fixed(cast(RunConfig, {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation}))
         for split, seed in recipe.replicates
     ]
-
-
-def make_config(method: str, dataset: str, protocol: str, recipe: Recipe, split: int, seed: int) -> Config:
-    """The full configuration of one run."""
-    return make_configs(method, dataset, protocol, replace(recipe, replicates=((split, seed),)))[0]
 
 
 def merge(base: Parts, changes: Parts) -> Parts:

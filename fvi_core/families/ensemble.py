@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
@@ -11,7 +11,7 @@ from fvi_core.families.base import Family, Functions
 from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams, seed_from
-from fvi_core.registry import FAMILIES, nested
+from fvi_core.registry import FAMILIES, PartSpec, nested
 
 if TYPE_CHECKING:
     from fvi_core.fitting import Fitting
@@ -28,7 +28,7 @@ class Ensemble(Family):
     (dirichlet2022: the M members are the M samples of the predictive).
     """
 
-    base: dict[str, Any] = nested(FAMILIES)
+    base: PartSpec = nested(FAMILIES)
     size: int = 5
     joint: bool = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from fvi_core.likelihoods import Likelihood, split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES, KERNELS, nested
+from fvi_core.registry import FAMILIES, KERNELS, PartSpec, nested
 
 if TYPE_CHECKING:
     from fvi_core.fitting import Fitting
@@ -31,7 +31,7 @@ class ExactGP(Family):
 
     pointwise = False
 
-    kernel: dict[str, Any] = nested(KERNELS, {"name": "rbf", "ard": False})
+    kernel: PartSpec = nested(KERNELS, {"name": "rbf", "ard": False})
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         features = int(torch.tensor(network.input_shape).prod())

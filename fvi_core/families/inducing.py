@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from fvi_core.networks import Network, Parameters
 from fvi_core.problem import rows
 from fvi_core.products import product
 from fvi_core.random import Streams
-from fvi_core.registry import KERNELS, nested
+from fvi_core.registry import KERNELS, PartSpec, nested
 
 if TYPE_CHECKING:
     from fvi_core.priors.base import TrainingSet
@@ -110,7 +110,7 @@ class Inducing(Family):
     closed_form = True
     explains = True
 
-    kernel: dict[str, Any] = nested(KERNELS, {"name": "rbf", "ard": False})
+    kernel: PartSpec = nested(KERNELS, {"name": "rbf", "ard": False})
     points: int = 100
     jitter: float = 1e-6
     draws: str = "joint"

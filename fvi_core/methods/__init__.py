@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fvi_core import plugins
+from fvi_core.registry import PartSpec
 from fvi_core.spelling import nearest
 
 Parts = dict[str, Any]
@@ -38,21 +39,21 @@ class Method:
     name: str
     description: str
     paper: str
-    family: dict[str, Any]
-    divergence: dict[str, Any] | None = None
-    prior: dict[str, Any] | None = None
-    context: dict[str, Any] | None = None
-    weight: dict[str, Any] = field(default_factory=lambda: {"scaling": "elbo", "factor": 1.0})
-    fit: dict[str, Any] | None = None
-    likelihood: dict[str, Any] | None = None
-    training: dict[str, Any] | None = None
+    family: PartSpec
+    divergence: PartSpec | None = None
+    prior: PartSpec | None = None
+    context: PartSpec | None = None
+    weight: PartSpec = field(default_factory=lambda: {"scaling": "elbo", "factor": 1.0})
+    fit: PartSpec | None = None
+    likelihood: PartSpec | None = None
+    training: PartSpec | None = None
     aliases: tuple[str, ...] = ()
 
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> Parts:
         """The four parts and the weight as a fresh plain dict."""
         return copy.deepcopy({name: getattr(self, name) for name in PARTS})
 
-    def own_parts(self) -> dict[str, Any]:
+    def own_parts(self) -> Parts:
         """The parts that a table else chooses and that this method brings itself, as a fresh plain dict."""
         own = {"likelihood": self.likelihood, "training": self.training}
         return copy.deepcopy({name: part for name, part in own.items() if part is not None})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +13,7 @@ from fvi_core.gaussian_process import fit_kernel
 from fvi_core.networks import Network, Parameters
 from fvi_core.priors.base import Prior, TrainingSet
 from fvi_core.random import Streams
-from fvi_core.registry import KERNELS, PRIORS, nested
+from fvi_core.registry import KERNELS, PRIORS, PartSpec, nested
 
 
 @PRIORS.register("gaussian_functions")
@@ -42,7 +41,7 @@ class GaussianProcess(Prior):
     Classification: the labels become regression targets of fixed noise, centred (Milios et al. 2018, ``alpha_eps``).
     """
 
-    kernel: dict[str, Any] = nested(KERNELS, {"name": "rbf", "ard": False})
+    kernel: PartSpec = nested(KERNELS, {"name": "rbf", "ard": False})
     fit_steps: int = 500
     fit_batch: int = 256
     fit_lr: float = 0.05

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from scipy.stats import beta
 
+from benchmarks.shapes import Curves
 from reports.figures import NothingToShow, Runs
 from reports.figures.parts import (
     ROTATION,
@@ -129,7 +130,7 @@ def examples(runs: Runs) -> Canvas:
     return figure
 
 
-def _turned(curves: dict) -> tuple[np.ndarray, list[dict]]:
+def _turned(curves: Curves) -> tuple[np.ndarray, list[dict]]:
     """Angles, and the examples at each, of one run. Raises NothingToShow for a record without them."""
     found = {
         int(name.removeprefix("rotation-").removesuffix("/examples")): curve

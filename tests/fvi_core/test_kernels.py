@@ -5,9 +5,8 @@ import torch
 from fvi_core.kernels import KERNELS, median_distance
 from fvi_core.registry import UnknownPart
 
-NAMES = sorted(set(KERNELS.classes) - {"sum"})
-SUM = {"name": "sum", "parts": [{"name": "linear"}, {"name": "matern32"}]}
-SPECS = [{"name": name} for name in NAMES] + [SUM]
+NAMES = ["matern12", "matern52", "rbf"]
+SPECS = [{"name": name} for name in NAMES]
 D = 3
 
 
@@ -25,24 +24,12 @@ def gpytorch_matrix(name, params, x1, x2):
     """The same covariance by gpytorch, one replica at a time."""
     rows = []
     for r in range(len(x1)):
-        if name == "linear":
-            base = gpytorch.kernels.LinearKernel()
-            base.variance = 1.0
-        elif name == "periodic":
-            base = gpytorch.kernels.PeriodicKernel(ard_num_dims=D)
-            base.period_length = params["log_period"][r].exp()
-        elif name == "rational-quadratic":
-            base = gpytorch.kernels.RQKernel(ard_num_dims=D)
-            base.alpha = params["log_alpha"][r].exp()
-        elif name == "rbf":
+        if name == "rbf":
             base = gpytorch.kernels.RBFKernel(ard_num_dims=D)
         else:
             base = gpytorch.kernels.MaternKernel(nu=int(name[-2]) / 2, ard_num_dims=D)
         base = base.double()
-        if name != "linear":
-            lengthscale = params["log_lengthscale"][r].exp()
-            # gpytorch's periodic kernel divides by the length-scale, Rasmussen & Williams by its square.
-            base.lengthscale = lengthscale.square() if name == "periodic" else lengthscale
+        base.lengthscale = params["log_lengthscale"][r].exp()
         rows.append(params["log_variance"][r].exp() * base(x1[r], x2[r]).to_dense())
     return torch.stack(rows).detach()
 
@@ -116,15 +103,6 @@ def test_images_are_flattened_and_their_product_form_agrees_with_differences():
     assert params["log_lengthscale"].shape == (1, 1)
 
 
-def test_sum_adds_its_parts_with_their_own_parameters():
-    spec = {"name": "sum", "parts": [{"name": "linear"}, {"name": "periodic", "ard": False}]}
-    kernel, x = KERNELS.build(spec), inputs(2, 5)
-    params = perturbed(kernel, 2)
-    parts = [KERNELS.build(part) for part in spec["parts"]]
-    own = [{k[2:]: v for k, v in params.items() if k.startswith(f"{i}.")} for i in range(2)]
-    torch.testing.assert_close(kernel(params, x, x), parts[0](own[0], x, x) + parts[1](own[1], x, x))
-
-
 def test_median_distance_of_known_points():
     x = torch.tensor([[[0.0, 5.0], [3.0, 5.0], [4.0, 5.0]]])
     torch.testing.assert_close(median_distance(x, per_feature=False), torch.tensor([[3.0]]).double())
@@ -136,5 +114,3 @@ def test_median_distance_of_known_points():
 def test_unknown_kernels_name_the_nearest():
     with pytest.raises(UnknownPart, match="did you mean 'matern52'"):
         KERNELS.build({"name": "matern-52"})
-    with pytest.raises(ValueError, match="expected parts"):
-        KERNELS.build({"name": "sum"})

@@ -80,7 +80,7 @@ def test_independent_function_values():
     assert torch.equal(prior.moments(NETWORK, {}, X, "diagonal")[1], torch.full((R, 1, K), 10.0, dtype=X.dtype))
 
 
-KERNEL = {"name": "matern32", "ard": False}
+KERNEL = {"name": "matern52", "ard": False}
 
 
 def process(**options):
@@ -131,7 +131,7 @@ def test_a_process_is_fitted_to_classes_by_centred_log_normal_targets():
 
 def test_unknown_kernel_parameters_are_named():
     with pytest.raises(
-        ValueError, match=r"'matern32' has \['log_lengthscale', 'log_variance'\], found \['lengthscale'\]"
+        ValueError, match=r"'matern52' has \['log_lengthscale', 'log_variance'\], found \['lengthscale'\]"
     ):
         process(parameters={"lengthscale": 1.0}).init(NETWORK, {}, TRAIN, small.streams(R))
 

@@ -64,6 +64,13 @@ def test_scale_is_applied_once(write: Writer) -> None:
     assert cell.stderr == pytest.approx(5)
 
 
+def test_a_row_may_take_its_number_from_another_metric(write: Writer) -> None:
+    results = write("MC Dropout", "boston", {("", "rmse"): [3.0, 4.0, 5.0], ("", "mse"): [10.0, 20.0, 30.0]})
+    row = dataclasses.replace(ROWS[0], metrics=(("rmse", "mse"),))
+    cell = only_cell(results, rows=(row,))
+    assert cell.mean == 20.0 and cell.published and cell.published.mean == 3.4
+
+
 def test_difference_in_combined_standard_errors_by_hand() -> None:
     cell = result([3.1, 3.9], number(mean=2.0, stderr=0.3))  # mean 3.5, standard error 0.4, combined 0.5
     assert cell.z == pytest.approx(3.0)

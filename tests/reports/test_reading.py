@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.records.columns import Columns
 from benchmarks.records.store import Store
 from reports.aggregate import aggregate
 from reports.cli import build
@@ -37,13 +38,18 @@ def results(write: Callable[..., Path]) -> Path:
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, bool]]:
     """How often each file was read, and whether with its curves."""
     counted: Counter[tuple[str, bool]] = Counter()
-    read = Store.read
 
-    def counting(store: Store, path: Path, curves: bool = True) -> dict[str, Any]:
-        counted[path.name, curves] += 1
-        return read(store, path, curves)
+    def count(owner: type, with_curves: bool) -> None:
+        read = owner.read
 
-    monkeypatch.setattr(Store, "read", counting)
+        def counting(reader: Any, path: Path) -> Any:
+            counted[path.name, with_curves] += 1
+            return read(reader, path)
+
+        monkeypatch.setattr(owner, "read", counting)
+
+    count(Columns, with_curves=False)
+    count(Store, with_curves=True)
     return counted
 
 

@@ -105,7 +105,7 @@ def test_fsvi_and_map_are_trained_on_the_network_of_rudner2022():
     assert fsvi["context"] == {"name": "random_monochrome", "points": 32}
     assert fsvi["training"]["batch_size"] == 128
     split = trainings.random_split((1, 28, 28), 10, 3)
-    assert trainings.build_model({"parts": fsvi}, split).network.n_parameters == 824_458
+    assert trainings.build_model(fsvi, split).network.n_parameters == 824_458
 
 
 def test_methods_on_boston_have_the_settings_of_their_table():

@@ -12,6 +12,7 @@ from benchmarks import tables
 from benchmarks.experiment.execute import Outcome
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records.store import Store, serialise
+from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.executors.in_process import InProcess
@@ -24,25 +25,25 @@ GOALS = {"run": 50.0, "plan": 3.0}  # milliseconds of a run, seconds of the plan
 SUITE = Suite(execute=f"{__name__}:train_nothing", limit=f"{__name__}:alone")
 
 
-def alone(config: dict[str, Any]) -> int:
+def alone(config: RunConfig) -> int:
     """Runs that are trained together: one, so that nothing of the runner's is shared between runs."""
     return 1
 
 
-def train_nothing(configs: list[dict[str, Any]], *, state: Path, report: Callable[[float, str], None]) -> list[Outcome]:
+def train_nothing(configs: list[RunConfig], *, state: Path, report: Callable[[float, str], None]) -> list[Outcome]:
     """Outcomes with as many metrics as there are, made at once."""
     about = {"dataset": configs[0]["dataset"]["name"], "condition": "", "value": 0.5, "n": 1}
-    rows = [{"metric": name, **about} for name in METRICS]
+    rows: list[Any] = [{"metric": name, **about} for name in METRICS]
     return [Outcome(config, "done", rows, provenance={"fingerprint": "", "seconds": 0.0}) for config in configs]
 
 
-def some_runs() -> Iterator[dict[str, Any]]:
+def some_runs() -> Iterator[RunConfig]:
     """Runs of every method and data set of table ``uci``, with ever more seeds."""
     firsts = tables.get("uci").runs("paper", (0,))
     return ({**config, "seed": seed} for seed in count() for config in firsts)
 
 
-def running(folder: Path, configs: list[dict[str, Any]]) -> Work:
+def running(folder: Path, configs: list[RunConfig]) -> Work:
     """A sweep over runs that are missing, each time in new folders."""
     turns = count()
 
@@ -58,7 +59,7 @@ def running(folder: Path, configs: list[dict[str, Any]]) -> Work:
     return make
 
 
-def planning(folder: Path, configs: list[dict[str, Any]]) -> Work:
+def planning(folder: Path, configs: list[RunConfig]) -> Work:
     """A plan of runs that all have their record."""
     results, state = folder / "results", folder / "state"
     store = Store(results, SUITE.metrics)

@@ -9,6 +9,7 @@ import torch
 
 import datasets
 from benchmarks.experiment.assembly import build_model, build_problem
+from benchmarks.records.hyperparameters import resolve
 from benchmarks.tables import digits, pequignot
 from benchmarks.tables.spec import Parts, Row, merge
 from datasets.contract import Arrays, Split
@@ -37,7 +38,7 @@ def training_of(
     """Training of a method's parts, all stacked: one replica for each split, or for each of ``seeds`` on one split."""
     settings = TRAININGS.build({"name": "gradient", **parts["training"]})
     dtype = DTYPES[settings.dtype]
-    model = build_model({"parts": parts}, splits[0])
+    model = build_model(resolve(parts), splits[0])
     problem = build_problem(model, splits, device, dtype)
     seeds = [split.split for split in splits] if seeds is None else seeds
     return lambda: settings.start(model, problem, Streams(seeds, device, dtype)).run

@@ -14,6 +14,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.records import provenance
 from benchmarks.records.config import run_key
 from benchmarks.records.store import InvalidRecord, RecordError, Store, StoreError
+from benchmarks.shapes import RunConfig
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import ClaimError, Claims, Overtaken
 from benchmarks.state.failures import Failures
@@ -97,10 +98,10 @@ def threads(count: int) -> Iterator[None]:
 
 
 def _is_mine(
-    group: RunGroup, key: str, config: dict, attempts: int, claims: Claims, outcomes: dict[str, RunOutcome]
+    group: RunGroup, key: str, config: RunConfig, attempts: int, claims: Claims, outcomes: dict[str, RunOutcome]
 ) -> bool:
     """Claim a run, unless another sweep makes it, or has made or tried it since this group was planned."""
-    failure = Failures(group.state).get(key) or {"attempt": 0}
+    failure = Failures(group.state).get(key)
     try:
         acquired = claims.acquire(key)
     except ClaimError as error:
@@ -112,7 +113,7 @@ def _is_mine(
     if recorded(group, config):
         outcomes[key] = RunOutcome(key, "found")
         Checkpoints(group.state).clear(key)
-    elif failure["attempt"] > attempts:
+    elif failure and failure["attempt"] > attempts:
         outcomes[key] = RunOutcome(key, "failed", failure["reason"])
     else:
         return True
@@ -124,12 +125,12 @@ def _store(group: RunGroup) -> Store:
     return Store(group.results, group.metrics)
 
 
-def recorded(group: RunGroup, config: dict) -> bool:
+def recorded(group: RunGroup, config: RunConfig) -> bool:
     """Whether a run of a group has its record."""
     return is_recorded(_store(group), config, group.asked_of(run_key(config)))
 
 
-def is_recorded(store: Store, config: dict, asked: Set[str] = frozenset()) -> bool:
+def is_recorded(store: Store, config: RunConfig, asked: Set[str] = frozenset()) -> bool:
     """Whether a run has a record that is whole, of the present metrics, and knows those that are asked for."""
     try:
         return store.status(config, asked)[0] == "done"
@@ -139,7 +140,7 @@ def is_recorded(store: Store, config: dict, asked: Set[str] = frozenset()) -> bo
 
 def _train(
     group: RunGroup,
-    mine: dict[str, dict],
+    mine: dict[str, RunConfig],
     report: Callable[[float, str], None],
     descriptors: bool,
     claims: Claims,
@@ -172,7 +173,9 @@ def _train(
 
 
 @contextlib.contextmanager
-def _fence(group: RunGroup, config: dict, key: str, claims: Claims, outcomes: dict[str, RunOutcome]) -> Iterator[None]:
+def _fence(
+    group: RunGroup, config: RunConfig, key: str, claims: Claims, outcomes: dict[str, RunOutcome]
+) -> Iterator[None]:
     """Around the writing of what became of a run: a process that was stopped writes over nothing that others made.
 
     If another one has claimed the run or has made it, that is the outcome. Raises Overtaken then.
@@ -188,7 +191,7 @@ def _fence(group: RunGroup, config: dict, key: str, claims: Claims, outcomes: di
     yield
 
 
-def _measured(group: RunGroup, key: str, config: dict, outcomes: dict[str, RunOutcome]) -> bool:
+def _measured(group: RunGroup, key: str, config: RunConfig, outcomes: dict[str, RunOutcome]) -> bool:
     """Whether a run whose record is stale could be measured again from what its training has left."""
     try:
         if not group.measure or _store(group).status(config, group.asked_of(key))[0] != "stale":
@@ -206,14 +209,14 @@ def _measured(group: RunGroup, key: str, config: dict, outcomes: dict[str, RunOu
 
 def _record(
     group: RunGroup,
-    config: dict,
+    config: RunConfig,
     key: str,
     outcome: Any,
     started: str,
     claims: Claims,
     outcomes: dict[str, RunOutcome],
 ) -> None:
-    about = {**provenance.collect(), "started": started, "finished": provenance.now(), **outcome.provenance}
+    about: Any = {**provenance.collect(), "started": started, "finished": provenance.now(), **outcome.provenance}
     record = _store(group).make(config, outcome.metrics, outcome.curves, about)
     try:
         _store(group).write(record, _fence(group, config, key, claims, outcomes))
@@ -231,7 +234,7 @@ def _record(
 
 def _fail(
     group: RunGroup,
-    config: dict,
+    config: RunConfig,
     key: str,
     reason: str,
     trace: str,

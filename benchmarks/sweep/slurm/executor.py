@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.config import is_large
+from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.executors.work import recorded
@@ -162,9 +162,7 @@ def pack(groups: Sequence[RunGroup], runs_per_task: int | None) -> list[list[Run
     return array_tasks
 
 
-def _outcome(
-    group: RunGroup, config: dict[str, Any], key: str, tried: int, pending: dict[str, str]
-) -> RunOutcome | None:
+def _outcome(group: RunGroup, config: RunConfig, key: str, tried: int, pending: dict[str, str]) -> RunOutcome | None:
     """What became of a run, or None while it may still be made."""
     found = _told(group, config, key, tried)
     if key in pending and found and found.status == "failed" and Failures(group.state).guessed(key):
@@ -176,7 +174,7 @@ def _outcome(
     return RunOutcome(key, "failed", "its array task left the queue before it was begun")
 
 
-def _told(group: RunGroup, config: dict[str, Any], key: str, tried: int) -> RunOutcome | None:
+def _told(group: RunGroup, config: RunConfig, key: str, tried: int) -> RunOutcome | None:
     """What is on disk of a run since its group was planned."""
     if recorded(group, config):
         return RunOutcome(key, "done")

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from benchmarks import files
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.store import Store
+from benchmarks.shapes import RunConfig
 from benchmarks.state.checkpoints import peek
 from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
@@ -266,7 +267,7 @@ def last_line(file: Path) -> str:
     return next((line for line in reversed(said) if line and not line.startswith("srun:")), "its log is empty")
 
 
-def note_end(group: RunGroup, config: dict[str, Any], key: str, reason: str, log: Path) -> None:
+def note_end(group: RunGroup, config: RunConfig, key: str, reason: str, log: Path) -> None:
     """Note that a run ended with its array task, and whether it can go on; a guess at why makes room."""
     if peek(group.state, key):
         reason += "; asked again, it goes on from its checkpoint"

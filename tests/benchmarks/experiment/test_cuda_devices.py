@@ -107,7 +107,7 @@ def test_training_prediction_and_attack_stay_on_the_device(table, label, dataset
         parts = merge(parts, {"family": {"size": 2}})
     split, training = data_of(dataset), TRAININGS.build({"name": "gradient", **parts["training"]})
     dtype = DTYPES[training.dtype]
-    model = build_model({"parts": parts}, split)
+    model = build_model(parts, split)
     problem = build_problem(model, [split], cuda, dtype)
     first, _ = training.start(model, problem, Streams([0, 1], cuda, dtype)).run()
     assert first.reason is None

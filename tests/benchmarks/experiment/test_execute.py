@@ -12,10 +12,11 @@ from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import predict
 from benchmarks.records import predictions
 from benchmarks.records.config import InvalidConfig, run_key
-from benchmarks.tables import Recipe, make_config
+from benchmarks.tables import Recipe
 from fvi_core.networks import Network
 from fvi_core.random import Streams
 from fvi_core.registry import UnknownPart
+from tests.configs import make_config
 
 CURVE, MOONS = "cinquin_1d", "two_moons_cinquin"
 TIMES = {"training_seconds"}
@@ -96,7 +97,7 @@ def test_a_family_with_closed_form_marginals_hands_them_over(tmp_path):
 
 def model_and_data(case):
     split = datasets.load(case["dataset"]["name"])
-    model = build_model(case, split)
+    model = build_model(case["parts"], split)
     parameters = model.family.init(model.network, Streams([3]))
     return model, parameters, torch.from_numpy(split.test.x[:20])
 
@@ -177,7 +178,7 @@ def test_runs_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path):
 
 
 def test_data_that_replicas_share_is_held_once():
-    model = build_model(config(), datasets.load(CURVE))
+    model = build_model(config()["parts"], datasets.load(CURVE))
     same, other = datasets.load(CURVE, 0), datasets.load(CURVE, 1)
     build = [
         build_problem(model, splits, torch.device("cpu"), torch.float64) for splits in ([same, same], [same, other])

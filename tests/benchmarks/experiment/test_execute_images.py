@@ -14,9 +14,10 @@ from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import attack, predict
 from benchmarks.records import predictions
 from benchmarks.records.config import run_key
-from benchmarks.tables import Recipe, make_config
+from benchmarks.tables import Recipe
 from datasets.images import SOURCES
 from fvi_core.random import Streams
+from tests.configs import make_config
 
 CPU = torch.device("cpu")
 TIMES = {"training_seconds"}
@@ -115,7 +116,9 @@ def test_validation_images_stop_training_early_in_splits_of_their_own(tmp_path):
 
 def test_images_stay_bytes_and_splits_share_them():
     split = datasets.load("mnist", scheme="rudner2022")
-    model = build_model(config("FSVI", parts={"context": {"name": "images", "pool": "train", "points": 5}}), split)
+    model = build_model(
+        config("FSVI", parts={"context": {"name": "images", "pool": "train", "points": 5}})["parts"], split
+    )
     problem = build_problem(model, [split, datasets.load("mnist", scheme="rudner2022")], CPU, torch.float32)
     assert problem.x.dtype == torch.uint8 and problem.x.shape == (1, 40, 1, 28, 28)
     assert np.shares_memory(problem.x.numpy(), split.train.x), "no copy of the data set"
@@ -125,7 +128,7 @@ def test_images_stay_bytes_and_splits_share_them():
 
 def test_inputs_of_the_network_are_the_scaled_pixels():
     split = datasets.load("cifar10", scheme="rudner2022")
-    problem = build_problem(build_model(config(dataset="cifar10"), split), [split], CPU, torch.float32)
+    problem = build_problem(build_model(config(dataset="cifar10")["parts"], split), [split], CPU, torch.float32)
     for x in (split.test.x, split.test.x + np.float32(0.7)):  # turned images are not whole numbers
         expected = torch.from_numpy(split.pixels(x))
         torch.testing.assert_close(inputs_of(problem, torch.from_numpy(x)), expected, rtol=1e-6, atol=1e-6)
@@ -134,7 +137,9 @@ def test_inputs_of_the_network_are_the_scaled_pixels():
 
 def test_splits_whose_pools_differ_cannot_train_together():
     splits = [datasets.load("mnist", i, scheme="cinquin2024") for i in range(2)]
-    model = build_model(config("FSVI", parts={"context": {"name": "images", "pool": "train", "points": 5}}), splits[0])
+    model = build_model(
+        config("FSVI", parts={"context": {"name": "images", "pool": "train", "points": 5}})["parts"], splits[0]
+    )
     with pytest.raises(ValueError, match="splits whose pools 'train' differ cannot train together"):
         build_problem(model, splits, CPU, torch.float32)
 
@@ -142,7 +147,7 @@ def test_splits_whose_pools_differ_cannot_train_together():
 def trained(dataset="cifar10", scheme="dirichlet2022", parts=None):
     case = config("MFVI", dataset, scheme, parts=parts)
     split = datasets.load(dataset, scheme=scheme)
-    model = build_model(case, split)
+    model = build_model(case["parts"], split)
     problem = build_problem(model, [split], CPU, torch.float32)
     return model, model.family.init(model.network, Streams([3])), problem, split
 

@@ -13,11 +13,12 @@ from benchmarks.records import predictions
 from benchmarks.records.config import run_key
 from benchmarks.records.predictions import RegressionPredictions
 from benchmarks.records.store import Store
-from benchmarks.tables import Recipe, make_config
+from benchmarks.tables import Recipe
 from fvi_core import methods
 from fvi_core.methods import Method
 from tests.benchmarks.experiment.test_execute import CURVE, MOONS, config, numbers
 from tests.benchmarks.experiment.test_resuming import assert_stops_change_nothing, sibling, stopped_often
+from tests.configs import make_config
 from tests.fvi_core.own_parts import AlphaEnergy, Shift, registered
 
 CHAIN = {"name": "metropolis", "samples": 4, "thinning": 2, "warmup": 1}

@@ -41,6 +41,17 @@ def test_likelihoods_by_scipy_in_original_units(noise):
     assert found["log_posterior_predictive"] == pytest.approx(predictive.mean(), rel=1e-5)
 
 
+def test_gaussians_of_the_samples_moments_by_scipy_in_original_units():
+    p, found = example(), values(example())
+    y, f = p.targets * p.y_std + p.y_mean, p.samples.astype(np.float64) * p.y_std + p.y_mean
+    with_noise = norm.logpdf(y, f.mean(0), np.sqrt(f.var(0) + (0.4 * p.y_std) ** 2))
+    assert found["gaussian_log_predictive"] == pytest.approx(with_noise.mean(), rel=1e-6)
+    alone = norm.logpdf(y, f.mean(0), f.std(0, ddof=1))
+    assert found["gaussian_log_predictive_without_noise"] == pytest.approx(alone.mean(), rel=1e-6)
+    single = RegressionPredictions(p.samples[:1], 0.4, p.targets, p.y_mean, p.y_std)
+    assert "gaussian_log_predictive_without_noise" not in values(single)
+
+
 @given(st.floats(1e-3, 1e3), st.floats(-50, 50))
 def test_likelihoods_change_by_the_log_of_the_scale_only(scale, shift):
     base, changed = values(example(1, 0)), values(example(scale, shift))

@@ -9,12 +9,12 @@ import pytest
 from benchmarks.records import hyperparameters
 from benchmarks.records.hyperparameters import PARTS, context_pools, describe, known, look, resolve, sources
 from fvi_core.plugins import module_digest
-from fvi_core.registry import CONTEXTS, DIVERGENCES, REGISTRIES, UnknownPart, nested
+from fvi_core.registry import CONTEXTS, DIVERGENCES, REGISTRIES, UnknownPart, later, nested
 
 PARTS_OF_A_RUN = {
     "network": {"name": "mlp", "hidden": [50]},
     "family": {"name": "ensemble", "base": {"name": "dropout"}},
-    "prior": {"name": "gaussian_process", "kernel": {"name": "sum", "parts": [{"name": "rbf"}, {"name": "linear"}]}},
+    "prior": {"name": "gaussian_process", "kernel": {"name": "matern12"}},
     "divergence": {"name": "gaussian_kl", "jitter": 1},
     "context": {
         "name": "mixture",
@@ -40,8 +40,8 @@ def test_every_default_is_said_in_nested_parts_too():
         "size": 5,
         "joint": False,
     }
-    assert [part["name"] for part in found["prior"]["kernel"]["parts"]] == ["rbf", "linear"]
-    assert found["prior"]["kernel"]["parts"][0].keys() == {"name", "ard"} and found["prior"]["fit_steps"] == 500
+    assert found["prior"]["kernel"] == {"name": "matern12", "ard": True} and found["prior"]["fit_steps"] == 500
+    assert [part["name"] for part in found["context"]["parts"]] == ["images", "training_batch"]
     assert found["context"]["parts"][1] == {"name": "training_batch", "points": None}
     assert found["weight"] == {"scaling": "elbo", "factor": 1.0}
     assert found["training"]["early_stopping"] == {"patience": 4, "every": 1} and found["training"]["augment"] is None
@@ -117,6 +117,23 @@ def test_parts_of_plugins_are_resolved_and_named_by_their_source(plugin):
     plugin.write_text("# what makes it, times 1,000\n")
     module_digest.cache_clear()  # another process
     assert sources(found, "digits") != before
+
+
+def test_a_hyperparameter_that_came_later_stands_only_where_it_is_not_its_default(monkeypatch):
+    @dataclasses.dataclass(frozen=True)
+    class Grown:
+        width: float = 2.0
+        margin: float = later(1.0)
+
+    Grown.__module__ = "grown_of_a_test"
+    monkeypatch.setitem(DIVERGENCES.classes, "grown", Grown)
+
+    def found(**hyper):
+        return resolve(PARTS_OF_A_RUN | {"divergence": {"name": "grown", **hyper}})["divergence"]
+
+    assert found() == found(margin=1) == {"name": "grown", "width": 2.0}
+    assert found(margin=3) == {"name": "grown", "width": 2.0, "margin": 3.0}
+    assert DIVERGENCES.build(found()).margin == 1.0 and describe(Grown)["margin"]["later"] is True
 
 
 def test_a_part_without_defaults_says_so():

@@ -19,7 +19,8 @@ from benchmarks.state import checkpoints
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.executors.in_process import InProcess
-from benchmarks.tables import Recipe, make_config
+from benchmarks.tables import Recipe
+from tests.configs import make_config
 
 SUITE = Suite(limit=f"{__name__}:stack_limit")
 TOUCHES = ("open", "os.listdir", "os.mkdir", "os.remove", "os.rename", "os.symlink", "os.utime")

@@ -11,11 +11,12 @@ from benchmarks.experiment.assembly import build_model
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records import published
 from benchmarks.records.config import run_key, validate_config
-from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownProtocol, UnknownTable, make_config
+from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownProtocol, UnknownTable
 from benchmarks.tables.spec import merge
 from fvi_core import methods
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES
 from fvi_core.registry import TRAININGS
+from tests.configs import make_config
 
 NAMES = tables.names()
 RUNNABLE = [name for name in NAMES if any(row.method for row in tables.get(name).rows)]
@@ -40,7 +41,7 @@ def test_all_runs_of_protocol_smoke_are_valid_and_can_be_built(name):
         key = run_key({**config, "seed": 0, "dataset": {**config["dataset"], "split": 0}})
         if key not in built:
             built.add(key)
-            model = build_model(config, shape_of(config))
+            model = build_model(config["parts"], shape_of(config))
             training = TRAININGS.build(config["parts"]["training"])
             OPTIMISERS.build(training.optimiser), SCHEDULES.build(training.schedule)
             assert model.weight(100, 10, 5) > 0 and training.epochs <= 10
@@ -164,3 +165,14 @@ def test_merging_changes_nothing_that_it_was_given():
     assert merge(base, {"a": {"name": "x", "p": 5}})["a"] == {"name": "x", "p": 5, "q": 2}
     merge(base, changes)["a"]["q"].append(9)
     assert (base["a"]["q"], changes["a"]["q"]) == (2, [3])
+
+
+def test_a_row_with_a_metric_of_its_own_asks_for_that_one():
+    table = tables.get("pequignot2020-5-readings")
+    asked = table.asked("paper")
+    row, mixture, *_ = table.rows
+    column = next(c for c in table.columns if c.cell == Cell("yacht", "", "log_posterior_predictive"))
+    assert column.cell_of(row).metric == "gaussian_log_predictive" and column.cell_of(mixture) == column.cell
+    (first, *_) = table.cell_runs(row, column, "paper")
+    assert asked[run_key(first)] == {"rmse", "log_posterior_predictive", "gaussian_log_predictive"}
+    assert run_key(first) == run_key(table.cell_runs(mixture, column, "paper")[0])

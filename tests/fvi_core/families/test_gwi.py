@@ -134,7 +134,7 @@ class TestGaussianWasserstein(DivergenceContract):
 def test_the_trace_of_the_root_has_the_gradient_of_its_value():
     streams = small.streams(2)
     x, s = streams.normal(7, 2), streams.normal(4, 2)
-    kernel = KERNELS.build({"name": "matern32"})
+    kernel = KERNELS.build({"name": "matern52"})
     k = kernel(kernel.init(2, 2), s, x)
     noise = 0.1 * streams.normal(3, 4, 7)
     r = (k[:, None] + noise).requires_grad_()

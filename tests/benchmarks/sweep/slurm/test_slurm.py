@@ -24,9 +24,10 @@ from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.slurm import ledger, queue
 from benchmarks.sweep.slurm.executor import Slurm
 from benchmarks.sweep.slurm.options import Options
-from benchmarks.tables import Recipe, make_config
+from benchmarks.tables import Recipe
 from tests.benchmarks import fakes
 from tests.benchmarks.sweep.executor_contract import ExecutorContract
+from tests.configs import make_config
 
 pytestmark = pytest.mark.usefixtures("environment")
 OPTIONS = Options(time=10, memory="700M", runs_per_task=2)

@@ -1,0 +1,120 @@
+"""What configurations, records and failures hold, key by key: plain JSON, with types for those who read and write it."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from fvi_core.registry import PartSpec
+
+
+class DatasetConfig(TypedDict):
+    """Which data a run is trained on; ``content``: digests of a user's own files."""
+
+    name: str
+    version: str
+    scheme: str
+    split: int
+    content: dict[str, str]
+
+
+class EvaluationConfig(TypedDict):
+    """What is asked of a trained model: draws, evaluation sets, and digests of a user's own files among them."""
+
+    samples: int
+    sets: list[str]
+    content: dict[str, str]
+
+
+class PartsConfig(TypedDict):
+    """The parts of a run with every hyper-parameter; which ones a part has, its class says."""
+
+    network: PartSpec
+    family: PartSpec
+    divergence: PartSpec | None
+    prior: PartSpec | None
+    context: PartSpec | None
+    weight: PartSpec
+    fit: PartSpec | None
+    likelihood: PartSpec
+    training: PartSpec
+
+
+class RunConfig(TypedDict):
+    """A run: a training and an evaluation. ``sources``: digests of the code of parts that are no part of this project."""
+
+    schema: int
+    method: str
+    dataset: DatasetConfig
+    protocol: str
+    seed: int
+    parts: PartsConfig
+    sources: dict[str, str]
+    evaluation: EvaluationConfig
+
+
+class MetricRow(TypedDict):
+    """One number of a run: a metric on an evaluation set under a condition, over ``n`` points."""
+
+    dataset: str
+    condition: str
+    metric: str
+    value: float
+    n: int
+
+
+class Provenance(TypedDict, total=False):
+    """Where the numbers of a run come from. Records of older code lack some of it."""
+
+    commit: str
+    dirty: bool
+    versions: dict[str, str]
+    device: str
+    platform: str
+    cpu: str
+    threads: int
+    seconds: float
+    fit_seconds: float
+    stack: int
+    started: str
+    finished: str
+    epochs: int
+    resumed: int
+    fingerprint: str
+    training_fingerprint: str
+    data: dict[str, str]
+    sources: dict[str, str]
+    noise_std: float
+    peak_memory_bytes: int
+    gpu_bytes: int
+    evaluated: dict[str, Any]
+    measured: dict[str, Any]
+    migrated: dict[str, Any]
+
+
+Curves = dict[str, Any]
+"""Points of curves by name; what a curve holds is the affair of its figure."""
+
+
+class Record(TypedDict):
+    """One finished run, as its file holds it (without the digest of the file)."""
+
+    schema: int
+    metric_versions: dict[str, int]
+    key: str
+    config: RunConfig
+    metrics: list[MetricRow]
+    curves: Curves
+    provenance: Provenance
+
+
+class Failure(TypedDict):
+    """Why a run is not there. ``guess``: how its process ended is known, but not why."""
+
+    key: str
+    reason: str
+    attempt: int
+    time: str
+    log: str
+    traceback: str
+    guess: bool
+    config: RunConfig | None

@@ -1,0 +1,115 @@
+"""Metric rows as columns: the numbers, and the errors, of reading each record alone, whatever was read before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.records.columns import Columns
+from benchmarks.records.store import RecordError, Store
+from tests.benchmarks import fakes
+
+FIXTURE = Path(__file__).parent / "fixtures" / "schema-1"
+ROW = '{"dataset": "digits", "condition": "", "metric": "accuracy", "value": 0.5, "n": 10}'
+WORDS = st.text(max_size=8) | st.sampled_from(['"value": 1, "n": ', "}, {", "\n]", '\\"', "σ"])
+VALUES = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**20), 10**20)
+ROWS = st.lists(st.tuples(WORDS, WORDS, WORDS, st.integers(0, 10**6)), min_size=1, max_size=4)
+
+
+def written(store: Store, values: list[float], rows: list[tuple], seed: int) -> Path:
+    """The record of a run with these rows."""
+    names = ("dataset", "condition", "metric", "n")
+    metrics = [{**dict(zip(names, row, strict=True)), "value": value} for row, value in zip(rows, values, strict=True)]
+    return store.write(store.make(fakes.config(seed), metrics, {"roc": {"x": [0, 1]}}, {"commit": "c"}))
+
+
+def alone(store: Store, path: Path) -> list[tuple]:
+    """The rows of a record as the store reads it."""
+    return [tuple(row.values()) for row in store.read(path)["metrics"]]
+
+
+def respelt(path: Path, old: str, new: str) -> None:
+    """One text in place of another in a record, and the SHA-256 that belongs to it."""
+    text = path.read_text().rpartition('"sha256": ')[0]
+    assert old in text
+    body = text.replace(old, new, 1)
+    path.write_text(f'{body}"sha256": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n')
+
+
+@settings(max_examples=40)
+@given(rows=ROWS, data=st.data())
+def test_columns_are_the_rows(tmp_path_factory, rows, data):
+    store, columns = fakes.store(tmp_path_factory.mktemp("results")), Columns()
+    shapes = []
+    for seed in range(3):
+        values = data.draw(st.lists(VALUES, min_size=len(rows), max_size=len(rows)))
+        path = written(store, values, rows, seed)
+        record, found, numbers = columns.read(path)
+        assert [(*cell, value, n) for cell, value, n in zip(found.cells, numbers, found.n, strict=True)] == [
+            (*row[:3], float(row[3]), row[4]) for row in alone(store, path)
+        ]
+        whole = store.read(path)
+        assert record == whole | {"curves": {}, "metrics": []}
+        shapes.append(found)
+    assert shapes[0] is shapes[1] is shapes[2], "what they have in common is held once"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("0.5", "1e999"),
+        ("0.5", "1" + "0" * 400),
+        ("0.5", "Infinity"),
+        ("0.5", '"0.5"'),
+        ("0.5", "null"),
+        ("0.5", "00.5"),
+        ("0.5", ".5"),
+        ('"n": 10', '"n": 1.5'),
+        ('"accuracy", ', '["accuracy"], '),
+        (ROW, "[1, 2]"),
+        (ROW, ROW + "]"),
+        ('"key": "', '"key": "0'),
+    ],
+)
+def test_what_reading_alone_refuses_is_refused_in_the_same_words(tmp_path, old, new):
+    store, columns = fakes.store(tmp_path), Columns()
+    paths = [store.write(store.make(fakes.config(seed), [fakes.metric(0.5)], {}, {})) for seed in range(3)]
+    columns.read(paths[0])
+    for path in paths[1:]:  # the second time, the first is known
+        respelt(path, old, new)
+        with pytest.raises(RecordError) as expected:
+            store.read(path, curves=False)
+        with pytest.raises(RecordError) as found:
+            columns.read(path)
+        assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.parametrize(
+    "spelling", [ROW.replace(": ", ":"), ROW.replace('"value": 0.5, "n": 10', '"n": 10, "value": 0.5')]
+)
+def test_rows_that_are_spelt_otherwise_are_read_too(tmp_path, spelling):
+    store, columns = fakes.store(tmp_path), Columns()
+    for seed in range(3):
+        path = written(store, [0.5, 0.25], [("digits", "", "accuracy", 10), ("digits", "", "nll", 10)], seed)
+        respelt(path, ROW, spelling)
+        record, rows, values = columns.read(path)
+        assert record["config"]["seed"] == seed
+        assert list(values) == [0.5, 0.25] and rows.n == (10, 10)
+        assert rows.cells == (("digits", "", "accuracy"), ("digits", "", "nll"))
+
+
+def test_records_of_before_and_files_that_are_none(tmp_path):
+    for path in FIXTURE.rglob("*.json"):
+        record, rows, values = Columns().read(path)
+        assert record["schema"] == 2
+        expected = json.loads(path.read_text())["metrics"]
+        assert [(*cell, value) for cell, value in zip(rows.cells, values, strict=True)] == [
+            (row["dataset"], row["condition"], row["metric"], row["value"]) for row in expected
+        ]
+    with pytest.raises(RecordError, match="there is no such file"):
+        Columns().read(tmp_path / "none.json")

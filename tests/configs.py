@@ -1,0 +1,12 @@
+"""Configurations of single runs, for tests."""
+
+from dataclasses import replace
+
+from benchmarks.records.config import Config
+from benchmarks.tables import Recipe
+from benchmarks.tables.spec import make_configs
+
+
+def make_config(method: str, dataset: str, protocol: str, recipe: Recipe, split: int, seed: int) -> Config:
+    """The full configuration of one run of a recipe."""
+    return make_configs(method, dataset, protocol, replace(recipe, replicates=((split, seed),)))[0]
