@@ -60,6 +60,7 @@ def _declared() -> dict[str, Table]:
         cifar_dirichlet,
         cinquin,
         cinquin_images,
+        cinquin_ocean,
         digits,
         fashion_mnist,
         pequignot,
@@ -70,7 +71,8 @@ def _declared() -> dict[str, Table]:
     )
 
     modules = (pequignot, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images, cifar, cifar_dirichlet)
-    declared = [digits.TABLE, toys.TABLE, *(table for module in modules for table in module.TABLES)]
+    own = (table for module in (*modules, cinquin_ocean) for table in module.TABLES)
+    declared = [digits.TABLE, toys.TABLE, *own]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 
 

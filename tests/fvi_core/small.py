@@ -23,7 +23,7 @@ from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, NETWORKS, P
 TANH = {"name": "mlp", "hidden": [4, 3], "activation": "tanh"}
 RELU = {"name": "mlp", "hidden": [5], "activation": "relu"}
 CNN = {"name": "cnn", "channels": [2, 3], "dense": [4], "pool": [1, 0]}
-SHAPES = {"mlp": (2,), "cnn": (2, 4, 4)}
+SHAPES = {"mlp": (2,), "cnn": (2, 4, 4), "vector_field": (2,)}
 
 
 def streams(replicas: int = 3, dtype: torch.dtype = torch.float64, name: str = "test") -> Streams:

@@ -42,6 +42,7 @@ SPECS = {
         {"name": "gaussian_functions"},
         {"name": "dirichlet", "concentrations": 0.5},
         {"name": "gaussian_process", "kernel": RBF, "fit_steps": 2},
+        {"name": "gaussian_process", "kernel": {"name": "helmholtz"}, "parameters": {}},
     ],
     "context": [
         {"name": "uniform_box", "points": 5},
@@ -67,6 +68,7 @@ SPECS = {
         {"name": "lenet"},
         {"name": "resnet18", "width": 2},
         {"name": "resnet18", "width": 2, "norm": "none"},
+        {"name": "vector_field", "hidden": [4, 3]},
     ],
     "optimiser": [{"name": "adam"}, {"name": "sgd", "momentum": 0.9}, {"name": "sgd", "weight_decay": 0.1}],
     "schedule": [
@@ -129,6 +131,7 @@ VIEWS = {
     "functions": lambda prior, network, state, x, streams: prior.functions(network, state, S, streams)(x),
     "moments": lambda prior, network, state, x, streams: prior.moments(network, state, x, "full")[1],
     "variances": lambda prior, network, state, x, streams: prior.moments(network, state, x, "diagonal")[1],
+    "joint": lambda prior, network, state, x, streams: prior.moments(network, state, x, "joint")[1],
 }
 
 
@@ -154,6 +157,7 @@ class TestPrior:
             "functions": [(R, S, N, 2)],
             "moments": [(R, 1, N, N), (R, 2, N, N)],
             "variances": [(R, 1, N), (R, 2, N)],
+            "joint": [(R, 1, 2 * N, 2 * N)],
         }
         for name, view in VIEWS.items():
             try:
@@ -187,6 +191,10 @@ class TestPrior:
         assert torch.linalg.eigvalsh(covariance.double()).min() > -1e-9
         variances = VIEWS["variances"](prior, small.network(), state, small.inputs(R, N), None)
         torch.testing.assert_close(variances.double(), covariance.diagonal(dim1=-2, dim2=-1).double())
+        joint = VIEWS["joint"](prior, small.network(), state, small.inputs(R, N), None)[:, 0].double()
+        assert torch.linalg.eigvalsh(joint).min() > -1e-9
+        own = torch.stack([joint[:, q::2, q::2] for q in range(2)], dim=1)
+        torch.testing.assert_close(own, covariance.double().expand_as(own))
 
 
 @every("context")
@@ -301,11 +309,15 @@ class TestLikelihood:
         assert all(torch.equal(fitted[name], value) for name, value in split_parameters(start)[0].items())
 
 
+def outputs_of(spec):
+    return 2 if spec["name"] == "vector_field" else 3
+
+
 @every("network")
 class TestNetwork:
     def network(self, spec):
-        shape = {"mlp": (2,), "cnn": (2, 4, 4)}.get(spec["name"], (2, 8, 8))
-        return small.network(spec, 3, shape), small.inputs(R, N, shape)
+        shape = {"mlp": (2,), "cnn": (2, 4, 4), "vector_field": (2,)}.get(spec["name"], (2, 8, 8))
+        return small.network(spec, outputs_of(spec), shape), small.inputs(R, N, shape)
 
     def draws(self, network):
         return network.unflatten(0.5 * small.streams(R).normal(S, network.n_parameters))
@@ -323,7 +335,7 @@ class TestNetwork:
         network, x = self.network(spec)
         drawn = self.draws(network)
         f = network(drawn, x)
-        assert f.shape == (R, S, N, 3) and torch.isfinite(f).all()
+        assert f.shape == (R, S, N, outputs_of(spec)) and torch.isfinite(f).all()
         for r in range(R):
             single = network({k: v[r : r + 1] for k, v in drawn.items()}, x[r : r + 1])
             assert torch.equal(single, f[r : r + 1])
