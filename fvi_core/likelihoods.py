@@ -31,6 +31,7 @@ class Likelihood:
 
     name: ClassVar[str]
     has_closed_form: ClassVar[bool] = False  # expected_log_prob_gaussian exists
+    by_draws: ClassVar[bool] = True  # data_term has a gradient in f
 
     @property
     def learned(self) -> bool:
@@ -90,6 +91,11 @@ class Likelihood:
     def values(self, f: Tensor) -> Tensor:
         """What predictions hold of the outputs ``[..., Q]``: logits of the classes, or values of the targets ``[..., D]``."""
         return f
+
+    def predicted(self, f: Tensor, marginals: tuple[Tensor, Tensor] | None) -> Tensor:
+        """What predictions hold of draws f ``[S, N, Q]`` of functions whose mean and variance ``[N, Q]`` are these, if known:
+        ``[S or 1, N, D]``."""
+        return self.values(f)
 
     def scores(self, values: np.ndarray) -> Mapping[str, np.ndarray]:
         """Uncertainties of its own by name, ``[N]`` each (high: out of distribution), of predictions ``[S, N, D]``.
@@ -236,6 +242,63 @@ class Categorical(Likelihood):
         p = f.softmax(-1)
         identity = torch.eye(p.shape[-1], dtype=p.dtype, device=p.device)
         return (identity - p.unsqueeze(-1)) * p.sqrt().unsqueeze(-2)
+
+
+@LIKELIHOODS.register("robust_max")
+@dataclass(frozen=True)
+class RobustMax(Likelihood):
+    """``p(y | f) = 1 - epsilon`` if f_y is the largest output, else ``epsilon / (K - 1)`` (Hernandez-Lobato et al. 2011).
+
+    Its expectation under independent Gaussian outputs is an integral over one of them, by ``points`` of Gauss-Hermite
+    quadrature; single functions have no gradient. It predicts one distribution of classes, the mean over all functions.
+    """
+
+    epsilon: float = 0.01
+    points: int = 50
+
+    has_closed_form = True
+    by_draws = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < 1 or self.points < 1:
+            found = f"found {self.epsilon} and {self.points}"
+            raise ValueError(f"likelihood 'robust_max': expected epsilon between 0 and 1 and points 1 or more, {found}")
+
+    def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
+        return self.values(f).gather(-1, y[:, None, :, None].expand(*f.shape[:-1], 1))[..., 0]
+
+    def expected_log_prob_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
+        """``S log(1 - epsilon) + (1 - S) log(epsilon / (K - 1))``, S the probability that f_y is the largest."""
+        won, (high, low) = self.winning(mean, var, y), self._logits(mean.shape[-1])
+        return won * high + (1 - won) * low
+
+    def winning(self, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
+        """``P(f_y > f_l for all l != y) = E_{f_y}[ prod_l Phi((f_y - m_l) / sqrt(v_l)) ]``: mean and variance ``[..., N, K]``,
+        y ``[..., N]`` -> ``[..., N]``."""
+        mean, std = mean.double(), var.double().clamp_min(1e-12).sqrt()
+        nodes, weights = (torch.from_numpy(a).to(mean.device) for a in np.polynomial.hermite.hermgauss(self.points))
+        own = y.unsqueeze(-1)
+        f = mean.gather(-1, own) + math.sqrt(2) * std.gather(-1, own) * nodes  # [..., N, H]
+        below = torch.special.log_ndtr((f.unsqueeze(-2) - mean.unsqueeze(-1)) / std.unsqueeze(-1))
+        others = torch.ones_like(mean).scatter(-1, own, 0.0).unsqueeze(-1)
+        return ((below * others).sum(-2).exp() * weights).sum(-1) / math.sqrt(math.pi)
+
+    def values(self, f: Tensor) -> Tensor:
+        """Logits of each function's own probabilities of the classes."""
+        high, low = self._logits(f.shape[-1])
+        largest = torch.nn.functional.one_hot(f.argmax(-1), f.shape[-1]).bool()
+        return torch.where(largest, high, low).to(f.dtype)
+
+    def predicted(self, f: Tensor, marginals: tuple[Tensor, Tensor] | None) -> Tensor:
+        if marginals is None:
+            return self.values(f)
+        k = f.shape[-1]
+        won = [self.winning(*marginals, torch.full(f.shape[1:2], c, device=f.device)) for c in range(k)]
+        p = torch.stack(won, dim=-1)
+        return ((1 - self.epsilon) * p + self.epsilon / (k - 1) * (1 - p)).log().unsqueeze(0)
+
+    def _logits(self, k: int) -> tuple[float, float]:
+        return math.log(1 - self.epsilon), math.log(self.epsilon / (k - 1))
 
 
 def split_parameters(parameters: Params) -> tuple[Params, Params]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fvi_core.contexts import Context, ContextSource
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.families.base import Family, Functions
+from fvi_core.families.base import Family, Functions, NotSupported
 from fvi_core.fitting import Fit, Fitting, own_of
 from fvi_core.likelihoods import Likelihood, split_parameters
 from fvi_core.networks import BUFFER, Network, Parameters
@@ -133,10 +133,9 @@ class Model:
         return self.likelihood.data_term(likelihood_parameters, functions(x), y)
 
     def _closed_form_term(
-        self, network: Network, parameters: Parameters, likelihood_parameters: Parameters, x: Tensor, y: Tensor
+        self, likelihood_parameters: Parameters, marginals: tuple[Tensor, Tensor], y: Tensor
     ) -> Tensor:
         """The likelihood's share of the objective, ``[R]``, of a family with marginals."""
-        marginals = cast(tuple[Tensor, Tensor], self.family.marginals(network, parameters, x))
         if not self.weight.alpha:
             return self.likelihood.expected_log_prob_gaussian(likelihood_parameters, *marginals, y).mean(-1)
         alpha = self.weight.alpha
@@ -182,9 +181,16 @@ class Model:
             context_size = context.shape[1]
             return context
 
+        functions = values = marginals = None
         if self.likelihood.has_closed_form and self.family.closed_form:
-            functions = values = None
-            log_likelihood = self._closed_form_term(network, parameters, likelihood_parameters, x, y)
+            # A family that says so has them.
+            marginals = cast(tuple[Tensor, Tensor], self.family.marginals(network, parameters, x))
+            log_likelihood = self._closed_form_term(likelihood_parameters, marginals, y)
+        elif not self.likelihood.by_draws:
+            raise NotSupported(
+                f"likelihood {self.likelihood.name!r} is trained on moments of f(x) in closed form, "
+                f"which family {self.family.name!r} has not"
+            )
         else:
             functions = self.family.functions(network, parameters, samples, streams["functions"])
             shared = self._context_in_same_pass(network)
@@ -213,6 +219,7 @@ class Model:
             streams["divergence"],
             streams["prior"],
             buffers,
+            marginals,
         )
         divergence = self.divergence(step)
         return -log_likelihood + self.weight(n_train, x.shape[1], context_size or 1) * divergence

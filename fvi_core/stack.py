@@ -124,11 +124,16 @@ class Stack:
         labels = {**named_streams("init"), **self.streams}
         own_streams = {purpose: streams.child(label) for purpose, label in labels.items()}
         start = self.model.family.init(self.model.network, own_streams["init"])
-        prior = {} if state is not None else self._fit_prior(start, owner, streams.child("prior-fit"))
+        prior = {}
+        if state is None:  # else what was made of the training set is in it
+            train = self._training_set(owner)
+            start = self.model.family.prepare(self.model.network, start, train, streams.child("prepare"))
+            prior = self._fit_prior(start, train, streams.child("prior-fit"))
         likelihood = self.model.likelihood.init(replicas, self.dtype)
         start = join_parameters(start, {name: value.to(device) for name, value in likelihood.items()})
         start = {name: value.detach().clone() for name, value in start.items()}
         active = list(range(replicas))
+        self.explained: dict[int, str] = {}  # why, by the number of the replica, where the family knows
         self.now = self.begin(State(active, owner, own_streams, start, prior, losses={r: [] for r in active}))
         if state is not None:
             self.restore(state)
@@ -223,17 +228,15 @@ class Stack:
         """Continue from :meth:`state`, made by a stack of the same configuration; what is given is copied."""
         self.now = self.now.restored(state)
 
-    def _fit_prior(self, start: Parameters, owner: Tensor, streams: Streams) -> dict[str, Tensor]:
-        model, problem = self.model, self.problem
+    def _training_set(self, owner: Tensor) -> TrainingSet:
+        problem, outputs = self.problem, self.model.network.n_outputs
+        x, y = take(problem.x, owner), take(problem.y, owner)
+        return TrainingSet(x, y, outputs, problem.classification, problem.scale)
+
+    def _fit_prior(self, start: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
+        model = self.model
         if model.prior is None:
             return {}
-        train = TrainingSet(
-            take(problem.x, owner),
-            take(problem.y, owner),
-            model.network.n_outputs,
-            problem.classification,
-            problem.scale,
-        )
         return model.prior.init(model.network, model.family.initial_network(model.network, start), train, streams)
 
     def _leave(self, loss: Tensor, done: Tensor) -> None:
@@ -247,6 +250,7 @@ class Stack:
         for i, ok in enumerate(finite.tolist()):
             if not ok:
                 reason = f"the loss or a parameter stopped being finite in {self.unit} {self.epoch} of {self.epochs}"
+                reason = ": ".join(filter(None, (reason, self.explained.get(now.active[i]))))
                 now.results[now.active[i]] = Trained(None, self.epoch, now.losses[now.active[i]], reason)
         self._finish([i for i, left in enumerate(gone) if left and finite[i]])
         self.now = now.subset([i for i, left in enumerate(gone) if not left])

@@ -150,6 +150,7 @@ class Trainer(Stack):
             loss = self.model.loss(
                 family, likelihood, now.prior, x, y, n, self.training.samples, source, now.streams, seen
             )
+            self._note_faults(loss, family)
             made = torch.autograd.grad(loss.sum(), tensors, allow_unused=True, materialize_grads=True)
             # Some come as transposed views; laid out as their parameters they make the elementwise updates twice as fast.
             gradients = [gradient.contiguous() for gradient in made]
@@ -166,6 +167,16 @@ class Trainer(Stack):
         self.schedule.after_epoch(self.now.schedule, self.epoch, self.epochs, loss, self.optimiser.lr)
         self._validate()
         return self.now.schedule.done
+
+    def _note_faults(self, loss: Tensor, family: Parameters) -> None:
+        """Ask the family, before a step spoils its parameters, why losses are no numbers."""
+        if not self.model.family.explains or torch.isfinite(loss).all():
+            return
+        with torch.no_grad():
+            told = self.model.family.faults(family)
+        for r, fault in zip(self.now.active, told, strict=True):
+            if fault:
+                self.explained.setdefault(r, fault)
 
     def _hold(self, values: Parameters) -> None:
         self.now.parameters.update({name: value.detach() for name, value in values.items()})

@@ -44,8 +44,8 @@ class Layout:
 class Run:
     """What is kept of a record: its values, and on what data and machine they were made.
 
-    data holds (name, fingerprint) of its split, under the empty name, and of every evaluation set that it says; warnings
-    are what its training said of itself.
+    data holds (name, fingerprint) of its split, under the empty name, and of every evaluation set that it says;
+    warnings are what its training said of itself.
     """
 
     file: str

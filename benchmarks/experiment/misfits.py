@@ -45,17 +45,18 @@ def misfits(configs: Iterable[RunConfig]) -> list[str]:
     tried: dict[str, str] = {}
     for config in configs:
         data = config["dataset"]
-        task = datasets.describe(data["name"], data["scheme"] or None).task
-        key = canonical_json([task, config["parts"]])
+        known = datasets.describe(data["name"], data["scheme"] or None)
+        numbers = known.n_outputs if known.task == "regression" else 1
+        key = canonical_json([known.task, numbers, config["parts"]])
         if key not in tried:
-            tried[key] = misfit(config["parts"], task)
+            tried[key] = misfit(config["parts"], known.task, numbers)
         if tried[key]:
             told[f"does not fit: {config['method']} on {data['name']}: {tried[key]}"] = None
     return list(told)
 
 
-def misfit(parts: PartsConfig, task: str) -> str:
-    """Why parts do not fit together, tried on a tiny problem; empty where they do."""
+def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
+    """Why parts do not fit together, tried on a tiny problem of so many numbers in a target; empty where they do."""
     spec: dict[str, Any] = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {
         "network": TINY["network"]
     }
@@ -68,7 +69,7 @@ def misfit(parts: PartsConfig, task: str) -> str:
         spec["training"] |= {key: value for key, value in TINY["training"].items() if key in training}
     try:
         with torch.random.fork_rng(devices=[]):
-            _try(resolve(spec), task)
+            _try(resolve(spec), task, numbers)
     except Exception as error:
         lacks = [kind for kind in ("prior", "context") if parts["divergence"] is not None and parts[kind] is None]
         if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in str(error):
@@ -77,11 +78,12 @@ def misfit(parts: PartsConfig, task: str) -> str:
     return ""
 
 
-def _try(parts: PartsConfig, task: str) -> None:
+def _try(parts: PartsConfig, task: str, numbers: int) -> None:
     x = np.linspace(-1, 1, 2 * POINTS, dtype=np.float32).reshape(POINTS, 2)
-    y = np.arange(POINTS) % CLASSES if task == "classification" else np.linspace(-1, 1, POINTS)
-    arrays = Arrays(x, y)
-    outputs = CLASSES if task == "classification" else 1
+    vectors = (numbers,) if numbers > 1 else ()
+    values = np.linspace(-1, 1, POINTS * numbers).reshape(POINTS, *vectors)
+    arrays = Arrays(x, np.arange(POINTS) % CLASSES if task == "classification" else values)
+    outputs = CLASSES if task == "classification" else numbers
     split = Split("tiny", "1", 0, "", task, outputs, arrays, arrays, x.min(0), x.max(0))
     config = cast(RunConfig, {"method": "tiny", "dataset": {"name": "tiny", "split": 0}, "seed": 0, "parts": parts})
     model, training = build_model(parts, split), TRAININGS.build(parts["training"])

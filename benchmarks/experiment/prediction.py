@@ -88,7 +88,7 @@ def predictions_of(
     model: Model, split: Split, f: Tensor, marginals: tuple[Tensor, Tensor] | None, noise_std: float | None, y: Any
 ) -> stored.Predictions:
     """Function samples ``[S, N, Q]`` at inputs of labels or targets y, as they are stored. Raises NotSupported."""
-    values = model.likelihood.values(f).float().cpu().numpy()
+    values = model.likelihood.predicted(f, marginals).float().cpu().numpy()
     if split.task == "classification":
         return stored.ClassificationPredictions(values, y)
     if noise_std is None:

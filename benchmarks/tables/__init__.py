@@ -60,6 +60,7 @@ def _declared() -> dict[str, Table]:
         cifar_dirichlet,
         cinquin,
         cinquin_images,
+        cinquin_ocean,
         digits,
         fashion_mnist,
         pequignot,
@@ -71,7 +72,7 @@ def _declared() -> dict[str, Table]:
     )
 
     papers = (pequignot, pequignot_posteriors, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images)
-    modules = (*papers, cifar, cifar_dirichlet)
+    modules = (*papers, cifar, cifar_dirichlet, cinquin_ocean)
     declared = [digits.TABLE, toys.TABLE, *(table for module in modules for table in module.TABLES)]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 

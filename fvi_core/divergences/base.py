@@ -22,6 +22,7 @@ class Step:
     values at x, so that a divergence on the training batch needs no second forward pass. ``sample_context()`` draws a context
     set ``[R, K, ...]``; it is ``x`` itself when the context is the training batch. ``parameters`` are the trained ones;
     ``buffers`` are those that are kept (running statistics), for a divergence that needs the network as it predicts.
+    ``marginals`` are mean and variance ``[R, B, Q]`` at x, where the likelihood term was made of these and not of a draw.
     """
 
     network: Network
@@ -37,6 +38,7 @@ class Step:
     streams: Streams
     prior_streams: Streams
     buffers: Parameters = field(default_factory=dict)
+    marginals: tuple[Tensor, Tensor] | None = None
 
 
 class Divergence:

@@ -4,6 +4,7 @@ from fvi_core.families import (  # noqa: F401
     dropout,
     ensemble,
     exact_gp,
+    gwi,
     hypernetwork,
     implicit_process,
     linearised,
@@ -12,6 +13,7 @@ from fvi_core.families import (  # noqa: F401
     radial,
     rank1,
     samples,
+    sparse_gp,
     swag,
 )
 from fvi_core.families.base import Family, Functions

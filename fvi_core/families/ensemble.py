@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -15,6 +15,7 @@ from fvi_core.registry import FAMILIES, PartSpec, nested
 
 if TYPE_CHECKING:
     from fvi_core.fitting import Fitting
+    from fvi_core.priors.base import TrainingSet
 
 
 @FAMILIES.register("ensemble")
@@ -55,6 +56,13 @@ class Ensemble(Family):
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         return self.group(self.member.init(network, self.streams_of_members(streams)))
+
+    def prepare(self, network: Network, parameters: Parameters, train: TrainingSet, streams: Streams) -> Parameters:
+        members = {name: value.flatten(0, 1) for name, value in parameters.items()}
+        # Expanded before they are flattened: for one replica the members' data are a view, for more a copy.
+        x, y = (z.unsqueeze(1).expand(-1, self.size, *z.shape[1:]).flatten(0, 1) for z in (train.x, train.y))
+        own = replace(train, x=x, y=y)
+        return self.group(self.member.prepare(network, members, own, self.streams_of_members(streams)))
 
     def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int) -> Parameters:
         members = {name: value.flatten(0, 1) for name, value in parameters.items()}

@@ -101,7 +101,7 @@ class Rank1(Family):
             plain = weights if bias is None else weights | {f"{layer.name}.bias": torch.zeros_like(bias)}
             z = layer(plain, a * of_points(inputs, a))
             z = z * of_points(outputs, z)
-            return z if bias is None else z + bias.unsqueeze(2)[(..., *[None] * (z.dim() - 4))]
+            return z if bias is None else layer.shifted(z, bias)
 
         return lambda x: network(weights, x, apply=apply)
 

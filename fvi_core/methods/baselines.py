@@ -85,3 +85,23 @@ GP = add(
         family={"name": "exact_gp", "kernel": {"name": "rbf", "ard": False}},
     )
 )
+SPARSE_GP = add(
+    Method(
+        "Sparse GP",
+        "Gaussian process of variational values at trained inducing points (Hensman et al. 2013); a reference",
+        "cinquin2024",
+        family={"name": "sparse_gp", "kernel": {"name": "rbf", "ard": False}, "points": 100},
+        divergence={"name": "inducing_kl"},
+        aliases=("SVGP",),
+    )
+)
+GWI = add(
+    Method(
+        "GWI",
+        "Gaussian Wasserstein inference: a network as mean, a sparse process's covariance (Wild et al. 2022)",
+        "cinquin2024",
+        family={"name": "gwi", "kernel": {"name": "rbf"}, "points": 100},
+        divergence={"name": "gaussian_wasserstein"},
+        context={"name": "training_batch", "points": 100},
+    )
+)

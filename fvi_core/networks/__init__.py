@@ -1,6 +1,6 @@
 """Networks as pure functions of their parameters. Importing this package registers every network."""
 
-from fvi_core.networks import convolutional, perceptron, residual  # noqa: F401
+from fvi_core.networks import convolutional, field, perceptron, residual  # noqa: F401
 from fvi_core.networks.layers import (
     ACTIVATIONS,
     BUFFER,
@@ -10,8 +10,9 @@ from fvi_core.networks.layers import (
     Linear,
     Parameters,
     ParametricLayer,
+    PlacesLayer,
 )
-from fvi_core.networks.network import HEAD, Dropout, Network, Tape
+from fvi_core.networks.network import HEAD, Network, Tape
 
 __all__ = [
     "ACTIVATIONS",
@@ -20,10 +21,10 @@ __all__ = [
     "HEAD",
     "BatchNorm",
     "Conv2d",
-    "Dropout",
     "Linear",
     "Network",
     "Parameters",
     "ParametricLayer",
+    "PlacesLayer",
     "Tape",
 ]

@@ -9,6 +9,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from fvi_core.families.base import Functions, NotSupported
+from fvi_core.labels import milios_targets
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 
@@ -25,6 +26,13 @@ class TrainingSet:
     n_outputs: int
     classification: bool
     scale: Callable[[Tensor], Tensor] = lambda x: x
+
+    def as_regression(self, alpha_eps: float) -> tuple[Tensor, Tensor | None]:
+        """Targets of a zero-mean process; of labels these of Milios et al. (2018), centred, with their noise variances."""
+        if not self.classification:
+            return self.y, None
+        y, variances = milios_targets(self.y, self.n_outputs, alpha_eps)
+        return y - y.mean((1, 2), keepdim=True), variances
 
 
 class Prior:

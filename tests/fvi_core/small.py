@@ -23,7 +23,7 @@ from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, NETWORKS, P
 TANH = {"name": "mlp", "hidden": [4, 3], "activation": "tanh"}
 RELU = {"name": "mlp", "hidden": [5], "activation": "relu"}
 CNN = {"name": "cnn", "channels": [2, 3], "dense": [4], "pool": [1, 0]}
-SHAPES = {"mlp": (2,), "cnn": (2, 4, 4)}
+SHAPES = {"mlp": (2,), "cnn": (2, 4, 4), "vector_field": (2,)}
 
 
 def streams(replicas: int = 3, dtype: torch.dtype = torch.float64, name: str = "test") -> Streams:
@@ -81,7 +81,7 @@ def step(
     start = start or parameters
     initial = model.family.initial_network(model.network, {name: value.detach() for name, value in start.items()})
     train = TrainingSet(data.x, data.y, model.network.n_outputs, not data.y.is_floating_point())
-    state = model.prior.init(model.network, initial, train, streams.child("fit"))
+    state = {} if model.prior is None else model.prior.init(model.network, initial, train, streams.child("fit"))
     source = ContextSource(data.x, data.low, data.high, data.pools)
     functions = model.family.functions(model.network, parameters, samples, streams.child("noise"))
     context = streams.child("context")

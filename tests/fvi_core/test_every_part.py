@@ -32,6 +32,7 @@ from fvi_core.training import Training
 from tests.fvi_core import small
 
 R, S, N, D = 3, 4, 6, 2
+OF_CLASSES = ("categorical", "robust_max")
 RBF = {"name": "rbf", "ard": False}
 BATCH = {"name": "training_batch"}
 SPECS = {
@@ -42,6 +43,7 @@ SPECS = {
         {"name": "gaussian_functions"},
         {"name": "dirichlet", "concentrations": 0.5},
         {"name": "gaussian_process", "kernel": RBF, "fit_steps": 2},
+        {"name": "gaussian_process", "kernel": {"name": "helmholtz"}, "parameters": {}},
     ],
     "context": [
         {"name": "uniform_box", "points": 5},
@@ -59,6 +61,7 @@ SPECS = {
         {"name": "gaussian", "init_std": 0.4},
         {"name": "residual_gaussian"},
         {"name": "categorical"},
+        {"name": "robust_max"},
     ],
     "network": [
         small.TANH,
@@ -66,6 +69,7 @@ SPECS = {
         {"name": "lenet"},
         {"name": "resnet18", "width": 2},
         {"name": "resnet18", "width": 2, "norm": "none"},
+        {"name": "vector_field", "hidden": [4, 3]},
     ],
     "optimiser": [{"name": "adam"}, {"name": "sgd", "momentum": 0.9}, {"name": "sgd", "weight_decay": 0.1}],
     "schedule": [
@@ -109,10 +113,18 @@ def test_kinds_with_contracts_of_their_own_test_every_part_too():
     from tests.fvi_core import test_kernels, test_samplers
     from tests.fvi_core.contracts import DivergenceContract, FamilyContract
     from tests.fvi_core.divergences import test_divergences, test_spectral
-    from tests.fvi_core.families import test_families, test_implicit_process, test_radial, test_rank1, test_swag
+    from tests.fvi_core.families import (
+        test_families,
+        test_gwi,
+        test_implicit_process,
+        test_radial,
+        test_rank1,
+        test_sparse_gp,
+        test_swag,
+    )
 
-    modules = (test_divergences, test_spectral, test_samplers)
-    modules += (test_families, test_implicit_process, test_radial, test_rank1, test_swag)
+    modules = (test_divergences, test_spectral, test_samplers, test_families, test_gwi, test_implicit_process)
+    modules += (test_radial, test_rank1, test_sparse_gp, test_swag)
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     for registry, contract in ((FAMILIES, FamilyContract), (DIVERGENCES, DivergenceContract)):
         own = {name for name, cls in registry.classes.items() if cls.__module__.startswith("fvi_core.")}
@@ -136,6 +148,7 @@ VIEWS = {
     "functions": lambda prior, network, state, x, streams: prior.functions(network, state, S, streams)(x),
     "moments": lambda prior, network, state, x, streams: prior.moments(network, state, x, "full")[1],
     "variances": lambda prior, network, state, x, streams: prior.moments(network, state, x, "diagonal")[1],
+    "joint": lambda prior, network, state, x, streams: prior.moments(network, state, x, "joint")[1],
 }
 
 
@@ -161,6 +174,7 @@ class TestPrior:
             "functions": [(R, S, N, 2)],
             "moments": [(R, 1, N, N), (R, 2, N, N)],
             "variances": [(R, 1, N), (R, 2, N)],
+            "joint": [(R, 1, 2 * N, 2 * N)],
         }
         for name, view in VIEWS.items():
             try:
@@ -194,6 +208,10 @@ class TestPrior:
         assert torch.linalg.eigvalsh(covariance.double()).min() > -1e-9
         variances = VIEWS["variances"](prior, small.network(), state, small.inputs(R, N), None)
         torch.testing.assert_close(variances.double(), covariance.diagonal(dim1=-2, dim2=-1).double())
+        joint = VIEWS["joint"](prior, small.network(), state, small.inputs(R, N), None)[:, 0].double()
+        assert torch.linalg.eigvalsh(joint).min() > -1e-9
+        own = torch.stack([joint[:, q::2, q::2] for q in range(2)], dim=1)
+        torch.testing.assert_close(own, covariance.double().expand_as(own))
 
 
 @every("context")
@@ -225,7 +243,7 @@ class TestContext:
 @every("likelihood")
 class TestLikelihood:
     def parts(self, spec, replicas=range(R)):
-        likelihood, outputs = build("likelihood", spec), 3 if spec["name"] == "categorical" else 1
+        likelihood, outputs = build("likelihood", spec), 3 if spec["name"] in OF_CLASSES else 1
         data = small.problem(R, N, outputs)
         f = small.streams(R, name="f").normal(S, N, likelihood.outputs(outputs))
         params = {
@@ -248,9 +266,15 @@ class TestLikelihood:
     def test_training_on_it_raises_it(self, spec):
         likelihood, params, f, y = self.parts(spec)
         f.requires_grad_()
-        before = likelihood.data_term(params, f, y)
+
+        def term(f):
+            if likelihood.by_draws:
+                return likelihood.data_term(params, f, y)
+            return likelihood.expected_log_prob_gaussian(params, f[:, 0], f[:, 1].exp(), y).mean(1)
+
+        before = term(f)
         (gradient,) = torch.autograd.grad(before.sum(), f)
-        assert (likelihood.data_term(params, f + 1e-3 * gradient / gradient.norm(), y) > before).all()
+        assert (term(f + 1e-3 * gradient / gradient.norm()) > before).all()
 
     def test_the_closed_form_that_it_claims_is_there_and_no_other(self, spec):
         likelihood, params, f, y = self.parts(spec)
@@ -274,8 +298,11 @@ class TestLikelihood:
 
     def test_what_prediction_asks_of_it(self, spec):
         likelihood, params, f, y = self.parts(spec)
-        targets = 3 if spec["name"] == "categorical" else 1
+        targets = 3 if spec["name"] in OF_CLASSES else 1
         assert likelihood.values(f).shape == (R, S, N, targets)
+        for marginals in (None, (f[0, 0], f[0, 1].exp())):
+            predicted = likelihood.predicted(f[0], marginals)
+            assert predicted.shape[1:] == (N, targets) and torch.isfinite(predicted).all()
         scores = likelihood.scores(likelihood.values(f)[0].numpy())
         assert all(score.shape == (N,) for score in scores.values())
         std = likelihood.noise_std(params)
@@ -299,11 +326,15 @@ class TestLikelihood:
         assert all(torch.equal(fitted[name], value) for name, value in split_parameters(start)[0].items())
 
 
+def outputs_of(spec):
+    return 2 if spec["name"] == "vector_field" else 3
+
+
 @every("network")
 class TestNetwork:
     def network(self, spec):
-        shape = {"mlp": (2,), "cnn": (2, 4, 4)}.get(spec["name"], (2, 8, 8))
-        return small.network(spec, 3, shape), small.inputs(R, N, shape)
+        shape = {"mlp": (2,), "cnn": (2, 4, 4), "vector_field": (2,)}.get(spec["name"], (2, 8, 8))
+        return small.network(spec, outputs_of(spec), shape), small.inputs(R, N, shape)
 
     def draws(self, network):
         return network.unflatten(0.5 * small.streams(R).normal(S, network.n_parameters))
@@ -321,7 +352,7 @@ class TestNetwork:
         network, x = self.network(spec)
         drawn = self.draws(network)
         f = network(drawn, x)
-        assert f.shape == (R, S, N, 3) and torch.isfinite(f).all()
+        assert f.shape == (R, S, N, outputs_of(spec)) and torch.isfinite(f).all()
         for r in range(R):
             single = network({k: v[r : r + 1] for k, v in drawn.items()}, x[r : r + 1])
             assert torch.equal(single, f[r : r + 1])

@@ -1,4 +1,6 @@
-"""Hamiltonian Monte Carlo: its trajectories, its step sizes, moments of distributions that are known, and what it says of chains."""
+"""Hamiltonian Monte Carlo: its trajectories, its step sizes, moments of distributions that are known, and what it says
+of chains.
+"""
 
 import math
 from dataclasses import replace

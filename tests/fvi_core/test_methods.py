@@ -31,6 +31,8 @@ NAMES = {
     "FBNN",
     "VIP",
     "GP",
+    "GWI",
+    "Sparse GP",
     "MFVI (radial)",
     "Radial",
     "Radial fVI",

@@ -75,7 +75,9 @@ def uci_parts(method: str, epochs: int) -> Parts:
     row = Row(method, None, method if listed else "MC Dropout")
     own = cast(Recipe, pequignot.recipe(row, "boston", "paper")).parts  # every row has one there
     if not listed:
-        own = merge({kind: own[kind] for kind in ("network", "likelihood", "training")}, {"training": {"batch_size": 50}})
+        own = merge(
+            {kind: own[kind] for kind in ("network", "likelihood", "training")}, {"training": {"batch_size": 50}}
+        )
     return merge(merge(methods.get(method).parts(), own), {"training": {"epochs": epochs}})
 
 

@@ -1,4 +1,6 @@
-"""Entropies of posteriors and their divergences: closed forms of Gaussians, runs compared with others, records measured again."""
+"""Entropies of posteriors and their divergences: closed forms of Gaussians, runs compared with others, records measured
+again.
+"""
 
 from __future__ import annotations
 

@@ -84,8 +84,9 @@ def test_the_estimate_is_the_definition(share):
 def test_two_points_by_hand():
     """At 0 and a the median of {0, a, a, 0} counts as 0, so l = 1; k = exp(-a^2 / 2), eigenvalues 1 + k and 1 - k.
 
-    The push from the other point is (k a, -k a), along the smaller one's eigenvector: score (k a, -k a) / (1 - k) with both,
-    nothing with the larger alone, whose share (1 + k) / 2 is 80 %."""
+    The push from the other point is (k a, -k a), along the smaller one's eigenvector: score (k a, -k a) / (1 - k) with
+    both, nothing with the larger alone, whose share (1 + k) / 2 is 80 %.
+    """
     a = math.sqrt(-2 * math.log(0.6))
     x = torch.tensor([[[0.0], [a]]])
     both = torch.tensor([[[0.6 * a / 0.4], [-0.6 * a / 0.4]]]).double()
