@@ -84,7 +84,7 @@ def _try(parts: PartsConfig, task: str, numbers: int) -> None:
     values = np.linspace(-1, 1, POINTS * numbers).reshape(POINTS, *vectors)
     arrays = Arrays(x, np.arange(POINTS) % CLASSES if task == "classification" else values)
     outputs = CLASSES if task == "classification" else numbers
-    split = Split("tiny", "1", 0, "", task, outputs, arrays, arrays, x.min(0), x.max(0))
+    split = Split("tiny", "1", 0, "", task, outputs, arrays, arrays, x.min(0), x.max(0), validation=arrays)
     config = cast(RunConfig, {"method": "tiny", "dataset": {"name": "tiny", "split": 0}, "seed": 0, "parts": parts})
     model, training = build_model(parts, split), TRAININGS.build(parts["training"])
     device, dtype = torch.device("cpu"), DTYPES[parts["training"].get("dtype", "float64")]

@@ -268,3 +268,9 @@ def test_misfits_are_named_before_training(folder, say, monkeypatch):
 @pytest.mark.parametrize("name", ["digits", "toys", "uci", "cinquin2024-1", "rudner2022-1", "dirichlet2022-11"])
 def test_the_methods_of_the_papers_fit(name):
     assert misfits(tables.get(name).runs("smoke")) == []
+
+
+@pytest.mark.parametrize(("name", "method"), [("digits", "Laplace (full)"), ("cinquin2024-1", "Subnetwork Laplace")])
+def test_rows_more_that_are_fitted_after_training_fit(name, method):
+    runs = [config for config in tables.get(name).also(method).runs("smoke") if config["method"] == method]
+    assert runs and misfits(runs) == []

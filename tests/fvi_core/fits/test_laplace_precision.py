@@ -11,7 +11,9 @@ from scipy.optimize import minimize_scalar
 
 from fvi_core.families.base import NotSupported
 from fvi_core.fits import posterior
+from fvi_core.fits.dense import Dense
 from fvi_core.fits.evidence import HIGH, LOW, best, evidence, slope
+from fvi_core.fits.posterior import CURVATURE
 from fvi_core.fitting import FitFailed
 from fvi_core.registry import FITS
 from tests.fvi_core import small
@@ -185,6 +187,8 @@ def test_a_precision_that_is_not_positive_definite_fails_and_is_not_mended():
         FitFailed, match="162 weights with prior precision 1e-18 is not positive definite in double precision"
     ):
         made.fitted(parameters(made), problem("cnn"), small.streams(1))
+    with pytest.raises(FitFailed, match="2 weights with prior precision 1e-17 is not positive definite in double"):
+        Dense().fitted({CURVATURE: torch.tensor([[1.0, 0.0], [0.0, 0.0]]).double()}, 1e-17)  # a factor exists
     made = model("cnn", spec(structure="full", precision=1e-5))
     fit = made.fitted(parameters(made), problem("cnn"), small.streams(1))
     whole, _ = ggn("cnn", made)
