@@ -1,4 +1,6 @@
-"""What configurations, records and failures hold, key by key: plain JSON, with types for those who read and write it."""
+"""What configurations, records and failures hold, key by key: plain JSON, with types for those who read and
+write it.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,8 @@ def stamped(path: Path, remedy: str = GET_AGAIN) -> tuple[Path, int, int]:
 
 
 def read_table(path: Path, rows: int, columns: int, header: str | None = None) -> np.ndarray:
-    """Numbers of a white-space separated file, or of one separated by commas with this first line, [rows, columns] float64.
+    """Numbers of a white-space separated file, or of one separated by commas with this first line, [rows, columns]
+    float64.
 
     BadData names the first bad line.
     """

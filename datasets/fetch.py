@@ -201,7 +201,9 @@ def _remove_empty_folders(folder: Path, root: Path) -> None:
 
 
 def fetch(groups: Mapping[str, Iterable[str]], root: str | os.PathLike | None, say: Callable[[str], None]) -> list[str]:
-    """Get all files of every group (data set -> file names) that can be had, with a line on each; the incomplete ones."""
+    """Get all files of every group (data set -> file names) that can be had, with a line on each; the incomplete
+    ones.
+    """
     failed = []
     for number, (group, names) in enumerate(groups.items(), start=1):
         names = list(names)

@@ -1,4 +1,5 @@
-"""Surface currents of the Gulf of Mexico: velocities of 20 points on tracks of drifting buoys, and on a grid of 34 x 16.
+"""Surface currents of the Gulf of Mexico: velocities of 20 points on tracks of drifting buoys, and on a grid of 34 x
+16.
 
 The cut of the GulfDrifters set (Lilly and Perez-Brunius 2021) that GPJax's example of Helmholtz kernels uses, which
 cinquin2024 follows. Inputs are degrees east and north of the training inputs' mean: not scaled, so that gradients and

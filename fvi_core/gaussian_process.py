@@ -1,8 +1,8 @@
 """Exact Gaussian process regression and the fit of kernel hyper-parameters; float64, one process per replica.
 
-Targets are ``[R, N]``, or ``[R, N, Q]`` for Q independent processes that share one kernel, or of a kernel of vectors for one
-process of vectors. A noise *variance* is ``[R]``, one per point ``[R, N]``, or one per point and output ``[R, N, Q]``. The prior
-mean is zero.
+Targets are ``[R, N]``, or ``[R, N, Q]`` for Q independent processes that share one kernel, or of a kernel of vectors
+for one process of vectors. A noise *variance* is ``[R]``, one per point ``[R, N]``, or one per point and output ``[R,
+N, Q]``. The prior mean is zero.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from fvi_core.data import rows
 from fvi_core.gaussian import cholesky, log_determinant, solve_lower
 from fvi_core.kernels import Kernel, Params, evenly_spaced
-from fvi_core.problem import rows
 from fvi_core.random import Streams
 
 
@@ -90,9 +90,9 @@ def posterior(
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance of the latent function, without noise (Rasmussen & Williams 2006, eq. 2.23-2.24).
 
-    Test inputs ``[R, M, ...]`` -> mean and variance, each ``[R, M]``, or ``[R, M, Q]`` for targets with an
-    output axis. ``full=True`` gives covariances ``[R, M, M]``, or ``[R, Q, M, M]``, in place of variances; of a process of
-    vectors ``[R, M Q, M Q]``, the numbers at one point together.
+    Test inputs ``[R, M, ...]`` -> mean and variance, each ``[R, M]``, or ``[R, M, Q]`` for targets with an output axis.
+    ``full=True`` gives covariances ``[R, M, M]``, or ``[R, Q, M, M]``, in place of variances; of a process of vectors
+    ``[R, M Q, M Q]``, the numbers at one point together.
     """
     factor, targets = _factor(kernel, params, noise, x_train, y_train)
     cross = solve_lower(factor, kernel(params, x_train, x_test)[:, None])

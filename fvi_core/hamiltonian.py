@@ -1,4 +1,6 @@
-"""Hamiltonian Monte Carlo: leapfrog trajectories over all weights (Neal 2011), the reference of pequignot2020's experiment 1."""
+"""Hamiltonian Monte Carlo: leapfrog trajectories over all weights (Neal 2011), the reference of pequignot2020's
+experiment 1.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ Gradient = Callable[[Parameters], tuple[Tensor, Parameters]]
 def leapfrog(
     gradient: Gradient, position: Parameters, momentum: Parameters, step: Tensor, steps: int
 ) -> tuple[Parameters, Parameters, Tensor]:
-    """Position and momentum after so many steps of sizes ``step [R]``, and the energy there ``[R]`` (Neal 2011, eq. 2.28 to 2.30).
+    """Position and momentum after so many steps of sizes ``step [R]``, and the energy there ``[R]`` (Neal 2011, eq.
+    2.28 to 2.30).
 
     Unit mass. Run again with the momentum reversed it leads back.
     """
@@ -50,12 +53,12 @@ def kinetic(momentum: Parameters) -> Tensor:
 class HamiltonianMonteCarlo(Sampler):
     """Hamiltonian Monte Carlo with unit mass; a chain each for the members of an ensemble of family "samples".
 
-    A trajectory has ``round(2 u leapfrogs)`` steps, at least one, u uniform on [0, 1) and the same for all chains, so that
-    none waits for another. While it warms up each chain learns its step by dual averaging (Hoffman and Gelman 2014, eq. 6)
-    from ``step`` so that the mean probability of acceptance becomes ``acceptance``; the averaged step is kept afterwards.
-    ``start``: "map", where ``map_steps`` of Adam at ``map_lr`` lead from the initial network; "prior", a draw from it;
-    or "initial". A chain fails that gains more energy than DIVERGENT in more than ``most_divergent`` of the trajectories
-    after warm-up.
+    A trajectory has ``round(2 u leapfrogs)`` steps, at least one, u uniform on [0, 1) and the same for all chains, so
+    that none waits for another. While it warms up each chain learns its step by dual averaging (Hoffman and Gelman
+    2014, eq. 6) from ``step`` so that the mean probability of acceptance becomes ``acceptance``; the averaged step is
+    kept afterwards. ``start``: "map", where ``map_steps`` of Adam at ``map_lr`` lead from the initial network; "prior",
+    a draw from it; or "initial". A chain fails that gains more energy than DIVERGENT in more than ``most_divergent`` of
+    the trajectories after warm-up.
     """
 
     leapfrogs: int = 50
@@ -153,7 +156,8 @@ class HamiltonianMonteCarlo(Sampler):
     def faults(self, memory: Memory) -> dict[int, str]:
         shares = self.diagnostics(memory)["divergent"].tolist()
         return {
-            place: f"{100 * share:.0f} % of the trajectories after warm-up gained more energy than {DIVERGENT:g}, above "
+            place: f"{100 * share:.0f} % of the trajectories after warm-up gained more energy than {DIVERGENT:g}, "
+            "above "
             f"the {100 * self.most_divergent:g} % allowed: warm up longer, or ask for a higher acceptance"
             for place, share in enumerate(shares)
             if share > self.most_divergent

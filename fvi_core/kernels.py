@@ -20,8 +20,8 @@ class Kernel:
     """k(x, x') with hyper-parameters in a dict of unconstrained (logarithmic) tensors.
 
     Inputs ``[R, N, ...]`` are flattened to features. ``kernel(params, x1, x2)`` -> ``[R, N, M]``,
-    ``kernel.diagonal(params, x)`` -> ``[R, N]``, both float64. ``log_variance`` ``[R]`` is log sigma^2, the
-    output scale. Of a ``vector`` kernel values have as many numbers D as inputs have features: ``[R, N D, M D]`` and ``[R, N
+    ``kernel.diagonal(params, x)`` -> ``[R, N]``, both float64. ``log_variance`` ``[R]`` is log sigma^2, the output
+    scale. Of a ``vector`` kernel values have as many numbers D as inputs have features: ``[R, N D, M D]`` and ``[R, N
     D]``, the numbers at one input together.
     """
 
@@ -108,13 +108,13 @@ class Matern52(Stationary):
 @KERNELS.register("helmholtz")
 @dataclass(frozen=True)
 class Helmholtz(Kernel):
-    """The covariance of ``grad Phi + rot Psi``, ``rot = (d_2, -d_1)``, for independent Phi and Psi with RBF kernels (Berlinghieri
-    et al. 2023 eq. 6): with the displacement ``d = x - x'``
+    """The covariance of ``grad Phi + rot Psi``, ``rot = (d_2, -d_1)``, for independent Phi and Psi with RBF kernels
+    (Berlinghieri et al. 2023 eq. 6): with the displacement ``d = x - x'``
 
     ``cov(d_i k, d'_j k) = sigma^2 / l^2 (delta_ij - d_i d_j / l^2) exp(-|d|^2 / (2 l^2))``, rotated for Psi.
 
-    ``field`` "helmholtz": both; "curl_free": ``grad Phi``, in any dimension; "divergence_free": ``rot Psi``, in two. Parameters
-    are those of the RBF kernels, with one length-scale, after ``potential.`` (Phi) and ``stream.`` (Psi).
+    ``field`` "helmholtz": both; "curl_free": ``grad Phi``, in any dimension; "divergence_free": ``rot Psi``, in two.
+    Parameters are those of the RBF kernels, with one length-scale, after ``potential.`` (Phi) and ``stream.`` (Psi).
     """
 
     field: str = "helmholtz"

@@ -1,11 +1,12 @@
 """Gaussian moments of a network whose weights are Gaussian: mean and covariance of f at inputs X.
 
-Covariances are of each output by itself, "full" ``[R, Q, N, N]`` or "diagonal" ``[R, Q, N]``, or "joint" of all outputs at all
-inputs, ``[R, 1, N Q, N Q]`` with the outputs of one input together, and the mean ``[R, 1, N Q]``.
+Covariances are of each output by itself, "full" ``[R, Q, N, N]`` or "diagonal" ``[R, Q, N]``, or "joint" of all outputs
+at all inputs, ``[R, 1, N Q, N Q]`` with the outputs of one input together, and the mean ``[R, 1, N Q]``.
 
-Last layer (rudner2022 eq. 12-14 with R = 1): given one draw of the inner layers the network is linear in the last, so mean and
-covariance are exact. Full network (rudner2022 eq. 8-11, cinquin2024 eq. 2.6): ``J S J^T`` is summed layer by layer from each
-layer's inputs and back-propagated outputs; the Jacobian of a convolutional network never exists as a whole.
+Last layer (rudner2022 eq. 12-14 with R = 1): given one draw of the inner layers the network is linear in the last, so
+mean and covariance are exact. Full network (rudner2022 eq. 8-11, cinquin2024 eq. 2.6): ``J S J^T`` is summed layer by
+layer from each layer's inputs and back-propagated outputs; the Jacobian of a convolutional network never exists as a
+whole.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from fvi_core.networks import HEAD, BatchNorm, Conv2d, Linear, Network, Paramete
 from fvi_core.products import product
 
 BLOCK = 2**24
-"""Most elements of a layer's Jacobian held at once; larger layers are worked through in blocks and recomputed for gradients."""
+"""Most elements of a layer's Jacobian held at once; larger layers are worked through in blocks and recomputed for
+gradients.
+"""
 
 
 def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Parameters) -> Callable[[Tensor], Tensor]:
-    """The functions ``f(x; m) + J(x; m) d`` for each sample d of ``steps [R, S, *shape]`` away from ``centre`` m ``[R, *shape]``.
+    """The functions ``f(x; m) + J(x; m) d`` for each sample d of ``steps [R, S, *shape]`` away from ``centre`` m ``[R,
+    *shape]``.
 
     ``kept [R, 1, *shape]``: running statistics, which are constants.
     """
@@ -47,14 +51,17 @@ def last_layer_moments(
     ``cov_k = phi diag(var_k) phi^T + var_bias_k`` for output k.
 
     Args: inner: parameters ``[R, *shape]`` that define the features phi; mean, log_var: those of the head are used.
-    Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` in float64 ("full") or variance ``[R, Q, N]`` ("diagonal").
+    Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` in float64 ("full") or variance ``[R, Q, N]``
+      ("diagonal").
     """
     phi = network.features({k: v.unsqueeze(1) for k, v in inner.items()}, x).squeeze(1)
     return head_moments(phi, mean, log_var, covariance)
 
 
 def head_moments(phi: Tensor, mean: Parameters, log_var: Parameters, covariance: str = "full") -> tuple[Tensor, Tensor]:
-    """The same, given the features ``phi`` themselves, ``[R, N, F]``, or ``[R, N, F, Q]`` of a head that all outputs share."""
+    """The same, given the features ``phi`` themselves, ``[R, N, F]``, or ``[R, N, F, Q]`` of a head that all outputs
+    share.
+    """
     weight, bias = f"{HEAD}.weight", f"{HEAD}.bias"
     if phi.dim() == 4:
         return _shared_head_moments(phi, mean[weight], log_var[weight].exp(), covariance)
@@ -62,7 +69,8 @@ def head_moments(phi: Tensor, mean: Parameters, log_var: Parameters, covariance:
     var_weight, var_bias = log_var[weight].exp(), log_var[bias].exp()
     if covariance == "diagonal":
         return f, (torch.matmul(phi.square(), var_weight) + var_bias.unsqueeze(1)).transpose(-1, -2)
-    # In double precision: more points than features leave the covariance singular, and float32 would round it indefinite.
+    # In double precision: more points than features leave the covariance singular, and float32 would round it
+    # indefinite.
     phi = phi.unsqueeze(1).double()
     scaled = phi * var_weight.double().transpose(-1, -2).unsqueeze(2)
     full = torch.matmul(scaled, phi.transpose(-1, -2)) + var_bias.double()[..., None, None]
@@ -70,7 +78,9 @@ def head_moments(phi: Tensor, mean: Parameters, log_var: Parameters, covariance:
 
 
 def _shared_head_moments(phi: Tensor, mean: Tensor, var: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
-    """Moments of ``f_q = phi_q w`` for phi ``[R, N, F, Q]`` and one vector of weights w of mean and variance ``[R, F, 1]``."""
+    """Moments of ``f_q = phi_q w`` for phi ``[R, N, F, Q]`` and one vector of weights w of mean and variance ``[R, F,
+    1]``.
+    """
     rows = phi.movedim(-1, 1)  # [R, Q, N, F]
     f = product(rows.flatten(1, 2), mean).squeeze(-1).unflatten(-1, rows.shape[1:3])
     std = var.sqrt().mT.unsqueeze(1)
@@ -100,10 +110,12 @@ def full_network_moments(
 ) -> tuple[Tensor, Tensor]:
     """Moments of the network linearised about its mean weights: ``f(x; m)`` and ``J(x; m) S J(x; m)^T`` per output.
 
-    rudner2022 eq. 9-10, cinquin2024 eq. 2.7. ``stop_gradient`` treats the Jacobian as constant in m. A network with batch
-    normalisation is linearised as it predicts: ``mean`` must hold its running statistics too, which are constants.
-    Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` in float64 ("full") or variance ``[R, Q, N]`` ("diagonal"), or
-    those of all outputs together ("joint"), for which the rows of a layer's Jacobian are held at once.
+    rudner2022 eq. 9-10, cinquin2024 eq. 2.7. ``stop_gradient`` treats the Jacobian as constant in m. A network with
+    batch normalisation is linearised as it predicts: ``mean`` must hold its running statistics too, which are
+    constants.
+    Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` in float64 ("full") or variance ``[R, Q, N]``
+      ("diagonal"), or those of all outputs together ("joint"), for which the rows of a layer's Jacobian are held at
+      once.
     """
     if not torch.is_grad_enabled():
         with torch.enable_grad():
@@ -209,7 +221,9 @@ def _covariance_of(rows: Tensor, covariance: str) -> Tensor:
 
 
 def _outer_gram(a: Tensor, delta: Tensor, std: Tensor) -> Tensor:
-    """``sum_ij (a_i delta_j std_ij)_n (a_i delta_j std_ij)_m`` for a ``[R, N, in]``, delta ``[R, N, out]``, std ``[R, in, out]``."""
+    """``sum_ij (a_i delta_j std_ij)_n (a_i delta_j std_ij)_m`` for a ``[R, N, in]``, delta ``[R, N, out]``, std ``[R,
+    in, out]``.
+    """
     return _gram((a.unsqueeze(-1) * delta.unsqueeze(-2) * std.unsqueeze(1)).flatten(-2))
 
 

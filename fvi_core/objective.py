@@ -9,13 +9,13 @@ from typing import cast
 from torch import Tensor
 
 from fvi_core.contexts import Context, ContextSource
+from fvi_core.data import TrainingData
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import Family, Functions, NotSupported
 from fvi_core.fitting import Fit, Fitting, own_of
 from fvi_core.likelihoods import Likelihood, split_parameters
 from fvi_core.networks import BUFFER, Network, Parameters
 from fvi_core.priors.base import Prior
-from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
 from fvi_core.registry import later
 from fvi_core.shared_pass import SharedPass
@@ -29,11 +29,12 @@ class Weight:
     """How much the divergence counts against the mean log-likelihood of a batch.
 
     ``scaling`` "elbo": ``factor / N``, the true ELBO with N training points (pequignot2020 eq. 8, cinquin2024 alg. 1);
-    "batch": ``factor / B``, the divergence against the batch's summed log-likelihood (rudner2022 eq. 17 as its first code has
-    it, dirichlet2022 App. B.1, Sun et al. 2019), N/B times the ELBO's; "context": ``factor / (B K)`` with K context points
-    (the retinopathy code of rudner2022); "none": ``factor`` alone (the two moons of dirichlet2022, App. F). A ``factor`` other
-    than 1 tempers. ``alpha`` above 0: the likelihood counts by ``log E_q[p(y | f)^alpha] / alpha`` of every point in place of
-    ``E_q[log p(y | f)]``, to which that tends (Hernandez-Lobato et al. 2016, Ma et al. 2019).
+    "batch": ``factor / B``, the divergence against the batch's summed log-likelihood (rudner2022 eq. 17 as its first
+    code has it, dirichlet2022 App. B.1, Sun et al. 2019), N/B times the ELBO's; "context": ``factor / (B K)`` with K
+    context points (the retinopathy code of rudner2022); "none": ``factor`` alone (the two moons of dirichlet2022, App.
+    F). A ``factor`` other than 1 tempers. ``alpha`` above 0: the likelihood counts by ``log E_q[p(y | f)^alpha] /
+    alpha`` of every point in place of ``E_q[log p(y | f)]``, to which that tends (Hernandez-Lobato et al. 2016, Ma et
+    al. 2019).
     """
 
     scaling: str = "elbo"
@@ -77,9 +78,9 @@ class Model:
         found = self.divergence.weight_prior(self.prior)
         return None if found is None else (found[0], found[1] * self.weight.factor)
 
-    def fitted(self, parameters: Parameters, problem: TrainingData, streams: Streams) -> Parameters:
+    def fitted(self, parameters: Parameters, training_data: TrainingData, streams: Streams) -> Parameters:
         """What prediction takes of the trained parameters ``[1, ...]`` of one replica (see :mod:`fvi_core.fitting`)."""
-        fitting = Fitting.of(self.network, self.family, self.likelihood, problem, streams, self.weight_prior)
+        fitting = Fitting.of(self.network, self.family, self.likelihood, training_data, streams, self.weight_prior)
         parameters = self.family.fit(self.likelihood.fit(parameters, fitting), fitting)
         return parameters if self.fit is None else self.fit(parameters, fitting)
 
@@ -124,7 +125,9 @@ class Model:
         samples: int,
         streams: Streams,
     ) -> Tensor:
-        """Mean over points of E_q[log p(y | f(x))], ``[R]``: in closed form where there is one, else over a draw of functions."""
+        """Mean over points of E_q[log p(y | f(x))], ``[R]``: in closed form where there is one, else over a draw of
+        functions.
+        """
         if self.likelihood.has_closed_form:
             marginals = self.family.marginals(self.network, parameters, x)
             if marginals is not None:

@@ -1,8 +1,8 @@
 """Hundreds of one-hidden-layer ReLU networks with one output at shared inputs, on a CPU: one fused pass with Numba.
 
-In predictor-space inference (pequignot2020 eq. 9) every step evaluates about a thousand small networks at 200 inputs. As tensor
-operations the hidden activations (tens of megabytes) go through memory many times; here they live in registers and in the
-first-level cache. Values and gradients are those of the network, up to float32 rounding.
+In predictor-space inference (pequignot2020 eq. 9) every step evaluates about a thousand small networks at 200 inputs.
+As tensor operations the hidden activations (tens of megabytes) go through memory many times; here they live in
+registers and in the first-level cache. Values and gradients are those of the network, up to float32 rounding.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ if numba is not None:
 
     @numba.njit(fastmath=True, cache=True)
     def _hidden(weight, bias, x, z):
-        """``z = bias + weight . x`` for one unit: weight [D] (of any stride), x [D, T], z [T]; four inputs at a time."""
+        """``z = bias + weight . x`` for one unit: weight [D] (of any stride), x [D, T], z [T]; four inputs at a
+        time.
+        """
         features, points = x.shape
         for t in range(points):
             z[t] = bias

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from fvi_core.data import TrainingData, take
 from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.networks import BUFFER, CONSTANT, Parameters
 from fvi_core.objective import Model
 from fvi_core.priors.base import TrainingSet
-from fvi_core.problem import TrainingData, take
 from fvi_core.random import Streams
 
 FUNCTIONS_LABEL = "noise"
@@ -33,8 +33,12 @@ class Procedure:
     name: ClassVar[str]
     dtype: str
 
-    def start(self, model: Model, problem: TrainingData, streams: Streams, state: SavedState | None = None) -> Stack:
-        """Replicas, one for each of ``streams``, ready to run; with a ``state`` of theirs (:meth:`Stack.state`) from there."""
+    def start(
+        self, model: Model, training_data: TrainingData, streams: Streams, state: SavedState | None = None
+    ) -> Stack:
+        """Replicas, one for each of ``streams``, ready to run; with a ``state`` of theirs (:meth:`Stack.state`) from
+        there.
+        """
         raise NotImplementedError
 
 
@@ -55,11 +59,11 @@ class Trained:
 
 @dataclass
 class State:
-    """All that changes while replicas train. A subclass adds fields: numbers, tensors ``[R, ...]`` of the replicas that are
-    still in training, streams, and lists, dicts and dataclasses of these.
+    """All that changes while replicas train. A subclass adds fields: numbers, tensors ``[R, ...]`` of the replicas that
+    are still in training, streams, and lists, dicts and dataclasses of these.
 
-    ``active``: the numbers of these replicas; ``owner [R]``: their data sets; ``prior``: what the prior fitted. The loss of
-    every epoch and the results of those that have left are held by their numbers.
+    ``active``: the numbers of these replicas; ``owner [R]``: their data sets; ``prior``: what the prior fitted. The
+    loss of every epoch and the results of those that have left are held by their numbers.
     """
 
     active: list[int]
@@ -100,22 +104,22 @@ class Stack:
     """Replicas in training: each has its own data, random numbers and end.
 
     One that finishes or fails leaves the stack; the others go on with the numbers that they would have had without it.
-    A subclass makes the first state (:meth:`begin`) and goes on by an epoch (:meth:`advance`); what it needs besides is kept
-    in the state. ``streams``: what it draws random numbers for, and the label that their seeds are made with.
+    A subclass makes the first state (:meth:`begin`) and goes on by an epoch (:meth:`advance`); what it needs besides is
+    kept in the state. ``streams``: what it draws random numbers for, and the label that their seeds are made with.
     """
 
     streams: ClassVar[Mapping[str, str]] = {}
     unit: ClassVar[str] = "epoch"
 
     def __init__(
-        self, model: Model, problem: TrainingData, streams: Streams, dtype: str, state: SavedState | None = None
+        self, model: Model, training_data: TrainingData, streams: Streams, dtype: str, state: SavedState | None = None
     ):
-        self.family, self.problem, self.dtype = model.family, problem, DTYPES[dtype]
+        self.family, self.training_data, self.dtype = model.family, training_data, DTYPES[dtype]
         member, self.members = model.family.independent()
         self.model = replace(model, family=member)
         streams = model.family.member_streams(streams)
-        replicas, device = len(streams), problem.x.device
-        shared = problem.x.shape[0] == 1
+        replicas, device = len(streams), training_data.x.device
+        shared = training_data.x.shape[0] == 1
         owner = (
             torch.zeros(replicas, dtype=torch.long, device=device)
             if shared
@@ -229,9 +233,9 @@ class Stack:
         self.now = self.now.restored(state)
 
     def _training_set(self, owner: Tensor) -> TrainingSet:
-        problem, outputs = self.problem, self.model.network.n_outputs
-        x, y = take(problem.x, owner), take(problem.y, owner)
-        return TrainingSet(x, y, outputs, problem.classification, problem.scale)
+        training_data, outputs = self.training_data, self.model.network.n_outputs
+        x, y = take(training_data.x, owner), take(training_data.y, owner)
+        return TrainingSet(x, y, outputs, training_data.classification, training_data.scale)
 
     def _fit_prior(self, start: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
         model = self.model

@@ -12,8 +12,8 @@ import torch
 
 from benchmarks.experiment import parameters
 from benchmarks.experiment.assembly import (
+    build_data,
     build_model,
-    build_problem,
     load_data,
     load_split,
     pool_names,
@@ -31,11 +31,11 @@ from benchmarks.shapes import Curves, MetricRow, Provenance, RunConfig, Training
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints
 from datasets import Split
+from fvi_core.data import TrainingData
 from fvi_core.fitting import FitFailed
 from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
-from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES
@@ -108,12 +108,12 @@ def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | Non
     if found.fingerprint != training_fingerprint(split, model):
         return None
     device, dtype = device_of(), DTYPES[runs[0]["parts"]["training"]["dtype"]]
-    problem = build_problem(model, [split], device, dtype)
+    training_data = build_data(model, [split], device, dtype)
     streams = run_streams(runs[:1], device, dtype).child("evaluate")
     trained = {name: value.to(device) for name, value in found.parameters.items()}
     here = origin.stamp() | {"cpu": origin.cpu(), "device": origin.device()}
     about = found.provenance | {"fingerprint": split.fingerprint, "evaluated": here}
-    return {run_key(c): _evaluate(c, split, model, problem, trained, streams, about, state) for c in runs}
+    return {run_key(c): _evaluate(c, split, model, training_data, trained, streams, about, state) for c in runs}
 
 
 def device_of() -> torch.device:
@@ -129,8 +129,9 @@ def made_with(device: torch.device) -> dict[str, Any]:
 def _train_and_evaluate(
     asked: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
 ) -> dict[str, Outcome]:
-    """The outcomes of the runs of trainings, by key. If their checkpoint is of a larger stack, the others are trained along,
-    so that the numbers are those of an uninterrupted training, but not evaluated."""
+    """The outcomes of the runs of trainings, by key. If their checkpoint is of a larger stack, the others are trained
+    along, so that the numbers are those of an uninterrupted training, but not evaluated.
+    """
     splits = {key: load_data(runs) for key, runs in asked.items()}
     first = next(iter(asked.values()))[0]
     model = build_model(first["parts"], next(iter(splits.values())))
@@ -144,12 +145,12 @@ def _train_and_evaluate(
     splits = {key: splits.get(key) or load_split(config) for key, config in stack.items()}
     training = TRAININGS.build(first["parts"]["training"])
     dtype = DTYPES[training.dtype]
-    problem = build_problem(model, list(splits.values()), device, dtype)
+    training_data = build_data(model, list(splits.values()), device, dtype)
     streams = run_streams(list(stack.values()), device, dtype)
     prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]
     about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made, "cpu": origin.cpu()}
     callback = CheckpointCallback(checkpoints, about, list(asked), found)
-    stacked = training.start(model, problem, streams.child("train"), found.state if found else None)
+    stacked = training.start(model, training_data, streams.child("train"), found.state if found else None)
     started = origin.now()
     trained = stacked.run(report, callback)
     about_all: Any = {
@@ -176,7 +177,7 @@ def _train_and_evaluate(
                 run_key(c): Outcome(c, "failed", provenance=provenance, reason=result.reason) for c in asked[key]
             }
             continue
-        own, noise, begun = problem.of(i), streams.subset([i]).child("evaluate"), time.perf_counter()
+        own, noise, begun = training_data.of(i), streams.subset([i]).child("evaluate"), time.perf_counter()
         try:
             fitted = model.fitted(result.parameters, own, noise)
         except FitFailed as error:
@@ -193,7 +194,7 @@ def _evaluate(
     config: RunConfig,
     split: Split,
     model: Model,
-    problem: TrainingData,
+    training_data: TrainingData,
     parameters: Parameters,
     streams: Streams,
     provenance: Provenance,
@@ -201,14 +202,14 @@ def _evaluate(
 ) -> Outcome:
     begun = time.perf_counter()
     try:
-        predicted = predict_sets(config["evaluation"], split, model, problem, parameters, streams)
+        predicted = predict_sets(config["evaluation"], split, model, training_data, parameters, streams)
     except NotFinite as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics, curves = measured(split, predicted, model.likelihood)
     if "posterior" in config["evaluation"]:
         try:
             metrics += posterior_rows(
-                config, problem, (model, parameters, streams), lambda training: _other(training, split, state)
+                config, training_data, (model, parameters, streams), lambda training: _other(training, split, state)
             )
         except NotComparable as error:
             return Outcome(config, "failed", provenance=provenance, reason=str(error))
@@ -251,5 +252,7 @@ def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tupl
 
 
 def memory(device: torch.device) -> dict[str, int]:
-    """Most bytes that a GPU has held since this process began; of a CPU's process nothing is known that is its run's alone."""
+    """Most bytes that a GPU has held since this process began; of a CPU's process nothing is known that is its run's
+    alone.
+    """
     return {"gpu_bytes": torch.cuda.max_memory_allocated(device)} if device.type == "cuda" else {}

@@ -1,4 +1,5 @@
-"""Metrics of trained runs without training: from their predictions, or from their parameters, where the state keeps them.
+"""Metrics of trained runs without training: from their predictions, or from their parameters, where the state keeps
+them.
 
 A new metric needs the predictions, a new evaluation set, attack or number of draws the parameters.
 """

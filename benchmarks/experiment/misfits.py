@@ -1,4 +1,6 @@
-"""Which parts fit together, found by trying: a training step of a tiny network raises what that of a large one would."""
+"""Which parts fit together, found by trying: a training step of a tiny network raises what that of a large one
+would.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import numpy as np
 import torch
 
 import datasets
-from benchmarks.experiment.assembly import build_model, build_problem, run_streams
+from benchmarks.experiment.assembly import build_data, build_model, run_streams
 from benchmarks.experiment.prediction import predict_sets
 from benchmarks.records.config import canonical_json
 from benchmarks.records.hyperparameters import known, look, resolve
@@ -56,7 +58,7 @@ def misfits(configs: Iterable[RunConfig]) -> list[str]:
 
 
 def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
-    """Why parts do not fit together, tried on a tiny problem of so many numbers in a target; empty where they do."""
+    """Why parts do not fit together, tried on tiny data of so many numbers in a target; empty where they do."""
     spec: dict[str, Any] = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {
         "network": TINY["network"]
     }
@@ -73,7 +75,8 @@ def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
     except Exception as error:
         lacks = [kind for kind in ("prior", "context") if parts["divergence"] is not None and parts[kind] is None]
         if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in str(error):
-            return f"divergence {(parts['divergence'] or {})['name']!r} asks for a {' or a '.join(lacks)}, and the method has none"
+            return f"divergence {(parts['divergence'] or {})['name']!r} asks for a {' or a '.join(lacks)}, and the "
+            "method has none"
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     return ""
 
@@ -88,16 +91,16 @@ def _try(parts: PartsConfig, task: str, numbers: int) -> None:
     config = cast(RunConfig, {"method": "tiny", "dataset": {"name": "tiny", "split": 0}, "seed": 0, "parts": parts})
     model, training = build_model(parts, split), TRAININGS.build(parts["training"])
     device, dtype = torch.device("cpu"), DTYPES[parts["training"].get("dtype", "float64")]
-    problem, streams = build_problem(model, [split], device, dtype), run_streams([config], device, dtype)
+    training_data, streams = build_data(model, [split], device, dtype), run_streams([config], device, dtype)
     asked = None if model.divergence is None else Asked(model.divergence)
     model = replace(model, divergence=asked)
-    (trained,) = training.start(model, problem, streams.child("train"), None).run()
+    (trained,) = training.start(model, training_data, streams.child("train"), None).run()
     if asked is not None and not asked.times:
         raise NotSupported(f"family {parts['family']['name']!r} is trained by itself and asks no divergence")
     if trained.parameters is not None:
         asking = streams.child("evaluate")
-        fitted = model.fitted(trained.parameters, problem, asking)
-        predict_sets({"samples": 2, "sets": ["test"], "content": {}}, split, model, problem, fitted, asking)
+        fitted = model.fitted(trained.parameters, training_data, asking)
+        predict_sets({"samples": 2, "sets": ["test"], "content": {}}, split, model, training_data, fitted, asking)
 
 
 class Asked(Divergence):
@@ -118,7 +121,9 @@ class Asked(Divergence):
 
 
 def table() -> dict[str, Any]:
-    """Of this project's parts: the first line of what each says of itself, and which family, divergence and prior fit."""
+    """Of this project's parts: the first line of what each says of itself, and which family, divergence and prior
+    fit.
+    """
     look()  # loads them
     about = {
         kind: {name: first_line(registry.classes[name]) for name in known()[kind]}
@@ -161,7 +166,9 @@ def own_parts() -> dict[str, list[str]]:
 
 
 def own_triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
-    """As `triples`, of those in which a part of a plug-in takes part; of a kind that is asked for, with that part alone."""
+    """As `triples`, of those in which a part of a plug-in takes part; of a kind that is asked for, with that part
+    alone.
+    """
     own = own_parts()
     new = {"family": own["family"], "divergence": own["divergence"], "prior": own["prior"]}
     if not any(new.values()):

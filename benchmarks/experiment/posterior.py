@@ -1,7 +1,7 @@
 """Entropy of a posterior, and its divergence from others, estimated from draws of parameters and of functions.
 
-pequignot2020 sec. 4.1 and App. C: nearest neighbours (k = 1) among parameters, and among function values at sets of uniform
-inputs in the box of the training inputs, averaged over the sets. These are the same for every run of a split.
+pequignot2020 sec. 4.1 and App. C: nearest neighbours (k = 1) among parameters, and among function values at sets of
+uniform inputs in the box of the training inputs, averaged over the sets. These are the same for every run of a split.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from torch import Tensor
 
 from benchmarks.experiment.prediction import predict
 from benchmarks.shapes import MetricRow, PosteriorConfig, RunConfig, TrainingConfig
+from fvi_core.data import TrainingData
 from fvi_core.divergences.nearest_neighbour import nearest_neighbour_entropy, nearest_neighbour_kl, predictor_entropy
 from fvi_core.families.base import NotSupported
 from fvi_core.fitting import own_of
 from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
-from fvi_core.problem import TrainingData
 from fvi_core.random import Streams, seed_from
 
 FEWEST = 3
@@ -33,15 +33,16 @@ Fitted = tuple[Model, Parameters, Streams]
 
 
 def posterior_rows(
-    config: RunConfig, problem: TrainingData, own: Fitted, other: Callable[[TrainingConfig], Fitted]
+    config: RunConfig, training_data: TrainingData, own: Fitted, other: Callable[[TrainingConfig], Fitted]
 ) -> list[MetricRow]:
     """Metric rows of ``evaluation["posterior"]``: entropies, and divergences from and to the trainings that ``against``
-    names by label, each the mean over those of a label. ``q``: the run itself; ``other`` gives what was trained of a training.
+    names by label, each the mean over those of a label. ``q``: the run itself; ``other`` gives what was trained of a
+    training.
 
     A space in which fewer than FEWEST draws differ has no rows.
     """
     asked, data = config["evaluation"]["posterior"], config["dataset"]
-    x = uniform_inputs(asked, problem, seed_from("posterior inputs", data["name"], data["scheme"], data["split"]))
+    x = uniform_inputs(asked, training_data, seed_from("posterior inputs", data["name"], data["scheme"], data["split"]))
     q = draws_of(asked, own, x)
 
     def row(metric: str, condition: str, value: float, space: str) -> MetricRow:
@@ -62,16 +63,18 @@ def posterior_rows(
     return found
 
 
-def uniform_inputs(asked: PosteriorConfig, problem: TrainingData, seed: int) -> Tensor:
+def uniform_inputs(asked: PosteriorConfig, training_data: TrainingData, seed: int) -> Tensor:
     """``[sets * T, ...]``, uniform in the box of the training inputs."""
-    streams = Streams([seed], problem.low.device, problem.low.dtype)
-    unit = streams.uniform(asked["sets"] * asked["points"], *problem.low.shape[1:])
-    return (problem.low.unsqueeze(1) + (problem.high - problem.low).unsqueeze(1) * unit)[0]
+    streams = Streams([seed], training_data.low.device, training_data.low.dtype)
+    unit = streams.uniform(asked["sets"] * asked["points"], *training_data.low.shape[1:])
+    return (training_data.low.unsqueeze(1) + (training_data.high - training_data.low).unsqueeze(1) * unit)[0]
 
 
 @torch.no_grad()
 def draws_of(asked: PosteriorConfig, fitted: Fitted, x: Tensor) -> Draws:
-    """Draws of one posterior; none of its parameters where its family draws none or a fit part changes its functions."""
+    """Draws of one posterior; none of its parameters where its family draws none or a fit part changes its
+    functions.
+    """
     model, parameters, streams = fitted
     found: Draws = {}
     if model.fit is None:

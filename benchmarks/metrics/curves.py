@@ -77,7 +77,9 @@ def squared_errors(errors: np.ndarray) -> Curve:
 
 
 def regression_grid(x: np.ndarray, predictions: RegressionPredictions) -> Curve:
-    """Mean, standard deviation without and with noise, and sample paths at x (of vectors none), in original target units."""
+    """Mean, standard deviation without and with noise, and sample paths at x (of vectors none), in original target
+    units.
+    """
     scale, paths = predictions.y_std, PATHS if predictions.samples.ndim == 2 else 0
     variance = regression.variance(predictions)
     return {

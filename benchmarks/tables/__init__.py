@@ -1,4 +1,6 @@
-"""All tables by name: the papers' (``<paper>-<number>``), those of our own (``digits``, ``uci``), and those of plug-ins."""
+"""All tables by name: the papers' (``<paper>-<number>``), those of our own (``digits``, ``uci``), and those of
+plug-ins.
+"""
 
 from __future__ import annotations
 

@@ -95,17 +95,18 @@ NOTES = (
     "of noise .01 (Milios et al. 2018); TFSVI: prior variance 1; MFVI: .1; ReLU. 5 draws in training. Early stopping: "
     "after 5 epochs without a lower validation loss, at most 100.",
     "TFSVI is the last-layer estimator of rudner2022 itself; the paper's TFSVI is its authors' own implementation.",
-    "FVI: 20 draws of functions in training (short: 10), from which the score is estimated at all points and classes together; the "
-    "paper does not state their number. KL divided by the batch size, as Sun et al. have it.",
-    "VIP: 20 prior functions of the network, whose classes share their coefficients, alpha .5; the paper states none of these.",
+    "FVI: 20 draws of functions in training (short: 10), from which the score is estimated at all points and classes "
+    "together; the paper does not state their number. KL divided by the batch size, as Sun et al. have it.",
+    "VIP: 20 prior functions of the network, whose classes share their coefficients, alpha .5; the paper states none "
+    "of these.",
     "GWI, whose settings the paper does not give: 100 inducing points, 50 points of the estimated distance, robust-max "
     "likelihood; its log-likelihood is that of the mean predictive, which it has in closed form (docs/methods.md).",
     "Measurement points: random is 12 images of the batch and 13 of uniform noise (25, half of each); KMNIST images "
     "come from its training subset, or from its test subset where only that is at hand: no column scores them. ECE: 15 "
     "bins.",
-    "Laplace: the network of MAP under a prior of variance 1, linearised, with the diagonal of the Gauss-Newton matrix of "
-    "all training images (the paper says fully factorised and shows no code). Its prior precision is chosen by the "
-    "validation part's predictive log-likelihood, 10 draws, among the 9 powers of ten from 1e-4 to 1e4.",
+    "Laplace: the network of MAP under a prior of variance 1, linearised, with the diagonal of the Gauss-Newton "
+    "matrix of all training images (the paper says fully factorised and shows no code). Its prior precision is "
+    "chosen by the validation part's predictive log-likelihood, 10 draws, among the 9 powers of ten from 1e-4 to 1e4.",
     "OOD accuracy: of the best threshold on the entropy of the mean predictive, on the test images and as many "
     "training images of the partner (App. C.5).",
 )

@@ -53,13 +53,13 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 _NOTES = (
-    "Both metrics are of one component of the velocity, in m/s, which is how a process of this kernel comes near the published "
-    "numbers; the log-likelihood is the expected one, with the noise that was learned.",
-    "The network is grad Phi + rot Psi of two perceptrons of 2 x 50 tanh units. The 160 fixed context points, whose place the "
-    "paper does not say, are a regular grid over the test region. The divergences are of both components at all points jointly, "
-    "as the kernel's components depend on each other.",
-    "Settings that the paper does not give: 5,000 steps of Adam at .005, on all 20 points; kernel by marginal likelihood before "
-    "training (GFSVI), or 1,000 steps at .02 (GP); noise starts at .1 m/s.",
+    "Both metrics are of one component of the velocity, in m/s, which is how a process of this kernel comes near the "
+    "published numbers; the log-likelihood is the expected one, with the noise that was learned.",
+    "The network is grad Phi + rot Psi of two perceptrons of 2 x 50 tanh units. The 160 fixed context points, whose "
+    "place the paper does not say, are a regular grid over the test region. The divergences are of both components "
+    "at all points jointly, as the kernel's components depend on each other.",
+    "Settings that the paper does not give: 5,000 steps of Adam at .005, on all 20 points; kernel by marginal "
+    "likelihood before training (GFSVI), or 1,000 steps at .02 (GP); noise starts at .1 m/s.",
     "TFSVI is the last-layer estimator of rudner2022 itself; the paper's TFSVI is its authors' own implementation.",
 )
 TABLES = (

@@ -1,4 +1,6 @@
-"""pequignot2020, experiment 2: table 5 (accuracy and log posterior predictive on UCI), and its small sets as table ``uci``."""
+"""pequignot2020, experiment 2: table 5 (accuracy and log posterior predictive on UCI), and its small sets as table
+``uci``.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ _NARROW = [-13.815510557964274, -13.815510557964274]
 
 
 def settings(row: Row, dataset: str, protocol: str) -> Parts:
-    """Section 4.3 and appendix E; where paper and code differ, the code that made the numbers (see the table's notes)."""
+    """Section 4.3 and appendix E; where paper and code differ, the code that made the numbers (see the table's
+    notes).
+    """
     large = dataset in LARGE
     n_train = datasets.describe(dataset, PAPER).n_train
     n_total = n_train + datasets.describe(dataset, PAPER).n_test
@@ -134,23 +138,24 @@ def _columns(sets: tuple[str, ...]) -> tuple[Column, ...]:
 
 NOTES = (
     "Prior variance .25: the paper prints covariance 0.5 I, the authors' scripts multiply a standard normal by 0.5.",
-    "Mean-field initial means are 0 and standard deviations .001, as in the authors' scripts of 2020. Their MFVI took sigma for a "
-    "variance in log q while sampling with it as a standard deviation; here the KL is exact, so the published MFVI row is of "
-    "another objective.",
-    "Ensemble members are trained on the root mean square error (App. E). Its log posterior predictive is that of a Gaussian with "
-    "the five members' mean and variance (divided by 4) and without noise, as in the authors' code.",
-    "MC Dropout: 2,000 steps on the whole training set, standard deviation of the noise exp(s) from 1, weight decay .1 / sqrt(N) of "
-    "the summed loss; its log posterior predictive is that of a Gaussian with the passes' mean and variance plus noise: as in the "
-    "authors' code. Table pequignot2020-5-readings compares readings.",
-    "The splits are drawn as the authors drew theirs (seeds 117 and on), so our errors and theirs are not independent, and fewer "
-    "differences are told than could be.",
-    "FBNN: the published numbers are quoted from Sun et al. (2019), on ten splits of theirs. Here: their settings for small sets on "
-    "the splits of the other rows (batches of 20 and 5 uniform points, 100 draws, RBF prior fitted by 5,000 steps, KL divided by the "
-    "batch size), but with uniform points in the box of the training inputs, where their scripts take one range for all features, of "
-    "test inputs too. The prior of their large sets, a network of kernels, is not here.",
+    "Mean-field initial means are 0 and standard deviations .001, as in the authors' scripts of 2020. Their MFVI "
+    "took sigma for a variance in log q while sampling with it as a standard deviation; here the KL is exact, so the "
+    "published MFVI row is of another objective.",
+    "Ensemble members are trained on the root mean square error (App. E). Its log posterior predictive is that of a "
+    "Gaussian with the five members' mean and variance (divided by 4) and without noise, as in the authors' code.",
+    "MC Dropout: 2,000 steps on the whole training set, standard deviation of the noise exp(s) from 1, weight decay "
+    ".1 / sqrt(N) of the summed loss; its log posterior predictive is that of a Gaussian with the passes' mean and "
+    "variance plus noise: as in the authors' code. Table pequignot2020-5-readings compares readings.",
+    "The splits are drawn as the authors drew theirs (seeds 117 and on), so our errors and theirs are not "
+    "independent, and fewer differences are told than could be.",
+    "FBNN: the published numbers are quoted from Sun et al. (2019), on ten splits of theirs. Here: their settings "
+    "for small sets on the splits of the other rows (batches of 20 and 5 uniform points, 100 draws, RBF prior fitted "
+    "by 5,000 steps, KL divided by the batch size), but with uniform points in the box of the training inputs, where "
+    "their scripts take one range for all features, of test inputs too. The prior of their large sets, a network of "
+    "kernels, is not here.",
     "RMSE and log posterior predictive (1,000 function samples) in the original units of the target.",
-    "Concrete, where only the first splits have been run: they are easier than the ten. The Ensemble's RMSE is 3.51 on splits 0 to 2 "
-    "and 4.07 on all; FuNN-MFVI, NN-HyVI and FuNN-HyVI are better than published by about as much.",
+    "Concrete, where only the first splits have been run: they are easier than the ten. The Ensemble's RMSE is 3.51 "
+    "on splits 0 to 2 and 4.07 on all; FuNN-MFVI, NN-HyVI and FuNN-HyVI are better than published by about as much.",
 )
 REDUCTIONS = {
     "short": "a tenth of the paper's epochs, 3 splits",
@@ -190,14 +195,15 @@ TABLES = (
         notes=dict.fromkeys(
             ("paper", "short", "smoke"),
             (
-                "MC Dropout, as in table 5: the whole training set in each of 2,000 steps, standard deviation of the noise exp(s), "
-                "log predictive density of a Gaussian with the passes' mean and variance. Mixture: the same runs, log of the "
-                "mean density over passes. Batches of 50: those, 2,000 epochs, noise log(1 + exp(s)), mixture; weight decay "
-                "not divided by the number of points.",
-                "Ensemble, as in table 5: trained on the root mean square error, Gaussian of the members' mean and variance "
-                "without noise. Residual noise: the same runs, mixture of the members, each with the training residual as "
-                "noise. MSE: trained on the mean square error. None of these gives the published log posterior predictive of "
-                "every set; the RMSE agrees with the root mean square error as loss.",
+                "MC Dropout, as in table 5: the whole training set in each of 2,000 steps, standard deviation of the "
+                "noise exp(s), log predictive density of a Gaussian with the passes' mean and variance. Mixture: the "
+                "same runs, log of the mean density over passes. Batches of 50: those, 2,000 epochs, noise log(1 + "
+                "exp(s)), mixture; weight decay not divided by the number of points.",
+                "Ensemble, as in table 5: trained on the root mean square error, Gaussian of the members' mean and "
+                "variance without noise. Residual noise: the same runs, mixture of the members, each with the "
+                "training residual as noise. MSE: trained on the mean square error. None of these gives the "
+                "published log posterior predictive of every set; the RMSE agrees with the root mean square error as "
+                "loss.",
             ),
         ),
         reductions=REDUCTIONS,

@@ -1,4 +1,6 @@
-"""pequignot2020, experiment 1: tables 1, 2 and 4, posteriors under fixed noise beside that of Hamiltonian Monte Carlo."""
+"""pequignot2020, experiment 1: tables 1, 2 and 4, posteriors under fixed noise beside that of Hamiltonian Monte
+Carlo.
+"""
 
 from __future__ import annotations
 
@@ -49,27 +51,30 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 NOTES = (
-    "Split of random_state 42 and noise of fixed standard deviation in standardised targets: boston 2.5, concrete 4.5, energy "
-    "1.4, wine 0.5, yacht 1.4 (App. C). It is larger than the targets vary in four of the five, so predictions are the prior's "
-    "in large part.",
-    "Prior: variance .5 for HMC, standard deviation .5 for all others, as in the authors' scripts; so KL to and from HMC compares "
-    "posteriors under different priors, in the paper too.",
-    "HMC: 100 chains side by side from modes found by Adam, unit mass, 60 trajectories of 100 leapfrog steps on average to find "
-    "the step and 150 more, of which every 15th is kept: 1,000 draws. The paper has one chain of 120,000 to 230,000 trajectories "
-    "and 100 to 250 steps. R-hat and effective sample sizes are in the provenance of its records.",
+    "Split of random_state 42 and noise of fixed standard deviation in standardised targets: boston 2.5, concrete "
+    "4.5, energy 1.4, wine 0.5, yacht 1.4 (App. C). It is larger than the targets vary in four of the five, so "
+    "predictions are the prior's in large part.",
+    "Prior: variance .5 for HMC, standard deviation .5 for all others, as in the authors' scripts; so KL to and from "
+    "HMC compares posteriors under different priors, in the paper too.",
+    "HMC: 100 chains side by side from modes found by Adam, unit mass, 60 trajectories of 100 leapfrog steps on "
+    "average to find the step and 150 more, of which every 15th is kept: 1,000 draws. The paper has one chain of "
+    "120,000 to 230,000 trajectories and 100 to 250 steps. R-hat and effective sample sizes are in the provenance of "
+    "its records.",
     "Learning rates fall after a third of experiment 2's patience, as in the script of experiment 1.",
-    "Entropies and KL from 1,000 draws, nearest neighbours (k = 1), draws that repeat another left out; predictor space: mean over "
-    "100 sets of 200 uniform inputs in the box of the training inputs, distances divided by sqrt(200), which subtracts 100 ln 200 "
-    "from the entropy: equation 7 prints 1/2 ln 200, the numbers of table 1 follow the scripts.",
-    "KL from nearest neighbours among 1,000 points in hundreds of dimensions is far from the divergence itself, and may be "
-    "negative: it compares samples by one rule.",
-    "MFVI, FuNN-MFVI, MC Dropout and Ensemble are not in the paper's tables of experiment 1. The Ensemble's log posterior "
-    "predictive is that of a Gaussian of its members without noise, as in experiment 2. MC Dropout draws no network parameters, so it has no entropy of them; the Ensemble's entropies "
-    "are of its five networks.",
+    "Entropies and KL from 1,000 draws, nearest neighbours (k = 1), draws that repeat another left out; predictor "
+    "space: mean over 100 sets of 200 uniform inputs in the box of the training inputs, distances divided by "
+    "sqrt(200), which subtracts 100 ln 200 from the entropy: equation 7 prints 1/2 ln 200, the numbers of table 1 "
+    "follow the scripts.",
+    "KL from nearest neighbours among 1,000 points in hundreds of dimensions is far from the divergence itself, and "
+    "may be negative: it compares samples by one rule.",
+    "MFVI, FuNN-MFVI, MC Dropout and Ensemble are not in the paper's tables of experiment 1. The Ensemble's log "
+    "posterior predictive is that of a Gaussian of its members without noise, as in experiment 2. MC Dropout draws "
+    "no network parameters, so it has no entropy of them; the Ensemble's entropies are of its five networks.",
 )
 REDUCTIONS = {
     "short": "a tenth of the paper's epochs, 20 chains",
-    "smoke": "2 epochs, 2 seeds, 2 chains of 5 draws after 2 trajectories, 10 draws, 2 sets of 8 inputs: a test of the way, not "
+    "smoke": "2 epochs, 2 seeds, 2 chains of 5 draws after 2 trajectories, 10 draws, 2 sets of 8 inputs: a test of "
+    "the way, not "
     "of the methods",
 }
 

@@ -41,10 +41,11 @@ class Cell:
 class Row:
     """One method of a table: its label, its name in the published table, and the catalogue row that reproduces it.
 
-    ``published`` None: not in the paper. ``method`` None: no method yet, shown as missing. ``variant`` tells rows of one method
-    apart (a context, say) and is handed to the recipe. ``condition`` is that of the row's published cells, where the paper
-    has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's own. ``metrics``: of
-    a column's metric the one that stands for it in this row, where a paper computes it otherwise for one method.
+    ``published`` None: not in the paper. ``method`` None: no method yet, shown as missing. ``variant`` tells rows of
+    one method apart (a context, say) and is handed to the recipe. ``condition`` is that of the row's published cells,
+    where the paper has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's
+    own. ``metrics``: of a column's metric the one that stands for it in this row, where a paper computes it otherwise
+    for one method.
     """
 
     label: str
@@ -87,8 +88,8 @@ class Column:
 class Posterior:
     """How entropies of a posterior are estimated: from so many draws, at ``sets`` sets of ``points`` uniform inputs.
 
-    ``against``: configurations of the runs, by label, that it is compared with; ``siblings``: so are the other replicates,
-    under the label q.
+    ``against``: configurations of the runs, by label, that it is compared with; ``siblings``: so are the other
+    replicates, under the label q.
     """
 
     draws: int = 1000
@@ -112,10 +113,9 @@ class Posterior:
 class Recipe:
     """How one method is run on one data set under one protocol.
 
-    ``parts`` are merged into the method's: a dict with another "name" replaces, anything else updates. ``replicates`` are
-    (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets, corrupted or attacked
-    ones perhaps of some test images only: "cifar10_c-3-of-1000"; ``posterior`` asks for
-    entropies.
+    ``parts`` are merged into the method's: a dict with another "name" replaces, anything else updates. ``replicates``
+    are (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets, corrupted or
+    attacked ones perhaps of some test images only: "cifar10_c-3-of-1000"; ``posterior`` asks for entropies.
     """
 
     parts: Parts
@@ -130,7 +130,8 @@ class Recipe:
 class Table:
     """A table: ``recipe(row, dataset, protocol)`` says how each of its cells is made (None: not under this protocol).
 
-    ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single runs.
+    ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single
+    runs.
     """
 
     name: str
@@ -150,7 +151,9 @@ class Table:
     _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> list[RunConfig]:
-        """Configurations of all runs that the table needs, each once. ``seeds`` keeps these replicates (by position)."""
+        """Configurations of all runs that the table needs, each once. ``seeds`` keeps these replicates (by
+        position).
+        """
         found: dict[str, RunConfig] = {}
         for row in self.rows:
             for dataset in self.datasets:

@@ -20,8 +20,8 @@ class LinearisedKL(Divergence):
     """``max_{s <= S} sum_k D(N(f_k(C_s), cov_k) || prior)`` over outputs k and S context sets (rudner2022 eq. 16-17).
 
     ``jacobian``: "last_layer" (rudner2022 eq. 14, R = 1) or "full"; ``stop_gradient`` holds the full Jacobian constant.
-    ``outputs`` "independent" compares each output by itself, as the papers do; "joint" the outputs at all points together, which
-    a prior whose outputs depend on one another asks for.
+    ``outputs`` "independent" compares each output by itself, as the papers do; "joint" the outputs at all points
+    together, which a prior whose outputs depend on one another asks for.
     """
 
     jacobian: str = "last_layer"
@@ -99,8 +99,9 @@ class GaussianKL(LinearisedKL):
 @DIVERGENCES.register("regularised_kl")
 @dataclass(frozen=True)
 class RegularisedKL(LinearisedKL):
-    """Regularised KL with ``gamma * M`` added to both covariances of M values, one at each context point (cinquin2024 eq. 2.9),
-    or of all outputs there if these are joint."""
+    """Regularised KL with ``gamma * M`` added to both covariances of M values, one at each context point (cinquin2024
+    eq. 2.9), or of all outputs there if these are joint.
+    """
 
     jacobian: str = "full"
     gamma: float = 1e-10

@@ -1,4 +1,6 @@
-"""KL divergence between values of a process at its inducing points (the evidence bound of sparse Gaussian processes)."""
+"""KL divergence between values of a process at its inducing points (the evidence bound of sparse Gaussian
+processes).
+"""
 
 from __future__ import annotations
 

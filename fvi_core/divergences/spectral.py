@@ -16,12 +16,13 @@ from fvi_core.registry import DIVERGENCES
 
 @torch.no_grad()
 def spectral_scores(samples: Tensor, share: float = 0.99) -> Tensor:
-    """Estimates of ``grad log q`` at S samples of q, ``[R, S, M]`` -> ``[R, S, M]`` in float64 (Shi et al. 2018, eq. 12 to 17).
+    """Estimates of ``grad log q`` at S samples of q, ``[R, S, M]`` -> ``[R, S, M]`` in float64 (Shi et al. 2018, eq. 12
+    to 17).
 
-    The score is ``sum_j beta_j psi_j``, psi_j eigenfunctions of the kernel ``exp(-1/2 sum_d ((x_d - x'_d) / l_d)^2)`` under
-    q by Nystrom's method, ``beta_j = -E_q grad psi_j``. Those of the largest eigenvalues whose shares of the sum stay
-    below ``share`` together are used (1: all), at least one. ``l_d``: sqrt(M) times the median distance in dimension d.
-    At the samples themselves ``psi_j(x_s) = sqrt(S) u_sj``, so that all is one product of matrices.
+    The score is ``sum_j beta_j psi_j``, psi_j eigenfunctions of the kernel ``exp(-1/2 sum_d ((x_d - x'_d) / l_d)^2)``
+    under q by Nystrom's method, ``beta_j = -E_q grad psi_j``. Those of the largest eigenvalues whose shares of the sum
+    stay below ``share`` together are used (1: all), at least one. ``l_d``: sqrt(M) times the median distance in
+    dimension d. At the samples themselves ``psi_j(x_s) = sqrt(S) u_sj``, so that all is one product of matrices.
     """
     x = samples.double()
     lengths = bandwidths(x)
@@ -38,7 +39,9 @@ def spectral_scores(samples: Tensor, share: float = 0.99) -> Tensor:
 
 
 def bandwidths(x: Tensor) -> Tensor:
-    """``[R, 1, M]``: sqrt(M) times the median over all pairs of samples ``[R, S, M]``, 1 more where that is nearly 0."""
+    """``[R, 1, M]``: sqrt(M) times the median over all pairs of samples ``[R, S, M]``, 1 more where that is
+    nearly 0.
+    """
     m = x.shape[-1]
     columns = [(x[..., d, None] - x[..., None, :, d]).abs().flatten(1).median(1).values for d in range(m)]
     median = torch.stack(columns, -1).unsqueeze(1)
@@ -48,12 +51,13 @@ def bandwidths(x: Tensor) -> Tensor:
 @DIVERGENCES.register("spectral_kl")
 @dataclass(frozen=True)
 class SpectralKL(Divergence):
-    """A number whose gradient estimates that of ``KL(q(f(C)) || p(f(C)))``; the number itself means nothing (Sun et al. 2019).
+    """A number whose gradient estimates that of ``KL(q(f(C)) || p(f(C)))``; the number itself means nothing (Sun et al.
+    2019).
 
-    ``E_q <stop(grad log q(f)), f> - E_q log p(f)``: the score of q is estimated from the functions that the likelihood term
-    draws (their number is training's ``samples``), at all context points and outputs together; p has closed-form moments.
-    ``noise``: standard deviation of what is added to function values, in q by draws and in p by its variance; it keeps both
-    from being singular. ``share``: see :func:`spectral_scores`.
+    ``E_q <stop(grad log q(f)), f> - E_q log p(f)``: the score of q is estimated from the functions that the likelihood
+    term draws (their number is training's ``samples``), at all context points and outputs together; p has closed-form
+    moments. ``noise``: standard deviation of what is added to function values, in q by draws and in p by its variance;
+    it keeps both from being singular. ``share``: see :func:`spectral_scores`.
     """
 
     noise: float = 0.01
@@ -62,7 +66,8 @@ class SpectralKL(Divergence):
     def __call__(self, step: Step) -> Tensor:
         if step.functions is None:
             raise NotSupported(
-                f"divergence {self.name!r} needs draws of functions, family {step.family.name!r} is trained in closed form"
+                f"divergence {self.name!r} needs draws of functions, family {step.family.name!r} is trained in closed "
+                "form"
             )
         x = step.sample_context()
         f = step.functions(x).double()

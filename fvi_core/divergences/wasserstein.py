@@ -18,12 +18,14 @@ TINY = 1e-10
 @DIVERGENCES.register("gaussian_wasserstein")
 @dataclass(frozen=True)
 class GaussianWasserstein(Divergence):
-    """The squared Wasserstein-2 distance of a family's process ``GP(m, r)`` from its prior ``GP(prior_mean, k)``, summed over
-    outputs (Wild et al. 2022 sec. 4), estimated at the B points x of a batch and S context points s:
+    """The squared Wasserstein-2 distance of a family's process ``GP(m, r)`` from its prior ``GP(prior_mean, k)``,
+    summed over outputs (Wild et al. 2022 sec. 4), estimated at the B points x of a batch and S context points s:
 
-    ``mean_x (m(x) - prior_mean)^2 + mean_x k(x, x) + mean_x r(x, x) - 2 / sqrt(S) sum_i sqrt(lambda_i(r(s, x) k(x, s) / B))``
+    ``mean_x (m(x) - prior_mean)^2 + mean_x k(x, x) + mean_x r(x, x) - 2 / sqrt(S) sum_i sqrt(lambda_i(r(s, x) k(x, s) /
+    B))``
 
-    ``root``: the distance itself, as the authors' code has it. The family brings the prior process; a prior part is not asked.
+    ``root``: the distance itself, as the authors' code has it. The family brings the prior process; a prior part is not
+    asked.
     """
 
     prior_mean: float = 0.0
@@ -44,11 +46,12 @@ class GaussianWasserstein(Divergence):
 
 
 def root_trace(r: Tensor, k: Tensor) -> Tensor:
-    """``sum_i sqrt(lambda_i(r k^T / B) / S)`` over positive eigenvalues, for r ``[R, Q, S, B]`` and k ``[R, S, B]``: ``[R, Q]``.
+    """``sum_i sqrt(lambda_i(r k^T / B) / S)`` over positive eigenvalues, for r ``[R, Q, S, B]`` and k ``[R, S, B]``:
+    ``[R, Q]``.
 
-    It estimates ``tr (C_k^1/2 C_r C_k^1/2)^1/2`` of the covariance operators. k is taken as constant. With its singular value
-    decomposition ``k = U D V^T`` the eigenvalues are those of ``D^1/2 U^T r V D^1/2``, which is symmetric for equal points
-    and as small as the rank of k.
+    It estimates ``tr (C_k^1/2 C_r C_k^1/2)^1/2`` of the covariance operators. k is taken as constant. With its singular
+    value decomposition ``k = U D V^T`` the eigenvalues are those of ``D^1/2 U^T r V D^1/2``, which is symmetric for
+    equal points and as small as the rank of k.
     """
     s, b = k.shape[-2:]
     return (

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from fvi_core.priors.base import TrainingSet
 
 Functions = Callable[[Tensor], Tensor]
-"""S random functions of each replica: inputs ``[R, N, ...]`` to values ``[R, S, N, Q]``, the same draw at every call."""
+"""S random functions of each replica: inputs ``[R, N, ...]`` to values ``[R, S, N, Q]``, the same draw at every call.
+"""
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,10 @@ class AffineImage:
 class Family:
     """A distribution over functions with trainable parameters ``dict[str, Tensor [R, ...]]``.
 
-    A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; the optional methods are what some
-    divergences ask for, and raise ``NotSupported`` by default. Parameters whose names start with ``BUFFER`` are kept and
-    not trained: a training step leaves them out of what it hands to the family and the network, prediction hands them over.
-    Those whose names start with ``CONSTANT`` are never changed, and always handed over.
+    A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; the optional methods are what
+    some divergences ask for, and raise ``NotSupported`` by default. Parameters whose names start with ``BUFFER`` are
+    kept and not trained: a training step leaves them out of what it hands to the family and the network, prediction
+    hands them over. Those whose names start with ``CONSTANT`` are never changed, and always handed over.
     """
 
     name: ClassVar[str]
@@ -56,7 +57,9 @@ class Family:
         raise NotImplementedError
 
     def prepare(self, network: Network, parameters: Parameters, train: TrainingSet, streams: Streams) -> Parameters:
-        """Initial parameters where the training set is known (inducing points, say), of those that :meth:`init` made."""
+        """Initial parameters where the training set is known (inducing points, say), of those that :meth:`init`
+        made.
+        """
         return parameters
 
     def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
@@ -101,7 +104,9 @@ class Family:
     def affine_image(
         self, network: Network, parameters: Parameters, samples: int, streams: Streams
     ) -> AffineImage | None:
-        """Random flat network parameters as a linear image of few coordinates, where the family makes them so; else None."""
+        """Random flat network parameters as a linear image of few coordinates, where the family makes them so; else
+        None.
+        """
         return None
 
     def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
@@ -118,8 +123,9 @@ class Family:
         return gaussian_kl_weights(*self.gaussian_weights(parameters), mean, variance)
 
     def inducing_values(self, parameters: Parameters) -> tuple[Tensor, Tensor]:
-        """Mean ``[R, Q, M]`` and lower factor of the covariance ``[R, Q, M, M]`` of each output's whitened values at inducing
-        points, whose prior is ``N(0, I)``."""
+        """Mean ``[R, Q, M]`` and lower factor of the covariance ``[R, Q, M, M]`` of each output's whitened values at
+        inducing points, whose prior is ``N(0, I)``.
+        """
         raise NotSupported(f"family {self.name!r} has no inducing points")
 
     def process(self, parameters: Parameters) -> Process:
@@ -143,7 +149,9 @@ class Family:
         x: Tensor,
         y: Tensor,
     ) -> Tensor | None:
-        """Log marginal likelihood ``[R]`` of an exact model: where there is one, it is the whole objective; else None."""
+        """Log marginal likelihood ``[R]`` of an exact model: where there is one, it is the whole objective; else
+        None.
+        """
         return None
 
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class Ensemble(Family):
     """``q = 1/M sum_m q_m`` with members of the family ``base`` (Lakshminarayanan et al. 2017).
 
-    ``joint`` False: members are trained independently, each with its own initialisation, batches and random numbers, and only predict
-    together. ``joint`` True: members see the same batches and share one objective, whose divergence may compare them
-    (dirichlet2022: the M members are the M samples of the predictive).
+    ``joint`` False: members are trained independently, each with its own initialisation, batches and random numbers,
+    and only predict together. ``joint`` True: members see the same batches and share one objective, whose divergence
+    may compare them (dirichlet2022: the M members are the M samples of the predictive).
     """
 
     base: PartSpec = nested(FAMILIES)

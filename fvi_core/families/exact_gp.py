@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 @FAMILIES.register("exact_gp")
 @dataclass(frozen=True)
 class ExactGP(Family):
-    """``f ~ GP(0, k)`` conditioned on the training set; its objective is the log marginal likelihood (Rasmussen & Williams eq. 2.30).
+    """``f ~ GP(0, k)`` conditioned on the training set; its objective is the log marginal likelihood (Rasmussen &
+    Williams eq. 2.30).
 
-    Trained parameters are the logarithms of the kernel's hyper-parameters; the noise is the likelihood's. Targets that are
-    vectors are processes of their own with one kernel, or with a kernel of vectors one process.
+    Trained parameters are the logarithms of the kernel's hyper-parameters; the noise is the likelihood's. Targets that
+    are vectors are processes of their own with one kernel, or with a kernel of vectors one process.
     """
 
     pointwise = False

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from fvi_core.data import rows
 from fvi_core.families.inducing import INPUTS, InducedProcess, Inducing, InducingPoints
 from fvi_core.gaussian import cholesky, solve_lower
 from fvi_core.gaussian_process import fit_kernel
 from fvi_core.kernels import Params
 from fvi_core.networks import CONSTANT, Network, Parameters
-from fvi_core.problem import rows
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, KERNELS
@@ -27,13 +27,14 @@ FACTOR = "inducing/factor"
 @FAMILIES.register("gwi")
 @dataclass(frozen=True)
 class GWI(Inducing):
-    """``f_k ~ GP(network_k, r_k)``, ``r(x, x') = k(x, x') - k_xZ K_ZZ^-1 k_Zx' + k_xZ L L^T k_Zx'`` (Wild et al. 2022 sec. 4).
+    """``f_k ~ GP(network_k, r_k)``, ``r(x, x') = k(x, x') - k_xZ K_ZZ^-1 k_Zx' + k_xZ L L^T k_Zx'`` (Wild et al. 2022
+    sec. 4).
 
-    The network and a lower triangular L of each output are trained. Z, random training inputs, and the kernel are not: its
-    hyper-parameters maximise the marginal likelihood of the targets at Z before training, by ``fit_steps`` of Adam at
-    ``fit_lr`` (of labels, the targets of Milios et al. 2018, ``alpha_eps``). L starts where r is the posterior covariance of
-    the best sparse process, had it seen as many further training inputs Z': ``L L^T = (K_ZZ + k_ZZ' N^-1 k_Z'Z)^-1`` with
-    the fitted noise variances N.
+    The network and a lower triangular L of each output are trained. Z, random training inputs, and the kernel are not:
+    its hyper-parameters maximise the marginal likelihood of the targets at Z before training, by ``fit_steps`` of Adam
+    at ``fit_lr`` (of labels, the targets of Milios et al. 2018, ``alpha_eps``). L starts where r is the posterior
+    covariance of the best sparse process, had it seen as many further training inputs Z': ``L L^T = (K_ZZ + k_ZZ' N^-1
+    k_Z'Z)^-1`` with the fitted noise variances N.
     """
 
     fit_steps: int = 100

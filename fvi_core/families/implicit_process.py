@@ -25,10 +25,10 @@ COEFFICIENTS, FACTOR = "coefficients/mean", "coefficients/factor"
 class ImplicitProcess(Family):
     """``f = m + sum_d a_d phi_d``, ``q(a) = N(mu, L L^T)`` against ``p(a) = N(0, I)`` (Ma et al. 2019).
 
-    ``m`` is the mean and ``phi_d = (f_d - m) / sqrt(D - 1)`` the deviations of D = ``draws`` prior functions f_d: networks of
-    weights ``mu_w + s z_d``. The z_d are drawn once; the weights' means and standard deviations (at the start those of an
-    untrained network, and ``std_init``) are trained with mu and L. All outputs share the coefficients a, so that they
-    depend on each other as in the prior. Divergence "weight_kl" is that of the coefficients.
+    ``m`` is the mean and ``phi_d = (f_d - m) / sqrt(D - 1)`` the deviations of D = ``draws`` prior functions f_d:
+    networks of weights ``mu_w + s z_d``. The z_d are drawn once; the weights' means and standard deviations (at the
+    start those of an untrained network, and ``std_init``) are trained with mu and L. All outputs share the coefficients
+    a, so that they depend on each other as in the prior. Divergence "weight_kl" is that of the coefficients.
     """
 
     closed_form = True

@@ -1,4 +1,6 @@
-"""Gaussian processes that are known through their values at inducing points; all in float64, an output a process of its own."""
+"""Gaussian processes that are known through their values at inducing points; all in float64, an output a process of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from fvi_core.data import rows
 from fvi_core.families.base import Family, Functions
 from fvi_core.gaussian import cholesky, solve_lower
 from fvi_core.kernels import Kernel, Params
 from fvi_core.networks import Network, Parameters
-from fvi_core.problem import rows
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import KERNELS, PartSpec, nested
@@ -29,10 +31,11 @@ FLOOR = 1e-12
 
 @dataclass(frozen=True)
 class InducingPoints:
-    """A process f ~ GP(0, k) seen from its values u at points Z ``[R, M, D]``: ``u = L v`` with ``L L^T = K_ZZ + jitter I``.
+    """A process f ~ GP(0, k) seen from its values u at points Z ``[R, M, D]``: ``u = L v`` with ``L L^T = K_ZZ + jitter
+    I``.
 
-    Given v, f(x) has mean ``a^T v`` and covariance ``k - a^T a``, where ``a = L^-1 k_Zx``. All NaN where K_ZZ + jitter I is
-    not positive definite, for that replica alone.
+    Given v, f(x) has mean ``a^T v`` and covariance ``k - a^T a``, where ``a = L^-1 k_Zx``. All NaN where K_ZZ + jitter
+    I is not positive definite, for that replica alone.
     """
 
     kernel: Kernel
@@ -102,9 +105,10 @@ class InducedProcess:
 class Inducing(Family):
     """``f_k = mean_k + g_k`` with a process g_k of whitened values ``v_k ~ N(m_k, C_k C_k^T)`` at the inducing points.
 
-    Outputs share points and kernel. ``points``: how many, at most as many as there are training points; ``jitter`` is added
-    to the diagonal of the kernel matrix as it is, of no other size. ``draws`` "joint": the values of a draw at all inputs of
-    one call vary together; "marginal": as inputs vary apart given v, each by itself, in any number of inputs.
+    Outputs share points and kernel. ``points``: how many, at most as many as there are training points; ``jitter`` is
+    added to the diagonal of the kernel matrix as it is, of no other size. ``draws`` "joint": the values of a draw at
+    all inputs of one call vary together; "marginal": as inputs vary apart given v, each by itself, in any number of
+    inputs.
     """
 
     closed_form = True
@@ -119,7 +123,8 @@ class Inducing(Family):
         if self.points < 1 or self.jitter < 0 or self.draws not in ("joint", "marginal"):
             found = f"found {self.points}, {self.jitter} and {self.draws!r}"
             raise ValueError(
-                f"family {self.name!r}: expected points 1 or more, jitter 0 or more and draws 'joint' or 'marginal', {found}"
+                f"family {self.name!r}: expected points 1 or more, jitter 0 or more and draws 'joint' or 'marginal', "
+                f"{found}"
             )
 
     @property
@@ -134,7 +139,9 @@ class Inducing(Family):
         return 0.0
 
     def random_inputs(self, train: TrainingSet, streams: Streams) -> tuple[Tensor, Tensor]:
-        """Random training inputs, each once, as many as there are inducing points: their rows ``[R, M]``, and they ``[R, M, D]``."""
+        """Random training inputs, each once, as many as there are inducing points: their rows ``[R, M]``, and they
+        ``[R, M, D]``.
+        """
         index = streams.permutation(train.x.shape[1])[:, : self.points]
         return index, train.scale(rows(train.x, index)).flatten(2)
 

@@ -23,12 +23,13 @@ MEAN, FACTOR = "inducing/mean", "inducing/factor"
 @FAMILIES.register("sparse_gp")
 @dataclass(frozen=True)
 class SparseGP(Inducing):
-    """A Gaussian process of variational values ``u ~ N(L m, L C C^T L^T)`` at trained inducing points (Hensman et al. 2013).
+    """A Gaussian process of variational values ``u ~ N(L m, L C C^T L^T)`` at trained inducing points (Hensman et al.
+    2013).
 
     ``L L^T = K_ZZ + jitter I``: m and C are whitened, and start at 0 and I, the prior. Inducing points start at random
-    training inputs, length-scales at the median distance; points, m, C and the logarithms of the kernel's hyper-parameters
-    are trained together, and the likelihood's noise with them. The objective is the evidence bound with divergence
-    "inducing_kl". Of the network only its shapes of inputs and outputs count.
+    training inputs, length-scales at the median distance; points, m, C and the logarithms of the kernel's
+    hyper-parameters are trained together, and the likelihood's noise with them. The objective is the evidence bound
+    with divergence "inducing_kl". Of the network only its shapes of inputs and outputs count.
     """
 
     def init(self, network: Network, streams: Streams) -> Parameters:

@@ -1,7 +1,7 @@
 """The catalogue: every method is a named row that picks a family, a divergence, a prior and a context.
 
-Each module of this package, and each plug-in (:mod:`fvi_core.plugins`), may add rows with :func:`add`, and new parts with
-the registries of :mod:`fvi_core.registry`. Nothing else needs to know.
+Each module of this package, and each plug-in (:mod:`fvi_core.plugins`), may add rows with :func:`add`, and new parts
+with the registries of :mod:`fvi_core.registry`. Nothing else needs to know.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Vector fields that are gradients and rotated gradients of scalar networks: free of curl, of divergence, or neither.
 
-A scalar network is followed together with its derivatives in the D features of an input: activations are ``[R, S, N, F, 1 +
-D]``, in the last axis the value and the derivatives of each unit. What is random in a network (weights, masks, factors) is
-the same for all of them, so the field of any function that a family draws is the derivative of one potential.
+A scalar network is followed together with its derivatives in the D features of an input: activations are ``[R, S, N, F,
+1 + D]``, in the last axis the value and the derivatives of each unit. What is random in a network (weights, masks,
+factors) is the same for all of them, so the field of any function that a family draws is the derivative of one
+potential.
 """
 
 from __future__ import annotations
@@ -121,7 +122,9 @@ class RotatedGradient:
 
 
 def mixed(a: Tensor, weight: Tensor) -> Tensor:
-    """``W^T a`` in the axis of units: a ``[R, S, N, in, P]``, W ``[R, S, in, out]``, S perhaps 1 -> ``[R, S, N, out, P]``."""
+    """``W^T a`` in the axis of units: a ``[R, S, N, in, P]``, W ``[R, S, in, out]``, S perhaps 1 -> ``[R, S, N, out,
+    P]``.
+    """
     samples, (n, places) = max(a.shape[1], weight.shape[1]), (a.shape[2], a.shape[-1])
     columns = a.movedim(-2, 2).flatten(3)
     operands = [x.expand(-1, samples, -1, -1).flatten(0, 1) for x in (weight.mT, columns)]
@@ -131,11 +134,12 @@ def mixed(a: Tensor, weight: Tensor) -> Tensor:
 @NETWORKS.register("vector_field")
 @dataclass(frozen=True)
 class VectorField:
-    """A field ``grad Phi + rot Psi`` of two perceptrons (Helmholtz; cinquin2024 eq. C.2), each with these hidden layers.
+    """A field ``grad Phi + rot Psi`` of two perceptrons (Helmholtz; cinquin2024 eq. C.2), each with these hidden
+    layers.
 
-    ``field`` "helmholtz": both; "curl_free": ``grad Phi``, in any dimension; "divergence_free": ``rot Psi``, in two. The
-    constants of the potentials make no difference and are left out. Raises ValueError for an activation that is not smooth,
-    and where targets have not as many numbers as inputs have features.
+    ``field`` "helmholtz": both; "curl_free": ``grad Phi``, in any dimension; "divergence_free": ``rot Psi``, in two.
+    The constants of the potentials make no difference and are left out. Raises ValueError for an activation that is not
+    smooth, and where targets have not as many numbers as inputs have features.
     """
 
     hidden: list[int]

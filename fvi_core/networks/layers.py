@@ -25,8 +25,9 @@ BUFFER = "buffer/"
 """Prefix of tensors that stand among the parameters but are kept rather than trained: running statistics, collected
 moments."""
 CONSTANT = "constant/"
-"""Prefix of tensors that are kept as well, and that training steps hand over like trained ones: fixed random draws, and what
-a family fitted before training."""
+"""Prefix of tensors that are kept as well, and that training steps hand over like trained ones: fixed random draws, and
+what a family fitted before training.
+"""
 
 
 class ParametricLayer:
@@ -68,7 +69,9 @@ class PlacesLayer(ParametricLayer):
     """A layer whose weights serve several places of one input, in the last axis: ``[R, S, N, units, places]``."""
 
     def jacobian(self, a: Tensor, delta: Tensor) -> Parameters:
-        """Gradients ``[R, N, *shape]`` of the parameters, for inputs a and gradients delta of outputs, without samples."""
+        """Gradients ``[R, N, *shape]`` of the parameters, for inputs a and gradients delta of outputs, without
+        samples.
+        """
         raise NotImplementedError
 
 
@@ -203,7 +206,9 @@ def _on_planes(values: Tensor) -> Tensor:
 
 
 def join(z: list[Tensor], lead: tuple[int, ...]) -> Tensor:
-    """Images of each replica and sample in one tensor ``[R, S, ...]``, laid out as they are; a single one is not copied."""
+    """Images of each replica and sample in one tensor ``[R, S, ...]``, laid out as they are; a single one is not
+    copied.
+    """
     if len(z) == 1:
         return z[0][None, None]
     if z[0].is_contiguous():

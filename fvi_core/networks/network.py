@@ -54,9 +54,9 @@ class Network:
     """A sequence of layers whose last is the linear head; ``head(features(x))`` is the network by construction.
 
     Parameters are a dict of tensors ``[R, S, *shape]``; inputs are ``[R, N, ...]``; outputs are ``[R, S, N, Q]``.
-    Nothing mixes replicas or samples, so a stack of replicas computes exactly what each computes alone. ``shares_statistics``: in
-    training, batch normalisation takes the statistics of the training batch and the context together, not of each
-    apart.
+    Nothing mixes replicas or samples, so a stack of replicas computes exactly what each computes alone.
+    ``shares_statistics``: in training, batch normalisation takes the statistics of the training batch and the context
+    together, not of each apart.
     """
 
     def __init__(self, layers: Sequence, input_shape: tuple[int, ...], shares_statistics: bool = False):

@@ -40,8 +40,9 @@ class GaussianProcess(Prior):
     """A zero-mean Gaussian process on every output, with one kernel (cinquin2024 sec. 3.1).
 
     Kernel hyper-parameters maximise the marginal likelihood of random batches of the training set before training
-    (``fit_steps`` Adam steps on batches of ``fit_batch``; 0 keeps ``parameters``, the logarithms of the hyper-parameters).
-    Classification: the labels become regression targets of fixed noise, centred (Milios et al. 2018, ``alpha_eps``).
+    (``fit_steps`` Adam steps on batches of ``fit_batch``; 0 keeps ``parameters``, the logarithms of the
+    hyper-parameters). Classification: the labels become regression targets of fixed noise, centred (Milios et al. 2018,
+    ``alpha_eps``).
     """
 
     kernel: PartSpec = nested(KERNELS, {"name": "rbf", "ard": False})
@@ -58,7 +59,8 @@ class GaussianProcess(Prior):
             unknown = set(self.parameters) - set(fitted)
             if unknown:
                 raise ValueError(
-                    f"prior 'gaussian_process': kernel {self.kernel['name']!r} has {sorted(fitted)}, found {sorted(unknown)}"
+                    f"prior 'gaussian_process': kernel {self.kernel['name']!r} has {sorted(fitted)}, found "
+                    f"{sorted(unknown)}"
                 )
             return {k: torch.full_like(v, self.parameters[k]) if k in self.parameters else v for k, v in fitted.items()}
         y, variances = train.as_regression(self.alpha_eps)
@@ -106,7 +108,9 @@ class GaussianProcess(Prior):
 @PRIORS.register("dirichlet")
 @dataclass(frozen=True)
 class Dirichlet(Prior):
-    """``softmax f(x) ~ Dir(beta)`` at every x: one number for all classes, or one for each (dirichlet2022 sec. 3.3, fig. 3)."""
+    """``softmax f(x) ~ Dir(beta)`` at every x: one number for all classes, or one for each (dirichlet2022 sec. 3.3,
+    fig. 3).
+    """
 
     concentrations: float | tuple[float, ...] = 1.0
 

@@ -145,7 +145,7 @@ class DivergenceContract:
         return {k: v.requires_grad_(not k.startswith(CONSTANT)) for k, v in self.start(model).items()}
 
     def value(self, model: Model, parameters: Parameters, replicas: range = range(R)):
-        data = small.problem(R, N, self.outputs)
+        data = small.training_data(R, N, self.outputs)
         data = data if len(replicas) == R else small.one(data, replicas[0])
         start = self.parameters(model) if len(replicas) == R else small.one(self.parameters(model), replicas[0])
         return model.divergence(small.step(model, parameters, data, small.streams(R).subset(replicas), S, start))

@@ -151,7 +151,7 @@ VIEWS = {
 @every("prior")
 class TestPrior:
     def state(self, spec, streams, replicas=slice(None)):
-        prior, network, data = build("prior", spec), small.network(), small.problem(R, N)
+        prior, network, data = build("prior", spec), small.network(), small.training_data(R, N)
         train = TrainingSet(data.x[replicas], data.y[replicas], 2, False)
         return prior, prior.init(network, network.init(streams), train, streams)
 
@@ -240,7 +240,7 @@ class TestContext:
 class TestLikelihood:
     def parts(self, spec, replicas=range(R)):
         likelihood, outputs = build("likelihood", spec), 3 if spec["name"] in OF_CLASSES else 1
-        data = small.problem(R, N, outputs)
+        data = small.training_data(R, N, outputs)
         f = small.streams(R, name="f").normal(S, N, likelihood.outputs(outputs))
         params = {
             k: v + 0.1 * torch.arange(R)[list(replicas)]

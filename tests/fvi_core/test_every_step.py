@@ -78,7 +78,7 @@ class TestFit:
 
     def fitted(self, spec, replicas=range(R)):
         """The model, its parameters before and after, of replicas that were fitted together."""
-        model, data = self.model(spec), small.problem(R, N, 3, validation=4)
+        model, data = self.model(spec), small.training_data(R, N, 3, validation=4)
         start = model.family.init(model.network, small.streams(R).subset(replicas))
         held = [torch.stack([pair[i] for pair in data.validation])[list(replicas)] for i in (0, 1)]
         rows = (data.x[list(replicas)], data.y[list(replicas)], small.streams(R, name="fit").subset(replicas))

@@ -132,7 +132,7 @@ def test_lengths_are_round_2_u_l_and_at_least_one():
 
 
 def test_a_chain_begins_at_the_mode_in_the_prior_or_at_the_initial_network():
-    model, data = small.model(PARTS), small.problem(R, 12)
+    model, data = small.model(PARTS), small.training_data(R, 12)
 
     def placed(**options):
         chains = replace(HMC, **options).start(model, data, small.streams(R))
@@ -158,7 +158,7 @@ def ensemble(size):
 
 
 def test_chains_of_a_replica_are_compared_and_the_record_is_told():
-    data = small.problem(R, 12)
+    data = small.training_data(R, 12)
     good = replace(HMC, samples=40, warmup=20, step=0.1)
     trained = good.start(ensemble(6), data, small.streams(R)).run()
     for each in trained:
@@ -171,22 +171,22 @@ def test_chains_of_a_replica_are_compared_and_the_record_is_told():
 
 def test_chains_that_have_not_converged_say_so():
     stuck = replace(HMC, samples=10, warmup=0, step=0.001, start_at="prior", thinning=1)
-    (trained, *_) = stuck.start(ensemble(3), small.problem(R, 12), small.streams(R)).run()
+    (trained, *_) = stuck.start(ensemble(3), small.training_data(R, 12), small.streams(R)).run()
     assert trained.parameters is not None and trained.diagnostics["r_hat_predictions"] >= 1.05
     assert any(warning.startswith("not converged: R-hat of predictions is ") for warning in trained.warnings)
-    (short, *_) = replace(HMC, samples=3).start(ensemble(2), small.problem(R, 12), small.streams(R)).run()
+    (short, *_) = replace(HMC, samples=3).start(ensemble(2), small.training_data(R, 12), small.streams(R)).run()
     assert short.warnings == ["convergence is not judged: chains of 3 draws, expected 4 or more"]
 
 
 def test_chains_that_diverge_fail_with_the_cause():
     wild = replace(HMC, samples=10, warmup=0, step=5.0, start_at="initial")
-    found = wild.start(ensemble(2), small.problem(R, 12), small.streams(R)).run()
+    found = wild.start(ensemble(2), small.training_data(R, 12), small.streams(R)).run()
     for each in found:
         assert each.parameters is None
         assert each.reason.startswith("ensemble member 0: 100 % of the trajectories after warm-up gained more energy")
     # Steps that are too large by less are refused every time, and the chains never move.
     still = replace(wild, most_divergent=1.0)
-    (trained, *_) = still.start(ensemble(2), small.problem(R, 12), small.streams(R)).run()
+    (trained, *_) = still.start(ensemble(2), small.training_data(R, 12), small.streams(R)).run()
     assert trained.parameters is None and trained.reason == "no trajectory of the chains was accepted"
 
 

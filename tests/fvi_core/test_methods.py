@@ -63,7 +63,7 @@ def test_a_row_is_plain_data_whose_parts_fit(name):
         if parts[kind] and (option in parts[kind] or parts[kind]["name"] == "gaussian_process"):
             parts[kind][option] = fewer
     outputs = 3 if "fVI" in name else 1
-    data = small.problem(2, 6, outputs)
+    data = small.training_data(2, 6, outputs)
     options = Training(1, 6, {"name": "adam"}, samples=3, dtype="float64")
     trained = Trainer(small.model(parts, outputs), options, data, small.streams(2)).run()
     assert [t.reason for t in trained] == [None, None] and all(

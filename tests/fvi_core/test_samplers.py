@@ -5,9 +5,9 @@ import io
 import pytest
 import torch
 
+from fvi_core.data import TrainingData
 from fvi_core.families.base import NotSupported
 from fvi_core.hamiltonian import HamiltonianMonteCarlo
-from fvi_core.problem import TrainingData
 from fvi_core.registry import FAMILIES
 from fvi_core.samplers import Target
 from tests.fvi_core import small
@@ -46,7 +46,7 @@ class TestSamples(FamilyContract):
 
 def test_moments_are_those_of_the_posterior():
     """A linear model, whose posterior is Gaussian; 30 chains see the same data."""
-    data, chains = small.one(small.problem(R, 12), 0), 30
+    data, chains = small.one(small.training_data(R, 12), 0), 30
     sampler = Metropolis(samples=300, thinning=4, warmup=100, dtype="float64")
     trained = sampler.start(small.model(PARTS), data, small.streams(chains)).run()
     model = small.model(PARTS)
@@ -73,7 +73,7 @@ def assert_same(one, other):
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
 @pytest.mark.parametrize("family", [{"name": "samples"}, {"name": "ensemble", "base": {"name": "samples"}, "size": 2}])
 def test_chains_side_by_side_are_those_alone_and_go_on_where_they_were_stopped(family, sampler):
-    model, data, saved = small.model({**PARTS, "family": family}), small.problem(R, 8), []
+    model, data, saved = small.model({**PARTS, "family": family}), small.training_data(R, 8), []
 
     def save(chains):
         file = io.BytesIO()
@@ -98,7 +98,7 @@ def test_chains_side_by_side_are_those_alone_and_go_on_where_they_were_stopped(f
 
 
 def test_a_chain_that_is_not_finite_leaves_alone():
-    data = small.problem(R, 8)
+    data = small.training_data(R, 8)
     data.y[1, 2] = torch.nan
     model = small.model(PARTS)
     found = FEW.start(model, data, small.streams(R)).run()
@@ -111,7 +111,7 @@ def test_a_chain_that_is_not_finite_leaves_alone():
 
 
 def test_the_energy_is_minus_the_log_posterior_in_one_piece_or_many_and_has_its_gradient():
-    model, data = small.model(PARTS), small.problem(R, 8)
+    model, data = small.model(PARTS), small.training_data(R, 8)
     now = FEW.start(model, data, small.streams(R)).now
     position = model.family.init(model.network, small.streams(R, name="elsewhere"))
     whole, pieces = (Target(model, data, now, size) for size in (None, 3))
@@ -157,12 +157,14 @@ WRONG = {
 def test_what_cannot_be_sampled_is_named_at_the_start(what):
     parts, options, error, message = WRONG[what]
     with pytest.raises(error, match=message):
-        Metropolis(**options, dtype="float64").start(small.model(PARTS | parts), small.problem(R, 8), small.streams(R))
+        Metropolis(**options, dtype="float64").start(
+            small.model(PARTS | parts), small.training_data(R, 8), small.streams(R)
+        )
 
 
 def test_batch_normalisation_is_refused():
     parts = {**PARTS, "network": {"name": "resnet18", "width": 2}, "likelihood": {"name": "categorical"}}
-    data = small.problem(R, 4, 3, (1, 8, 8))
+    data = small.training_data(R, 4, 3, (1, 8, 8))
     with pytest.raises(NotSupported, match="no batch normalisation"):
         FEW.start(small.model(parts, 3, (1, 8, 8)), data, small.streams(R))
 
@@ -174,4 +176,4 @@ def test_one_network_in_training_is_a_point():
     for one, point in zip(train(parts), train(KINDS["MAP"]), strict=True):
         assert one.loss == point.loss
     assert FAMILIES.build({"name": "samples"}).independent()[1] == 1
-    assert isinstance(small.problem(R).of(1), TrainingData)
+    assert isinstance(small.training_data(R).of(1), TrainingData)

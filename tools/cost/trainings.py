@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import datasets
-from benchmarks.experiment.assembly import build_model, build_problem
+from benchmarks.experiment.assembly import build_data, build_model
 from benchmarks.records.hyperparameters import resolve
 from benchmarks.tables import digits, pequignot
 from benchmarks.tables.spec import Parts, Recipe, Row, merge
@@ -40,9 +40,9 @@ def training_of(
     settings = TRAININGS.build({"name": "gradient", **parts["training"]})
     dtype = DTYPES[settings.dtype]
     model = build_model(resolve(parts), splits[0])
-    problem = build_problem(model, splits, device, dtype)
+    training_data = build_data(model, splits, device, dtype)
     seeds = [split.split for split in splits] if seeds is None else seeds
-    return lambda: settings.start(model, problem, Streams(seeds, device, dtype)).run
+    return lambda: settings.start(model, training_data, Streams(seeds, device, dtype)).run
 
 
 def one_by_one(works: list[Work]) -> Work:

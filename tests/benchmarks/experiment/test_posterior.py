@@ -52,7 +52,7 @@ def rows_of(own, **others):
         "evaluation": {"posterior": {**ASKED, "against": {k: ["any"] * len(v) for k, v in others.items()}}},
     }
     waiting = [each for label in sorted(others) for each in others[label]]
-    rows = posterior_rows(config, small.problem(1), own, lambda training: waiting.pop(0))
+    rows = posterior_rows(config, small.training_data(1), own, lambda training: waiting.pop(0))
     assert all(row["dataset"] == "any" and row["n"] == 1000 for row in rows)
     return {(row["metric"], row["condition"]): row["value"] for row in rows}
 
@@ -61,7 +61,7 @@ def test_estimates_of_gaussians_are_near_the_truth():
     q, exact = line(*Q)
     p, other = line(*P)
     found = rows_of(q, HMC=[p], q=[p])
-    x = uniform_inputs(ASKED, small.problem(1), seed_from("posterior inputs", "any", "", 0)).view(3, 2, 2)
+    x = uniform_inputs(ASKED, small.training_data(1), seed_from("posterior inputs", "any", "", 0)).view(3, 2, 2)
     assert (x.abs() <= 1).all() and x.std() > 0.4
     spaces = {"parameter": [(exact, other)], "predictor": [(at(exact, each), at(other, each)) for each in x]}
     for space, pairs in spaces.items():

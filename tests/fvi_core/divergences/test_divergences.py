@@ -23,10 +23,10 @@ BOX = {"name": "uniform_box", "points": 4}
 
 
 def made(test):
-    """The step of a contract's model on its problem, with its value."""
+    """The step of a contract's model on its training data, with its value."""
     model = test.model()
     parameters = test.parameters(model)
-    step = small.step(model, parameters, small.problem(R, N, test.outputs), small.streams(R), S)
+    step = small.step(model, parameters, small.training_data(R, N, test.outputs), small.streams(R), S)
     return model, parameters, step
 
 
@@ -296,7 +296,7 @@ class TestDirichletKL(DivergenceContract):
 
     def test_one_sample_has_precision_n_for_n_training_points(self):
         model = self.model(family={"name": "point"})
-        step = small.step(model, self.parameters(model), small.problem(R, N, 3), small.streams(R))
+        step = small.step(model, self.parameters(model), small.training_data(R, N, 3), small.streams(R))
         step.n_train = 500
         f = smooth(torch.softmax(step.values, -1), 1e-4)
         expected = dirichlet_kl_monte_carlo(f, 500 * f[:, 0], torch.full((3,), 2.0, dtype=torch.float64)).mean(1)

@@ -40,7 +40,9 @@ class TestSpectralKLAtTheBatchToo(TestSpectralKL):
 def test_a_family_in_closed_form_and_a_prior_without_moments_are_named():
     linearised = {"family": {"name": "linearised_mean_field"}, "prior": GP, "context": BOX}
     model = small.model({**linearised, "divergence": {"name": "spectral_kl"}})
-    step = small.step(model, model.family.init(model.network, small.streams(R)), small.problem(R, 6), small.streams(R))
+    step = small.step(
+        model, model.family.init(model.network, small.streams(R)), small.training_data(R, 6), small.streams(R)
+    )
     step.functions = None
     with pytest.raises(NotSupported, match="needs draws of functions, family 'linearised_mean_field'"):
         model.divergence(step)
@@ -49,7 +51,7 @@ def test_a_family_in_closed_form_and_a_prior_without_moments_are_named():
     )
     parameters = dirichlet.family.init(dirichlet.network, small.streams(R))
     with pytest.raises(NotSupported, match="prior 'dirichlet' has no Gaussian moments"):
-        dirichlet.divergence(small.step(dirichlet, parameters, small.problem(R, 6), small.streams(R)))
+        dirichlet.divergence(small.step(dirichlet, parameters, small.training_data(R, 6), small.streams(R)))
 
 
 def by_definition(x, share):
@@ -132,7 +134,7 @@ def test_the_gradient_is_that_of_the_kl_divergence():
     model = small.model({**parts, "divergence": {"name": "spectral_kl", "noise": 0.3}})
     parameters = model.family.init(model.network, small.streams(1))
     parameters = {k: (v + 0.4 * ("mean" in k)).requires_grad_() for k, v in parameters.items()}
-    data, x = small.problem(1, 6), small.inputs(1, 2)
+    data, x = small.training_data(1, 6), small.inputs(1, 2)
     step = small.step(model, parameters, data, small.streams(1), samples=1500)
     step.sample_context = lambda: x
     features = torch.cat([x[0], torch.ones(2, 1).double()], 1)

@@ -162,7 +162,7 @@ class TestExactGP(FamilyContract):
     one_function = False  # values at two sets of inputs are drawn apart
 
     def parameters(self, replicas: range = range(R)):
-        family, data = self.family(), small.problem(R)
+        family, data = self.family(), small.training_data(R)
         free = family.init(self.network(), small.streams(len(replicas)))
         likelihood = LIKELIHOODS.build({"name": "gaussian", "init_std": 0.3})
         x, y = data.x[list(replicas)], data.y[list(replicas)]
@@ -185,7 +185,7 @@ class TestExactGPOfVectors(TestExactGP):
     outputs = 2
 
     def parameters(self, replicas: range = range(R)):
-        family, data = self.family(), small.problem(R)
+        family, data = self.family(), small.training_data(R)
         free = family.init(self.network(), small.streams(len(replicas)))
         likelihood = LIKELIHOODS.build({"name": "gaussian", "init_std": 0.3})
         x, y = data.x[list(replicas)], torch.stack([data.y, data.y.cos()], -1)[list(replicas)]
@@ -209,7 +209,7 @@ class TestExactGPsOfTheirOwn(TestExactGPOfVectors):
 
 
 def test_a_process_of_gradients_names_targets_that_are_none():
-    model, data = small.model({"family": {"name": "exact_gp", "kernel": {"name": "helmholtz"}}}), small.problem(R)
+    model, data = small.model({"family": {"name": "exact_gp", "kernel": {"name": "helmholtz"}}}), small.training_data(R)
     with pytest.raises(NotSupported, match=r"'exact_gp': kernel 'helmholtz' is of gradients, found targets \[\] and"):
         start = model.family.init(model.network, small.streams(R))
         model.loss(start, model.likelihood.init(R), {}, data.x, data.y, N, 1, None, {})

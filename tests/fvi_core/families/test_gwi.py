@@ -53,7 +53,7 @@ class TestGWI(FamilyContract):
 
     def test_its_factor_starts_at_the_covariance_of_a_process_that_has_seen_further_points(self):
         """With as many inducing points as inputs both are all inputs: the posterior of exact regression."""
-        data = small.problem(R, N)
+        data = small.training_data(R, N)
         model, trainer = trained({**W2, "family": {**SPEC, "points": N, "jitter": 1e-10}}, data, 1)
         parameters = trainer.parameters
         hyper = {k: parameters[CONSTANT + k] for k in ("log_variance", "log_lengthscale")}
@@ -94,13 +94,13 @@ class TestGaussianWasserstein(DivergenceContract):
         model = self.model()
         parameters = self.parameters(model)
         with torch.no_grad():
-            expected = self.expected(model, parameters, small.problem(R, N).x)
+            expected = self.expected(model, parameters, small.training_data(R, N).x)
             torch.testing.assert_close(self.value(model, parameters), expected, rtol=1e-8, atol=1e-8)
 
     def test_few_context_points_come_close_to_it(self):
         model = self.model(context={"name": "training_batch", "points": 150})
         parameters = {k: v.detach() for k, v in self.parameters(model).items()}
-        data = small.problem(R, 400)
+        data = small.training_data(R, 400)
         found = model.divergence(small.step(model, parameters, data, small.streams(R)))
         torch.testing.assert_close(found, self.expected(model, parameters, data.x), rtol=0.05, atol=0)
 
@@ -119,12 +119,12 @@ class TestGaussianWasserstein(DivergenceContract):
         parameters = self.parameters(plain)
         value = self.value(plain, parameters)
         torch.testing.assert_close(self.value(rooted, parameters).square(), value, rtol=1e-10, atol=0)
-        mean, _ = plain.family.marginals(plain.network, parameters, small.problem(R, N).x)
+        mean, _ = plain.family.marginals(plain.network, parameters, small.training_data(R, N).x)
         further = ((mean - 0.7).square() - mean.square()).mean(1).sum(-1)
         torch.testing.assert_close(self.value(shifted, parameters) - value, further, rtol=1e-8, atol=1e-8)
 
     def test_marginals_that_the_likelihood_has_made_are_not_made_again(self, monkeypatch):
-        model, data = self.model(likelihood={"name": "robust_max"}), small.problem(R, N, 2)
+        model, data = self.model(likelihood={"name": "robust_max"}), small.training_data(R, N, 2)
         streams = {name: small.streams(R) for name in ("functions", "context", "divergence", "prior")}
         calls, run = [], type(model.network)._run
         monkeypatch.setattr(type(model.network), "_run", lambda *a, **k: calls.append(1) or run(*a, **k))
@@ -160,7 +160,7 @@ def trained(parts, data, epochs, streams=None, outputs=1, **options):
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_a_stack_is_each_replica_alone_and_constants_stay(outputs):
     likelihood = {"name": "gaussian"} if outputs == 1 else {"name": "robust_max"}
-    parts, data = {**W2, "likelihood": likelihood}, small.problem(R, 20, outputs)
+    parts, data = {**W2, "likelihood": likelihood}, small.training_data(R, 20, outputs)
     _, trainer = trained(parts, data, 3, outputs=outputs)
     start = {k: v.clone() for k, v in trainer.parameters.items()}
     together = trainer.run()
@@ -174,13 +174,13 @@ def test_a_stack_is_each_replica_alone_and_constants_stay(outputs):
 
 
 def test_inducing_points_are_training_inputs():
-    _, trainer = trained(W2, data := small.problem(R, 20), 1)
+    _, trainer = trained(W2, data := small.training_data(R, 20), 1)
     for z, x in zip(trainer.parameters[CONSTANT + INPUTS], data.x, strict=True):
         assert (z[:, None] == x).all(-1).any(-1).all()
 
 
 def test_it_learns_classes_and_predicts_one_distribution():
-    data = small.problem(R, 40, 3)
+    data = small.training_data(R, 40, 3)
     parts = {**W2, "family": {**SPEC, "points": 6, "fit_steps": 10}, "likelihood": {"name": "robust_max"}}
     model, trainer = trained(parts, data, 60, outputs=3, batch_size=40, optimiser={"name": "adam", "lr": 0.05})
     for r, result in enumerate(trainer.run()):
@@ -218,7 +218,7 @@ def test_robust_max_checks_its_options_and_names_families_that_cannot_train_on_i
             LIKELIHOODS.build({"name": "robust_max", **wrong})
     model, data = (
         small.model({"family": {"name": "mean_field"}, "likelihood": {"name": "robust_max"}}, 3),
-        small.problem(R, N, 3),
+        small.training_data(R, N, 3),
     )
     with pytest.raises(TypeError, match="likelihood 'robust_max' is trained on moments .* family 'mean_field' has not"):
         model.loss(model.family.init(model.network, small.streams(R)), {}, {}, data.x, data.y, N, 1, None, {})

@@ -1,4 +1,6 @@
-"""Variational implicit processes: the family's contract, Bayesian linear regression in closed form, the alpha-energy."""
+"""Variational implicit processes: the family's contract, Bayesian linear regression in closed form, the
+alpha-energy.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ def test_the_divergence_is_that_of_the_coefficients():
     parameters |= {COEFFICIENTS: small.streams(R).normal(D), FACTOR: 0.5 * small.streams(R).normal(D, D)}
     factor = model.family.factor(parameters)
     assert (factor.triu(1) == 0).all() and (factor.diagonal(dim1=-2, dim2=-1) > 0).all()
-    step = small.step(model, parameters, small.problem(R, N), small.streams(R))
+    step = small.step(model, parameters, small.training_data(R, N), small.streams(R))
     q = MultivariateNormal(parameters[COEFFICIENTS], scale_tril=factor)
     exact = kl_divergence(q, MultivariateNormal(torch.zeros(D).double(), torch.eye(D).double()))
     torch.testing.assert_close(model.divergence(step), exact)
@@ -71,7 +73,7 @@ def loss(model, parameters, likelihood, data):
 
 def test_without_alpha_the_optimum_is_bayesian_linear_regression_and_its_value_the_log_evidence():
     model, parameters, likelihood = made()
-    data = small.problem(R, 12)
+    data = small.training_data(R, 12)
     mean, deviations = model.family.basis(model.network, parameters, data.x)
     mean, phi, noise = mean[..., 0], deviations[..., 0].mT, 0.4**2
     precision = phi.mT @ phi / noise + torch.eye(D).double()
@@ -118,7 +120,7 @@ def test_the_alpha_energy_of_a_point_is_that_of_numeric_integration(alpha):
 def test_the_objective_sums_these_terms_and_the_divergence():
     model, parameters, likelihood = made(alpha=0.5)
     parameters |= {COEFFICIENTS: small.streams(R).normal(D)}
-    data = small.problem(R, 12)
+    data = small.training_data(R, 12)
     marginals = model.family.marginals(model.network, parameters, data.x)
     terms = model.likelihood.log_mean_power_gaussian(likelihood, *marginals, data.y, 0.5)
     kl = model.family.weight_kl(model.network, parameters, 0.0, 1.0, None)
@@ -127,7 +129,7 @@ def test_the_objective_sums_these_terms_and_the_divergence():
 
 def test_of_classes_the_power_is_averaged_over_draws():
     model = small.model({**VIP, "weight": {"alpha": 0.5}}, 3)
-    parameters, data = model.family.init(model.network, small.streams(R)), small.problem(R, 12, 3)
+    parameters, data = model.family.init(model.network, small.streams(R)), small.training_data(R, 12, 3)
     f = model.family.functions(model.network, parameters, 4, small.streams(R).child("functions"))(data.x)
     p = f.softmax(-1).gather(-1, data.y[:, None, :, None].expand(-1, 4, -1, 1))[..., 0]
     expected = -(p.sqrt().mean(1).log() / 0.5).mean(1)  # q(a) is p(a) still, so the divergence is 0
@@ -136,7 +138,7 @@ def test_of_classes_the_power_is_averaged_over_draws():
 
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_it_trains_and_its_draws_stay(outputs):
-    model, data = small.model({**VIP, "weight": {"alpha": 0.5}}, outputs), small.problem(R, 20, outputs)
+    model, data = small.model({**VIP, "weight": {"alpha": 0.5}}, outputs), small.training_data(R, 20, outputs)
     training = Training(60, 20, {"name": "adam", "lr": 0.02, "weight_decay": 0.01}, samples=5, dtype="float64")
     trained = training.start(model, data, small.streams(R)).run()
     start = model.family.init(model.network, small.streams(R).child("init"))

@@ -106,7 +106,7 @@ class Variational(gpytorch.models.ApproximateGP):
 
 
 def test_bound_mean_and_variance_are_those_of_gpytorch():
-    model, data, jitter = small.model(KL), small.problem(R, N), 1e-6
+    model, data, jitter = small.model(KL), small.training_data(R, N), 1e-6
     parameters = moved(model.family.init(model.network, small.streams(R)))
     noise = {"rho": torch.linspace(-1.5, 0.5, R).double()}
     variance = model.likelihood.noise_std(noise).square()
@@ -134,7 +134,7 @@ def test_bound_mean_and_variance_are_those_of_gpytorch():
 
 def test_with_all_inputs_inducing_and_the_best_values_it_is_exact_regression():
     parts = {**KL, "family": {**SPEC, "kernel": {"name": "matern52"}, "points": N, "jitter": 0.0}}
-    model, data = small.model(parts), small.problem(R, N)
+    model, data = small.model(parts), small.training_data(R, N)
     kernel = KERNELS.build(parts["family"]["kernel"])
     hyper = {k: v + 0.2 for k, v in kernel.init(R, 2).items()}
     noise = {"rho": torch.linspace(-1.5, 0.5, R).double()}
@@ -166,7 +166,7 @@ def trained(parts, data, epochs=60, streams=None, outputs=1, **options):
 
 
 def test_training_raises_the_bound_and_moves_everything():
-    _, trainer = trained(KL, small.problem(R, 2 * N))
+    _, trainer = trained(KL, small.training_data(R, 2 * N))
     start = {k: v.clone() for k, v in trainer.parameters.items()}
     results = trainer.run()
     for r, result in enumerate(results):
@@ -176,7 +176,7 @@ def test_training_raises_the_bound_and_moves_everything():
 
 
 def test_inducing_points_start_at_distinct_training_inputs():
-    data = small.problem(R, 2 * N)
+    data = small.training_data(R, 2 * N)
     _, trainer = trained(KL, data)
     for z, x in zip(trainer.parameters[INPUTS], data.x, strict=True):
         places = (z[:, None] == x).all(-1).nonzero()[:, 1]
@@ -186,7 +186,7 @@ def test_inducing_points_start_at_distinct_training_inputs():
 
 
 def test_members_of_a_joint_ensemble_have_inducing_points_of_their_own():
-    data = small.problem(R, 2 * N)
+    data = small.training_data(R, 2 * N)
     parts = {"family": {"name": "ensemble", "base": SPEC, "size": 3, "joint": True}}
     _, trainer = trained(parts, data)
     z = trainer.parameters[INPUTS]
@@ -196,7 +196,7 @@ def test_members_of_a_joint_ensemble_have_inducing_points_of_their_own():
 
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_a_stack_is_each_replica_alone_and_may_go_on_later(outputs):
-    data = small.problem(R, 2 * N, outputs)
+    data = small.training_data(R, 2 * N, outputs)
     _, trainer = trained(KL, data, 4, outputs=outputs)
     together = trainer.run()
     for r in range(R):
@@ -221,7 +221,7 @@ def _copy(value):
 
 
 def test_classes_are_learned_from_draws():
-    data = small.problem(R, 40, 3)
+    data = small.training_data(R, 40, 3)
     parts = {**KL, "family": {**SPEC, "points": 12, "draws": "marginal"}}
     model, trainer = trained(parts, data, 80, outputs=3, batch_size=40, samples=4)
     for r, result in enumerate(trainer.run()):
@@ -230,7 +230,7 @@ def test_classes_are_learned_from_draws():
 
 
 def test_a_kernel_matrix_that_is_not_positive_definite_fails_its_replica_alone_and_is_named():
-    data = small.problem(R, 2 * N)
+    data = small.training_data(R, 2 * N)
     flat = replace(data, x=torch.cat([data.x[:1], data.x[1:2] * 0, data.x[2:]]))  # all inputs of replica 1 are the same
     _, trainer = trained({**KL, "family": {**SPEC, "jitter": 0.0}}, flat, 3)
     good, bad, other = trainer.run()
