@@ -1,8 +1,10 @@
-"""What configurations, records and failures hold, key by key: plain JSON, with types for those who read and write it."""
+"""What configurations, records and failures hold, key by key: plain JSON, with types for those who read and
+write it.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from fvi_core.registry import PartSpec
 
@@ -17,12 +19,23 @@ class DatasetConfig(TypedDict):
     content: dict[str, str]
 
 
+class PosteriorConfig(TypedDict):
+    """From how many draws entropies of a posterior are estimated, at how many sets of how many points; ``against``: the
+    trainings that it is compared with, by label."""
+
+    draws: int
+    sets: int
+    points: int
+    against: dict[str, list[TrainingConfig]]
+
+
 class EvaluationConfig(TypedDict):
     """What is asked of a trained model: draws, evaluation sets, and digests of a user's own files among them."""
 
     samples: int
     sets: list[str]
     content: dict[str, str]
+    posterior: NotRequired[PosteriorConfig]
 
 
 class PartsConfig(TypedDict):
@@ -39,8 +52,8 @@ class PartsConfig(TypedDict):
     training: PartSpec
 
 
-class RunConfig(TypedDict):
-    """A run: a training and an evaluation. ``sources``: digests of the code of parts that are no part of this project."""
+class TrainingConfig(TypedDict):
+    """A training. ``sources``: digests of the code of parts that are no part of this project."""
 
     schema: int
     method: str
@@ -49,6 +62,11 @@ class RunConfig(TypedDict):
     seed: int
     parts: PartsConfig
     sources: dict[str, str]
+
+
+class RunConfig(TrainingConfig):
+    """A run: a training and an evaluation."""
+
     evaluation: EvaluationConfig
 
 
@@ -85,6 +103,8 @@ class Provenance(TypedDict, total=False):
     data: dict[str, str]
     sources: dict[str, str]
     noise_std: float
+    diagnostics: dict[str, float]
+    warnings: list[str]
     peak_memory_bytes: int
     gpu_bytes: int
     evaluated: dict[str, Any]

@@ -54,14 +54,23 @@ def stamped(path: Path, remedy: str = GET_AGAIN) -> tuple[Path, int, int]:
         return path, stat.st_size, stat.st_mtime_ns
 
 
-def read_table(path: Path, rows: int, columns: int) -> np.ndarray:
-    """Numbers of a white-space separated file, [rows, columns] float64. BadData names the first bad line."""
+def read_table(path: Path, rows: int, columns: int, header: str | None = None) -> np.ndarray:
+    """Numbers of a white-space separated file, or of one separated by commas with this first line, [rows, columns]
+    float64.
+
+    BadData names the first bad line.
+    """
     with reading(path, "a text file"):
         lines = path.read_text(errors="replace").splitlines()
     table: list[list[float]] = []
     for number, line in enumerate(lines, start=1):
-        words = line.split()
-        if not words:
+        words = line.split() if header is None else line.strip().split(",")
+        if header is not None and number == 1:
+            if line.strip() != header:
+                found = f"expected {header!r}, found {line[:60]!r}"
+                raise BadData(f"{path}, line 1: {found}; {GET_AGAIN}")
+            continue
+        if not line.strip():
             continue
         if len(words) != columns:
             found = f"expected {columns} columns, found {len(words)}"
@@ -131,8 +140,10 @@ def check_split(split: Split) -> Split:
         where = f"data set {split.name}, split {split.split}, {subset}"
         target = np.dtype(np.int64 if split.task == "classification" else np.float64)
         x, y = arrays.x, arrays.y
-        if len(x) != len(y) or y.ndim != 1 or len(x) == 0:
-            raise BadData(f"{where}: expected as many targets as inputs, found x {x.shape} and y {y.shape}")
+        vectors = (split.n_outputs,) if split.task == "regression" and split.n_outputs > 1 else ()
+        if len(x) != len(y) or y.shape[1:] != vectors or len(x) == 0:
+            each = f" of {split.n_outputs} numbers" if vectors else ""
+            raise BadData(f"{where}: expected as many targets{each} as inputs, found x {x.shape} and y {y.shape}")
         if x.shape[1:] != shape:
             raise BadData(f"{where}: expected inputs of shape {shape} as in train, found {x.shape[1:]}")
         expected = np.dtype(np.uint8 if split.pixels else np.float32)

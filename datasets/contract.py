@@ -14,7 +14,8 @@ import numpy as np
 class Arrays:
     """The training, validation or test subset of a split.
 
-    Inputs x [N, ...] float32, or pixels; targets y [N], int64 labels or float64 values.
+    Inputs x [N, ...] float32, or pixels; targets y [N], int64 labels or float64
+    values; or vectors of D of these, [N, D], where a split has D outputs.
 
     Pixels: images [N, C, H, W], uint8 or float32 from 0 to 255, of a split that says how they enter a network.
     """

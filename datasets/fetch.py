@@ -51,6 +51,10 @@ def _frost_urls(name: str) -> tuple[str, ...]:
     )
 
 
+def _gulf_urls(name: str) -> tuple[str, ...]:
+    return (f"https://raw.githubusercontent.com/JaxGaussianProcesses/static/main/data/{name.split('/')[-1]}",)
+
+
 _IMAGES = {
     "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist", "https://storage.googleapis.com/cvdf-datasets/mnist"),
     "fashion_mnist": (
@@ -74,6 +78,7 @@ URLS: dict[str, Callable[[str], tuple[str, ...]]] = {
     "uci": _uci_urls,
     "snelson": _snelson_urls,
     "frost": _frost_urls,
+    "gulfdrifters": _gulf_urls,
     **dict.fromkeys(_IMAGES, _image_urls),
 }
 
@@ -196,7 +201,9 @@ def _remove_empty_folders(folder: Path, root: Path) -> None:
 
 
 def fetch(groups: Mapping[str, Iterable[str]], root: str | os.PathLike | None, say: Callable[[str], None]) -> list[str]:
-    """Get all files of every group (data set -> file names) that can be had, with a line on each; the incomplete ones."""
+    """Get all files of every group (data set -> file names) that can be had, with a line on each; the incomplete
+    ones.
+    """
     failed = []
     for number, (group, names) in enumerate(groups.items(), start=1):
         names = list(names)

@@ -141,7 +141,9 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
         return lambda: EvaluationSet(name, "attack", condition, x, y, source, float(epsilon))
 
     def _some(self, name: str, count: str | None) -> tuple[np.ndarray | None, str]:
-        """The test images of a reduced set and what its source says of them. Raises KeyError if there are not so many."""
+        """The test images of a reduced set and what its source says of them. Raises KeyError if there are not so
+        many.
+        """
         if count is None:
             return None, ""
         if not 0 < int(count) < len(self.test):

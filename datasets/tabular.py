@@ -24,7 +24,8 @@ def assemble(
 ) -> Split:
     """Cut x [N, D] and y [N] into subsets, standardise by the training subset's mean and standard deviation.
 
-    rows: row numbers of "train", "test" and perhaps "validation". classes: how many labels there are, 0 for a regression.
+    rows: row numbers of "train", "test" and perhaps "validation". classes: how many labels there are, 0 for a
+    regression.
     """
     x_mean, x_std = standardisation(x[rows["train"]]) if standardise else (0.0, 1.0)
     (y_mean,), (y_std,) = ((0.0,), (1.0,)) if classes or not standardise else standardisation(y[rows["train"], None])

@@ -38,7 +38,8 @@ def find(name: str, subset: str) -> Path | None:
 
 
 def content(subsets: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Those subsets (data set, subset) that have arrays of the user's: "<data set>/<subset>" -> 16 digits of the SHA-256.
+    """Those subsets (data set, subset) that have arrays of the user's: "<data set>/<subset>" -> 16 digits of the
+    SHA-256.
 
     A process reads a file once for every state of it. Raises BadData for one that cannot be read.
     """

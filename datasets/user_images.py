@@ -51,11 +51,12 @@ def add_images(
     std: Sequence[float] | None = None,
     ood: Mapping[str, Paths] | None = None,
 ) -> None:
-    """Add a data set of images [N, H, W], [N, C, H, W] or, if `channels_last`, [N, H, W, C], with labels 0 to classes - 1.
+    """Add a data set of images [N, H, W], [N, C, H, W] or, if `channels_last`, [N, H, W, C], with labels 0 to classes -
+    1.
 
-    train, test: an .npz file with the arrays images and labels, or a pair of .npy files. Bytes enter the network as
-    (x / 255 - mean) / std, by channel; without mean and std by those of the training images. Other numbers enter as
-    (x - mean) / std, without both as they are. ood: images of other sources by name, each the evaluation set "ood-<name>".
+    train, test: an .npz file with the arrays images and labels, or a pair of .npy files. Bytes enter the network as (x
+    / 255 - mean) / std, by channel; without mean and std by those of the training images. Other numbers enter as (x -
+    mean) / std, without both as they are. ood: images of other sources by name, each the evaluation set "ood-<name>".
     Raises ValueError for options that cannot mean anything; files are looked at when they are used, and raise BadData.
     """
     if (mean is None) != (std is None):
@@ -148,8 +149,8 @@ def _ood(name: str, source: Source, form: Form, like: np.ndarray) -> EvaluationS
     images, _ = read(source, form)
     if images.shape[1:] != like.shape[1:] or images.dtype != like.dtype:
         raise BadData(
-            f"{source[0]}: expected images {like.dtype} [N, {', '.join(map(str, like.shape[1:]))}] as the training images, "
-            f"found {images.dtype} {list(images.shape)}; {CORRECT}"
+            f"{source[0]}: expected images {like.dtype} [N, {', '.join(map(str, like.shape[1:]))}] as the training "
+            f"images, found {images.dtype} {list(images.shape)}; {CORRECT}"
         )
     images = _scaled(images, form) if form.mean and images.dtype != np.uint8 else images
     return EvaluationSet(name, "ood", name.replace("-", "=", 1), images, None, source[0].name)
@@ -192,7 +193,8 @@ def _shape(source: Source, form: Form) -> tuple[int, ...]:
         or (found.dtype.kind in "iu" and found.dtype != np.uint8)
     ):
         raise BadData(
-            f"{source[0]}: expected images [N, H, W] or with channels, of bytes or real numbers, found {found}; {CORRECT}"
+            f"{source[0]}: expected images [N, H, W] or with channels, of bytes or real numbers, found {found}; "
+            f"{CORRECT}"
         )
     n, *rest = found.shape
     if len(rest) == 2:
@@ -227,6 +229,7 @@ def _source(name: str, paths: Paths, labels: bool = True) -> Source:
     ends = [path.suffix for path in found]
     if ends not in ([".npz"], [".npy", ".npy"]) and (labels or ends != [".npy"]):
         raise ValueError(
-            f"data set {name}: expected one .npz file, or .npy files of images and labels, found {', '.join(map(str, found))}"
+            f"data set {name}: expected one .npz file, or .npy files of images and labels, found "
+            f"{', '.join(map(str, found))}"
         )
     return found

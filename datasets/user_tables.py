@@ -51,12 +51,13 @@ def add_table(
     test_rows: Sequence[str | os.PathLike] = (),
     standardise: bool = True,
 ) -> None:
-    """Add a data set of one file: .csv (separated by comma, semicolon, tab or blanks), .npz (arrays x and y) or .parquet.
+    """Add a data set of one file: .csv (separated by comma, semicolon, tab or blanks), .npz (arrays x and y) or
+    .parquet.
 
-    target: name or number of its column, or name of its array (default: the last column, array y); all others are inputs.
-    splits: how many random ones, each with a share `test` of the rows as test subset and a share `validation` of the
-    rest held out; of classes each its share. test_rows: a file of row numbers (from 0) for each split's test subset instead.
-    standardise: by mean and standard deviation of the training subset, targets of regression too.
+    target: name or number of its column, or name of its array (default: the last column, array y); all others are
+    inputs. splits: how many random ones, each with a share `test` of the rows as test subset and a share `validation`
+    of the rest held out; of classes each its share. test_rows: a file of row numbers (from 0) for each split's test
+    subset instead. standardise: by mean and standard deviation of the training subset, targets of regression too.
     Raises ValueError for options that cannot mean anything; the file is looked at when it is used, and raises BadData.
     """
     if task not in TASKS:
@@ -171,8 +172,8 @@ def _numbers(values: np.ndarray, path: Path, what: str) -> np.ndarray:
     wrong = np.argwhere(~np.isfinite(values))
     if len(wrong):
         raise BadData(
-            f"{path}: expected finite numbers as {what}, found {values[tuple(wrong[0])]} in row {wrong[0][0]} (from 0); "
-            f"{CORRECT}"
+            f"{path}: expected finite numbers as {what}, found {values[tuple(wrong[0])]} in row {wrong[0][0]} (from "
+            f"0); {CORRECT}"
         )
     return values
 
@@ -232,7 +233,8 @@ def _npz(path: Path, target: str | int | None) -> tuple[np.ndarray, np.ndarray]:
         wanted = "x", "y" if target is None else str(target)
         if not set(wanted) <= set(file.files):
             raise BadData(
-                f"{path}: expected the arrays {' and '.join(wanted)}, found {', '.join(file.files) or 'none'}; {CORRECT}"
+                f"{path}: expected the arrays {' and '.join(wanted)}, found {', '.join(file.files) or 'none'}; "
+                f"{CORRECT}"
             )
         return file[wanted[0]], file[wanted[1]]
 

@@ -1,8 +1,8 @@
 """Many sampled networks at shared inputs, a block of samples at a time.
 
-Hidden activations of hundreds of sampled networks do not fit in a processor's cache, and writing them to memory costs more than
-computing them twice. So each block is small enough to stay in cache and is recomputed for its gradient; the values are the
-same to the bit.
+Hidden activations of hundreds of sampled networks do not fit in a processor's cache, and writing them to memory costs
+more than computing them twice. So each block is small enough to stay in cache and is recomputed for its gradient; the
+values are the same to the bit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ FEW = 8
 
 
 def evaluate(network: Network, parameters: Parameters, x: Tensor) -> Tensor:
-    """``network(parameters, x)`` for parameters ``[R, S, *shape]`` and inputs ``[R, N, ...]``, with gradient to parameters only."""
+    """``network(parameters, x)`` for parameters ``[R, S, *shape]`` and inputs ``[R, N, ...]``, with gradient to
+    parameters only.
+    """
     samples = next(iter(parameters.values())).shape[1]
     if samples >= FEW and shallow.fits(network, x) and not x.requires_grad:
         return shallow.evaluate(parameters, x)

@@ -9,15 +9,16 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fvi_core.problem import rows
+from fvi_core.data import rows
 from fvi_core.random import Streams
 from fvi_core.registry import CONTEXTS, PartSpec, nested
 
 
 @dataclass(frozen=True)
 class ContextSource:
-    """What a context may draw from: the training batch ``x [R, B, ...]``, the box ``low, high [R, ...]`` of the training
-    inputs, and named pools of other inputs ``[P, ...]``, of which ``scale`` makes inputs of the network."""
+    """What a context may draw from: the training batch ``x [R, B, ...]``, the box ``low, high [R, ...]`` of the
+    training inputs, and named pools of other inputs ``[P, ...]``, of which ``scale`` makes inputs of the network.
+    """
 
     x: Tensor
     low: Tensor
@@ -71,7 +72,9 @@ class UniformBox(Context):
 @CONTEXTS.register("grid")
 @dataclass(frozen=True)
 class Grid(Context):
-    """The regular grid of the given ``step`` over [low_d, high_d] in every dimension (dirichlet2022 App. F); not random."""
+    """The regular grid of the given ``step`` over [low_d, high_d] in every dimension (dirichlet2022 App. F); not
+    random.
+    """
 
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -163,7 +166,9 @@ class RandomMonochrome(Context):
 @CONTEXTS.register("uniform_noise")
 @dataclass(frozen=True)
 class UniformNoise(Context):
-    """Every pixel uniform on [min - margin * range, max + margin * range] of the training set (cinquin2024 App. C.4)."""
+    """Every pixel uniform on [min - margin * range, max + margin * range] of the training set (cinquin2024 App.
+    C.4).
+    """
 
     points: int
     margin: float = 0.5

@@ -20,7 +20,8 @@ BLOCK = 2**22
 
 @dataclass(frozen=True)
 class Gradient:
-    """Gradients of one number at each of N inputs in one parameter, ``sum_t left[n, i, t] right[n, j, t]``: ``[N, I, J]``.
+    """Gradients of one number at each of N inputs in one parameter, ``sum_t left[n, i, t] right[n, j, t]``: ``[N, I,
+    J]``.
 
     A weight is a matrix with a row for each of the layer's inputs and a column for each of its units; t are the places
     of a convolution. A vector has no ``left``: ``sum_t right[n, j, t]``.
@@ -64,7 +65,9 @@ class Recorded:
 
     @cached_property
     def inputs(self) -> list[Tensor]:
-        """What each layer's parameters multiply: ``[N, I, T]``, of batch normalisation images ``[N, channels, H, W]``."""
+        """What each layer's parameters multiply: ``[N, I, T]``, of batch normalisation images ``[N, channels, H,
+        W]``.
+        """
         found = []
         for layer, a, _ in self.layers:
             if isinstance(layer, BatchNorm):
@@ -95,8 +98,8 @@ class Recorded:
 def record(network: Network, parameters: Parameters, x: Tensor, head: bool = False) -> Recorded:
     """A pass at x ``[N, ...]``; with ``head`` the last layer is all that is recorded.
 
-    Batch normalisation must have its running statistics among the parameters. Gradients may be differentiated in x where
-    x asks for it.
+    Batch normalisation must have its running statistics among the parameters. Gradients may be differentiated in x
+    where x asks for it.
     """
     differentiable = torch.is_grad_enabled() and x.requires_grad
     at = {name: value.detach()[None, None] for name, value in parameters.items()}

@@ -1,7 +1,7 @@
 """What is fitted once, between training and prediction: observation noise, an exact posterior, a temperature.
 
-The likelihood fits first, then the family, then the method's fit part, if it has one; each is given the parameters that the
-one before returned. They are kept as they are then: later evaluations do not fit again.
+The likelihood fits first, then the family, then the method's fit part, if it has one; each is given the parameters that
+the one before returned. They are kept as they are then: later evaluations do not fit again.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from fvi_core.data import TrainingData
 from fvi_core.families.base import Family, Functions
 from fvi_core.images import Scale
 from fvi_core.likelihoods import Likelihood, split_parameters
 from fvi_core.networks import Network, Parameters
-from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
 
 CHUNK = 2**24
 """Most values of a layer computed at once outside training."""
 RESIDUAL_CHUNK = 2**23
-"""The same for residual networks on a CPU. They are 32 MiB as float32, the most that the C library keeps for the next layer:
-larger ones go back to the system and are taken from it again, which makes prediction a quarter slower. Other networks keep
-their pieces, since the masks of a dropout by input, and so the records made with them, depend on these."""
+"""The same for residual networks on a CPU. They are 32 MiB as float32, the most that the C library keeps for the next
+layer: larger ones go back to the system and are taken from it again, which makes prediction a quarter slower. Other
+networks keep their pieces, since the masks of a dropout by input, and so the records made with them, depend on these.
+"""
 ON_GPU = 8
 """Times as many on a GPU, which small pieces leave idle."""
 DRAWS = 100
@@ -63,16 +64,16 @@ class Fitting:
         network: Network,
         family: Family,
         likelihood: Likelihood,
-        problem: TrainingData,
+        training_data: TrainingData,
         streams: Streams,
         weight_prior: tuple[float, float] | None = None,
     ) -> Fitting:
-        """What one replica's problem has (see :meth:`TrainingData.of`)."""
+        """What one replica's training data have (see :meth:`TrainingData.of`)."""
         validation = None
-        if problem.validation is not None:
-            x, y = problem.validation[0]
+        if training_data.validation is not None:
+            x, y = training_data.validation[0]
             validation = x.unsqueeze(0), y.unsqueeze(0)
-        data = (problem.x, problem.y, streams, validation, problem.pixels)
+        data = (training_data.x, training_data.y, streams, validation, training_data.pixels)
         return cls(network, family, likelihood, *data, weight_prior)
 
     def of_replica(self, r: int) -> Fitting:
@@ -95,7 +96,9 @@ class Fitting:
 
     @property
     def x(self) -> Tensor:
-        """All training inputs as the network takes them; images as numbers take four times the memory of their bytes."""
+        """All training inputs as the network takes them; images as numbers take four times the memory of their
+        bytes.
+        """
         return self.scale(self.held)
 
     def scale(self, x: Tensor) -> Tensor:
@@ -103,7 +106,8 @@ class Fitting:
         return x if self.pixels is None else self.pixels(x)
 
     def batches(self, size: int, validation: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
-        """Training data ``x [R, B, ...]``, ``y [R, B]`` in order, as the network takes them; or the validation subset's.
+        """Training data ``x [R, B, ...]``, ``y [R, B]`` in order, as the network takes them; or the validation
+        subset's.
 
         Raises ValueError where the data set has no validation subset.
         """
@@ -125,7 +129,9 @@ class Fitting:
     def functions_at(
         self, parameters: Parameters, streams: Streams, draws: int = DRAWS, validation: bool = False
     ) -> Iterator[Tensor]:
-        """Values ``[R, S, B, Q]`` of one draw of functions at all training (or validation) inputs, a batch at a time."""
+        """Values ``[R, S, B, Q]`` of one draw of functions at all training (or validation) inputs, a batch at a
+        time.
+        """
         functions = self.family.functions(self.network, split_parameters(parameters)[0], draws, streams)
         points = (self.validation[0] if validation and self.validation else self.held).shape[1]
         size = rows_at_once(self.network, draws, self.held.device) if self.family.pointwise else points

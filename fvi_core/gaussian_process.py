@@ -1,21 +1,21 @@
 """Exact Gaussian process regression and the fit of kernel hyper-parameters; float64, one process per replica.
 
-Targets are ``[R, N]``, or ``[R, N, Q]`` for Q independent processes that share one kernel. A noise *variance*
-is ``[R]``, one per point ``[R, N]``, or one per point and output ``[R, N, Q]``. The prior mean is zero.
+Targets are ``[R, N]``, or ``[R, N, Q]`` for Q independent processes that share one kernel, or of a kernel of vectors
+for one process of vectors. A noise *variance* is ``[R]``, one per point ``[R, N]``, or one per point and output ``[R,
+N, Q]``. The prior mean is zero.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+from fvi_core.data import rows
 from fvi_core.gaussian import cholesky, log_determinant, solve_lower
 from fvi_core.kernels import Kernel, Params, evenly_spaced
-from fvi_core.problem import rows
 from fvi_core.random import Streams
 
 
@@ -61,9 +61,7 @@ def fit_kernel(
     params = {name: value.to(x.device).requires_grad_() for name, value in params.items()}
     log_noise = torch.zeros(replicas, dtype=torch.float64, device=x.device) + math.log(init_noise - min_noise)
     log_noise.requires_grad_(fixed_noise is None)
-    with warnings.catch_warnings():  # torch warns of what it uses itself, when its first optimiser is made
-        warnings.filterwarnings("ignore", message=".*torch.jit.script", category=FutureWarning)
-        optimiser = torch.optim.Adam([*params.values(), log_noise], lr=lr)
+    optimiser = torch.optim.Adam([*params.values(), log_noise], lr=lr)
     order: Tensor | None = None
     start = n
     for _ in range(steps):
@@ -92,8 +90,9 @@ def posterior(
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance of the latent function, without noise (Rasmussen & Williams 2006, eq. 2.23-2.24).
 
-    Test inputs ``[R, M, ...]`` -> mean and variance, each ``[R, M]``, or ``[R, M, Q]`` for targets with an
-    output axis. ``full=True`` gives covariances ``[R, M, M]``, or ``[R, Q, M, M]``, in place of variances.
+    Test inputs ``[R, M, ...]`` -> mean and variance, each ``[R, M]``, or ``[R, M, Q]`` for targets with an output axis.
+    ``full=True`` gives covariances ``[R, M, M]``, or ``[R, Q, M, M]``, in place of variances; of a process of vectors
+    ``[R, M Q, M Q]``, the numbers at one point together.
     """
     factor, targets = _factor(kernel, params, noise, x_train, y_train)
     cross = solve_lower(factor, kernel(params, x_train, x_test)[:, None])
@@ -104,6 +103,9 @@ def posterior(
         cov = cov.expand(*mean.shape, mean.shape[-1])
     else:
         cov = (kernel.diagonal(params, x_test)[:, None] - cross.square().sum(-2)).expand(mean.shape)
+    if kernel.vector:
+        mean, cov = mean[:, 0].unflatten(-1, x_test.shape[1:2] + y_train.shape[2:]), cov[:, 0]
+        return mean, cov if full else cov.reshape(mean.shape)
     if y_train.dim() == 2:
         return mean[:, 0], cov[:, 0]
     return mean.mT, cov if full else cov.mT
@@ -111,9 +113,10 @@ def posterior(
 
 def _factor(kernel: Kernel, params: Params, noise: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Factor of K + noise ``[R, 1 or Q, N, N]`` and targets ``[R, Q, N, 1]``."""
-    n = x.shape[1]
-    noise = noise.double()
+    noise, y = noise.double(), y.double()
+    if kernel.vector:
+        y, noise = y.flatten(1), noise.flatten(1) if noise.dim() == 3 else noise
     noise = noise.mT if noise.dim() == 3 else noise.reshape(len(noise), 1, -1)
-    covariance = kernel(params, x, x)[:, None] + torch.diag_embed(noise.expand(-1, -1, n))
-    targets = y.double()[:, None] if y.dim() == 2 else y.double().mT
-    return cholesky(covariance), targets[..., None]
+    gram = kernel(params, x, x)[:, None]
+    targets = y[:, None] if y.dim() == 2 else y.mT
+    return cholesky(gram + torch.diag_embed(noise.expand(-1, -1, gram.shape[-1]))), targets[..., None]

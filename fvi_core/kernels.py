@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor
 
 from fvi_core.registry import KERNELS
+from fvi_core.spelling import nearest
 
 Params = dict[str, Tensor]
 
@@ -18,9 +20,12 @@ class Kernel:
     """k(x, x') with hyper-parameters in a dict of unconstrained (logarithmic) tensors.
 
     Inputs ``[R, N, ...]`` are flattened to features. ``kernel(params, x1, x2)`` -> ``[R, N, M]``,
-    ``kernel.diagonal(params, x)`` -> ``[R, N]``, both float64. ``log_variance`` ``[R]`` is log sigma^2, the
-    output scale.
+    ``kernel.diagonal(params, x)`` -> ``[R, N]``, both float64. ``log_variance`` ``[R]`` is log sigma^2, the output
+    scale. Of a ``vector`` kernel values have as many numbers D as inputs have features: ``[R, N D, M D]`` and ``[R, N
+    D]``, the numbers at one input together.
     """
+
+    vector: ClassVar[bool] = False
 
     def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
         """Unit hyper-parameters; length-scales from the median distance of ``x`` ``[R, N, ...]`` if given."""
@@ -98,6 +103,65 @@ class Matern52(Stationary):
     def correlation(self, params: Params, r: Tensor) -> Tensor:
         s = math.sqrt(5) * r
         return (1 + s + s.square() / 3) * (-s).exp()
+
+
+@KERNELS.register("helmholtz")
+@dataclass(frozen=True)
+class Helmholtz(Kernel):
+    """The covariance of ``grad Phi + rot Psi``, ``rot = (d_2, -d_1)``, for independent Phi and Psi with RBF kernels
+    (Berlinghieri et al. 2023 eq. 6): with the displacement ``d = x - x'``
+
+    ``cov(d_i k, d'_j k) = sigma^2 / l^2 (delta_ij - d_i d_j / l^2) exp(-|d|^2 / (2 l^2))``, rotated for Psi.
+
+    ``field`` "helmholtz": both; "curl_free": ``grad Phi``, in any dimension; "divergence_free": ``rot Psi``, in two.
+    Parameters are those of the RBF kernels, with one length-scale, after ``potential.`` (Phi) and ``stream.`` (Psi).
+    """
+
+    field: str = "helmholtz"
+
+    vector = True
+
+    def __post_init__(self) -> None:
+        if self.field not in FIELDS:
+            raise ValueError(f"kernel 'helmholtz': field {self.field!r} is not known; {nearest(self.field, FIELDS)}")
+
+    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
+        if n_features != 2 and self.field != "curl_free":
+            raise ValueError(f"kernel 'helmholtz': rotated gradients are of 2 features, found {n_features}")
+        made = RBF(ard=False).init(replicas, n_features, x)
+        return {f"{part}.{name}": value.clone() for part in FIELDS[self.field] for name, value in made.items()}
+
+    def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
+        difference = _features(x1)[:, :, None] - _features(x2)[:, None]  # [R, N, M, D]
+        parts = [self._of(part, params, difference) for part in FIELDS[self.field]]
+        return cast(Tensor, sum(parts)).transpose(2, 3).flatten(3).flatten(1, 2)
+
+    def diagonal(self, params: Params, x: Tensor) -> Tensor:
+        slopes = [_variance_of_slope(params, part) for part in FIELDS[self.field]]
+        return cast(Tensor, sum(slopes))[:, None].expand(-1, x[0].numel())
+
+    def _of(self, part: str, params: Params, difference: Tensor) -> Tensor:
+        """The covariance of one gradient, ``[R, N, M, D, D]``."""
+        square = (2 * params[f"{part}.log_lengthscale"]).exp()[:, :, None, None]
+        outer = difference.unsqueeze(-1) * difference.unsqueeze(-2) / square.unsqueeze(-1)
+        slopes = torch.eye(difference.shape[-1], dtype=difference.dtype, device=difference.device) - outer
+        if part == "stream":  # rows and columns are those of (d_2, -d_1)
+            turn = slopes.new_tensor([[1.0, -1.0], [-1.0, 1.0]])
+            slopes = slopes.flip(-2, -1) * turn
+        decay = (-0.5 * difference.square().sum(-1, keepdim=True) / square).exp()
+        return (_variance_of_slope(params, part)[:, None, None, None] * decay).unsqueeze(-1) * slopes
+
+
+FIELDS = {
+    "helmholtz": ("potential", "stream"),
+    "curl_free": ("potential",),
+    "divergence_free": ("stream",),
+}
+"""Whose gradients make up a field, by its name."""
+
+
+def _variance_of_slope(params: Params, part: str) -> Tensor:
+    return (params[f"{part}.log_variance"] - 2 * params[f"{part}.log_lengthscale"][:, 0]).exp()
 
 
 def evenly_spaced(x: Tensor, most: int = 256) -> Tensor:

@@ -1,4 +1,6 @@
-"""Likelihoods p(y | f): what the data term of the objective is made of, and what prediction makes of a network's outputs."""
+"""Likelihoods p(y | f): what the data term of the objective is made of, and what prediction makes of a network's
+outputs.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +33,7 @@ class Likelihood:
 
     name: ClassVar[str]
     has_closed_form: ClassVar[bool] = False  # expected_log_prob_gaussian exists
+    by_draws: ClassVar[bool] = True  # data_term has a gradient in f
 
     @property
     def learned(self) -> bool:
@@ -54,9 +57,12 @@ class Likelihood:
         return self.log_prob(params, f, y).mean((1, 2))
 
     def expected_log_prob_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
-        """E log p(y | f) for f ~ N(mean, var), ``[R, N]``. Raises NotImplementedError: ask ``has_closed_form`` first."""
+        """E log p(y | f) for f ~ N(mean, var), ``[R, N]``. Raises NotImplementedError: ask ``has_closed_form``
+        first.
+        """
         raise NotImplementedError(
-            f"likelihood {self.name!r} has no closed-form expectation under a Gaussian; average log_prob over function samples"
+            f"likelihood {self.name!r} has no closed-form expectation under a Gaussian; average log_prob over "
+            "function samples"
         )
 
     def curvature_root(self, params: Params, f: Tensor) -> Tensor:
@@ -67,6 +73,13 @@ class Likelihood:
         raise NotImplementedError(
             f"likelihood {self.name!r} has no root of its second derivative (curvature_root), which generalised "
             "Gauss-Newton matrices are made of; choose 'gaussian' or 'categorical', or add it"
+        )
+
+    def log_mean_power_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor, alpha: float) -> Tensor:
+        """``log E[p(y | f)^alpha] / alpha`` for f ~ N(mean, var), ``[R, N]``; there where ``has_closed_form``."""
+        raise NotImplementedError(
+            f"likelihood {self.name!r} has no closed-form power expectation under a Gaussian; average over function "
+            "samples"
         )
 
     def noise_std(self, params: Params) -> Tensor | None:
@@ -82,8 +95,16 @@ class Likelihood:
         return parameters
 
     def values(self, f: Tensor) -> Tensor:
-        """What predictions hold of the outputs ``[..., Q]``: logits of the classes, or values of the targets ``[..., D]``."""
+        """What predictions hold of the outputs ``[..., Q]``: logits of the classes, or values of the targets ``[...,
+        D]``.
+        """
         return f
+
+    def predicted(self, f: Tensor, marginals: tuple[Tensor, Tensor] | None) -> Tensor:
+        """What predictions hold of draws f ``[S, N, Q]`` of functions whose mean and variance ``[N, Q]`` are these, if
+        known: ``[S or 1, N, D]``.
+        """
+        return self.values(f)
 
     def scores(self, values: np.ndarray) -> Mapping[str, np.ndarray]:
         """Uncertainties of its own by name, ``[N]`` each (high: out of distribution), of predictions ``[S, N, D]``.
@@ -100,8 +121,8 @@ class Gaussian(Likelihood):
 
     Vectors y ``[R, N, D]`` have independent noise of this level in each of their numbers. ``init_std``: initial
     standard deviation; ``min_std``: floor that it never falls below, both in units of the targets; ``learned=False``
-    keeps ``init_std``: no gradient then reaches the parameter. ``scale`` "exp": ``std = min_std + exp(rho)``, which Adam
-    moves faster from above 1 to next to nothing. Raises ValueError if init_std <= min_std.
+    keeps ``init_std``: no gradient then reaches the parameter. ``scale`` "exp": ``std = min_std + exp(rho)``, which
+    Adam moves faster from above 1 to next to nothing. Raises ValueError if init_std <= min_std.
     """
 
     init_std: float = 0.5
@@ -136,7 +157,9 @@ class Gaussian(Likelihood):
         return self.min_std + (rho.exp() if self.scale == "exp" else torch.nn.functional.softplus(rho))
 
     def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
-        """log N(y | f, std^2) of function samples: f ``[R, S, N, D]``, y ``[R, N]`` or ``[R, N, D]`` -> ``[R, S, N]``."""
+        """log N(y | f, std^2) of function samples: f ``[R, S, N, D]``, y ``[R, N]`` or ``[R, N, D]`` -> ``[R, S,
+        N]``.
+        """
         std = self.noise_std(params)[:, None, None]
         if y.dim() == 2:
             return self._log_density(std, (y[:, None] - _single(f)).square())
@@ -152,6 +175,22 @@ class Gaussian(Likelihood):
             return self._log_density(std, (y - _single(mean)).square() + _single(var))
         return self._log_density(std.unsqueeze(-1), (y - _vector(mean, y)).square() + var).sum(-1)
 
+    def log_mean_power_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor, alpha: float) -> Tensor:
+        """``[log N(y; mean, var + std^2 / alpha) + (1 - alpha)/2 log(2 pi std^2) - 1/2 log alpha] / alpha``, ``[R,
+        N]``.
+
+        For ``N(y; f, s^2)^a = (2 pi s^2)^((1 - a)/2) a^(-1/2) N(y; f, s^2 / a)``.
+        """
+        noise = self.noise_std(params)[:, None].square()
+        if y.dim() == 2:
+            gap, var = y - _single(mean), _single(var)
+        else:
+            gap, noise = y - _vector(mean, y), noise.unsqueeze(-1)
+        spread = var + noise / alpha
+        log_normal = -0.5 * (2 * math.pi * spread).log() - 0.5 * gap.square() / spread
+        terms = (log_normal + (1 - alpha) / 2 * (2 * math.pi * noise).log() - 0.5 * math.log(alpha)) / alpha
+        return terms if y.dim() == 2 else terms.sum(-1)
+
     @staticmethod
     def _log_density(std: Tensor, expected_square: Tensor) -> Tensor:
         return -0.5 * math.log(2 * math.pi) - std.log() - 0.5 * expected_square / std.square()
@@ -160,10 +199,11 @@ class Gaussian(Likelihood):
 @LIKELIHOODS.register("residual_gaussian")
 @dataclass(frozen=True)
 class ResidualGaussian(Gaussian):
-    """Gaussian noise for a network trained on the root mean square error alone (the ensembles of pequignot2020, App. E).
+    """Gaussian noise for a network trained on the root mean square error alone (the ensembles of pequignot2020, App.
+    E).
 
-    Training minimises sqrt(mean (y - f)^2) of a batch, or with ``error`` "mean_square" its square; the noise is then set to
-    the residuals of the training set.
+    Training minimises sqrt(mean (y - f)^2) of a batch, or with ``error`` "mean_square" its square; the noise is then
+    set to the residuals of the training set.
     """
 
     learned: bool = False
@@ -173,7 +213,8 @@ class ResidualGaussian(Gaussian):
         super().__post_init__()
         if self.error not in ("root_mean_square", "mean_square"):
             raise ValueError(
-                f"likelihood 'residual_gaussian': error must be 'root_mean_square' or 'mean_square', found {self.error!r}"
+                "likelihood 'residual_gaussian': error must be 'root_mean_square' or 'mean_square', found "
+                f"{self.error!r}"
             )
 
     def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
@@ -217,6 +258,65 @@ class Categorical(Likelihood):
         return (identity - p.unsqueeze(-1)) * p.sqrt().unsqueeze(-2)
 
 
+@LIKELIHOODS.register("robust_max")
+@dataclass(frozen=True)
+class RobustMax(Likelihood):
+    """``p(y | f) = 1 - epsilon`` if f_y is the largest output, else ``epsilon / (K - 1)`` (Hernandez-Lobato et al.
+    2011).
+
+    Its expectation under independent Gaussian outputs is an integral over one of them, by ``points`` of Gauss-Hermite
+    quadrature; single functions have no gradient. It predicts one distribution of classes, the mean over all functions.
+    """
+
+    epsilon: float = 0.01
+    points: int = 50
+
+    has_closed_form = True
+    by_draws = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < 1 or self.points < 1:
+            found = f"found {self.epsilon} and {self.points}"
+            raise ValueError(f"likelihood 'robust_max': expected epsilon between 0 and 1 and points 1 or more, {found}")
+
+    def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
+        return self.values(f).gather(-1, y[:, None, :, None].expand(*f.shape[:-1], 1))[..., 0]
+
+    def expected_log_prob_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
+        """``S log(1 - epsilon) + (1 - S) log(epsilon / (K - 1))``, S the probability that f_y is the largest."""
+        won, (high, low) = self.winning(mean, var, y), self._logits(mean.shape[-1])
+        return won * high + (1 - won) * low
+
+    def winning(self, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
+        """``P(f_y > f_l for all l != y) = E_{f_y}[ prod_l Phi((f_y - m_l) / sqrt(v_l)) ]``: mean and variance ``[...,
+        N, K]``, y ``[..., N]`` -> ``[..., N]``.
+        """
+        mean, std = mean.double(), var.double().clamp_min(1e-12).sqrt()
+        nodes, weights = (torch.from_numpy(a).to(mean.device) for a in np.polynomial.hermite.hermgauss(self.points))
+        own = y.unsqueeze(-1)
+        f = mean.gather(-1, own) + math.sqrt(2) * std.gather(-1, own) * nodes  # [..., N, H]
+        below = torch.special.log_ndtr((f.unsqueeze(-2) - mean.unsqueeze(-1)) / std.unsqueeze(-1))
+        others = torch.ones_like(mean).scatter(-1, own, 0.0).unsqueeze(-1)
+        return ((below * others).sum(-2).exp() * weights).sum(-1) / math.sqrt(math.pi)
+
+    def values(self, f: Tensor) -> Tensor:
+        """Logits of each function's own probabilities of the classes."""
+        high, low = self._logits(f.shape[-1])
+        largest = torch.nn.functional.one_hot(f.argmax(-1), f.shape[-1]).bool()
+        return torch.where(largest, high, low).to(f.dtype)
+
+    def predicted(self, f: Tensor, marginals: tuple[Tensor, Tensor] | None) -> Tensor:
+        if marginals is None:
+            return self.values(f)
+        k = f.shape[-1]
+        won = [self.winning(*marginals, torch.full(f.shape[1:2], c, device=f.device)) for c in range(k)]
+        p = torch.stack(won, dim=-1)
+        return ((1 - self.epsilon) * p + self.epsilon / (k - 1) * (1 - p)).log().unsqueeze(0)
+
+    def _logits(self, k: int) -> tuple[float, float]:
+        return math.log(1 - self.epsilon), math.log(self.epsilon / (k - 1))
+
+
 def split_parameters(parameters: Params) -> tuple[Params, Params]:
     """Split trained tensors into the family's parameters and the likelihood's."""
     family = {k: v for k, v in parameters.items() if not k.startswith(PREFIX)}
@@ -237,6 +337,7 @@ def _single(values: Tensor) -> Tensor:
 def _vector(values: Tensor, y: Tensor) -> Tensor:
     if values.shape[-1] != y.shape[-1]:
         raise ValueError(
-            f"likelihood 'gaussian': expected {y.shape[-1]} outputs, one for each number of a target, found {values.shape[-1]}"
+            f"likelihood 'gaussian': expected {y.shape[-1]} outputs, one for each number of a target, found "
+            f"{values.shape[-1]}"
         )
     return values

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import cast
 
 from torch import Tensor
 
 from fvi_core.contexts import Context, ContextSource
+from fvi_core.data import TrainingData
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.families.base import Family, Functions
+from fvi_core.families.base import Family, Functions, NotSupported
 from fvi_core.fitting import Fit, Fitting, own_of
 from fvi_core.likelihoods import Likelihood, split_parameters
 from fvi_core.networks import BUFFER, Network, Parameters
 from fvi_core.priors.base import Prior
-from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
+from fvi_core.registry import later
 from fvi_core.shared_pass import SharedPass
 from fvi_core.spelling import nearest
 
@@ -27,16 +29,21 @@ class Weight:
     """How much the divergence counts against the mean log-likelihood of a batch.
 
     ``scaling`` "elbo": ``factor / N``, the true ELBO with N training points (pequignot2020 eq. 8, cinquin2024 alg. 1);
-    "batch": ``factor / B``, the divergence against the batch's summed log-likelihood (rudner2022 eq. 17 as its first code has
-    it, dirichlet2022 App. B.1, Sun et al. 2019), N/B times the ELBO's; "context": ``factor / (B K)`` with K context points
-    (the retinopathy code of rudner2022); "none": ``factor`` alone (the two moons of dirichlet2022, App. F). A ``factor`` other
-    than 1 tempers.
+    "batch": ``factor / B``, the divergence against the batch's summed log-likelihood (rudner2022 eq. 17 as its first
+    code has it, dirichlet2022 App. B.1, Sun et al. 2019), N/B times the ELBO's; "context": ``factor / (B K)`` with K
+    context points (the retinopathy code of rudner2022); "none": ``factor`` alone (the two moons of dirichlet2022, App.
+    F). A ``factor`` other than 1 tempers. ``alpha`` above 0: the likelihood counts by ``log E_q[p(y | f)^alpha] /
+    alpha`` of every point in place of ``E_q[log p(y | f)]``, to which that tends (Hernandez-Lobato et al. 2016, Ma et
+    al. 2019).
     """
 
     scaling: str = "elbo"
     factor: float = 1.0
+    alpha: float = later(0.0)
 
     def __post_init__(self):
+        if self.alpha < 0:
+            raise ValueError(f"weight: alpha must be 0 or more, found {self.alpha}")
         if self.scaling not in SCALINGS:
             raise ValueError(f"weight scaling {self.scaling!r} is not known; {nearest(self.scaling, SCALINGS)}")
 
@@ -71,9 +78,9 @@ class Model:
         found = self.divergence.weight_prior(self.prior)
         return None if found is None else (found[0], found[1] * self.weight.factor)
 
-    def fitted(self, parameters: Parameters, problem: TrainingData, streams: Streams) -> Parameters:
+    def fitted(self, parameters: Parameters, training_data: TrainingData, streams: Streams) -> Parameters:
         """What prediction takes of the trained parameters ``[1, ...]`` of one replica (see :mod:`fvi_core.fitting`)."""
-        fitting = Fitting.of(self.network, self.family, self.likelihood, problem, streams, self.weight_prior)
+        fitting = Fitting.of(self.network, self.family, self.likelihood, training_data, streams, self.weight_prior)
         parameters = self.family.fit(self.likelihood.fit(parameters, fitting), fitting)
         return parameters if self.fit is None else self.fit(parameters, fitting)
 
@@ -118,13 +125,32 @@ class Model:
         samples: int,
         streams: Streams,
     ) -> Tensor:
-        """Mean over points of E_q[log p(y | f(x))], ``[R]``: in closed form where there is one, else over a draw of functions."""
+        """Mean over points of E_q[log p(y | f(x))], ``[R]``: in closed form where there is one, else over a draw of
+        functions.
+        """
         if self.likelihood.has_closed_form:
             marginals = self.family.marginals(self.network, parameters, x)
             if marginals is not None:
                 return self.likelihood.expected_log_prob_gaussian(likelihood_parameters, *marginals, y).mean(-1)
         functions = self.family.functions(self.network, parameters, samples, streams)
         return self.likelihood.data_term(likelihood_parameters, functions(x), y)
+
+    def _closed_form_term(
+        self, likelihood_parameters: Parameters, marginals: tuple[Tensor, Tensor], y: Tensor
+    ) -> Tensor:
+        """The likelihood's share of the objective, ``[R]``, of a family with marginals."""
+        if not self.weight.alpha:
+            return self.likelihood.expected_log_prob_gaussian(likelihood_parameters, *marginals, y).mean(-1)
+        alpha = self.weight.alpha
+        return self.likelihood.log_mean_power_gaussian(likelihood_parameters, *marginals, y, alpha).mean(-1)
+
+    def _sampled_term(self, likelihood_parameters: Parameters, values: Tensor, y: Tensor) -> Tensor:
+        """The same over a draw of functions, with values ``[R, S, N, Q]``."""
+        alpha = self.weight.alpha
+        if not alpha:
+            return self.likelihood.data_term(likelihood_parameters, values, y)
+        powers = alpha * self.likelihood.log_prob(likelihood_parameters, values, y)
+        return (powers.logsumexp(1) - math.log(values.shape[1])).mean(1) / alpha
 
     def loss(
         self,
@@ -158,10 +184,15 @@ class Model:
             context_size = context.shape[1]
             return context
 
+        functions = values = marginals = None
         if self.likelihood.has_closed_form and self.family.closed_form:
-            functions = values = None
-            log_likelihood = self.expected_log_likelihood(
-                parameters, likelihood_parameters, x, y, samples, streams["functions"]
+            # A family that says so has them.
+            marginals = cast(tuple[Tensor, Tensor], self.family.marginals(network, parameters, x))
+            log_likelihood = self._closed_form_term(likelihood_parameters, marginals, y)
+        elif not self.likelihood.by_draws:
+            raise NotSupported(
+                f"likelihood {self.likelihood.name!r} is trained on moments of f(x) in closed form, "
+                f"which family {self.family.name!r} has not"
             )
         else:
             functions = self.family.functions(network, parameters, samples, streams["functions"])
@@ -173,7 +204,7 @@ class Model:
                 )
                 sample_context = functions.next_context
             values = functions(x)
-            log_likelihood = self.likelihood.data_term(likelihood_parameters, values, y)
+            log_likelihood = self._sampled_term(likelihood_parameters, values, y)
         if self.divergence is None:
             return -log_likelihood
         prior = cast(Prior, self.prior)  # None where the divergence asks for none
@@ -191,6 +222,7 @@ class Model:
             streams["divergence"],
             streams["prior"],
             buffers,
+            marginals,
         )
         divergence = self.divergence(step)
         return -log_likelihood + self.weight(n_train, x.shape[1], context_size or 1) * divergence

@@ -1,4 +1,6 @@
-"""Optimisers and learning-rate schedules over stacked replicas: each replica has its own learning rate and its own history."""
+"""Optimisers and learning-rate schedules over stacked replicas: each replica has its own learning rate and its own
+history.
+"""
 
 from __future__ import annotations
 
@@ -138,8 +140,10 @@ class Constant(Schedule):
 @SCHEDULES.register("plateau")
 @dataclass(frozen=True)
 class Plateau(Schedule):
-    """Multiply by ``factor`` after more than ``patience`` epochs without a relative improvement of ``threshold`` in the training
-    loss (the rule of ``torch.optim.lr_scheduler.ReduceLROnPlateau``); a replica is done once its rate is at most ``min_lr``."""
+    """Multiply by ``factor`` after more than ``patience`` epochs without a relative improvement of ``threshold`` in the
+    training loss (the rule of ``torch.optim.lr_scheduler.ReduceLROnPlateau``); a replica is done once its rate is at
+    most ``min_lr``.
+    """
 
     factor: float = 0.7
     patience: int = 30

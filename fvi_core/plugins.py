@@ -1,8 +1,9 @@
 """Code of others: files and folders that ``FVI_PLUGINS`` names, as in ``PATH``, and installed packages.
 
-A plug-in is ordinary Python that adds methods, parts, data sets, metrics or tables by calling what adds them. A folder with
-an ``__init__.py`` is a package; of any other folder every Python file is a plug-in. Packages are found by the entry-point
-group ``fvi_bench.plugins``. :func:`load` runs each once in a process; whoever looks up names calls it before.
+A plug-in is ordinary Python that adds methods, parts, data sets, metrics or tables by calling what adds them. A folder
+with an ``__init__.py`` is a package; of any other folder every Python file is a plug-in. Packages are found by the
+entry-point group ``fvi_bench.plugins``. :func:`load` runs each once in a process; whoever looks up names calls it
+before.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from fvi_core.registry import REGISTRIES
 
 VARIABLE, GROUP = "FVI_PLUGINS", "fvi_bench.plugins"
 ORIGIN = ".origin"
-"""Beside a copy of a plug-in's file: where the file itself is. Its ``__file__`` names that, so that it finds its data."""
+"""Beside a copy of a plug-in's file: where the file itself is. Its ``__file__`` names that, so that it finds its data.
+"""
 
 
 class PluginError(ValueError):

@@ -73,8 +73,8 @@ def nested(of: Registry | type, default: Any = dataclasses.MISSING) -> Any:
 def later(default: Any) -> Any:
     """A hyper-parameter that a part was given when records of it existed already: what they did is the default.
 
-    A configuration holds it only where it is not the default, so that those records keep their keys; the default is never
-    changed.
+    A configuration holds it only where it is not the default, so that those records keep their keys; the default is
+    never changed.
     """
     return dataclasses.field(default=default, metadata={"later": True})
 

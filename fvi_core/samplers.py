@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from fvi_core import convergence
 from fvi_core.contexts import ContextSource
+from fvi_core.data import TrainingData, take
 from fvi_core.families.base import NotSupported
+from fvi_core.kernels import evenly_spaced
 from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
-from fvi_core.problem import TrainingData, take
 from fvi_core.random import Streams
-from fvi_core.stack import Procedure, SavedState, Stack, State, named_streams
+from fvi_core.stack import Procedure, SavedState, Stack, State, Trained, named_streams
 
 Memory = dict[str, Any]
 """What a chain remembers besides its position (step sizes, a momentum): tensors ``[R, ...]``, in lists and dicts."""
+CONVERGED = 1.05
+"""R-hat from which on chains count as not converged."""
+LOOKED_AT = 50
+"""Training points whose predictions R-hat is taken of."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +47,14 @@ class Sampler(Procedure):
     dtype: str = "float32"
     batch_size: int | None = None
 
-    def start(self, model: Model, problem: TrainingData, streams: Streams, state: SavedState | None = None) -> Chains:
-        return Chains(model, self, problem, streams, state)
+    def start(
+        self, model: Model, training_data: TrainingData, streams: Streams, state: SavedState | None = None
+    ) -> Chains:
+        return Chains(model, self, training_data, streams, state)
+
+    def place(self, position: Parameters, target: Target, streams: Streams) -> Parameters:
+        """Where chains begin, given the initial networks ``[R, 1, *shape]`` of the family."""
+        return position
 
     def remember(self, position: Parameters) -> Memory:
         """What chains that begin here remember."""
@@ -50,16 +63,26 @@ class Sampler(Procedure):
     def move(
         self, position: Parameters, energy: Tensor, memory: Memory, target: Target, streams: Streams, warming: bool
     ) -> tuple[Parameters, Tensor, Memory]:
-        """The next position ``[R, 1, *shape]``, its energy ``[R]``, and what is remembered; nothing is changed in place."""
+        """The next position ``[R, 1, *shape]``, its energy ``[R]``, and what is remembered; nothing is changed in
+        place.
+        """
         raise NotImplementedError
+
+    def diagnostics(self, memory: Memory) -> dict[str, Tensor]:
+        """Numbers ``[R]`` by name that say how each chain fared, for its record."""
+        return {}
+
+    def faults(self, memory: Memory) -> dict[int, str]:
+        """Why chains must not be used, by place, once they have ended."""
+        return {}
 
 
 @dataclass(frozen=True)
 class Target:
-    """What chains sample from: the energy of a position, for the replicas ``owner [R]`` of a problem."""
+    """What chains sample from: the energy of a position, for the replicas ``owner [R]`` of one set of training data."""
 
     model: Model
-    problem: TrainingData
+    training_data: TrainingData
     state: State
     size: int | None
 
@@ -83,15 +106,15 @@ class Target:
         return total, gradient
 
     def _pieces(self, position: Parameters) -> Iterator[Tensor]:
-        problem, now = self.problem, self.state
-        n = problem.x.shape[1]
+        training_data, now = self.training_data, self.state
+        n = training_data.x.shape[1]
         size = self.size or n
         likelihood = split_parameters(now.parameters)[1]
-        low, high = take(problem.low, now.owner), take(problem.high, now.owner)
+        low, high = take(training_data.low, now.owner), take(training_data.high, now.owner)
         for start in range(0, n, size):
-            x, y = (take(rows[:, start : start + size], now.owner) for rows in (problem.x, problem.y))
-            x = problem.scale(x)
-            source = ContextSource(x, low, high, problem.pools, problem.scale)
+            x, y = (take(rows[:, start : start + size], now.owner) for rows in (training_data.x, training_data.y))
+            x = training_data.scale(x)
+            source = ContextSource(x, low, high, training_data.pools, training_data.scale)
             loss = self.model.loss(position, likelihood, now.prior, x, y, n, 1, source, now.streams)
             yield loss * x.shape[1]
 
@@ -106,10 +129,11 @@ class ChainState(State):
 
 
 class Chains(Stack):
-    """Chains side by side; an epoch of theirs is a round of ``thinning`` moves. Raises ValueError, NotSupported for parts
-    that cannot be sampled."""
+    """Chains side by side; an epoch of theirs is a round of ``thinning`` moves. Raises ValueError, NotSupported for
+    parts that cannot be sampled.
+    """
 
-    streams = named_streams("chain", "functions", "context", "divergence", "prior")
+    streams = named_streams("chain", "place", "functions", "context", "divergence", "prior")
     unit = "round"
     now: ChainState
 
@@ -117,23 +141,25 @@ class Chains(Stack):
         self,
         model: Model,
         sampler: Sampler,
-        problem: TrainingData,
+        training_data: TrainingData,
         streams: Streams,
         state: SavedState | None = None,
     ):
         if sampler.samples < 1 or sampler.thinning < 1 or sampler.warmup < 0:
             found = f"{sampler.samples}, {sampler.thinning} and {sampler.warmup}"
             raise ValueError(
-                f"training {sampler.name!r}: expected samples and thinning 1 or more and warmup 0 or more, found {found}"
+                f"training {sampler.name!r}: expected samples and thinning 1 or more and warmup 0 or more, found "
+                f"{found}"
             )
         if model.likelihood.learned:
             raise ValueError(
-                f"training {sampler.name!r} moves weights alone; give likelihood {model.likelihood.name!r} learned False"
+                f"training {sampler.name!r} moves weights alone; give likelihood {model.likelihood.name!r} learned "
+                "False"
             )
         if model.network.buffers:
             raise NotSupported(f"training {sampler.name!r} needs functions of single inputs: no batch normalisation")
         self.sampler = sampler
-        super().__init__(model, problem, streams, sampler.dtype, state)
+        super().__init__(model, training_data, streams, sampler.dtype, state)
 
     @property
     def epochs(self) -> int:
@@ -142,8 +168,7 @@ class Chains(Stack):
     def begin(self, state: State) -> ChainState:
         position = split_parameters(state.parameters)[0]
         self.model.family.sampled([position])  # raises now, not once all is done, where the family holds no samples
-        energy = self._target(state).energy(position)
-        return ChainState(**vars(state), energy=energy, memory=self.sampler.remember(position))
+        return ChainState(**vars(state), energy=torch.zeros(len(state.active)).to(position[next(iter(position))]))
 
     @property
     def steps(self) -> int:
@@ -153,6 +178,9 @@ class Chains(Stack):
         now, warming = self.now, self.epoch < self.sampler.warmup
         position, likelihood = split_parameters(now.parameters)
         target = self._target(now)
+        if not self.epoch:
+            position = self.sampler.place(position, target, now.streams["place"])
+            now.energy, now.memory = target.energy(position), self.sampler.remember(position)
         for _ in range(self.sampler.thinning)[:steps]:
             position, now.energy, now.memory = self.sampler.move(
                 position, now.energy, now.memory, target, now.streams["chain"], warming
@@ -160,10 +188,46 @@ class Chains(Stack):
         now.parameters = join_parameters(position, likelihood)
         if not warming:
             now.kept.append(position)
-        return now.energy.double() / self.problem.x.shape[1]
+        return now.energy.double() / self.training_data.x.shape[1]
 
     def outcome(self) -> Parameters:
         return join_parameters(self.model.family.sampled(self.now.kept), split_parameters(self.now.parameters)[1])
 
+    def diagnostics(self) -> dict[str, Tensor]:
+        return self.sampler.diagnostics(self.now.memory)
+
+    def faults(self) -> dict[int, str]:
+        return self.sampler.faults(self.now.memory)
+
+    def judged(self, trained: Trained, members: Sequence[Trained], replica: int) -> Trained:
+        """With R-hat and effective sample sizes of the log density and, the worst of them, of predictions."""
+        kept = self.sampler.samples
+        if trained.parameters is None or kept < convergence.FEWEST:
+            few = f"convergence is not judged: chains of {kept} draws, expected {convergence.FEWEST} or more"
+            return trained if trained.parameters is None else replace(trained, warnings=[*trained.warnings, few])
+        told, warnings = dict(trained.diagnostics), list(trained.warnings)
+        energies = torch.tensor([member.loss[-kept:] for member in members], dtype=torch.float64)
+        for name, scalars in (("log_density", [energies]), ("predictions", self._predictions(members, replica))):
+            worst = max(map(convergence.r_hat, scalars))
+            if worst == math.inf:
+                return Trained(None, trained.epochs, trained.loss, "no trajectory of the chains was accepted")
+            told[f"r_hat_{name}"] = worst
+            told[f"ess_bulk_{name}"] = min(map(convergence.bulk_ess, scalars))
+            told[f"ess_tail_{name}"] = min(map(convergence.tail_ess, scalars))
+            if worst >= CONVERGED:
+                warnings.append(
+                    f"not converged: R-hat of {name.replace('_', ' ')} is {worst:.2f}, not below {CONVERGED}"
+                )
+        return replace(trained, diagnostics=told, warnings=warnings)
+
+    @torch.no_grad()
+    def _predictions(self, members: Sequence[Trained], replica: int) -> list[Tensor]:
+        """Draws ``[C, S]`` of each output at some training points."""
+        training_data, network = self.training_data.of(replica), self.model.network
+        x = training_data.scale(evenly_spaced(training_data.x, LOOKED_AT))
+        chains = [split_parameters(cast(Parameters, member.parameters))[0] for member in members]
+        f = torch.cat([self.model.likelihood.values(network(chain, x)) for chain in chains])
+        return list(f.flatten(2).unbind(-1))
+
     def _target(self, state: State) -> Target:
-        return Target(self.model, self.problem, state, self.sampler.batch_size)
+        return Target(self.model, self.training_data, state, self.sampler.batch_size)

@@ -1,12 +1,16 @@
 """Hundreds of one-hidden-layer ReLU networks with one output at shared inputs, on a CPU: one fused pass with Numba.
 
-In predictor-space inference (pequignot2020 eq. 9) every step evaluates about a thousand small networks at 200 inputs. As tensor
-operations the hidden activations (tens of megabytes) go through memory many times; here they live in registers and in the
-first-level cache. Values and gradients are those of the network, up to float32 rounding.
+In predictor-space inference (pequignot2020 eq. 9) every step evaluates about a thousand small networks at 200 inputs.
+As tensor operations the hidden activations (tens of megabytes) go through memory many times; here they live in
+registers and in the first-level cache. Values and gradients are those of the network, up to float32 rounding.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -15,15 +19,25 @@ from fvi_core.networks import Network, Parameters
 
 try:
     import numba
+    from numba.np.unsafe.ndarray import to_fixed_tuple
 except ImportError:  # the tensor path of blocks.py then serves
     numba = None  # type: ignore[assignment]  # None tells that it is absent
 
 
+LANES = 16
+"""Inputs are padded with zeros to a multiple of this: what is left over after whole vector registers costs as much as several."""
+UNROLLED = 16
+"""Features up to which a hidden unit is computed in one loop; LLVM unrolls a loop over more of them no longer."""
+
+
 if numba is not None:
+    ORDERED = {"contract", "nnan", "ninf", "nsz"}  # sums stay in the order of the code
 
     @numba.njit(fastmath=True, cache=True)
     def _hidden(weight, bias, x, z):
-        """``z = bias + weight . x`` for one unit: weight [D] (of any stride), x [D, T], z [T]; four inputs at a time."""
+        """``z = bias + weight . x`` for one unit: weight [D] (of any stride), x [D, T], z [T]; four inputs at a
+        time.
+        """
         features, points = x.shape
         for t in range(points):
             z[t] = bias
@@ -42,8 +56,8 @@ if numba is not None:
 
     @numba.njit(fastmath=True, cache=True)
     def _project(z, x, out):
-        """``out = x . z``: x [D, T], z [T], out [D]; four inputs at a time."""
-        features, points = x.shape
+        """``out = x . z``: z [T], x [D, T or more], out [D]; four inputs at a time."""
+        features, points = x.shape[0], len(z)
         d = 0
         while d + 4 <= features:
             xa, xb, xc, xe = x[d], x[d + 1], x[d + 2], x[d + 3]
@@ -63,39 +77,71 @@ if numba is not None:
             out[d] = a
             d += 1
 
-    @numba.njit(fastmath=True, cache=True)
-    def _forward(weight1, bias1, weight2, bias2, x, out):
-        """weight1 [S, D, H], bias1 [S, H], weight2 [S, H], bias2 [S], x [D, T] -> out [S, T]."""
-        z = out[0].copy()
-        for s in range(weight1.shape[0]):
-            f = out[s]
-            f[:] = bias2[s]
-            for h in range(weight1.shape[2]):
-                _hidden(weight1[s, :, h], bias1[s, h], x, z)
-                w = weight2[s, h]
-                for t in range(len(f)):
-                    f[t] += w * max(z[t], numba.float32(0))
+
+@lru_cache(maxsize=16)
+def _kernels(features: int) -> tuple[Callable, Callable]:
+    """The passes for so many features, a constant to the compiler: all terms of a unit then stay in registers."""
+    unrolled = features <= UNROLLED
+
+    @numba.njit(fastmath=ORDERED, cache=True)
+    def forward(weight1, bias1, weight2, bias2, x, out):
+        """weight1 [R, S, D, H], bias1 [R, S, H], weight2 [R, S, H], bias2 [R, S], x [R, D, padded T] -> out [R, S, T]."""
+        padded = x.shape[2]
+        f, z = np.empty(padded, x.dtype), np.empty(padded, x.dtype)
+        for r in range(weight1.shape[0]):
+            flat = x[r].reshape(-1)
+            for s in range(weight1.shape[1]):
+                f[:] = bias2[r, s]
+                for h in range(weight1.shape[3]):
+                    w = weight2[r, s, h]
+                    if unrolled:
+                        bias = bias1[r, s, h]
+                        terms = to_fixed_tuple(weight1[r, s, :, h], features)  # type: ignore[call-arg, var-annotated]
+                        for t in range(padded):
+                            a = bias
+                            for d in range(features):
+                                a += terms[d] * flat[d * padded + t]
+                            f[t] += w * max(a, numba.float32(0))
+                    else:
+                        _hidden(weight1[r, s, :, h], bias1[r, s, h], x[r], z)
+                        for t in range(padded):
+                            f[t] += w * max(z[t], numba.float32(0))
+                out[r, s] = f[: out.shape[2]]
 
     @numba.njit(fastmath=True, cache=True)
-    def _backward(weight1, bias1, weight2, x, g, d_weight1, d_bias1, d_weight2):
-        """Gradients for g [S, T], the gradient of the values; hidden activations are computed again."""
-        _features, points = x.shape
-        z = g[0].copy()
-        for s in range(weight1.shape[0]):
-            gs = g[s]
-            for h in range(weight1.shape[2]):
-                _hidden(weight1[s, :, h], bias1[s, h], x, z)
-                w = weight2[s, h]
-                total2 = numba.float32(0)
-                total = numba.float32(0)
-                for t in range(points):
-                    active = z[t] > 0
-                    total2 += gs[t] * z[t] if active else numba.float32(0)
-                    z[t] = gs[t] * w if active else numba.float32(0)
-                    total += z[t]
-                d_weight2[s, h] = total2
-                d_bias1[s, h] = total
-                _project(z, x, d_weight1[s, :, h])
+    def backward(weight1, bias1, weight2, x, g, d_weight1, d_bias1, d_weight2):
+        """Gradients for g [R, S, T], the gradient of the values; hidden activations are computed again."""
+        padded, points = x.shape[2], g.shape[2]
+        whole = np.empty(padded, x.dtype)
+        z = whole[:points]
+        for r in range(weight1.shape[0]):
+            flat = x[r].reshape(-1)
+            for s in range(weight1.shape[1]):
+                gs = g[r, s]
+                for h in range(weight1.shape[3]):
+                    if unrolled:
+                        bias = bias1[r, s, h]
+                        terms = to_fixed_tuple(weight1[r, s, :, h], features)  # type: ignore[call-arg, var-annotated]
+                        for t in range(padded):
+                            a = bias
+                            for d in range(features):
+                                a += terms[d] * flat[d * padded + t]
+                            whole[t] = a
+                    else:
+                        _hidden(weight1[r, s, :, h], bias1[r, s, h], x[r], whole)
+                    w = weight2[r, s, h]
+                    total2 = numba.float32(0)
+                    total = numba.float32(0)
+                    for t in range(points):
+                        active = z[t] > 0
+                        total2 += gs[t] * z[t] if active else numba.float32(0)
+                        z[t] = gs[t] * w if active else numba.float32(0)
+                        total += z[t]
+                    d_weight2[r, s, h] = total2
+                    d_bias1[r, s, h] = total
+                    _project(z, x[r], d_weight1[r, s, :, h])
+
+    return forward, backward
 
 
 def fits(network: Network, x: Tensor) -> bool:
@@ -106,19 +152,21 @@ def fits(network: Network, x: Tensor) -> bool:
 def evaluate(parameters: Parameters, x: Tensor) -> Tensor:
     """``[R, S, N, 1]`` for parameters ``[R, S, *shape]`` of a network that fits and inputs ``[R, N, D]``."""
     weight1, bias1, weight2, bias2 = parameters.values()
-    values = [_Shallow.apply(x[r], weight1[r], bias1[r], weight2[r, ..., 0], bias2[r, ..., 0]) for r in range(len(x))]
-    return torch.stack(values).unsqueeze(-1)
+    return _Shallow.apply(x, weight1, bias1, weight2.squeeze(-1), bias2.squeeze(-1)).unsqueeze(-1)
 
 
 class _Shallow(torch.autograd.Function):
-    """Function values ``[S, N]`` of S networks at ``x [N, D]``; gradients to the parameters only."""
+    """Function values ``[R, S, N]`` of S networks at ``x [R, N, D]``; gradients to the parameters only."""
 
     @staticmethod
     def forward(ctx, x: Tensor, weight1: Tensor, bias1: Tensor, weight2: Tensor, bias2: Tensor) -> Tensor:
-        x = x.t().contiguous()
-        ctx.save_for_backward(x, weight1, bias1, weight2)
-        out = x.new_empty(weight1.shape[0], x.shape[1])
-        _forward(*(t.numpy() for t in (weight1, bias1, weight2, bias2, x, out)))
+        replicas, points, features = x.shape
+        ctx.kernels = forward, _ = _kernels(features)
+        padded = x.new_zeros(replicas, features, -(-points // LANES) * LANES)
+        padded[..., :points] = x.transpose(1, 2)
+        ctx.save_for_backward(padded, weight1, bias1, weight2)
+        out = x.new_empty(replicas, weight1.shape[1], points)
+        forward(*(t.numpy() for t in (weight1, bias1, weight2, bias2, padded, out)))
         return out
 
     @staticmethod
@@ -127,5 +175,5 @@ class _Shallow(torch.autograd.Function):
         x, weight1, bias1, weight2 = ctx.saved_tensors
         gradient = gradient.contiguous()
         made = [t.new_empty(t.shape) for t in (weight1, bias1, weight2)]
-        _backward(*(t.numpy() for t in (weight1, bias1, weight2, x, gradient, *made)))
+        ctx.kernels[1](*(t.numpy() for t in (weight1, bias1, weight2, x, gradient, *made)))
         return None, *made, gradient.sum(-1)

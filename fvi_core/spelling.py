@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """'did you mean ...' with the names that are like an unknown one or hold it, in whatever case; all names without any."""
+    """'did you mean ...' with the names that are like an unknown one or hold it, in whatever case; all names without
+    any.
+    """
     import difflib  # here, since only errors need it
 
     names = sorted(known)

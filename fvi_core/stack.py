@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from fvi_core.data import TrainingData, take
 from fvi_core.likelihoods import join_parameters, split_parameters
-from fvi_core.networks import BUFFER, Parameters
+from fvi_core.networks import BUFFER, CONSTANT, Parameters
 from fvi_core.objective import Model
 from fvi_core.priors.base import TrainingSet
-from fvi_core.problem import TrainingData, take
 from fvi_core.random import Streams
 
 FUNCTIONS_LABEL = "noise"
@@ -33,28 +33,37 @@ class Procedure:
     name: ClassVar[str]
     dtype: str
 
-    def start(self, model: Model, problem: TrainingData, streams: Streams, state: SavedState | None = None) -> Stack:
-        """Replicas, one for each of ``streams``, ready to run; with a ``state`` of theirs (:meth:`Stack.state`) from there."""
+    def start(
+        self, model: Model, training_data: TrainingData, streams: Streams, state: SavedState | None = None
+    ) -> Stack:
+        """Replicas, one for each of ``streams``, ready to run; with a ``state`` of theirs (:meth:`Stack.state`) from
+        there.
+        """
         raise NotImplementedError
 
 
 @dataclass
 class Trained:
-    """What training leaves of one replica: parameters ``[1, ...]``, or the reason why there are none."""
+    """What training leaves of one replica: parameters ``[1, ...]``, or the reason why there are none.
+
+    ``diagnostics``: numbers that say how it went; ``warnings``: what whoever uses the parameters must know.
+    """
 
     parameters: Parameters | None
     epochs: int
     loss: list[float]
     reason: str | None = None
+    diagnostics: dict[str, float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass
 class State:
-    """All that changes while replicas train. A subclass adds fields: numbers, tensors ``[R, ...]`` of the replicas that are
-    still in training, streams, and lists, dicts and dataclasses of these.
+    """All that changes while replicas train. A subclass adds fields: numbers, tensors ``[R, ...]`` of the replicas that
+    are still in training, streams, and lists, dicts and dataclasses of these.
 
-    ``active``: the numbers of these replicas; ``owner [R]``: their data sets; ``prior``: what the prior fitted. The loss of
-    every epoch and the results of those that have left are held by their numbers.
+    ``active``: the numbers of these replicas; ``owner [R]``: their data sets; ``prior``: what the prior fitted. The
+    loss of every epoch and the results of those that have left are held by their numbers.
     """
 
     active: list[int]
@@ -95,22 +104,22 @@ class Stack:
     """Replicas in training: each has its own data, random numbers and end.
 
     One that finishes or fails leaves the stack; the others go on with the numbers that they would have had without it.
-    A subclass makes the first state (:meth:`begin`) and goes on by an epoch (:meth:`advance`); what it needs besides is kept
-    in the state. ``streams``: what it draws random numbers for, and the label that their seeds are made with.
+    A subclass makes the first state (:meth:`begin`) and goes on by an epoch (:meth:`advance`); what it needs besides is
+    kept in the state. ``streams``: what it draws random numbers for, and the label that their seeds are made with.
     """
 
     streams: ClassVar[Mapping[str, str]] = {}
     unit: ClassVar[str] = "epoch"
 
     def __init__(
-        self, model: Model, problem: TrainingData, streams: Streams, dtype: str, state: SavedState | None = None
+        self, model: Model, training_data: TrainingData, streams: Streams, dtype: str, state: SavedState | None = None
     ):
-        self.family, self.problem, self.dtype = model.family, problem, DTYPES[dtype]
+        self.family, self.training_data, self.dtype = model.family, training_data, DTYPES[dtype]
         member, self.members = model.family.independent()
         self.model = replace(model, family=member)
         streams = model.family.member_streams(streams)
-        replicas, device = len(streams), problem.x.device
-        shared = problem.x.shape[0] == 1
+        replicas, device = len(streams), training_data.x.device
+        shared = training_data.x.shape[0] == 1
         owner = (
             torch.zeros(replicas, dtype=torch.long, device=device)
             if shared
@@ -119,11 +128,16 @@ class Stack:
         labels = {**named_streams("init"), **self.streams}
         own_streams = {purpose: streams.child(label) for purpose, label in labels.items()}
         start = self.model.family.init(self.model.network, own_streams["init"])
-        prior = {} if state is not None else self._fit_prior(start, owner, streams.child("prior-fit"))
+        prior = {}
+        if state is None:  # else what was made of the training set is in it
+            train = self._training_set(owner)
+            start = self.model.family.prepare(self.model.network, start, train, streams.child("prepare"))
+            prior = self._fit_prior(start, train, streams.child("prior-fit"))
         likelihood = self.model.likelihood.init(replicas, self.dtype)
         start = join_parameters(start, {name: value.to(device) for name, value in likelihood.items()})
         start = {name: value.detach().clone() for name, value in start.items()}
         active = list(range(replicas))
+        self.explained: dict[int, str] = {}  # why, by the number of the replica, where the family knows
         self.now = self.begin(State(active, owner, own_streams, start, prior, losses={r: [] for r in active}))
         if state is not None:
             self.restore(state)
@@ -153,6 +167,18 @@ class Stack:
     def outcome(self) -> Parameters:
         """The parameters that replicas have when they leave, ``[R, ...]``."""
         return self.now.parameters
+
+    def diagnostics(self) -> dict[str, Tensor]:
+        """Numbers ``[R]`` by name that say how training went, for the records of replicas that leave."""
+        return {}
+
+    def faults(self) -> dict[int, str]:
+        """Why the parameters of replicas that leave must not be used, by place."""
+        return {}
+
+    def judged(self, trained: Trained, members: Sequence[Trained], replica: int) -> Trained:
+        """A replica's result, looked at beside those of the members that it was joined of."""
+        return trained
 
     @property
     def epoch(self) -> int:
@@ -192,7 +218,8 @@ class Stack:
                 checkpoint(self)
         self._finish(list(range(len(self.now.active))))
         found = [self.now.results[r] for r in sorted(self.now.results)]
-        return [self._join(found[i : i + self.members]) for i in range(0, len(found), self.members)]
+        groups = [found[i : i + self.members] for i in range(0, len(found), self.members)]
+        return [self.judged(self._join(group), group, r) for r, group in enumerate(groups)]
 
     def state(self) -> SavedState:
         """Everything that training needs to go on from here: tensors, numbers, lists and dicts only.
@@ -205,17 +232,15 @@ class Stack:
         """Continue from :meth:`state`, made by a stack of the same configuration; what is given is copied."""
         self.now = self.now.restored(state)
 
-    def _fit_prior(self, start: Parameters, owner: Tensor, streams: Streams) -> dict[str, Tensor]:
-        model, problem = self.model, self.problem
+    def _training_set(self, owner: Tensor) -> TrainingSet:
+        training_data, outputs = self.training_data, self.model.network.n_outputs
+        x, y = take(training_data.x, owner), take(training_data.y, owner)
+        return TrainingSet(x, y, outputs, training_data.classification, training_data.scale)
+
+    def _fit_prior(self, start: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
+        model = self.model
         if model.prior is None:
             return {}
-        train = TrainingSet(
-            take(problem.x, owner),
-            take(problem.y, owner),
-            model.network.n_outputs,
-            problem.classification,
-            problem.scale,
-        )
         return model.prior.init(model.network, model.family.initial_network(model.network, start), train, streams)
 
     def _leave(self, loss: Tensor, done: Tensor) -> None:
@@ -229,6 +254,7 @@ class Stack:
         for i, ok in enumerate(finite.tolist()):
             if not ok:
                 reason = f"the loss or a parameter stopped being finite in {self.unit} {self.epoch} of {self.epochs}"
+                reason = ": ".join(filter(None, (reason, self.explained.get(now.active[i]))))
                 now.results[now.active[i]] = Trained(None, self.epoch, now.losses[now.active[i]], reason)
         self._finish([i for i, left in enumerate(gone) if left and finite[i]])
         self.now = now.subset([i for i, left in enumerate(gone) if not left])
@@ -236,14 +262,16 @@ class Stack:
     def _finish(self, places: list[int]) -> None:
         if not places:
             return
-        outcome = self.outcome()
+        outcome, told, faults = self.outcome(), self.diagnostics(), self.faults()
         for i in places:
             r = self.now.active[i]
             parameters = {name: value[i : i + 1].detach().clone() for name, value in outcome.items()}
-            self.now.results[r] = Trained(parameters, self.epoch, self.now.losses[r])
+            diagnostics = {name: value[i].item() for name, value in told.items()}
+            kept = None if i in faults else parameters
+            self.now.results[r] = Trained(kept, self.epoch, self.now.losses[r], faults.get(i), diagnostics)
 
     def _join(self, members: list[Trained]) -> Trained:
-        """Members that trained independently as one; one that failed fails it."""
+        """Members that trained independently as one, with the means of their diagnostics; one that failed fails it."""
         if len(members) == 1:
             return members[0]
         for m, member in enumerate(members):
@@ -255,7 +283,9 @@ class Stack:
         likelihood = {name: value.unflatten(0, (-1, self.members)) for name, value in likelihood.items()}
         losses = [sum(values) / len(values) for values in zip(*(m.loss for m in members), strict=False)]
         parameters = join_parameters(self.family.joined(family), self.model.likelihood.joined(likelihood))
-        return Trained(parameters, max(m.epochs for m in members), losses)
+        told = {name: sum(m.diagnostics[name] for m in members) / len(members) for name in members[0].diagnostics}
+        warnings = list(dict.fromkeys(warning for m in members for warning in m.warnings))
+        return Trained(parameters, max(m.epochs for m in members), losses, None, told, warnings)
 
 
 def named_streams(*purposes: str) -> dict[str, str]:
@@ -265,7 +295,7 @@ def named_streams(*purposes: str) -> dict[str, str]:
 
 def trained_names(parameters: Parameters) -> list[str]:
     """The names of what training moves; the rest of the parameters is kept."""
-    return [name for name in parameters if not name.startswith(BUFFER)]
+    return [name for name in parameters if not name.startswith((BUFFER, CONSTANT))]
 
 
 def subset_of(value: Any, kept: Sequence[int], index: Tensor) -> Any:

@@ -1,4 +1,6 @@
-"""Training by stochastic gradients: the one loop, over stacked replicas, that every method runs through unless it samples."""
+"""Training by stochastic gradients: the one loop, over stacked replicas, that every method runs through unless it
+samples.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ import torch
 from torch import Tensor
 
 from fvi_core.contexts import ContextSource
+from fvi_core.data import TrainingData, take
 from fvi_core.images import Augmentation
 from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.optimisers import OptimiserState, ScheduleState
-from fvi_core.problem import TrainingData, take
 from fvi_core.random import Streams
 from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, PartSpec, nested
 from fvi_core.stack import DTYPES, Procedure, SavedState, Stack, State, Trained, named_streams, trained_names
@@ -28,7 +30,9 @@ VALIDATION_IMAGES = 500
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """Training ends when the validation loss, looked at every so many epochs, has not fallen for ``patience`` epochs."""
+    """Training ends when the validation loss, looked at every so many epochs, has not fallen for ``patience``
+    epochs.
+    """
 
     patience: int
     every: int = 1
@@ -37,12 +41,13 @@ class EarlyStopping:
 @TRAININGS.register("gradient")
 @dataclass(frozen=True)
 class Training(Procedure):
-    """How the objective is optimised, by stochastic gradients. ``samples``: function draws of the likelihood term in each step.
+    """How the objective is optimised, by stochastic gradients. ``samples``: function draws of the likelihood term in
+    each step.
 
     ``early_stopping`` {"patience": epochs, "every": epochs} keeps the parameters of the lowest validation loss.
-    ``clip``: largest absolute value of a gradient's element. ``augment`` {"crop": pixels, "flip": bool} changes training images.
-    ``precision`` "bfloat16": products and convolutions of the network in that type, for a GPU; parameters stay in ``dtype``.
-    ``compile``: the network's passes by torch.compile, for large networks on a GPU.
+    ``clip``: largest absolute value of a gradient's element. ``augment`` {"crop": pixels, "flip": bool} changes
+    training images. ``precision`` "bfloat16": products and convolutions of the network in that type, for a GPU;
+    parameters stay in ``dtype``. ``compile``: the network's passes by torch.compile, for large networks on a GPU.
     """
 
     epochs: int
@@ -57,13 +62,17 @@ class Training(Procedure):
     precision: str = "float32"
     compile: bool = False
 
-    def start(self, model: Model, problem: TrainingData, streams: Streams, state: SavedState | None = None) -> Trainer:
-        return Trainer(model, self, problem, streams, state)
+    def start(
+        self, model: Model, training_data: TrainingData, streams: Streams, state: SavedState | None = None
+    ) -> Trainer:
+        return Trainer(model, self, training_data, streams, state)
 
 
 @dataclass
 class Best:
-    """The lowest validation loss ``[R]``, the epochs since, and the parameters that had it (without early stopping: none)."""
+    """The lowest validation loss ``[R]``, the epochs since, and the parameters that had it (without early stopping:
+    none).
+    """
 
     loss: Tensor
     age: Tensor
@@ -93,7 +102,7 @@ class Trainer(Stack):
         self,
         model: Model,
         training: Training,
-        problem: TrainingData,
+        training_data: TrainingData,
         streams: Streams,
         state: SavedState | None = None,
     ):
@@ -106,7 +115,7 @@ class Trainer(Stack):
             network = network.in_precision(training.precision)
         if training.compile:
             network = network.compiled()
-        super().__init__(replace(model, network=network), problem, streams, training.dtype, state)
+        super().__init__(replace(model, network=network), training_data, streams, training.dtype, state)
 
     @property
     def epochs(self) -> int:
@@ -132,26 +141,33 @@ class Trainer(Stack):
 
     @property
     def steps(self) -> int:
-        return -(-self.problem.x.shape[1] // self.training.batch_size)
+        return -(-self.training_data.x.shape[1] // self.training.batch_size)
 
     def advance(self, steps: int | None = None) -> Tensor:
-        now, problem, size, n = self.now, self.problem, self.training.batch_size, self.problem.x.shape[1]
-        total = torch.zeros(len(now.active), dtype=torch.float64, device=problem.x.device)
+        now, training_data, size, n = (
+            self.now,
+            self.training_data,
+            self.training.batch_size,
+            self.training_data.x.shape[1],
+        )
+        total = torch.zeros(len(now.active), dtype=torch.float64, device=training_data.x.device)
         order = now.streams["batch"].permutation(n) if size < n else None
-        low, high = take(problem.low, now.owner), take(problem.high, now.owner)
+        low, high = take(training_data.low, now.owner), take(training_data.high, now.owner)
         tensors = [now.parameters[name].requires_grad_() for name in trained_names(now.parameters)]
         for start in range(0, n, size)[:steps]:
             index = None if order is None else order[:, start : start + size]
-            x, y = take(problem.x, now.owner, index), take(problem.y, now.owner, index)
-            x = problem.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))
+            x, y = take(training_data.x, now.owner, index), take(training_data.y, now.owner, index)
+            x = training_data.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))
             family, likelihood = split_parameters(now.parameters)
-            source = ContextSource(x, low, high, problem.pools, problem.scale)
+            source = ContextSource(x, low, high, training_data.pools, training_data.scale)
             seen: Parameters = {}
             loss = self.model.loss(
                 family, likelihood, now.prior, x, y, n, self.training.samples, source, now.streams, seen
             )
+            self._note_faults(loss, family)
             made = torch.autograd.grad(loss.sum(), tensors, allow_unused=True, materialize_grads=True)
-            # Some come as transposed views; laid out as their parameters they make the elementwise updates twice as fast.
+            # Some come as transposed views; laid out as their parameters they make the elementwise updates twice as
+            # fast.
             gradients = [gradient.contiguous() for gradient in made]
             if self.training.clip is not None:
                 gradients = [g.clamp(-self.training.clip, self.training.clip) for g in gradients]
@@ -167,6 +183,16 @@ class Trainer(Stack):
         self._validate()
         return self.now.schedule.done
 
+    def _note_faults(self, loss: Tensor, family: Parameters) -> None:
+        """Ask the family, before a step spoils its parameters, why losses are no numbers."""
+        if not self.model.family.explains or torch.isfinite(loss).all():
+            return
+        with torch.no_grad():
+            told = self.model.family.faults(family)
+        for r, fault in zip(self.now.active, told, strict=True):
+            if fault:
+                self.explained.setdefault(r, fault)
+
     def _hold(self, values: Parameters) -> None:
         self.now.parameters.update({name: value.detach() for name, value in values.items()})
 
@@ -175,7 +201,7 @@ class Trainer(Stack):
         rule = self.training.early_stopping
         if not rule or (self.epoch % rule.get("every", 1) and self.epoch < self.epochs):
             return
-        held = self.problem.validation
+        held = self.training_data.validation
         if held is None:
             raise ValueError(
                 "training asks for early stopping, but the data set has no validation subset; "
@@ -192,17 +218,19 @@ class Trainer(Stack):
         now.schedule.done |= best.age >= rule["patience"]
 
     def _validation_loss(self, place: int, x: Tensor, y: Tensor) -> Tensor:
-        """Minus the mean log-likelihood ``[1]`` of one replica's validation subset x, y, of the same functions at every look."""
+        """Minus the mean log-likelihood ``[1]`` of one replica's validation subset x, y, of the same functions at every
+        look.
+        """
         family, likelihood = split_parameters(
             {name: value[place : place + 1] for name, value in self.now.parameters.items()}
         )
         x, y = x.unsqueeze(0), y.unsqueeze(0)
-        size = x.shape[1] if self.problem.pixels is None else VALIDATION_IMAGES
+        size = x.shape[1] if self.training_data.pixels is None else VALIDATION_IMAGES
         loss: Any = 0  # a tensor from the first piece on
         for piece, targets in zip(x.split(size, 1), y.split(size, 1), strict=True):
             fixed = self.now.streams["validation"].subset([place]).child("fixed")
             fit = self.model.expected_log_likelihood(
-                family, likelihood, self.problem.scale(piece), targets, max(10, self.training.samples), fixed
+                family, likelihood, self.training_data.scale(piece), targets, max(10, self.training.samples), fixed
             )
             loss = loss - fit * (piece.shape[1] / x.shape[1])
         return loss

@@ -31,7 +31,8 @@ class CellResult:
     row and column are those of the table; values maps (split, seed) to the metric's value; expected counts the
     runs that the protocol asks for; problems says why runs are absent where there is more to say than that they were
     not made; different says how the data of its runs differ, which then have no values. machines are the processor
-    models behind a cost. range_of_column: largest minus smallest published mean of its column.
+    models behind a cost; range_of_column: largest minus smallest published mean of its column; warnings are what the
+    trainings of its runs said of themselves.
     """
 
     row: Any
@@ -44,6 +45,7 @@ class CellResult:
     different: str = ""
     machines: frozenset[str] = frozenset()
     range_of_column: float | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -156,6 +158,11 @@ class TableResult:
         ]
         return [*map(str, self.broken), *dict.fromkeys(different)]
 
+    @property
+    def warnings(self) -> list[str]:
+        """What the trainings of the runs that count said of themselves; each once."""
+        return list(dict.fromkeys(warning for cell in self.flat for warning in cell.warnings))
+
     def machines(self, j: int) -> list[str]:
         """The processor models of a column of costs; empty for other columns."""
         return sorted(set().union(*(row[j].machines for row in self.cells)))
@@ -228,8 +235,21 @@ def _cell(row: Any, column: Any, asked: Asked, numbers: dict) -> CellResult:
         values, counted = {}, []
     machines = frozenset(made.run.machine for made in counted) if column.cell.metric in COSTS else frozenset()
     number = numbers.get(column.published_key(row))
+    warnings = tuple(
+        f"{row.label} on {column.cell.dataset}, split {made.replicate[0]}, seed {made.replicate[1]}: {warning}."
+        for made in counted
+        for warning in made.run.warnings
+    )
     return CellResult(
-        row, column, asked.expected, values, number, tuple(problems), different=different, machines=machines
+        row,
+        column,
+        asked.expected,
+        values,
+        number,
+        tuple(problems),
+        different=different,
+        machines=machines,
+        warnings=warnings,
     )
 
 

@@ -31,7 +31,7 @@ TITLES = {
     "wasserstein2": "2-Wasserstein distance",
 }
 # Published comparisons of runs with one another; no metric of a single run.
-COMPARISONS = {"knn_kl": -1, "wasserstein2": -1}
+COMPARISONS = {"wasserstein2": -1}
 RANK = "mean_rank_"
 SIDES = {"higher": 1, "lower": -1, "none": 0}
 MARKS = {1: " ↑", -1: " ↓", 0: ""}

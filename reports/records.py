@@ -44,7 +44,8 @@ class Layout:
 class Run:
     """What is kept of a record: its values, and on what data and machine they were made.
 
-    data holds (name, fingerprint) of its split, under the empty name, and of every evaluation set that it says.
+    data holds (name, fingerprint) of its split, under the empty name, and of every evaluation set that it says;
+    warnings are what its training said of itself.
     """
 
     file: str
@@ -52,6 +53,7 @@ class Run:
     values: array
     data: tuple[tuple[str, str], ...]
     machine: str
+    warnings: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -126,6 +128,7 @@ class Records:
             values,
             self._share(tuple(data), lambda: _words(data)),
             self._share(machine, lambda: _machine(*machine)),
+            tuple(map(plain, *_words([about.get("warnings", [])]))),
         )
 
     def _layout(self, rows: Rows, versions: tuple[tuple[str, int], ...]) -> Layout:

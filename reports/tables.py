@@ -116,8 +116,8 @@ def latex(result: TableResult) -> str:
 
 
 def notes(result: TableResult) -> list[str]:
-    """What the table says about its protocol's results beside the numbers."""
-    return list(dict(result.table.notes).get(result.protocol, ()))
+    """What the table, and what the trainings of its runs, say about its protocol's results beside the numbers."""
+    return [*dict(result.table.notes).get(result.protocol, ()), *result.warnings]
 
 
 def escape(words: str) -> str:

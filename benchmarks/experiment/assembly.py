@@ -12,6 +12,7 @@ from torch import Tensor
 import datasets
 import fvi_core.divergences
 import fvi_core.fits
+import fvi_core.hamiltonian
 import fvi_core.kernels
 import fvi_core.likelihoods
 import fvi_core.priors
@@ -19,10 +20,10 @@ import fvi_core.training  # noqa: F401
 from benchmarks.records.hyperparameters import context_pools, sources
 from benchmarks.shapes import PartsConfig, RunConfig
 from datasets import Split
+from fvi_core.data import TrainingData
 from fvi_core.images import Scale
 from fvi_core.methods import catalogue
 from fvi_core.objective import Model, Weight
-from fvi_core.problem import TrainingData
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, LIKELIHOODS, NETWORKS, PRIORS
 
@@ -51,7 +52,8 @@ def check_identity(config: RunConfig) -> None:
     ):
         if found != asked:
             raise ChangedData(
-                f"data set {wanted['name']}: the user's files for it are {found}, the run asks for {asked}: plan it again"
+                f"data set {wanted['name']}: the user's files for it are {found}, the run asks for {asked}: plan it "
+                "again"
             )
 
 
@@ -95,7 +97,7 @@ def build_model(parts: PartsConfig, split: Split) -> Model:
     )
 
 
-def build_problem(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> TrainingData:
+def build_data(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> TrainingData:
     """Training tensors of a stack; splits with the same data are held once, images as the bytes they are."""
     shared = len({split.fingerprint for split in splits}) == 1
     used = splits[:1] if shared else splits
@@ -147,6 +149,6 @@ def run_streams(configs: list[RunConfig], device: torch.device, dtype: torch.dty
     return Streams(seeds, device, dtype)
 
 
-def inputs_of(problem: TrainingData, x: Tensor) -> Tensor:
-    """Inputs of the network, where the problem's data are, made of data that are still as they were loaded."""
-    return x.to(problem.x) if problem.pixels is None else problem.scale(x.to(problem.x.device))
+def inputs_of(training_data: TrainingData, x: Tensor) -> Tensor:
+    """Inputs of the network, where the training data are, made of data that are still as they were loaded."""
+    return x.to(training_data.x) if training_data.pixels is None else training_data.scale(x.to(training_data.x.device))

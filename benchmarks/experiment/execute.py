@@ -12,8 +12,8 @@ import torch
 
 from benchmarks.experiment import parameters
 from benchmarks.experiment.assembly import (
+    build_data,
     build_model,
-    build_problem,
     load_data,
     load_split,
     pool_names,
@@ -21,26 +21,31 @@ from benchmarks.experiment.assembly import (
     training_fingerprint,
 )
 from benchmarks.experiment.code import CODE
+from benchmarks.experiment.posterior import Fitted, posterior_rows
 from benchmarks.experiment.prediction import NotFinite, Predicted, predict_sets
 from benchmarks.metrics import evaluate
 from benchmarks.records import predictions as stored
 from benchmarks.records import provenance as origin
 from benchmarks.records.config import by_training, run_key, stack_key, training_key, validate_config
-from benchmarks.shapes import Curves, MetricRow, Provenance, RunConfig
+from benchmarks.shapes import Curves, MetricRow, Provenance, RunConfig, TrainingConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints
 from datasets import Split
+from fvi_core.data import TrainingData
 from fvi_core.fitting import FitFailed
 from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
-from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES
 
 TRAINING_POINTS = "train/points"
 """The curve that holds a toy's training data."""
+
+
+class NotComparable(ValueError):
+    """A training that a run is to be compared with, and that failed."""
 
 
 @dataclass
@@ -103,12 +108,12 @@ def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | Non
     if found.fingerprint != training_fingerprint(split, model):
         return None
     device, dtype = device_of(), DTYPES[runs[0]["parts"]["training"]["dtype"]]
-    problem = build_problem(model, [split], device, dtype)
+    training_data = build_data(model, [split], device, dtype)
     streams = run_streams(runs[:1], device, dtype).child("evaluate")
     trained = {name: value.to(device) for name, value in found.parameters.items()}
     here = origin.stamp() | {"cpu": origin.cpu(), "device": origin.device()}
     about = found.provenance | {"fingerprint": split.fingerprint, "evaluated": here}
-    return {run_key(c): _evaluate(c, split, model, problem, trained, streams, about, state) for c in runs}
+    return {run_key(c): _evaluate(c, split, model, training_data, trained, streams, about, state) for c in runs}
 
 
 def device_of() -> torch.device:
@@ -124,8 +129,9 @@ def made_with(device: torch.device) -> dict[str, Any]:
 def _train_and_evaluate(
     asked: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
 ) -> dict[str, Outcome]:
-    """The outcomes of the runs of trainings, by key. If their checkpoint is of a larger stack, the others are trained along,
-    so that the numbers are those of an uninterrupted training, but not evaluated."""
+    """The outcomes of the runs of trainings, by key. If their checkpoint is of a larger stack, the others are trained
+    along, so that the numbers are those of an uninterrupted training, but not evaluated.
+    """
     splits = {key: load_data(runs) for key, runs in asked.items()}
     first = next(iter(asked.values()))[0]
     model = build_model(first["parts"], next(iter(splits.values())))
@@ -139,12 +145,12 @@ def _train_and_evaluate(
     splits = {key: splits.get(key) or load_split(config) for key, config in stack.items()}
     training = TRAININGS.build(first["parts"]["training"])
     dtype = DTYPES[training.dtype]
-    problem = build_problem(model, list(splits.values()), device, dtype)
+    training_data = build_data(model, list(splits.values()), device, dtype)
     streams = run_streams(list(stack.values()), device, dtype)
     prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]
     about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made, "cpu": origin.cpu()}
     callback = CheckpointCallback(checkpoints, about, list(asked), found)
-    stacked = training.start(model, problem, streams.child("train"), found.state if found else None)
+    stacked = training.start(model, training_data, streams.child("train"), found.state if found else None)
     started = origin.now()
     trained = stacked.run(report, callback)
     about_all: Any = {
@@ -160,6 +166,10 @@ def _train_and_evaluate(
             continue
         provenance: Provenance = {**about_all, "epochs": result.epochs, "training_fingerprint": prints[i]}
         provenance["fingerprint"] = splits[key].fingerprint
+        if result.diagnostics:
+            provenance["diagnostics"] = result.diagnostics
+        if result.warnings:
+            provenance["warnings"] = result.warnings
         if found:
             provenance["resumed"] = callback.resumed
         if result.reason:
@@ -167,7 +177,7 @@ def _train_and_evaluate(
                 run_key(c): Outcome(c, "failed", provenance=provenance, reason=result.reason) for c in asked[key]
             }
             continue
-        own, noise, begun = problem.of(i), streams.subset([i]).child("evaluate"), time.perf_counter()
+        own, noise, begun = training_data.of(i), streams.subset([i]).child("evaluate"), time.perf_counter()
         try:
             fitted = model.fitted(result.parameters, own, noise)
         except FitFailed as error:
@@ -184,7 +194,7 @@ def _evaluate(
     config: RunConfig,
     split: Split,
     model: Model,
-    problem: TrainingData,
+    training_data: TrainingData,
     parameters: Parameters,
     streams: Streams,
     provenance: Provenance,
@@ -192,10 +202,17 @@ def _evaluate(
 ) -> Outcome:
     begun = time.perf_counter()
     try:
-        predicted = predict_sets(config["evaluation"], split, model, problem, parameters, streams)
+        predicted = predict_sets(config["evaluation"], split, model, training_data, parameters, streams)
     except NotFinite as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics, curves = measured(split, predicted, model.likelihood)
+    if "posterior" in config["evaluation"]:
+        try:
+            metrics += posterior_rows(
+                config, training_data, (model, parameters, streams), lambda training: _other(training, split, state)
+            )
+        except NotComparable as error:
+            return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics.append(
         {"dataset": split.name, "condition": "", "metric": "training_seconds", "value": provenance["seconds"], "n": 1}
     )
@@ -207,6 +224,20 @@ def _evaluate(
     if sources:
         about["sources"] = sources
     return Outcome(config, "done", metrics, curves, about)
+
+
+def _other(training: TrainingConfig, split: Split, state: Path) -> Fitted:
+    """What another training of the same data gave: kept in the state, or else trained now and kept there."""
+    run: RunConfig = {**training, "evaluation": {"samples": 1, "sets": [], "content": {}}}
+    (outcome,) = execute([run], state=state)
+    found = parameters.load(state, training_key(run))
+    if outcome.status != "done" or found is None:
+        reason = outcome.reason or "its parameters could not be kept"
+        raise NotComparable(f"{run['method']}, seed {run['seed']}, with which the run is compared: {reason}")
+    device = device_of()
+    trained = {name: value.to(device) for name, value in found.parameters.items()}
+    streams = run_streams([run], device, DTYPES[run["parts"]["training"]["dtype"]]).child("evaluate")
+    return build_model(run["parts"], split), trained, streams
 
 
 def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tuple[list[MetricRow], Curves]:
@@ -221,5 +252,7 @@ def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tupl
 
 
 def memory(device: torch.device) -> dict[str, int]:
-    """Most bytes that a GPU has held since this process began; of a CPU's process nothing is known that is its run's alone."""
+    """Most bytes that a GPU has held since this process began; of a CPU's process nothing is known that is its run's
+    alone.
+    """
     return {"gpu_bytes": torch.cuda.max_memory_allocated(device)} if device.type == "cuda" else {}

@@ -1,4 +1,5 @@
-"""Metrics of trained runs without training: from their predictions, or from their parameters, where the state keeps them.
+"""Metrics of trained runs without training: from their predictions, or from their parameters, where the state keeps
+them.
 
 A new metric needs the predictions, a new evaluation set, attack or number of draws the parameters.
 """
@@ -18,7 +19,7 @@ from benchmarks.metrics.registry import METRICS
 from benchmarks.records import predictions, provenance
 from benchmarks.records.config import run_key
 from benchmarks.records.store import COSTS, Store
-from benchmarks.shapes import RunConfig
+from benchmarks.shapes import Record, RunConfig
 from benchmarks.state import kept
 from fvi_core.registry import LIKELIHOODS
 
@@ -65,19 +66,30 @@ def measure_run(config: RunConfig, store: Store, state: Path) -> str:
     """
     record = store.get(config)
     path = kept.predictions_path(state, run_key(config))
-    if record is None or not path.exists():
+    if record is None or not path.exists() or _draws_anew(record, store):
         return _evaluate(config, store, state, UNTRAINED if record is None else UNKEPT)
     split = load_data([config])
     predicted = Predicted(sets=predictions.load(path))
     for name in config["evaluation"]["sets"]:
         predicted.note(split.evaluation(name))
     metrics, curves = measured(split, predicted, LIKELIHOODS.build(config["parts"]["likelihood"]))
-    metrics += [row for row in record["metrics"] if row["metric"] in COSTS or row["metric"] not in METRICS]
+    metrics += [row for row in record["metrics"] if _stays(row["metric"])]
     again = store.make(config, metrics, curves, record["provenance"] | {"measured": provenance.stamp()})
     if all(again[part] == record[part] for part in ("metrics", "curves", "metric_versions")):
         return UNCHANGED
     store.write(again)
     return CHANGED
+
+
+def _stays(metric: str) -> bool:
+    """Whether a row of a record is not computed from predictions."""
+    return metric in COSTS or metric not in METRICS or METRICS[metric].of_draws
+
+
+def _draws_anew(record: Record, store: Store) -> bool:
+    """Whether a metric of the record that needs draws of the posterior has a newer version."""
+    drawn = {row["metric"] for row in record["metrics"]} & {name for name, m in METRICS.items() if m.of_draws}
+    return any(record["metric_versions"][name] < store.version(name) for name in drawn)
 
 
 def _evaluate(config: RunConfig, store: Store, state: Path, otherwise: str) -> str:

@@ -1,4 +1,6 @@
-"""Which parts fit together, found by trying: a training step of a tiny network raises what that of a large one would."""
+"""Which parts fit together, found by trying: a training step of a tiny network raises what that of a large one
+would.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import numpy as np
 import torch
 
 import datasets
-from benchmarks.experiment.assembly import build_model, build_problem, run_streams
+from benchmarks.experiment.assembly import build_data, build_model, run_streams
 from benchmarks.experiment.prediction import predict_sets
 from benchmarks.records.config import canonical_json
 from benchmarks.records.hyperparameters import known, look, resolve
@@ -26,9 +28,10 @@ from fvi_core.stack import DTYPES
 TINY: dict[str, dict[str, Any]] = {
     "network": {"name": "mlp", "hidden": [3], "activation": "tanh"},
     "context": {"name": "uniform_box", "points": 4},
-    "training": {"epochs": 1, "batch_size": 4, "optimiser": {"name": "adam"}, "dtype": "float64"},
+    "training": {"epochs": 1, "batch_size": 4, "optimiser": {"name": "adam"}, "samples": 2, "dtype": "float64"},
 }
 FEWER = {"size": 2, "fit_steps": 1, "samples": 4, "rank": 2, "every": 1, "start": 0.0}
+FEWER |= {"warmup": 1, "thinning": 1, "leapfrogs": 2, "map_steps": 1}
 GIVEN = {
     "family": {"ensemble": {"base": {"name": "mean_field"}}},
     "prior": {"gaussian_process": {"kernel": {"name": "rbf"}}},
@@ -44,54 +47,60 @@ def misfits(configs: Iterable[RunConfig]) -> list[str]:
     tried: dict[str, str] = {}
     for config in configs:
         data = config["dataset"]
-        task = datasets.describe(data["name"], data["scheme"] or None).task
-        key = canonical_json([task, config["parts"]])
+        known = datasets.describe(data["name"], data["scheme"] or None)
+        numbers = known.n_outputs if known.task == "regression" else 1
+        key = canonical_json([known.task, numbers, config["parts"]])
         if key not in tried:
-            tried[key] = misfit(config["parts"], task)
+            tried[key] = misfit(config["parts"], known.task, numbers)
         if tried[key]:
             told[f"does not fit: {config['method']} on {data['name']}: {tried[key]}"] = None
     return list(told)
 
 
-def misfit(parts: PartsConfig, task: str) -> str:
-    """Why parts do not fit together, tried on a tiny problem; empty where they do."""
+def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
+    """Why parts do not fit together, tried on tiny data of so many numbers in a target; empty where they do."""
     spec: dict[str, Any] = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {
         "network": TINY["network"]
     }
     if parts["context"] is not None:
         spec["context"] = TINY["context"]
-    own = parts["training"] if parts["training"].get("name", "gradient") != "gradient" else {}
-    spec["training"] = own | {key: value for key, value in TINY["training"].items() if not own or key in own}
+    training = parts["training"]
+    if training.get("name", "gradient") == "gradient":
+        spec["training"] = TINY["training"] | {"samples": min(training.get("samples", 1), TINY["training"]["samples"])}
+    else:
+        spec["training"] |= {key: value for key, value in TINY["training"].items() if key in training}
     try:
         with torch.random.fork_rng(devices=[]):
-            _try(resolve(spec), task)
+            _try(resolve(spec), task, numbers)
     except Exception as error:
         lacks = [kind for kind in ("prior", "context") if parts["divergence"] is not None and parts[kind] is None]
         if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in str(error):
-            return f"divergence {(parts['divergence'] or {})['name']!r} asks for a {' or a '.join(lacks)}, and the method has none"
+            return f"divergence {(parts['divergence'] or {})['name']!r} asks for a {' or a '.join(lacks)}, and the "
+            "method has none"
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     return ""
 
 
-def _try(parts: PartsConfig, task: str) -> None:
+def _try(parts: PartsConfig, task: str, numbers: int) -> None:
     x = np.linspace(-1, 1, 2 * POINTS, dtype=np.float32).reshape(POINTS, 2)
-    y = np.arange(POINTS) % CLASSES if task == "classification" else np.linspace(-1, 1, POINTS)
-    arrays = Arrays(x, y)
-    outputs = CLASSES if task == "classification" else 1
+    vectors = (numbers,) if numbers > 1 else ()
+    values = np.linspace(-1, 1, POINTS * numbers).reshape(POINTS, *vectors)
+    arrays = Arrays(x, np.arange(POINTS) % CLASSES if task == "classification" else values)
+    outputs = CLASSES if task == "classification" else numbers
     split = Split("tiny", "1", 0, "", task, outputs, arrays, arrays, x.min(0), x.max(0), validation=arrays)
     config = cast(RunConfig, {"method": "tiny", "dataset": {"name": "tiny", "split": 0}, "seed": 0, "parts": parts})
     model, training = build_model(parts, split), TRAININGS.build(parts["training"])
     device, dtype = torch.device("cpu"), DTYPES[parts["training"].get("dtype", "float64")]
-    problem, streams = build_problem(model, [split], device, dtype), run_streams([config], device, dtype)
+    training_data, streams = build_data(model, [split], device, dtype), run_streams([config], device, dtype)
     asked = None if model.divergence is None else Asked(model.divergence)
     model = replace(model, divergence=asked)
-    (trained,) = training.start(model, problem, streams.child("train"), None).run()
+    (trained,) = training.start(model, training_data, streams.child("train"), None).run()
     if asked is not None and not asked.times:
         raise NotSupported(f"family {parts['family']['name']!r} is trained by itself and asks no divergence")
     if trained.parameters is not None:
         asking = streams.child("evaluate")
-        fitted = model.fitted(trained.parameters, problem, asking)
-        predict_sets({"samples": 2, "sets": ["test"], "content": {}}, split, model, problem, fitted, asking)
+        fitted = model.fitted(trained.parameters, training_data, asking)
+        predict_sets({"samples": 2, "sets": ["test"], "content": {}}, split, model, training_data, fitted, asking)
 
 
 class Asked(Divergence):
@@ -112,7 +121,9 @@ class Asked(Divergence):
 
 
 def table() -> dict[str, Any]:
-    """Of this project's parts: the first line of what each says of itself, and which family, divergence and prior fit."""
+    """Of this project's parts: the first line of what each says of itself, and which family, divergence and prior
+    fit.
+    """
     look()  # loads them
     about = {
         kind: {name: first_line(registry.classes[name]) for name in known()[kind]}
@@ -155,7 +166,9 @@ def own_parts() -> dict[str, list[str]]:
 
 
 def own_triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
-    """As `triples`, of those in which a part of a plug-in takes part; of a kind that is asked for, with that part alone."""
+    """As `triples`, of those in which a part of a plug-in takes part; of a kind that is asked for, with that part
+    alone.
+    """
     own = own_parts()
     new = {"family": own["family"], "divergence": own["divergence"], "prior": own["prior"]}
     if not any(new.values()):

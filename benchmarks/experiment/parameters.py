@@ -1,4 +1,6 @@
-"""Trained and fitted parameters, kept under the state folder: more evaluation sets, draws and attacks need neither again."""
+"""Trained and fitted parameters, kept under the state folder: more evaluation sets, draws and attacks need neither
+again.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ FORMAT = 2  # 1: as they were before what is fitted after training
 
 @dataclass(frozen=True)
 class Kept:
-    """Parameters ``[1, ...]`` of one training, as prediction takes them: fingerprint of its data, what made it, and its provenance."""
+    """Parameters ``[1, ...]`` of one training, as prediction takes them: fingerprint of its data, what made it, and its
+    provenance.
+    """
 
     parameters: Parameters
     fingerprint: str
@@ -55,12 +59,15 @@ def save(state: Path | str, config: RunConfig, kept: Kept) -> None:
             file.write(buffer.getbuffer())
     except OSError as error:
         print(
-            f"{path}: the parameters cannot be kept ({error.strerror or error}); evaluating them again will need training"
+            f"{path}: the parameters cannot be kept ({error.strerror or error}); evaluating them again will need "
+            "training"
         )
 
 
 def load(state: Path | str, key: str) -> Kept | None:
-    """The parameters of a training, or None where there are none; of a file that is not what it should be the reason is printed."""
+    """The parameters of a training, or None where there are none; of a file that is not what it should be the reason is
+    printed.
+    """
     path = parameters_path(state, key)
     try:
         with np.load(path, allow_pickle=False) as file:

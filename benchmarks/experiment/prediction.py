@@ -16,11 +16,11 @@ from benchmarks.records import predictions as stored
 from benchmarks.shapes import EvaluationConfig
 from datasets import EvaluationSet, Split
 from fvi_core.attacks import fgsm
+from fvi_core.data import TrainingData
 from fvi_core.families.base import NotSupported
 from fvi_core.fitting import rows_at_once
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
-from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
 
 KEPT = 8
@@ -58,7 +58,7 @@ def predict_sets(
     evaluation: EvaluationConfig,
     split: Split,
     model: Model,
-    problem: TrainingData,
+    training_data: TrainingData,
     parameters: Parameters,
     streams: Streams,
 ) -> Predicted:
@@ -66,13 +66,13 @@ def predict_sets(
     NotSupported."""
     samples, std = evaluation["samples"], model.noise_std(parameters)
     found = Predicted(noise_std=None if std is None else float(std[0]))
-    prepare = partial(inputs_of, problem)
+    prepare = partial(inputs_of, training_data)
     for name in evaluation["sets"]:
         chosen = split.evaluation(name)
         # The same functions are drawn for every set, so that in- and out-of-distribution scores come from one model.
         functions = streams.child("functions")
         if chosen.kind == "attack":
-            changed = attack(model, parameters, problem, chosen, samples, streams.child("functions"))
+            changed = attack(model, parameters, training_data, chosen, samples, streams.child("functions"))
             f, marginals = predict(model, parameters, changed, samples, functions)
         else:
             f, marginals = predict(model, parameters, torch.from_numpy(chosen.x), samples, functions, prepare)
@@ -88,7 +88,7 @@ def predictions_of(
     model: Model, split: Split, f: Tensor, marginals: tuple[Tensor, Tensor] | None, noise_std: float | None, y: Any
 ) -> stored.Predictions:
     """Function samples ``[S, N, Q]`` at inputs of labels or targets y, as they are stored. Raises NotSupported."""
-    values = model.likelihood.values(f).float().cpu().numpy()
+    values = model.likelihood.predicted(f, marginals).float().cpu().numpy()
     if split.task == "classification":
         return stored.ClassificationPredictions(values, y)
     if noise_std is None:
@@ -109,7 +109,8 @@ def predict(
     streams: Streams,
     prepare: Callable[[Tensor], Tensor] = lambda x: x,
 ) -> tuple[Tensor, tuple | None]:
-    """Function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals ``[N, Q]`` where they are of use.
+    """Function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals ``[N, Q]`` where
+    they are of use.
 
     ``prepare`` makes inputs of the network of x, a piece at a time.
     """
@@ -122,17 +123,22 @@ def predict(
 
 
 def attack(
-    model: Model, parameters: Parameters, problem: TrainingData, clean: EvaluationSet, samples: int, streams: Streams
+    model: Model,
+    parameters: Parameters,
+    training_data: TrainingData,
+    clean: EvaluationSet,
+    samples: int,
+    streams: Streams,
 ) -> Tensor:
     """The images of an evaluation set after an attack on the functions that ``predict`` draws from the same streams.
 
     In network units ``[N, C, H, W]``, as is ``epsilon``; kept between black and white.
     """
     functions = model.functions(parameters, samples, streams)
-    x, y = (torch.from_numpy(array).to(problem.x.device) for array in (clean.x, clean.y))
-    low, high = (problem.scale(torch.full_like(x[0, :, :1, :1], end)) for end in (0, 255))
+    x, y = (torch.from_numpy(array).to(training_data.x.device) for array in (clean.x, clean.y))
+    low, high = (training_data.scale(torch.full_like(x[0, :, :1, :1], end)) for end in (0, 255))
     chunk = max(1, rows_at_once(model.network, samples, x.device) // KEPT)
-    return fgsm(functions, problem.scale(x)[None], y[None], clean.epsilon, low, high, chunk=chunk)[0]
+    return fgsm(functions, training_data.scale(x)[None], y[None], clean.epsilon, low, high, chunk=chunk)[0]
 
 
 def set_info(chosen: EvaluationSet) -> SetInfo:

@@ -1,4 +1,6 @@
-"""What a run costs, seen from its first steps: data and parts as in a run, one step to warm up, a few that are timed."""
+"""What a run costs, seen from its first steps: data and parts as in a run, one step to warm up, a few that are
+timed.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,16 @@ from typing import Any
 
 import torch
 
-from benchmarks.experiment.assembly import build_model, build_problem, inputs_of, load_data, run_streams
+from benchmarks.experiment.assembly import build_data, build_model, inputs_of, load_data, run_streams
 from benchmarks.experiment.execute import device_of
 from benchmarks.experiment.prediction import predict
 from benchmarks.records.config import by_training, kind_key
 from benchmarks.shapes import EvaluationConfig, RunConfig
 from datasets import Split
 from datasets.image_sets import REDUCED, reduction
+from fvi_core.data import TrainingData
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
-from fvi_core.problem import TrainingData
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES, Stack, Trained
@@ -33,7 +35,8 @@ Tell = Callable[[dict[str, Any]], None]
 def time_steps(
     configs: list[RunConfig], seconds: float, tell: Tell, clock: Callable[[], float] = time.perf_counter
 ) -> None:
-    """Time runs that would be trained together; what is found is told as soon as it is. Nothing should take ``seconds``.
+    """Time runs that would be trained together; what is found is told as soon as it is. Nothing should take
+    ``seconds``.
 
     ``setup``: seconds before the first step; ``steps``: of all epochs; ``trainings``: in the stack; ``first_step``: its
     seconds, more than those of others; ``training``: seconds of one training in all, fitting included, if it goes on to
@@ -43,11 +46,11 @@ def time_steps(
     with torch.random.fork_rng(devices=[]):
         runs = by_training(configs)
         begin = partial(_begin, list(runs.values()))
-        splits, model, problem, streams, stack = begin()
+        splits, model, training_data, streams, stack = begin()
         setup, steps = clock() - begun, stack.steps * stack.epochs
         if setup < seconds / 4:  # what a process loads once, libraries and data, is not counted for every run
             start = clock()
-            splits, model, problem, streams, stack = begin()
+            splits, model, training_data, streams, stack = begin()
             setup = clock() - start
         tell({"setup": setup, "steps": steps, "trainings": len(runs)})
         start = clock()
@@ -59,7 +62,7 @@ def time_steps(
         each = (setup + steps * per_step + stack.epochs * per_epoch) / len(runs)
         tell({"training": each})
         place, trained = _stopped(stack)
-        own, noise = problem.of(place), streams.subset([place]).child("evaluate")
+        own, noise = training_data.of(place), streams.subset([place]).child("evaluate")
         start = clock()
         assert trained.parameters is not None, "it is one that trains"
         fitted = model.fitted(trained.parameters, own, noise)
@@ -79,9 +82,9 @@ def _begin(runs: list[list[RunConfig]]) -> tuple[list[Split], Model, TrainingDat
     model = build_model(configs[0]["parts"], splits[0])
     training = TRAININGS.build(configs[0]["parts"]["training"])
     dtype = DTYPES[training.dtype]
-    problem = build_problem(model, splits, device, dtype)
+    training_data = build_data(model, splits, device, dtype)
     streams = run_streams(configs, device, dtype)
-    return splits, model, problem, streams, training.start(model, problem, streams.child("train"), None)
+    return splits, model, training_data, streams, training.start(model, training_data, streams.child("train"), None)
 
 
 def _step_seconds(stack: Stack, clock: Callable[[], float]) -> float:
@@ -102,7 +105,7 @@ def _advance(stack: Stack, steps: int) -> None:
 def _epoch_seconds(stack: Stack, early_stopping: dict[str, Any] | None, clock: Callable[[], float]) -> float:
     """Seconds of what ends an epoch, as a look at the validation subset."""
     start = clock()
-    stack.done(torch.zeros(len(stack.active), dtype=torch.float64, device=stack.problem.x.device))
+    stack.done(torch.zeros(len(stack.active), dtype=torch.float64, device=stack.training_data.x.device))
     return (clock() - start) / ((early_stopping or {}).get("every") or 1)
 
 
@@ -119,7 +122,7 @@ def _evaluation_seconds(
     evaluation: EvaluationConfig,
     split: Split,
     model: Model,
-    problem: TrainingData,
+    training_data: TrainingData,
     parameters: Parameters,
     streams: Streams,
     clock: Callable[[], float],
@@ -128,7 +131,9 @@ def _evaluation_seconds(
     x = split.test.x[:PIECE] if model.family.pointwise else split.test.x
     start = clock()
     drawn = streams.child("functions")
-    f, _ = predict(model, parameters, torch.from_numpy(x), evaluation["samples"], drawn, partial(inputs_of, problem))
+    f, _ = predict(
+        model, parameters, torch.from_numpy(x), evaluation["samples"], drawn, partial(inputs_of, training_data)
+    )
     float(f.sum())
     return (clock() - start) * sum(_size(name, split) for name in evaluation["sets"]) / len(x)
 

@@ -1,4 +1,6 @@
-"""Metrics: from stored predictions to metric rows and figure curves, by one way (`evaluate`). `add` adds a metric from outside."""
+"""Metrics: from stored predictions to metric rows and figure curves, by one way (`evaluate`). `add` adds a metric from
+outside.
+"""
 
 from .classification import summarise
 from .evaluate import SetInfo, evaluate

@@ -12,7 +12,7 @@ from .classification import log_softmax
 
 Curve = dict[str, list]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-EXAMPLES = 5
+EXAMPLES = PATHS = 5
 _ROUNDING = 1e-9  # a probability of 1 less rounding errors is 1
 
 
@@ -71,9 +71,16 @@ def epistemic_entropy(entropy: np.ndarray) -> Curve:
     return {"quantile": list(QUANTILES), "value": compact(np.quantile(entropy, QUANTILES))}
 
 
-def regression_grid(x: np.ndarray, predictions: RegressionPredictions, paths: int = 5) -> Curve:
-    """Mean, standard deviation without and with noise, and sample paths at x, in original target units."""
-    scale = predictions.y_std
+def squared_errors(errors: np.ndarray) -> Curve:
+    """Of vectors: their squared errors [N, D] at each point, summed over the numbers, original units."""
+    return {"value": compact(errors.sum(-1))}
+
+
+def regression_grid(x: np.ndarray, predictions: RegressionPredictions) -> Curve:
+    """Mean, standard deviation without and with noise, and sample paths at x (of vectors none), in original target
+    units.
+    """
+    scale, paths = predictions.y_std, PATHS if predictions.samples.ndim == 2 else 0
     variance = regression.variance(predictions)
     return {
         "x": compact(x),

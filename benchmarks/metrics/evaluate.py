@@ -48,8 +48,9 @@ def evaluate(
 
     predictions: one for each set, by name. inputs: x [N, ...] of each set of kind "grid", by name.
     scores: a likelihood's own uncertainties [N] by name, of logits or samples [S, N, ...]; they go before the others.
-    OOD sets are compared with the first set of kind "id". Raises ValueError on an unknown task or kind, on
-    missing predictions, labels or inputs, on vectors as targets, and on two sets that would write the same row.
+    OOD sets are compared with the first set of kind "id". Of targets that are vectors each number counts as a point
+    of its own; inputs are told apart by the sum of their variances. Raises ValueError on an unknown task or kind, on
+    missing predictions, labels or inputs, and on two sets that would write the same row.
     """
     inputs = inputs or {}
     if task == "classification":
@@ -132,11 +133,16 @@ def _regression(
             drawn[f"{s.name}/epistemic_entropy"] = curves.epistemic_entropy(entropy)
         if s.kind in LABELLED:
             values |= _errors(p)
+        if s.kind == "id" and p.samples.ndim == 3:
+            drawn[f"{s.name}/squared_errors"] = curves.squared_errors(regression.squared_error(p) * p.y_std**2)
         rows += _rows(dataset, s.condition, values, p.samples.shape[1])
         if s.kind == "ood":
             reference = predictions[_reference(sets)]
             both = (
-                {**scores(part.samples.astype(np.float64)), "epistemic_variance": regression.variance(part)}
+                {
+                    **scores(part.samples.astype(np.float64)),
+                    "epistemic_variance": regression.variance(part).reshape(part.samples.shape[1], -1).sum(1),
+                }
                 for part in (reference, p)
             )
             found, drawn[f"{s.name}/roc"] = _detection(dataset, s.condition, *both)
@@ -234,11 +240,6 @@ def _checked(
             raise ValueError(
                 f"{where}: expected {expected.__name__}, found {found}; "
                 f"there are predictions for {', '.join(predictions) or 'no set'}"
-            )
-        if isinstance(prediction, RegressionPredictions) and prediction.samples.ndim != 2:
-            raise ValueError(
-                f"{where}: expected targets of one number, found vectors of {prediction.samples.shape[2]}; "
-                "metrics of vectors do not exist yet"
             )
         answers = prediction.labels if isinstance(prediction, ClassificationPredictions) else prediction.targets
         if s.kind in LABELLED and answers is None:

@@ -19,7 +19,9 @@ Detects = Callable[[Predictions, Predictions], float | None]
 
 @dataclass(frozen=True)
 class Own:
-    """of: labelled predictions -> value; ood: out-of-distribution ones and those on the test set -> value. None: not defined."""
+    """of: labelled predictions -> value; ood: out-of-distribution ones and those on the test set -> value. None: not
+    defined.
+    """
 
     of: Of | None
     ood: Detects | None
@@ -31,7 +33,8 @@ OWN: dict[str, Own] = plugins.track({})
 def add(metric: Metric, of: Of | None = None, *, ood: Detects | None = None) -> Metric:
     """Add a metric: ``of`` is asked for every labelled set, ``ood`` for every one of another source.
 
-    Another formula needs another ``version``: records made with the older one are then measured again, without training.
+    Another formula needs another ``version``: records made with the older one are then measured again, without
+    training.
     Raises ValueError if the name is taken, or nothing computes it.
     """
     if metric.name in METRICS:

@@ -11,7 +11,10 @@ from fvi_core.spelling import nearest
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric. `version` grows when its values change; records made with an older version are stale."""
+    """One metric. `version` grows when its values change; records made with an older version are stale.
+
+    of_draws: computed from draws of the posterior, which need its parameters, and not from predictions.
+    """
 
     name: str
     direction: Literal["higher", "lower", "none"]
@@ -19,6 +22,7 @@ class Metric:
     formula: str
     bins: str = ""
     version: int = 1
+    of_draws: bool = False
 
 
 class UnknownMetric(KeyError):
@@ -144,8 +148,8 @@ METRICS: dict[str, Metric] = plugins.track(
                 "gaussian_log_predictive_without_noise",
                 "higher",
                 "nats",
-                "mean over points of log N(y; E f, Var f), variance over samples divided by S - 1, in original units; not "
-                "defined for S = 1 (ensembles in the code of pequignot2020)",
+                "mean over points of log N(y; E f, Var f), variance over samples divided by S - 1, in original "
+                "units; not defined for S = 1 (ensembles in the code of pequignot2020)",
             ),
             Metric(
                 "rmse_standardised",
@@ -174,6 +178,25 @@ METRICS: dict[str, Metric] = plugins.track(
                 "log S - psi(1) + log 2 + mean_s log r_s, mean over points (pequignot2020 eq. 5, d = k = 1); "
                 "r_s: distance of f_s(x) to the nearest other sample, at least float32 eps; not defined for S = 1"
                 + _STANDARD,
+            ),
+            Metric(
+                "entropy",
+                "none",
+                "nats",
+                "of the posterior, from the distances r_s of S different draws to their nearest others: log S - "
+                "psi(1) + log volume of the unit ball + d mean_s log r_s (pequignot2020 eq. 5); space=parameter: d "
+                "network parameters; space=predictor: values at d = T uniform inputs, divided by sqrt(T), mean over "
+                "sets of inputs",
+                of_draws=True,
+            ),
+            Metric(
+                "knn_kl",
+                "lower",
+                "nats",
+                "KL of two posteriors from nearest neighbours among draws of each (pequignot2020 eq. 4 and 6, k = "
+                "1), spaces as for entropy; pair=q->p is KL(q || p), q the run itself, p the mean over the others of "
+                "that name",
+                of_draws=True,
             ),
             Metric("training_seconds", "lower", "seconds", "wall time of training, without evaluation"),
         ]

@@ -1,4 +1,7 @@
-"""Errors, likelihoods and epistemic uncertainty of a regressor, per point [N] and in standardised units."""
+"""Errors, likelihoods and epistemic uncertainty of a regressor, per point [N] and in standardised units.
+
+Of targets that are vectors they are of each number by itself, [N, D].
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def log_normal(y: np.ndarray, mean: np.ndarray, variance: np.ndarray | float) ->
 
 def log_likelihoods(predictions: RegressionPredictions) -> np.ndarray:
     """log N(y; f_s, sigma_s^2) [S, N]."""
-    noise = np.reshape(predictions.noise_std, (-1, 1))
+    noise = np.reshape(predictions.noise_std, (-1, *[1] * (predictions.samples.ndim - 1)))
     return log_normal(predictions.given_targets, predictions.samples.astype(np.float64), noise**2)
 
 

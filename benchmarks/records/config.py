@@ -25,6 +25,8 @@ MOST, WEIGHTS = 10, 1_000_000  # runs, and weights of all their networks, in one
 REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources", "evaluation")
 DATASET = ("name", "version", "scheme", "split", "content")
 EVALUATION = ("samples", "sets", "content")
+OPTIONAL = {"evaluation": ("posterior",)}
+"""Entries that most configurations do without."""
 
 
 class InvalidConfig(ValueError):
@@ -152,7 +154,7 @@ def validate_config(config: RunConfig) -> None:
         ("evaluation", config["evaluation"], EVALUATION),
         ("parts", config["parts"], PARTS),
     ):
-        _same_keys(f"configuration['{name}']", found, expected)
+        _same_keys(f"configuration['{name}']", found, expected, OPTIONAL.get(name, ()))
     given: Mapping[str, Any] = config["parts"]
     for name, part in resolve_parts(given).items():
         if canonical_json(part) != canonical_json(given[name]):
@@ -162,10 +164,10 @@ def validate_config(config: RunConfig) -> None:
             )
 
 
-def _same_keys(where: str, found: Any, expected: tuple[str, ...]) -> None:
+def _same_keys(where: str, found: Any, expected: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
     if not isinstance(found, dict):
         raise InvalidConfig(f"{where}: expected a dict of {sorted(expected)}, found {found!r}")
-    missing, extra = set(expected) - set(found), set(found) - set(expected)
+    missing, extra = set(expected) - set(found), set(found) - {*expected, *optional}
     if missing or extra:
         raise InvalidConfig(
             f"{where}: missing {sorted(missing)}, not expected {sorted(extra)}; it has {sorted(expected)}"

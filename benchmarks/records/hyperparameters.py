@@ -37,6 +37,7 @@ ROOMS = (
     "divergences",
     "families",
     "fits",
+    "hamiltonian",
     "kernels",
     "likelihoods",
     "networks",
@@ -47,7 +48,9 @@ ROOMS = (
 )
 
 Known = dict[str, dict[str, dict[str, Any]]]
-"""Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", kind ("of"), and whether it came "later"."""
+"""Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", kind ("of"), and whether
+it came "later".
+"""
 
 
 def resolve(parts: Mapping[str, Any]) -> PartsConfig:
@@ -98,7 +101,9 @@ def known() -> Known:
 
 
 def remembered(name: str, look: Callable[[], Any]) -> Any:
-    """What ``look`` tells (as JSON) of the code of this project's parts, from a file if it was told of this very code before."""
+    """What ``look`` tells (as JSON) of the code of this project's parts, from a file if it was told of this very code
+    before.
+    """
     code = sorted(Path(fvi_core.__file__).parent.rglob("*.py"))
     digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in code)).hexdigest()[:16]
     folder = Path(fvi_core.__file__).parent / "__pycache__"

@@ -61,8 +61,9 @@ class ClassificationPredictions:
 class RegressionPredictions:
     """Function samples of a regressor, in standardised units (y_original = y * y_std + y_mean).
 
-    samples [S, N] float32, or [S, N, D] for targets that are vectors, which all that follows are then too; noise_std > 0, one number or one per sample [S] (members of an ensemble);
-    targets [N], None where there are none; mean, variance [N]: the latent function where it is Gaussian.
+    samples [S, N] float32, or [S, N, D] for targets that are vectors, which all that follows are then too; noise_std >
+    0, one number or one per sample [S] (members of an ensemble); targets [N], None where there are none; mean, variance
+    [N]: the latent function where it is Gaussian.
     Raises PredictionsError on values that are not finite, wrong shapes, and a mean without its variance.
     """
 

@@ -52,7 +52,9 @@ class Estimate:
 
     @property
     def bound(self) -> str:
-        """What the sum is: at least this, where something is not known or not timed to an end; at most this; neither."""
+        """What the sum is: at least this, where something is not known or not timed to an end; at most this;
+        neither.
+        """
         if self.unknown or self.bounds[AT_LEAST]:
             return AT_LEAST
         return AT_MOST if self.bounds[AT_MOST] else EXACT

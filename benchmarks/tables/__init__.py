@@ -1,4 +1,6 @@
-"""All tables by name: the papers' (``<paper>-<number>``), those of our own (``digits``, ``uci``), and those of plug-ins."""
+"""All tables by name: the papers' (``<paper>-<number>``), those of our own (``digits``, ``uci``), and those of
+plug-ins.
+"""
 
 from __future__ import annotations
 
@@ -60,16 +62,19 @@ def _declared() -> dict[str, Table]:
         cifar_dirichlet,
         cinquin,
         cinquin_images,
+        cinquin_ocean,
         digits,
         fashion_mnist,
         pequignot,
+        pequignot_posteriors,
         published,
         rotated_mnist,
         rudner2021,
         toys,
     )
 
-    modules = (pequignot, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images, cifar, cifar_dirichlet)
+    papers = (pequignot, pequignot_posteriors, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images)
+    modules = (*papers, cifar, cifar_dirichlet, cinquin_ocean)
     declared = [digits.TABLE, toys.TABLE, *(table for module in modules for table in module.TABLES)]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 

@@ -93,8 +93,8 @@ NOTES = (
 )
 REDUCTIONS = {
     "smoke": (
-        "a ResNet-18 of 2 to 16 channels, 1 epoch (SWAG 2), 1 seed, ensembles of 2, 2 samples: a test of the way, not of "
-        "the methods"
+        "a ResNet-18 of 2 to 16 channels, 1 epoch (SWAG 2), 1 seed, ensembles of 2, 2 samples: a test of the way, not "
+        "of the methods"
     )
 }
 

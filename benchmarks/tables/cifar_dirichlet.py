@@ -83,8 +83,8 @@ NOTES = (
 )
 REDUCTIONS = {
     "smoke": (
-        "a ResNet-18 of 2 to 16 channels, 1 epoch, 1 seed, ensembles of 2, at most 4 samples: a test of the way, not of "
-        "the methods"
+        "a ResNet-18 of 2 to 16 channels, 1 epoch, 1 seed, ensembles of 2, at most 4 samples: a test of the way, not "
+        "of the methods"
     )
 }
 

@@ -1,4 +1,6 @@
-"""Table ``digits``: every classification method of the catalogue on scikit-learn's 8x8 digits. No download, no paper."""
+"""Table ``digits``: every classification method of the catalogue on scikit-learn's 8x8 digits. No download, no
+paper.
+"""
 
 from __future__ import annotations
 
@@ -78,9 +80,11 @@ TABLE = Table(
     protocols=("paper", "smoke"),
     notes={
         "paper": (
-            "No paper: one MLP 2x50 with ReLU, Adam, learning rate .003, batches of 128, 100 epochs (200 for MFVI), 5 seeds on one stratified "
-            "split. Hyper-parameters were fixed beforehand and are the same for all methods; they favour none by design.",
-            "Contexts: FSVI random monochrome images; GFSVI half training images, half uniform noise; Dirichlet fVI the training batch.",
+            "No paper: one MLP 2x50 with ReLU, Adam, learning rate .003, batches of 128, 100 epochs (200 for MFVI), "
+            "5 seeds on one stratified split. Hyper-parameters were fixed beforehand and are the same for all "
+            "methods; they favour none by design.",
+            "Contexts: FSVI random monochrome images; GFSVI half training images, half uniform noise; Dirichlet fVI "
+            "the training batch.",
             "Seconds: training, per run, of a stack of 5 seeds trained together on one thread.",
         )
     },

@@ -102,9 +102,9 @@ NOTES = (
     "subset where only that is at hand: no column scores them.",
     "What neither paper nor code tells: the temperature of MFVI (here a tenth of the KL), MAP's prior (here N(0, 1)), "
     "the dropout rate (here .1), the size of ensembles (here 5).",
-    "BNN-Laplace: the paper's number is that of Immer et al. (2021), of a larger network whose prior precision was chosen on "
-    "half of the test images. Here the network of MAP with Kronecker factors, linearised, as that code has it, and the prior "
-    "precision of the largest marginal likelihood, since there is no validation part.",
+    "BNN-Laplace: the paper's number is that of Immer et al. (2021), of a larger network whose prior precision was "
+    "chosen on half of the test images. Here the network of MAP with Kronecker factors, linearised, as that code has "
+    "it, and the prior precision of the largest marginal likelihood, since there is no validation part.",
     "All rows share the four-layer network, as the paper says; the scripts of SWAG and radial MFVI have 128 dense "
     "units instead of 256. Their training is that of these scripts: SWAG 200 epochs of SGD, learning rate .01 that "
     "rises to .02 between epochs 80 and 144, averaging from epoch 161, momentum .9, weight decay 1e-4; like the script "

@@ -28,7 +28,9 @@ _DECAY = {"divergence": {"name": "weight_penalty"}, "prior": {"name": "gaussian_
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Supplement, section 3: Adam, diagonal KL over all layers, prior variance 1e6, inducing points uniform over pixels."""
+    """Supplement, section 3: Adam, diagonal KL over all layers, prior variance 1e6, inducing points uniform over
+    pixels.
+    """
     if protocol == "short" and dataset == "cifar10":
         return None
     paper = protocol == "paper"

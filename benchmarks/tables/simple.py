@@ -26,8 +26,8 @@ def simple(
     """A table of its own protocol ``paper``, and ``smoke``: 2 epochs, 2 seeds, 10 samples.
 
     metrics: names, or pairs (name, condition) such as ("ood_auroc", "ood=photos"), whose evaluation set has to be among
-    ``sets``. parts: settings of all methods (network, likelihood, training); own: those that a method has besides. Seed i
-    is trained on split i, where a data set has so many; further seeds begin again with the first split.
+    ``sets``. parts: settings of all methods (network, likelihood, training); own: those that a method has besides. Seed
+    i is trained on split i, where a data set has so many; further seeds begin again with the first split.
     """
     several = len(datasets) > 1
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import datasets
 from benchmarks.records.config import SCHEMA, fixed, run_key
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
-from benchmarks.shapes import RunConfig
+from benchmarks.shapes import PosteriorConfig, RunConfig
 from datasets import image_sets, registry, user_arrays
 from fvi_core import methods, plugins
 from fvi_core.spelling import nearest
@@ -41,10 +41,11 @@ class Cell:
 class Row:
     """One method of a table: its label, its name in the published table, and the catalogue row that reproduces it.
 
-    ``published`` None: not in the paper. ``method`` None: no method yet, shown as missing. ``variant`` tells rows of one method
-    apart (a context, say) and is handed to the recipe. ``condition`` is that of the row's published cells, where the paper
-    has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's own. ``metrics``: of
-    a column's metric the one that stands for it in this row, where a paper computes it otherwise for one method.
+    ``published`` None: not in the paper. ``method`` None: no method yet, shown as missing. ``variant`` tells rows of
+    one method apart (a context, say) and is handed to the recipe. ``condition`` is that of the row's published cells,
+    where the paper has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's
+    own. ``metrics``: of a column's metric the one that stands for it in this row, where a paper computes it otherwise
+    for one method.
     """
 
     label: str
@@ -84,12 +85,37 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Posterior:
+    """How entropies of a posterior are estimated: from so many draws, at ``sets`` sets of ``points`` uniform inputs.
+
+    ``against``: configurations of the runs, by label, that it is compared with; ``siblings``: so are the other
+    replicates, under the label q.
+    """
+
+    draws: int = 1000
+    sets: int = 100
+    points: int = 200
+    against: Mapping[str, Sequence[RunConfig]] = field(default_factory=dict)
+    siblings: bool = False
+
+    def of(self, run: RunConfig, siblings: Sequence[RunConfig]) -> PosteriorConfig:
+        """The evaluation's entry of one of the runs of a recipe."""
+        others = [each for each in siblings if each != run] if self.siblings else []
+        against = {**self.against, **({"q": others} if others else {})}
+        trainings: Any = {
+            label: [{name: value for name, value in each.items() if name != "evaluation"} for each in runs]
+            for label, runs in against.items()
+        }
+        return {"draws": self.draws, "sets": self.sets, "points": self.points, "against": trainings}
+
+
+@dataclass(frozen=True)
 class Recipe:
     """How one method is run on one data set under one protocol.
 
-    ``parts`` are merged into the method's: a dict with another "name" replaces, anything else updates. ``replicates`` are
-    (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets, corrupted or attacked
-    ones perhaps of some test images only: "cifar10_c-3-of-1000".
+    ``parts`` are merged into the method's: a dict with another "name" replaces, anything else updates. ``replicates``
+    are (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets, corrupted or
+    attacked ones perhaps of some test images only: "cifar10_c-3-of-1000"; ``posterior`` asks for entropies.
     """
 
     parts: Parts
@@ -97,13 +123,15 @@ class Recipe:
     scheme: str = ""
     samples: int = 100
     sets: tuple[str, ...] = ("test",)
+    posterior: Posterior | None = None
 
 
 @dataclass(frozen=True)
 class Table:
     """A table: ``recipe(row, dataset, protocol)`` says how each of its cells is made (None: not under this protocol).
 
-    ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single runs.
+    ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single
+    runs.
     """
 
     name: str
@@ -123,7 +151,9 @@ class Table:
     _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> list[RunConfig]:
-        """Configurations of all runs that the table needs, each once. ``seeds`` keeps these replicates (by position)."""
+        """Configurations of all runs that the table needs, each once. ``seeds`` keeps these replicates (by
+        position).
+        """
         found: dict[str, RunConfig] = {}
         for row in self.rows:
             for dataset in self.datasets:
@@ -220,10 +250,15 @@ class Table:
 
 
 def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[RunConfig]:
-    """The full configurations of a recipe's runs."""
+    """The full configurations of a recipe's runs. Of a likelihood or training that the method brings itself a recipe
+    changes the hyper-parameters where it names it."""
     row = methods.get(method)
     known = datasets.describe(dataset, recipe.scheme or None)
-    parts = resolve(merge(row.parts(), recipe.parts) | row.own_parts())
+    own = {
+        kind: merge(part, changes) if (changes := recipe.parts.get(kind, {})).get("name") == part["name"] else part
+        for kind, part in row.own_parts().items()
+    }
+    parts = resolve(merge(row.parts(), recipe.parts) | own)
     shared: Any = {
         "method": row.name,
         "protocol": protocol,
@@ -239,10 +274,15 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     }
     content = datasets.evaluation_content(dataset, known.scheme, recipe.sets)
     evaluation = {"samples": recipe.samples, "sets": list(recipe.sets), "content": content}
-    return [
-        fixed(cast(RunConfig, {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation}))
+    runs = [
+        cast(RunConfig, {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation})
         for split, seed in recipe.replicates
     ]
+    asked = recipe.posterior
+    if asked is None:
+        return [fixed(run) for run in runs]
+    with_entry: list[Any] = [{**run, "evaluation": {**evaluation, "posterior": asked.of(run, runs)}} for run in runs]
+    return [fixed(run) for run in with_entry]
 
 
 def merge(base: Parts, changes: Parts) -> Parts:

@@ -125,7 +125,9 @@ def _moons_rudner(row: Row) -> Parts | None:
 
 
 def _moons_dirichlet(row: Row) -> Parts | None:
-    """App. F: 2x25 ReLU, dropout .2, 10 members, Adam .005, 1000 epochs, index set the plane in steps of .05, KL not scaled."""
+    """App. F: 2x25 ReLU, dropout .2, 10 members, Adam .005, 1000 epochs, index set the plane in steps of .05, KL not
+    scaled.
+    """
     grid = {"name": "grid", "low": [-2.5, -2.0], "high": [3.5, 2.5], "step": 0.05}
     size, whole = {"size": 10}, {"scaling": "none"}
     own: dict[str, Parts] = {
@@ -187,12 +189,14 @@ TABLE = Table(
     default_protocol="short",
     notes={
         "short": (
-            "One run of each; the figures are what these runs are for. Snelson's test points are those of the removed gap.",
+            "One run of each; the figures are what these runs are for. Snelson's test points are those of the "
+            "removed gap.",
             "The biased Dirichlet prior is (1, 4); dirichlet2022 does not print the values of its figure 3.",
         )
     },
     reductions={
-        "short": "one seed; 60 to 100 context points for GFSVI where cinquin2024 has 500; 2,000 epochs at learning rate .003 on Snelson's set where "
+        "short": "one seed; 60 to 100 context points for GFSVI where cinquin2024 has 500; 2,000 epochs at learning "
+        "rate .003 on Snelson's set where "
         "the code of rudner2022 has 200,000 at 5e-4",
         "smoke": "3 epochs",
     },

@@ -1,4 +1,5 @@
-"""Generated images in the file cache: a file for each severity, filled by any number of processes, a corruption at a time.
+"""Generated images in the file cache: a file for each severity, filled by any number of processes, a corruption at a
+time.
 
 `severity-3.npy` is uint8 [19, N, 3, 32, 32]. Behind the array stands the SHA-256 of each corruption's images, or zeros
 while there are none. Images whose digest is right are there, all others are made: a process that was killed while it
@@ -50,7 +51,8 @@ class SeverityFile:
             except Unwritable as error:
                 warnings.warn(f"{self.path}: cannot be kept ({error}), and will be made again", stacklevel=2)
                 return np.stack([make(i) for i in wanted])
-        # Copied where it is written to, since tensors are made of it and PyTorch knows of no memory that is not written.
+        # Copied where it is written to, since tensors are made of it and PyTorch knows of no memory that is not
+        # written.
         mapped = np.memmap(self.path, np.uint8, "c", len(self.header), self.shape)
         return mapped[wanted.start : wanted.stop]
 

@@ -27,12 +27,12 @@ def corrupted(
 ) -> tuple[np.ndarray, str]:
     """Test images of `name` ("cifar10", "cifar100") with a corruption at a severity, and in words whose they are.
 
-    Without a corruption: with all 19, one after another; at severity 0 they are there once. Severities go from 0 (none) to 5. test_images uint8 [N, 3, 32,
-    32], test_labels [N]; rows: of these images only, which are the same as among all. Generated images are kept in the
-    file cache (584 MB for 10,000 at one severity), so that each is made once on a machine, and mapped from there;
-    `say(corruptions made, lacking at first)` tells of progress. Raises KeyError for another data set, ValueError for another corruption or
-    severity, BadData if published arrays are there but damaged or in another order, DataNotFound for frost without its
-    files.
+    Without a corruption: with all 19, one after another; at severity 0 they are there once. Severities go from 0 (none)
+    to 5. test_images uint8 [N, 3, 32, 32], test_labels [N]; rows: of these images only, which are the same as among
+    all. Generated images are kept in the file cache (584 MB for 10,000 at one severity), so that each is made once on a
+    machine, and mapped from there; `say(corruptions made, lacking at first)` tells of progress. Raises KeyError for
+    another data set, ValueError for another corruption or severity, BadData if published arrays are there but damaged
+    or in another order, DataNotFound for frost without its files.
     """
     check_name(corruption or CORRUPTIONS[0], severity)
     archive, first = upstream.ARCHIVES[name], CORRUPTIONS.index(corruption) if corruption else 0

@@ -1,6 +1,14 @@
 """How two distributions over functions are compared. Importing this package registers every divergence."""
 
-from fvi_core.divergences import dirichlet, gaussian, nearest_neighbour, weight  # noqa: F401
+from fvi_core.divergences import (  # noqa: F401
+    dirichlet,
+    gaussian,
+    inducing,
+    nearest_neighbour,
+    spectral,
+    wasserstein,
+    weight,
+)
 from fvi_core.divergences.base import Divergence, Step
 
 __all__ = ["Divergence", "Step"]

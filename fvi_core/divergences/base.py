@@ -18,10 +18,12 @@ from fvi_core.random import Streams
 class Step:
     """All that a divergence may ask of one training step.
 
-    ``x [R, B, ...]`` are the batch inputs, ``functions`` the draw that the likelihood term used and ``values [R, S, B, Q]`` its
-    values at x, so that a divergence on the training batch needs no second forward pass. ``sample_context()`` draws a context
-    set ``[R, K, ...]``; it is ``x`` itself when the context is the training batch. ``parameters`` are the trained ones;
-    ``buffers`` are those that are kept (running statistics), for a divergence that needs the network as it predicts.
+    ``x [R, B, ...]`` are the batch inputs, ``functions`` the draw that the likelihood term used and ``values [R, S, B,
+    Q]`` its values at x, so that a divergence on the training batch needs no second forward pass. ``sample_context()``
+    draws a context set ``[R, K, ...]``; it is ``x`` itself when the context is the training batch. ``parameters`` are
+    the trained ones; ``buffers`` are those that are kept (running statistics), for a divergence that needs the network
+    as it predicts. ``marginals`` are mean and variance ``[R, B, Q]`` at x, where the likelihood term was made of these
+    and not of a draw.
     """
 
     network: Network
@@ -37,6 +39,7 @@ class Step:
     streams: Streams
     prior_streams: Streams
     buffers: Parameters = field(default_factory=dict)
+    marginals: tuple[Tensor, Tensor] | None = None
 
 
 class Divergence:
@@ -48,5 +51,7 @@ class Divergence:
         raise NotImplementedError
 
     def weight_prior(self, prior: Prior) -> tuple[float, float] | None:
-        """Mean and precision of the Gaussian whose negative log-density at the weights it is, where it is one; else None."""
+        """Mean and precision of the Gaussian whose negative log-density at the weights it is, where it is one; else
+        None.
+        """
         return None

@@ -17,11 +17,12 @@ from fvi_core.smoothing import smooth
 @DIVERGENCES.register("dirichlet_kl")
 @dataclass(frozen=True)
 class DirichletKL(Divergence):
-    """``1/M sum_m log q(f^m) - log p(f^m)`` with a Dirichlet q fitted to the M sampled class probabilities (dirichlet2022 eq. 6).
+    """``1/M sum_m log q(f^m) - log p(f^m)`` with a Dirichlet q fitted to the M sampled class probabilities
+    (dirichlet2022 eq. 6).
 
-    q's mean is the samples' mean, its precision Minka's estimate clipped to [K, N], and N for one sample; q is constant in the
-    gradient (sec. 3.3). ``smoothing``: label smoothing of the probabilities (App. F). ``index_set`` "mean": the expectation over
-    the index set of eq. 4; "sum": the sum over it, S times as much.
+    q's mean is the samples' mean, its precision Minka's estimate clipped to [K, N], and N for one sample; q is constant
+    in the gradient (sec. 3.3). ``smoothing``: label smoothing of the probabilities (App. F). ``index_set`` "mean": the
+    expectation over the index set of eq. 4; "sum": the sum over it, S times as much.
     """
 
     smoothing: float = 1e-4

@@ -12,7 +12,7 @@ from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import DrawnNetworks
 from fvi_core.gaussian import gaussian_kl_diagonal, gaussian_kl_full, regularised_gaussian_kl
 from fvi_core.linearisation import full_network_moments, head_moments
-from fvi_core.registry import DIVERGENCES
+from fvi_core.registry import DIVERGENCES, later
 
 
 @dataclass(frozen=True)
@@ -20,17 +20,28 @@ class LinearisedKL(Divergence):
     """``max_{s <= S} sum_k D(N(f_k(C_s), cov_k) || prior)`` over outputs k and S context sets (rudner2022 eq. 16-17).
 
     ``jacobian``: "last_layer" (rudner2022 eq. 14, R = 1) or "full"; ``stop_gradient`` holds the full Jacobian constant.
+    ``outputs`` "independent" compares each output by itself, as the papers do; "joint" the outputs at all points
+    together, which a prior whose outputs depend on one another asks for.
     """
 
     jacobian: str = "last_layer"
     sets: int = 1
     stop_gradient: bool = False
-    allowed: ClassVar[dict[str, tuple[str, ...]]] = {"jacobian": ("last_layer", "full")}
+    outputs: str = later("independent")
+    allowed: ClassVar[dict[str, tuple[str, ...]]] = {
+        "jacobian": ("last_layer", "full"),
+        "outputs": ("independent", "joint"),
+    }
 
     @property
     def covariance(self) -> str:
         """ "full", or "diagonal" where the divergence looks at single points."""
         return "full"
+
+    @property
+    def compared(self) -> str:
+        """The covariance that it asks for, as :mod:`fvi_core.linearisation` names them."""
+        return "joint" if self.outputs == "joint" else self.covariance
 
     def __post_init__(self):
         for option, allowed in self.allowed.items():
@@ -40,12 +51,14 @@ class LinearisedKL(Divergence):
                 )
 
     def __call__(self, step: Step) -> Tensor:
+        if self.compared != self.covariance == "diagonal":
+            raise ValueError(f"divergence {self.name!r}: outputs 'joint' has a full covariance, found 'diagonal'")
         totals = torch.stack([self._one_set(step, step.sample_context()) for _ in range(self.sets)])
         return totals.amax(0)
 
     def _one_set(self, step: Step, x: Tensor) -> Tensor:
         mean_q, cov_q = self.moments(step, x)
-        mean_p, cov_p = step.prior.moments(step.network, step.prior_parameters, x, self.covariance)
+        mean_p, cov_p = step.prior.moments(step.network, step.prior_parameters, x, self.compared)
         return self.kl(mean_q, cov_q, mean_p.to(mean_q.dtype), cov_p).sum(-1)
 
     def moments(self, step: Step, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,12 +66,12 @@ class LinearisedKL(Divergence):
         mean, log_var = step.family.gaussian_weights(step.parameters)
         if self.jacobian == "full":
             return full_network_moments(
-                step.network, mean | step.buffers, log_var, x, self.covariance, self.stop_gradient
+                step.network, mean | step.buffers, log_var, x, self.compared, self.stop_gradient
             )
         draw: Any = step.functions  # those of networks have features
         if not hasattr(draw, "features"):
             draw = DrawnNetworks(step.network, step.family.weights(step.network, step.parameters, 1, step.streams))
-        return head_moments(draw.features(x), mean, log_var, self.covariance)
+        return head_moments(draw.features(x), mean, log_var, self.compared)
 
     def kl(self, mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor) -> Tensor:
         """KL of each output, ``[R, Q]``."""
@@ -86,7 +99,9 @@ class GaussianKL(LinearisedKL):
 @DIVERGENCES.register("regularised_kl")
 @dataclass(frozen=True)
 class RegularisedKL(LinearisedKL):
-    """Regularised KL with ``gamma * M`` added to both covariances at M context points (cinquin2024 eq. 2.9)."""
+    """Regularised KL with ``gamma * M`` added to both covariances of M values, one at each context point (cinquin2024
+    eq. 2.9), or of all outputs there if these are joint.
+    """
 
     jacobian: str = "full"
     gamma: float = 1e-10

@@ -1,4 +1,6 @@
-"""Nearest-neighbour estimates of KL divergence and entropy, in parameter and in predictor space (pequignot2020 sec. 3.1)."""
+"""Nearest-neighbour estimates of KL divergence and entropy, in parameter and in predictor space (pequignot2020 sec.
+3.1).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from fvi_core.registry import DIVERGENCES
 
 
 def nearest_index(inner: Tensor, squares: Tensor, k: int = 1, itself: bool = False) -> Tensor:
-    """Index of each point's k-th nearest target from inner products ``[..., N, M]`` and the targets' squared norms ``[..., M]``.
+    """Index of each point's k-th nearest target from inner products ``[..., N, M]`` and the targets' squared norms
+    ``[..., M]``.
 
     ``itself``: the targets are the points, and a point is not its own neighbour.
     """
@@ -26,9 +29,11 @@ def nearest_index(inner: Tensor, squares: Tensor, k: int = 1, itself: bool = Fal
 
 
 def selected_distance(points: Tensor, targets: Tensor, index: Tensor) -> Tensor:
-    """Euclidean distance ``[..., N]`` of point i to target ``index[i]``, differentiable in both, floored at machine precision.
+    """Euclidean distance ``[..., N]`` of point i to target ``index[i]``, differentiable in both, floored at machine
+    precision.
 
-    Only N distances are computed with gradient, so the cost of the backward pass does not grow with the number of pairs.
+    Only N distances are computed with gradient, so the cost of the backward pass does not grow with the number of
+    pairs.
     """
     rows, d = targets.shape[-2:]
     sets = torch.arange(index.numel() // index.shape[-1], device=index.device).view(*index.shape[:-1], 1)
@@ -38,7 +43,9 @@ def selected_distance(points: Tensor, targets: Tensor, index: Tensor) -> Tensor:
 
 
 def nearest_distance(points: Tensor, others: Tensor | None = None, k: int = 1) -> Tensor:
-    """Distance of each point ``[..., N, d]`` to its k-th nearest neighbour in others ``[..., M, d]`` (None: among the other points)."""
+    """Distance of each point ``[..., N, d]`` to its k-th nearest neighbour in others ``[..., M, d]`` (None: among the
+    other points).
+    """
     targets = points if others is None else others
     with torch.no_grad():
         index = nearest_index(
@@ -57,7 +64,9 @@ def nearest_neighbour_kl(q: Tensor, p: Tensor, k: int = 1) -> Tensor:
 
 
 def image_kl(image: AffineImage, p: Tensor, k: int = 1) -> Tensor:
-    """Equation 4 for samples that are a linear image ``q = u A + c`` of few coordinates: neighbours are found in these."""
+    """Equation 4 for samples that are a linear image ``q = u A + c`` of few coordinates: neighbours are found in
+    these.
+    """
     q = image.points()
     with torch.no_grad():
         gram = torch.matmul(image.matrix, image.matrix.transpose(-1, -2))
@@ -77,7 +86,8 @@ def _kl_from_distances(r: Tensor, s: Tensor, d: int, m: int) -> Tensor:
 
 
 def nearest_neighbour_entropy(q: Tensor, k: int = 1) -> Tensor:
-    """``H_k(Q) = ln N - psi(k) + ln(pi^(d/2) / Gamma(d/2 + 1)) + d/N sum_i ln r_k(q_i)`` (pequignot2020 eq. 5; Singh et al. 2003).
+    """``H_k(Q) = ln N - psi(k) + ln(pi^(d/2) / Gamma(d/2 + 1)) + d/N sum_i ln r_k(q_i)`` (pequignot2020 eq. 5; Singh et
+    al. 2003).
 
     Args: q ``[..., N, d]``. Returns ``[...]``, in nats.
     """
@@ -88,17 +98,21 @@ def nearest_neighbour_entropy(q: Tensor, k: int = 1) -> Tensor:
 
 
 def predictor_entropy(values: Tensor, k: int = 1) -> Tensor:
-    """``H_k(F^X) - 1/2 ln T``: entropy in predictor space for one draw of T inputs (pequignot2020 eq. 7).
+    """``H_k(F^X) - T/2 ln T``: entropy in predictor space for one draw of T inputs.
 
+    Each of the T dimensions is scaled by T^-1/2, as the norm of L2 is. pequignot2020 eq. 7 prints 1/2 ln T; its code
+    divides the distances inside the logarithm, and its table 1 follows the code.
     Args: values ``[..., N, T]`` of N functions at T inputs. Returns ``[...]``; average it over draws of the inputs.
     """
-    return nearest_neighbour_entropy(values, k) - 0.5 * math.log(values.shape[-1])
+    inputs = values.shape[-1]
+    return nearest_neighbour_entropy(values, k) - 0.5 * inputs * math.log(inputs)
 
 
 @DIVERGENCES.register("nearest_neighbour_kl")
 @dataclass(frozen=True)
 class NearestNeighbourKL(Divergence):
-    """Equation 4 on ``samples`` draws of q and of p: on network parameters (NN-) or on function values at a context (FuNN-).
+    """Equation 4 on ``samples`` draws of q and of p: on network parameters (NN-) or on function values at a context
+    (FuNN-).
 
     ``space`` "parameter": pequignot2020 eq. 8; "predictor": eq. 6 and 9, one context set in each step.
     """
@@ -130,6 +144,7 @@ class NearestNeighbourKL(Divergence):
                 ).flatten(2)
         if q.shape[1] <= self.k:
             raise NotSupported(
-                f"divergence {self.name!r} needs more than {self.k} draws, family {step.family.name!r} gives {q.shape[1]}"
+                f"divergence {self.name!r} needs more than {self.k} draws, family {step.family.name!r} gives "
+                f"{q.shape[1]}"
             )
         return nearest_neighbour_kl(q, p, self.k)

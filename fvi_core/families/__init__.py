@@ -4,13 +4,16 @@ from fvi_core.families import (  # noqa: F401
     dropout,
     ensemble,
     exact_gp,
+    gwi,
     hypernetwork,
+    implicit_process,
     linearised,
     mean_field,
     point,
     radial,
     rank1,
     samples,
+    sparse_gp,
     swag,
 )
 from fvi_core.families.base import Family, Functions

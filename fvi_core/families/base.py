@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from torch import Tensor
 
@@ -17,9 +17,11 @@ from fvi_core.random import Streams
 if TYPE_CHECKING:
     from fvi_core.fitting import Fitting
     from fvi_core.likelihoods import Likelihood
+    from fvi_core.priors.base import TrainingSet
 
 Functions = Callable[[Tensor], Tensor]
-"""S random functions of each replica: inputs ``[R, N, ...]`` to values ``[R, S, N, Q]``, the same draw at every call."""
+"""S random functions of each replica: inputs ``[R, N, ...]`` to values ``[R, S, N, Q]``, the same draw at every call.
+"""
 
 
 @dataclass(frozen=True)
@@ -38,19 +40,27 @@ class AffineImage:
 class Family:
     """A distribution over functions with trainable parameters ``dict[str, Tensor [R, ...]]``.
 
-    A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; the optional methods are what some
-    divergences ask for, and raise ``NotSupported`` by default. Parameters whose names start with ``BUFFER`` are kept and
-    not trained: a training step leaves them out of what it hands to the family and the network, prediction hands them over.
+    A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; the optional methods are what
+    some divergences ask for, and raise ``NotSupported`` by default. Parameters whose names start with ``BUFFER`` are
+    kept and not trained: a training step leaves them out of what it hands to the family and the network, prediction
+    hands them over. Those whose names start with ``CONSTANT`` are never changed, and always handed over.
     """
 
     name: ClassVar[str]
     pointwise: ClassVar[bool] = True  # a draw's values at some inputs may be computed without those at others
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
     draws_networks: ClassVar[bool] = False  # functions are DrawnNetworks
+    explains: ClassVar[bool] = False  # faults tells why functions are no numbers
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         """Initial variational parameters, one draw for each replica, and the network's buffers."""
         raise NotImplementedError
+
+    def prepare(self, network: Network, parameters: Parameters, train: TrainingSet, streams: Streams) -> Parameters:
+        """Initial parameters where the training set is known (inducing points, say), of those that :meth:`init`
+        made.
+        """
+        return parameters
 
     def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
         """Of initial parameters the network ``[R, *shape]`` that they are of: about it a prior may be linearised."""
@@ -94,7 +104,9 @@ class Family:
     def affine_image(
         self, network: Network, parameters: Parameters, samples: int, streams: Streams
     ) -> AffineImage | None:
-        """Random flat network parameters as a linear image of few coordinates, where the family makes them so; else None."""
+        """Random flat network parameters as a linear image of few coordinates, where the family makes them so; else
+        None.
+        """
         return None
 
     def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
@@ -110,6 +122,20 @@ class Family:
         """
         return gaussian_kl_weights(*self.gaussian_weights(parameters), mean, variance)
 
+    def inducing_values(self, parameters: Parameters) -> tuple[Tensor, Tensor]:
+        """Mean ``[R, Q, M]`` and lower factor of the covariance ``[R, Q, M, M]`` of each output's whitened values at
+        inducing points, whose prior is ``N(0, I)``.
+        """
+        raise NotSupported(f"family {self.name!r} has no inducing points")
+
+    def process(self, parameters: Parameters) -> Process:
+        """The Gaussian process that functions are, about their mean, with the prior process that it is of."""
+        raise NotSupported(f"family {self.name!r} is not a Gaussian process with a prior process of its own")
+
+    def faults(self, parameters: Parameters) -> list[str]:
+        """Of each replica why its functions are no numbers, as far as its parameters tell; empty where they do not."""
+        raise NotImplementedError
+
     def marginals(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor] | None:
         """Mean and variance ``[R, N, Q]`` of f(x) where they have a closed form, else None."""
         return None
@@ -123,8 +149,26 @@ class Family:
         x: Tensor,
         y: Tensor,
     ) -> Tensor | None:
-        """Log marginal likelihood ``[R]`` of an exact model: where there is one, it is the whole objective; else None."""
+        """Log marginal likelihood ``[R]`` of an exact model: where there is one, it is the whole objective; else
+        None.
+        """
         return None
+
+
+class Process(Protocol):
+    """A Gaussian process for each output and the prior that all of them have, in float64."""
+
+    def covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Of the outputs' values at x1 ``[R, N, ...]`` and x2 ``[R, M, ...]``: ``[R, Q, N, M]``."""
+        ...
+
+    def prior_covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """``[R, N, M]``."""
+        ...
+
+    def prior_variance(self, x: Tensor) -> Tensor:
+        """``[R, N]``."""
+        ...
 
 
 class NotSupported(TypeError):

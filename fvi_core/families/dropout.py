@@ -18,8 +18,9 @@ from fvi_core.registry import FAMILIES
 class Dropout(Point):
     """Activations times Bernoulli(1 - rate) / (1 - rate) at every dropout site, in training and in prediction.
 
-    ``masks``: "input" draws a mask for every input (common practice); "function" draws one for each sampled function and uses
-    it at every input, so that a draw is one function everywhere (needed by divergences that compare functions jointly).
+    ``masks``: "input" draws a mask for every input (common practice); "function" draws one for each sampled function
+    and uses it at every input, so that a draw is one function everywhere (needed by divergences that compare functions
+    jointly).
     """
 
     draws_networks = False

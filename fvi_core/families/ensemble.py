@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -15,6 +15,7 @@ from fvi_core.registry import FAMILIES, PartSpec, nested
 
 if TYPE_CHECKING:
     from fvi_core.fitting import Fitting
+    from fvi_core.priors.base import TrainingSet
 
 
 @FAMILIES.register("ensemble")
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 class Ensemble(Family):
     """``q = 1/M sum_m q_m`` with members of the family ``base`` (Lakshminarayanan et al. 2017).
 
-    ``joint`` False: members are trained independently, each with its own initialisation, batches and random numbers, and only predict
-    together. ``joint`` True: members see the same batches and share one objective, whose divergence may compare them
-    (dirichlet2022: the M members are the M samples of the predictive).
+    ``joint`` False: members are trained independently, each with its own initialisation, batches and random numbers,
+    and only predict together. ``joint`` True: members see the same batches and share one objective, whose divergence
+    may compare them (dirichlet2022: the M members are the M samples of the predictive).
     """
 
     base: PartSpec = nested(FAMILIES)
@@ -56,6 +57,13 @@ class Ensemble(Family):
     def init(self, network: Network, streams: Streams) -> Parameters:
         return self.group(self.member.init(network, self.streams_of_members(streams)))
 
+    def prepare(self, network: Network, parameters: Parameters, train: TrainingSet, streams: Streams) -> Parameters:
+        members = {name: value.flatten(0, 1) for name, value in parameters.items()}
+        # Expanded before they are flattened: for one replica the members' data are a view, for more a copy.
+        x, y = (z.unsqueeze(1).expand(-1, self.size, *z.shape[1:]).flatten(0, 1) for z in (train.x, train.y))
+        own = replace(train, x=x, y=y)
+        return self.group(self.member.prepare(network, members, own, self.streams_of_members(streams)))
+
     def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int) -> Parameters:
         members = {name: value.flatten(0, 1) for name, value in parameters.items()}
         return self.group(self.member.after_epoch(network, members, epoch, epochs))
@@ -68,13 +76,14 @@ class Ensemble(Family):
         fitted, _ = split_parameters(self.member.fit(join_parameters(members, shared), own))
         return join_parameters(self.group(fitted), likelihood)
 
+    def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+        members, own, each = self._drawn_from(parameters, samples, streams)
+        drawn = self.member.weights(network, members, each, own)
+        return {name: value.unflatten(0, (-1, self.size)).flatten(1, 2) for name, value in drawn.items()}
+
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
-        members = {name: value.flatten(0, 1) for name, value in parameters.items()}
-        # Fresh seeds at every call: the member streams are rebuilt from the replica's own next integers.
-        draws = streams.integers(2**62, self.size)
-        members_streams = Streams([int(s) for s in draws.flatten()], streams.device, streams.dtype)
-        each = max(1, samples // self.size)
-        functions = self.member.functions(network, members, each, members_streams)
+        members, own, each = self._drawn_from(parameters, samples, streams)
+        functions = self.member.functions(network, members, each, own)
 
         def evaluate(x: Tensor) -> Tensor:
             # Expanded before it is flattened: for one replica the members' inputs are a view, for more a copy.
@@ -82,3 +91,11 @@ class Ensemble(Family):
             return f.unflatten(0, (-1, self.size)).flatten(1, 2)
 
         return evaluate
+
+    def _drawn_from(self, parameters: Parameters, samples: int, streams: Streams) -> tuple[Parameters, Streams, int]:
+        """Members' parameters and streams ``[R*M, ...]``, and how many samples are drawn of each."""
+        members = {name: value.flatten(0, 1) for name, value in parameters.items()}
+        # Fresh seeds at every call: the member streams are rebuilt from the replica's own next integers.
+        draws = streams.integers(2**62, self.size)
+        own = Streams([int(s) for s in draws.flatten()], streams.device, streams.dtype)
+        return members, own, max(1, samples // self.size)

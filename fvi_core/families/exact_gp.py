@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 @FAMILIES.register("exact_gp")
 @dataclass(frozen=True)
 class ExactGP(Family):
-    """``f ~ GP(0, k)`` conditioned on the training set; its objective is the log marginal likelihood (Rasmussen & Williams eq. 2.30).
+    """``f ~ GP(0, k)`` conditioned on the training set; its objective is the log marginal likelihood (Rasmussen &
+    Williams eq. 2.30).
 
-    Trained parameters are the logarithms of the kernel's hyper-parameters; the noise is the likelihood's.
+    Trained parameters are the logarithms of the kernel's hyper-parameters; the noise is the likelihood's. Targets that
+    are vectors are processes of their own with one kernel, or with a kernel of vectors one process.
     """
 
     pointwise = False
@@ -47,12 +49,13 @@ class ExactGP(Family):
         x: Tensor,
         y: Tensor,
     ) -> Tensor:
-        variance = self._noise_variance(likelihood, likelihood_parameters)
-        return log_marginal_likelihood(KERNELS.build(self.kernel), parameters, variance, x, y)
+        variance, kernel = self._noise_variance(likelihood, likelihood_parameters), KERNELS.build(self.kernel)
+        if kernel.vector and y.shape[2:] != x.shape[2:]:
+            found = f"targets {list(y.shape[2:])} and inputs {list(x.shape[2:])}"
+            raise NotSupported(f"family {self.name!r}: kernel {self.kernel['name']!r} is of gradients, found {found}")
+        return log_marginal_likelihood(kernel, parameters, variance, x, y)
 
     def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
-        if fitting.y.dim() > 2:
-            raise NotSupported(f"family {self.name!r} predicts one target, found {fitting.y.shape[-1]}")
         variance = self._noise_variance(fitting.likelihood, split_parameters(parameters)[1]).detach()
         return parameters | {"train/x": fitting.x, "train/y": fitting.y, "train/noise": variance}
 
@@ -71,12 +74,19 @@ class ExactGP(Family):
 
     def marginals(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:
         mean, variance = self._posterior(parameters, x, full=False)
-        return mean.unsqueeze(-1), variance.clamp_min(0).unsqueeze(-1)
+        if mean.dim() == 2:
+            mean, variance = mean.unsqueeze(-1), variance.unsqueeze(-1)
+        return mean, variance.clamp_min(0)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         def evaluate(x: Tensor) -> Tensor:
             mean, covariance = self._posterior(parameters, x, full=True)
-            epsilon = streams.normal(samples, x.shape[1]).to(mean.dtype)
-            return (mean.unsqueeze(1) + product(epsilon, cholesky(covariance, jitter=1e-6).mT)).unsqueeze(-1)
+            if covariance.dim() == 4:  # processes of their own
+                epsilon = streams.normal(mean.shape[-1], samples, x.shape[1]).to(mean.dtype)
+                drawn = product(epsilon.flatten(0, 1), cholesky(covariance, jitter=1e-6).mT.flatten(0, 1))
+                return mean.unsqueeze(1) + drawn.unflatten(0, epsilon.shape[:2]).movedim(1, -1)
+            epsilon = streams.normal(samples, covariance.shape[-1]).to(mean.dtype)
+            drawn = product(epsilon, cholesky(covariance, jitter=1e-6).mT)
+            return mean.reshape(len(mean), 1, *x.shape[1:2], -1) + drawn.unflatten(-1, (x.shape[1], -1))
 
         return evaluate

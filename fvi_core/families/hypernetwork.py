@@ -1,4 +1,6 @@
-"""Implicit distribution over network parameters: a generator fed with Gaussian latent variables (pequignot2020 sec. 3.2)."""
+"""Implicit distribution over network parameters: a generator fed with Gaussian latent variables (pequignot2020 sec.
+3.2).
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ from fvi_core.registry import FAMILIES
 @FAMILIES.register("linearised_mean_field")
 @dataclass(frozen=True)
 class LinearisedMeanField(MeanField):
-    """``f_L(x; w) = f(x; m) + J(x; m)(w - m)`` with ``w ~ N(m, S)``, S diagonal: a Gaussian process with closed-form moments."""
+    """``f_L(x; w) = f(x; m) + J(x; m)(w - m)`` with ``w ~ N(m, S)``, S diagonal: a Gaussian process with closed-form
+    moments.
+    """
 
     closed_form = True
     draws_networks = False

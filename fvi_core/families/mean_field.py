@@ -19,8 +19,8 @@ MEAN, LOG_VAR = "mean/", "log_var/"
 class MeanField(Family):
     """``q(w) = prod_i N(w_i | m_i, exp(log_var_i))`` (Blundell et al. 2015).
 
-    ``mean_init``: "default" (the network's own initialisation) or a standard deviation of zero-centred normal means (0: all
-    means start at 0). ``log_var_init``: bounds of the uniform initial log-variances.
+    ``mean_init``: "default" (the network's own initialisation) or a standard deviation of zero-centred normal means (0:
+    all means start at 0). ``log_var_init``: bounds of the uniform initial log-variances.
     """
 
     draws_networks = True

@@ -22,7 +22,8 @@ SIDES = ("inputs", "outputs")
 @dataclass(frozen=True)
 class Rank1(Family):
     """An ensemble of ``size`` members that share weights, ``W_m = W * (s_m r_m^T)``, with Gaussian factors of their own
-    for each input and output channel of a layer: ``s_m ~ N(mean, softplus(rho)^2)``, r_m alike (Dusenberry et al. 2020).
+    for each input and output channel of a layer: ``s_m ~ N(mean, softplus(rho)^2)``, r_m alike (Dusenberry et al.
+    2020).
 
     ``layers`` "all": factors for every linear and convolutional layer; "hidden": for all but the last (dirichlet2022
     App. F). Means start at 1; weights, biases and normalisation are points. Asked for fewer functions than it has
@@ -101,7 +102,7 @@ class Rank1(Family):
             plain = weights if bias is None else weights | {f"{layer.name}.bias": torch.zeros_like(bias)}
             z = layer(plain, a * of_points(inputs, a))
             z = z * of_points(outputs, z)
-            return z if bias is None else z + bias.unsqueeze(2)[(..., *[None] * (z.dim() - 4))]
+            return z if bias is None else layer.shifted(z, bias)
 
         return lambda x: network(weights, x, apply=apply)
 

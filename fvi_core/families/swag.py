@@ -86,7 +86,9 @@ class SWAG(Point):
         return parameters | {POINTS: fitting.some(self.rank * self.points, fitting.streams.child("swag"))}
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
-        """Draws ``[R, S, *shape]``; one of the mean without ``scale``, and of the point before anything was collected."""
+        """Draws ``[R, S, *shape]``; one of the mean without ``scale``, and of the point before anything was
+        collected.
+        """
         if COUNT not in parameters or not parameters[COUNT].any():
             names = [*network.shapes, *(name for name in network.buffers if name in parameters)]
             return {name: parameters[name].unsqueeze(1) for name in names}

@@ -61,8 +61,9 @@ class Dense(Posterior):
         smallest, largest = float(factor.diagonal().min()) ** 2, float(matrix.diagonal().max())
         if int(info) or smallest <= len(matrix) * torch.finfo(torch.float64).eps * largest:
             raise FitFailed(
-                f"the posterior precision of {len(matrix)} weights with prior precision {precision:.3g} is not positive "
-                f"definite in double precision (elements up to {largest:.3g}); choose a larger prior precision"
+                f"the posterior precision of {len(matrix)} weights with prior precision {precision:.3g} is not "
+                f"positive definite in double precision (elements up to {largest:.3g}); choose a larger prior "
+                "precision"
             )
         return {"index": curvature["index"], "factor": factor}
 
@@ -100,8 +101,8 @@ class LastLayer(Dense):
 class Subnetwork(Dense):
     """All of H over the ``count`` weights of largest marginal variance among those of linear and convolutional layers.
 
-    That is the choice of Daxberger et al. (2021): it has the smallest Wasserstein-2 distance from a whole posterior that is
-    diagonal. Variances "diagonal": of the diagonal Laplace approximation; "swag": of the iterates that family
+    That is the choice of Daxberger et al. (2021): it has the smallest Wasserstein-2 distance from a whole posterior
+    that is diagonal. Variances "diagonal": of the diagonal Laplace approximation; "swag": of the iterates that family
     'swag' has seen, as that paper's code takes them. Biases and batch normalisation are not chosen, as in that code. Of
     equal variances the first in the network's order are taken.
     """

@@ -2,9 +2,9 @@
 
     log p(D) ~ log p(D | w) + 1/2 [ P log delta - sum_i log(l_i + delta) - delta |w - m|^2 ]
 
-at the trained weights w, with the curvature's eigenvalues l_i and the prior N(m, I / delta) of the P weights that have a
-posterior (MacKay 1992; Immer et al. 2021, sec. 2). Half of ``sum_i l_i / (l_i + delta) - delta |w - m|^2`` is its derivative
-in log delta, which falls all the way: there is one maximum at most.
+at the trained weights w, with the curvature's eigenvalues l_i and the prior N(m, I / delta) of the P weights that have
+a posterior (MacKay 1992; Immer et al. 2021, sec. 2). Half of ``sum_i l_i / (l_i + delta) - delta |w - m|^2`` is its
+derivative in log delta, which falls all the way: there is one maximum at most.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ def best(eigenvalues: Tensor, distance: float) -> float:
     low, high = math.log(LOW), math.log(HIGH)
     if slope(eigenvalues, distance, LOW) <= 0 or slope(eigenvalues, distance, HIGH) >= 0:
         raise FitFailed(
-            f"the marginal likelihood has no maximum at a prior precision between {LOW:g} and {HIGH:g} (the squared norm of "
-            f"the weights is {distance:.3g}, the trace of the curvature {float(eigenvalues.sum()):.3g}); give the precision"
+            f"the marginal likelihood has no maximum at a prior precision between {LOW:g} and {HIGH:g} (the squared "
+            f"norm of the weights is {distance:.3g}, the trace of the curvature {float(eigenvalues.sum()):.3g}); give "
+            "the precision"
         )
     for _ in range(STEPS):
         middle = (low + high) / 2

@@ -1,4 +1,6 @@
-"""Posteriors whose precision is diagonal: in the weights themselves, or in each layer's Kronecker-factored eigenvectors."""
+"""Posteriors whose precision is diagonal: in the weights themselves, or in each layer's Kronecker-factored
+eigenvectors.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,16 @@ PRECISION, LEFT, RIGHT = "precision/", "left/", "right/"
 class Factored(Posterior):
     """A precision that is diagonal, in the weights themselves or in the eigenvectors of Kronecker factors.
 
-    Diagonal: the exact diagonal of H. Kronecker: of a weight matrix ``H = A (x) B``, A the mean over inputs n and places t of
-    ``a_nt a_nt^T`` of what goes in, B the sum of ``d_nt^T L_n d_nt`` with d the outputs' gradients in what comes out; a linear
-    layer has one place (Martens and Grosse 2015, Grosse and Martens 2016: places alike, their gradients uncorrelated). A
-    bias is a weight of its own whose input is 1: its block is B, uncorrelated with the weight's. Batch normalisation has
-    its diagonal. The prior precision is added to the products of eigenvalues, not to the factors.
+    Diagonal: the exact diagonal of H. Kronecker: of a weight matrix ``H = A (x) B``, A the mean over inputs n and
+    places t of ``a_nt a_nt^T`` of what goes in, B the sum of ``d_nt^T L_n d_nt`` with d the outputs' gradients in what
+    comes out; a linear layer has one place (Martens and Grosse 2015, Grosse and Martens 2016: places alike, their
+    gradients uncorrelated). A bias is a weight of its own whose input is 1: its block is B, uncorrelated with the
+    weight's. Batch normalisation has its diagonal. The prior precision is added to the products of eigenvalues, not to
+    the factors.
 
-    The mean over places is right: with it H is exact where d is the same at all inputs and places. The factors of BackPACK
-    lack it, as its source says: a convolution then has as many times this curvature as it has places, and the marginal
-    likelihood another optimum than with curvlinops and ASDL, whose optimum this has.
+    The mean over places is right: with it H is exact where d is the same at all inputs and places. The factors of
+    BackPACK lack it, as its source says: a convolution then has as many times this curvature as it has places, and the
+    marginal likelihood another optimum than with curvlinops and ASDL, whose optimum this has.
     """
 
     kronecker: bool = False

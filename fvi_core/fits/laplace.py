@@ -35,17 +35,19 @@ CHOSEN = "prior_precision"
 
 @dataclass(frozen=True)
 class GaussianFit(Fit):
-    """What Laplace approximations share: ``w ~ N(w*, (H + delta I)^-1)`` about the trained weights w*, H as the posterior has it.
+    """What Laplace approximations share: ``w ~ N(w*, (H + delta I)^-1)`` about the trained weights w*, H as the
+    posterior has it.
 
     ``precision`` delta: "prior", that of the Gaussian prior that the weights were trained with; "evidence", that of the
-    largest Laplace evidence (:mod:`fvi_core.fits.evidence`); "validation", that of the lowest negative log-likelihood of the
-    validation subset among ``steps`` numbers from ``low`` to ``high``, equally far apart in their logarithms; or a number.
-    The trained weights stay as they are, whatever it is. Weight decay of an optimiser is no prior: give its number.
+    largest Laplace evidence (:mod:`fvi_core.fits.evidence`); "validation", that of the lowest negative log-likelihood
+    of the validation subset among ``steps`` numbers from ``low`` to ``high``, equally far apart in their logarithms; or
+    a number. The trained weights stay as they are, whatever it is. Weight decay of an optimiser is no prior: give its
+    number.
 
-    ``predictive`` "glm": the network linearised about w*, ``f(x; w*) + J(x) (w - w*)`` (Immer et al. 2021, eq. 8), for a
-    regression with its moments in closed form; "probit": for classes, its mean logits divided by ``sqrt(1 + pi/8 v)`` with
-    the variance v of each, one function; "weights": the network itself at draws of w. ``samples``: draws by which a
-    validation subset is looked at.
+    ``predictive`` "glm": the network linearised about w*, ``f(x; w*) + J(x) (w - w*)`` (Immer et al. 2021, eq. 8), for
+    a regression with its moments in closed form; "probit": for classes, its mean logits divided by ``sqrt(1 + pi/8 v)``
+    with the variance v of each, one function; "weights": the network itself at draws of w. ``samples``: draws by which
+    a validation subset is looked at.
     """
 
     precision: str | float = "prior"
@@ -121,8 +123,8 @@ class GaussianFit(Fit):
         if self.precision == "prior":
             if math.isnan(precision):
                 raise NotSupported(
-                    f"fit {self.name!r}: precision 'prior' needs an objective with a Gaussian prior on the weights (divergence "
-                    "'weight_penalty', scaling 'elbo'); choose 'evidence', 'validation' or a number"
+                    f"fit {self.name!r}: precision 'prior' needs an objective with a Gaussian prior on the weights "
+                    "(divergence 'weight_penalty', scaling 'elbo'); choose 'evidence', 'validation' or a number"
                 )
             return precision
         flat = self.posterior.chosen(fitting.network.flatten(_of(family, 0)).double(), curvature)
@@ -138,7 +140,9 @@ class GaussianFit(Fit):
         return min(losses, key=lambda precision: losses[precision])
 
     def _validation_loss(self, own: Parameters, family: Parameters, likelihood: Params, fitting: Fitting) -> float:
-        """Minus the mean log-density of the validation subset under the predictive; every call draws the same numbers."""
+        """Minus the mean log-density of the validation subset under the predictive; every call draws the same
+        numbers.
+        """
         network, streams = fitting.network, fitting.streams.child("laplace")
         functions = self.functions(network, fitting.family, family, own, self.samples, streams)
         total, count = 0.0, 0
@@ -193,11 +197,12 @@ class GaussianFit(Fit):
 @FITS.register("laplace")
 @dataclass(frozen=True)
 class Laplace(GaussianFit):
-    """A Laplace approximation about one trained network: its precision is the generalised Gauss-Newton matrix and delta.
+    """A Laplace approximation about one trained network: its precision is the generalised Gauss-Newton matrix and
+    delta.
 
-    ``structure`` "full": all of the matrix; "diagonal": its exact diagonal; "kronecker": a pair of factors for each layer
-    (:class:`~fvi_core.fits.factored.Factored`); "last_layer": all of it over the last layer, the others fixed. Further
-    options: :class:`GaussianFit`.
+    ``structure`` "full": all of the matrix; "diagonal": its exact diagonal; "kronecker": a pair of factors for each
+    layer (:class:`~fvi_core.fits.factored.Factored`); "last_layer": all of it over the last layer, the others fixed.
+    Further options: :class:`GaussianFit`.
     """
 
     structure: str = "diagonal"
@@ -214,10 +219,11 @@ class Laplace(GaussianFit):
 @FITS.register("subnetwork_laplace")
 @dataclass(frozen=True)
 class SubnetworkLaplace(GaussianFit):
-    """A Laplace approximation over the ``size`` weights of largest marginal variance, the others fixed (Daxberger et al. 2021).
+    """A Laplace approximation over the ``size`` weights of largest marginal variance, the others fixed (Daxberger et
+    al. 2021).
 
-    ``variances`` "diagonal": those of the diagonal Laplace approximation; "swag": those of the iterates of family 'swag'
-    (:class:`~fvi_core.fits.dense.Subnetwork`). Further options: :class:`GaussianFit`.
+    ``variances`` "diagonal": those of the diagonal Laplace approximation; "swag": those of the iterates of family
+    'swag' (:class:`~fvi_core.fits.dense.Subnetwork`). Further options: :class:`GaussianFit`.
     """
 
     size: int = 1000

@@ -1,8 +1,9 @@
-"""The contract of a Gaussian posterior over the weights of one network: its precision is a curvature plus a prior precision.
+"""The contract of a Gaussian posterior over the weights of one network: its precision is a curvature plus a prior
+precision.
 
-The curvature is the generalised Gauss-Newton matrix ``H = sum_n J_n^T L_n J_n`` at the trained weights, with J_n the Jacobian
-of the outputs f(x_n) and L_n the second derivative of ``-log p(y_n | f)`` (Immer et al. 2021, sec. 2), whole or in an
-approximation. Nothing here has an axis for replicas; curvatures are float64.
+The curvature is the generalised Gauss-Newton matrix ``H = sum_n J_n^T L_n J_n`` at the trained weights, with J_n the
+Jacobian of the outputs f(x_n) and L_n the second derivative of ``-log p(y_n | f)`` (Immer et al. 2021, sec. 2), whole
+or in an approximation. Nothing here has an axis for replicas; curvatures are float64.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Around:
-    """What a curvature is taken of: a network at its trained parameters ``[*shape]``, a likelihood at its own, and data."""
+    """What a curvature is taken of: a network at its trained parameters ``[*shape]``, a likelihood at its own, and
+    data.
+    """
 
     parameters: Parameters
     likelihood: Params
@@ -90,8 +93,8 @@ def within(rows: int, what: str, instead: str) -> None:
     """Raise ValueError for a matrix of more than ``MOST`` rows."""
     if rows > MOST:
         raise ValueError(
-            f"{what} has {rows:,} rows and columns ({rows**2 * 8 / 1e9:.1f} GB), more than {MOST:,}, and does not fit in "
-            f"memory; choose {instead}, or a smaller network"
+            f"{what} has {rows:,} rows and columns ({rows**2 * 8 / 1e9:.1f} GB), more than {MOST:,}, and does not fit "
+            f"in memory; choose {instead}, or a smaller network"
         )
 
 
@@ -99,6 +102,6 @@ def require_finite(sums: Tensors) -> None:
     """Raise FitFailed for sums that are no numbers."""
     if any(bool((~torch.isfinite(value)).any()) for value in sums.values()):
         raise FitFailed(
-            "the curvature is not finite, since outputs or their gradients are not; train with a smaller learning rate, or in "
-            "float64"
+            "the curvature is not finite, since outputs or their gradients are not; train with a smaller learning "
+            "rate, or in float64"
         )

@@ -1,7 +1,7 @@
 """The catalogue: every method is a named row that picks a family, a divergence, a prior and a context.
 
-Each module of this package, and each plug-in (:mod:`fvi_core.plugins`), may add rows with :func:`add`, and new parts with
-the registries of :mod:`fvi_core.registry`. Nothing else needs to know.
+Each module of this package, and each plug-in (:mod:`fvi_core.plugins`), may add rows with :func:`add`, and new parts
+with the registries of :mod:`fvi_core.registry`. Nothing else needs to know.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Method:
     """One row of the catalogue: the four parts with their hyper-parameters, and the weight of the divergence.
 
     ``fit``: what is done to the trained parameters before they predict (a Laplace approximation, say). ``likelihood``
-    and ``training``, where they are given, stand in for those of every table.
+    and ``training``, where they are given, stand in for those of every table that does not name the same.
     ``aliases`` are other names that papers use for it.
     """
 

@@ -2,9 +2,10 @@
 
 from fvi_core.methods import Method, Parts, add
 
-# Eq. 4 is an expectation over the index set, and App. B.1 divides both the batch's summed log-likelihood and the divergence by
-# the batch size: scaling "batch". The sum over the index set instead would weigh each point's KL as much as its likelihood and
-# hold the true class near probability 2/(K + 1), far from the confidence that the paper's tables imply.
+# Eq. 4 is an expectation over the index set, and App. B.1 divides both the batch's summed log-likelihood and the
+# divergence by the batch size: scaling "batch". The sum over the index set instead would weigh each point's KL as much
+# as its likelihood and hold the true class near probability 2/(K + 1), far from the confidence that the paper's tables
+# imply.
 _FVI: Parts = {
     "divergence": {"name": "dirichlet_kl", "smoothing": 1e-4, "index_set": "mean"},
     "prior": {"name": "dirichlet", "concentrations": 1.0},

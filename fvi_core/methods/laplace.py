@@ -1,7 +1,8 @@
-"""Laplace approximations about the network of MAP: ``w ~ N(w*, (H + delta I)^-1)`` (Immer et al. 2021, Daxberger et al. 2021).
+"""Laplace approximations about the network of MAP: ``w ~ N(w*, (H + delta I)^-1)`` (Immer et al. 2021, Daxberger et al.
+2021).
 
-H is the generalised Gauss-Newton matrix, or a part or an approximation of it; delta is the precision of the prior that MAP was
-trained with unless a table chooses another; functions are those of the network linearised about w*.
+H is the generalised Gauss-Newton matrix, or a part or an approximation of it; delta is the precision of the prior that
+MAP was trained with unless a table chooses another; functions are those of the network linearised about w*.
 """
 
 from fvi_core.methods import Method, Parts, add
@@ -11,8 +12,9 @@ _MAP: Parts = {
     "divergence": {"name": "weight_penalty"},
     "prior": {"name": "gaussian_weights", "variance": 1.0},
 }
-# cinquin2024 names "linearized Laplace [Immer et al., 2021]" and has no code. "All BNNs have ... fully-factorized Gaussian
-# approximate posterior": so the diagonal. That delta is the trained prior's follows from its single prior scale.
+# cinquin2024 names "linearized Laplace [Immer et al., 2021]" and has no code. "All BNNs have ... fully-factorized
+# Gaussian approximate posterior": so the diagonal. That delta is the trained prior's follows from its single prior
+# scale.
 LAPLACE = add(
     Method(
         "Laplace",
@@ -31,8 +33,8 @@ LAPLACE_FULL = add(
         fit={"name": "laplace", "structure": "full"},
     )
 )
-# rudner2022's row BNN-LAPLACE has the digits of Immer et al. (2021) for a network of theirs, whose code predicts images with
-# Kronecker factors and the linearised network.
+# rudner2022's row BNN-LAPLACE has the digits of Immer et al. (2021) for a network of theirs, whose code predicts images
+# with Kronecker factors and the linearised network.
 LAPLACE_KRONECKER = add(
     Method(
         "Laplace (Kronecker)",
@@ -52,8 +54,9 @@ LAPLACE_LAST_LAYER = add(
         fit={"name": "laplace", "structure": "last_layer"},
     )
 )
-# dirichlet2022 takes its numbers of this method from Daxberger et al. (2021), whose code chooses weights by SWAG's variances and
-# divides logits (predictive "probit"); here the variances are those of the diagonal approximation, without further training.
+# dirichlet2022 takes its numbers of this method from Daxberger et al. (2021), whose code chooses weights by SWAG's
+# variances and divides logits (predictive "probit"); here the variances are those of the diagonal approximation,
+# without further training.
 SUBNETWORK_LAPLACE = add(
     Method(
         "Subnetwork Laplace",

@@ -7,6 +7,17 @@ _PRIOR = {"name": "gaussian_weights", "variance": 0.5}
 _PREDICTOR = {"name": "nearest_neighbour_kl", "space": "predictor", "samples": 500}
 _BOX = {"name": "uniform_box", "points": 200}
 
+HMC = add(
+    Method(
+        "HMC",
+        "Hamiltonian Monte Carlo over all weights, 100 chains (Neal 2011)",
+        "pequignot2020",
+        family={"name": "ensemble", "base": {"name": "samples"}, "size": 100},
+        divergence={"name": "weight_penalty"},
+        prior=_PRIOR,
+        training={"name": "hmc", "samples": 10, "thinning": 15, "warmup": 4, "leapfrogs": 100},
+    )
+)
 NN_HYVI = add(
     Method(
         "NN-HyVI",

@@ -1,19 +1,30 @@
 """Networks as pure functions of their parameters. Importing this package registers every network."""
 
-from fvi_core.networks import convolutional, perceptron, residual  # noqa: F401
-from fvi_core.networks.layers import ACTIVATIONS, BUFFER, BatchNorm, Conv2d, Linear, Parameters, ParametricLayer
-from fvi_core.networks.network import HEAD, Dropout, Network, Tape
+from fvi_core.networks import convolutional, field, perceptron, residual  # noqa: F401
+from fvi_core.networks.layers import (
+    ACTIVATIONS,
+    BUFFER,
+    CONSTANT,
+    BatchNorm,
+    Conv2d,
+    Linear,
+    Parameters,
+    ParametricLayer,
+    PlacesLayer,
+)
+from fvi_core.networks.network import HEAD, Network, Tape
 
 __all__ = [
     "ACTIVATIONS",
     "BUFFER",
+    "CONSTANT",
     "HEAD",
     "BatchNorm",
     "Conv2d",
-    "Dropout",
     "Linear",
     "Network",
     "Parameters",
     "ParametricLayer",
+    "PlacesLayer",
     "Tape",
 ]

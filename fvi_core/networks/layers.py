@@ -7,6 +7,7 @@ replicas or samples. A layer with parameters names them in ``shapes`` and draws 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -17,10 +18,16 @@ from fvi_core.products import product
 from fvi_core.random import Streams
 
 Parameters = dict[str, Tensor]
+Masks = Callable[[str, Tensor], Tensor]
+"""Activations at a dropout site of that name, masked."""
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "gelu": F.gelu, "softplus": F.softplus}
 BUFFER = "buffer/"
 """Prefix of tensors that stand among the parameters but are kept rather than trained: running statistics, collected
 moments."""
+CONSTANT = "constant/"
+"""Prefix of tensors that are kept as well, and that training steps hand over like trained ones: fixed random draws, and
+what a family fitted before training.
+"""
 
 
 class ParametricLayer:
@@ -39,6 +46,11 @@ class ParametricLayer:
     def fan_in(self) -> int:
         return self.inputs
 
+    @property
+    def values(self) -> int:
+        """How many numbers a network gives for an input, whose head it is."""
+        return self.outputs
+
     def init(self, streams: Streams) -> Parameters:
         """Initial parameters ``[R, *shape]``."""
         bound = 1 / math.sqrt(self.fan_in)
@@ -46,6 +58,20 @@ class ParametricLayer:
 
     def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
         """Outputs ``[R, S, N, ...]`` at inputs a, whose samples may be one for all."""
+        raise NotImplementedError
+
+    def shifted(self, z: Tensor, bias: Tensor) -> Tensor:
+        """Outputs z ``[R, S, N, out, ...]`` and a bias ``[R, S, out]``."""
+        return z + bias.unsqueeze(2)[(..., *[None] * (z.dim() - 4))]
+
+
+class PlacesLayer(ParametricLayer):
+    """A layer whose weights serve several places of one input, in the last axis: ``[R, S, N, units, places]``."""
+
+    def jacobian(self, a: Tensor, delta: Tensor) -> Parameters:
+        """Gradients ``[R, N, *shape]`` of the parameters, for inputs a and gradients delta of outputs, without
+        samples.
+        """
         raise NotImplementedError
 
 
@@ -180,7 +206,9 @@ def _on_planes(values: Tensor) -> Tensor:
 
 
 def join(z: list[Tensor], lead: tuple[int, ...]) -> Tensor:
-    """Images of each replica and sample in one tensor ``[R, S, ...]``, laid out as they are; a single one is not copied."""
+    """Images of each replica and sample in one tensor ``[R, S, ...]``, laid out as they are; a single one is not
+    copied.
+    """
     if len(z) == 1:
         return z[0][None, None]
     if z[0].is_contiguous():
@@ -230,6 +258,10 @@ class DropoutSite:
 
     name: str
 
+    def masked(self, masks: Masks, a: Tensor) -> Tensor:
+        """Activations a with a mask on them."""
+        return masks(self.name, a)
+
 
 @dataclass(frozen=True)
 class Residual:
@@ -237,3 +269,10 @@ class Residual:
 
     body: tuple
     shortcut: tuple = ()
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Branches of layers that are given the same a; their units ``[R, S, N, units, ...]`` side by side."""
+
+    branches: tuple[tuple, ...]

@@ -16,7 +16,8 @@ from fvi_core.networks.layers import (
     BatchNorm,
     Conv2d,
     DropoutSite,
-    Linear,
+    Masks,
+    Parallel,
     Parameters,
     ParametricLayer,
     Residual,
@@ -24,7 +25,6 @@ from fvi_core.networks.layers import (
 from fvi_core.random import Streams
 from fvi_core.spelling import nearest
 
-Dropout = Callable[[str, Tensor], Tensor]
 Apply = Callable[[ParametricLayer, Parameters, Tensor], Tensor]
 HEAD = "head"
 PRECISIONS = ("float32", "bfloat16")
@@ -44,7 +44,7 @@ class Pass:
     """What may be changed in a forward pass: ``dropout(site, a)`` masks activations, ``apply(layer, parameters, a)``
     stands in for a layer with parameters, ``tape`` remembers, ``seen`` is told a batch's own statistics."""
 
-    dropout: Dropout | None = None
+    dropout: Masks | None = None
     apply: Apply | None = None
     tape: Tape | None = None
     seen: Parameters | None = None
@@ -54,9 +54,9 @@ class Network:
     """A sequence of layers whose last is the linear head; ``head(features(x))`` is the network by construction.
 
     Parameters are a dict of tensors ``[R, S, *shape]``; inputs are ``[R, N, ...]``; outputs are ``[R, S, N, Q]``.
-    Nothing mixes replicas or samples, so a stack of replicas computes exactly what each computes alone. ``shares_statistics``: in
-    training, batch normalisation takes the statistics of the training batch and the context together, not of each
-    apart.
+    Nothing mixes replicas or samples, so a stack of replicas computes exactly what each computes alone.
+    ``shares_statistics``: in training, batch normalisation takes the statistics of the training batch and the context
+    together, not of each apart.
     """
 
     def __init__(self, layers: Sequence, input_shape: tuple[int, ...], shares_statistics: bool = False):
@@ -64,13 +64,13 @@ class Network:
         self.input_shape = input_shape
         self.shares_statistics = shares_statistics
         self.parametrised = list(_weighted(self.layers))
-        self.head: Linear = self.layers[-1]
+        self.head: ParametricLayer = self.layers[-1]
         self.shapes = {name: shape for layer in self.parametrised for name, shape in layer.shapes.items()}
         normalising = [layer for layer in self.parametrised if isinstance(layer, BatchNorm)]
         self.buffers = {name: shape for layer in normalising for name, shape in layer.buffers.items()}
         self.sizes = {name: math.prod(shape) for name, shape in self.shapes.items()}
         self.n_parameters = sum(self.sizes.values())
-        self.n_outputs = self.head.outputs
+        self.n_outputs = self.head.values
         hidden = [layer for layer in self.layers if not isinstance(layer, DropoutSite)]
         self.shallow = len(hidden) == 3 and hidden[1] == Activation("relu") and self.n_outputs == 1
         self.convolutional = any(isinstance(layer, Conv2d) for layer in self.parametrised)
@@ -163,7 +163,7 @@ class Network:
         self,
         parameters: Parameters,
         x: Tensor,
-        dropout: Dropout | None = None,
+        dropout: Masks | None = None,
         tape: Tape | None = None,
         apply: Apply | None = None,
     ) -> Tensor:
@@ -192,9 +192,11 @@ class Network:
             if isinstance(layer, ParametricLayer):
                 a = self._apply(layer, parameters, a, ride)
             elif isinstance(layer, DropoutSite):
-                a = a if ride.dropout is None else ride.dropout(layer.name, a)
+                a = a if ride.dropout is None else layer.masked(ride.dropout, a)
             elif isinstance(layer, Residual):
                 a = self._run(layer.body, parameters, a, ride) + self._run(layer.shortcut, parameters, a, ride)
+            elif isinstance(layer, Parallel):
+                a = torch.cat([self._run(branch, parameters, a, ride) for branch in layer.branches], dim=3)
             else:
                 a = layer(parameters, a)
         return a
@@ -229,3 +231,6 @@ def _weighted(layers: Sequence) -> Iterator[ParametricLayer]:
         elif isinstance(layer, Residual):
             yield from _weighted(layer.body)
             yield from _weighted(layer.shortcut)
+        elif isinstance(layer, Parallel):
+            for branch in layer.branches:
+                yield from _weighted(branch)

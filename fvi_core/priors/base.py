@@ -9,13 +9,15 @@ from typing import ClassVar
 from torch import Tensor
 
 from fvi_core.families.base import Functions, NotSupported
+from fvi_core.labels import milios_targets
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What a prior may be fitted to: inputs ``[R, N, ...]``, targets ``[R, N]``, and the number of classes (1: regression).
+    """What a prior may be fitted to: inputs ``[R, N, ...]``, targets ``[R, N]``, and the number of classes (1:
+    regression).
 
     ``scale`` makes inputs of the network of any of the x, which may be pixels.
     """
@@ -26,12 +28,21 @@ class TrainingSet:
     classification: bool
     scale: Callable[[Tensor], Tensor] = lambda x: x
 
+    def as_regression(self, alpha_eps: float) -> tuple[Tensor, Tensor | None]:
+        """Targets of a zero-mean process; of labels these of Milios et al. (2018), centred, with their noise
+        variances.
+        """
+        if not self.classification:
+            return self.y, None
+        y, variances = milios_targets(self.y, self.n_outputs, alpha_eps)
+        return y - y.mean((1, 2), keepdim=True), variances
+
 
 class Prior:
     """A distribution over functions. A subclass is a dataclass of hyper-parameters and has the views that it can give.
 
-    Each divergence asks for one view: Gaussian weights, samples, Gaussian moments at a context, or Dirichlet concentrations;
-    the others raise ``NotSupported``.
+    Each divergence asks for one view: Gaussian weights, samples, Gaussian moments at a context, or Dirichlet
+    concentrations; the others raise ``NotSupported``.
     """
 
     name: ClassVar[str]

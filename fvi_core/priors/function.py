@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import Functions
+from fvi_core.families.base import Functions, NotSupported
 from fvi_core.gaussian import cholesky
 from fvi_core.gaussian_process import fit_kernel
-from fvi_core.labels import milios_targets
+from fvi_core.linearisation import joint_of_independent
 from fvi_core.networks import Network, Parameters
 from fvi_core.priors.base import Prior, TrainingSet
+from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import KERNELS, PRIORS, PartSpec, nested
 
@@ -26,10 +27,11 @@ class GaussianFunctions(Prior):
     mean: float = 0.0
 
     def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
-        mean = x.new_full((x.shape[0], 1, x.shape[1]), self.mean)
+        values = x.shape[1] * (network.n_outputs if covariance == "joint" else 1)
+        mean = x.new_full((x.shape[0], 1, values), self.mean)
         if covariance == "diagonal":
             return mean, x.new_full(mean.shape, self.variance)
-        return mean, self.variance * torch.eye(x.shape[1], dtype=x.dtype, device=x.device).expand(x.shape[0], 1, -1, -1)
+        return mean, self.variance * torch.eye(values, dtype=x.dtype, device=x.device).expand(x.shape[0], 1, -1, -1)
 
 
 @PRIORS.register("gaussian_process")
@@ -38,8 +40,9 @@ class GaussianProcess(Prior):
     """A zero-mean Gaussian process on every output, with one kernel (cinquin2024 sec. 3.1).
 
     Kernel hyper-parameters maximise the marginal likelihood of random batches of the training set before training
-    (``fit_steps`` Adam steps on batches of ``fit_batch``; 0 keeps ``parameters``, the logarithms of the hyper-parameters).
-    Classification: the labels become regression targets of fixed noise, centred (Milios et al. 2018, ``alpha_eps``).
+    (``fit_steps`` Adam steps on batches of ``fit_batch``; 0 keeps ``parameters``, the logarithms of the
+    hyper-parameters). Classification: the labels become regression targets of fixed noise, centred (Milios et al. 2018,
+    ``alpha_eps``).
     """
 
     kernel: PartSpec = nested(KERNELS, {"name": "rbf", "ard": False})
@@ -56,13 +59,11 @@ class GaussianProcess(Prior):
             unknown = set(self.parameters) - set(fitted)
             if unknown:
                 raise ValueError(
-                    f"prior 'gaussian_process': kernel {self.kernel['name']!r} has {sorted(fitted)}, found {sorted(unknown)}"
+                    f"prior 'gaussian_process': kernel {self.kernel['name']!r} has {sorted(fitted)}, found "
+                    f"{sorted(unknown)}"
                 )
             return {k: torch.full_like(v, self.parameters[k]) if k in self.parameters else v for k, v in fitted.items()}
-        y, variances = train.y, None
-        if train.classification:
-            y, variances = milios_targets(train.y, train.n_outputs, self.alpha_eps)
-            y = y - y.mean((1, 2), keepdim=True)
+        y, variances = train.as_regression(self.alpha_eps)
         fitted, _ = fit_kernel(
             kernel,
             train.x,
@@ -78,11 +79,24 @@ class GaussianProcess(Prior):
 
     def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
         kernel = KERNELS.build(self.kernel)
-        cov = kernel.diagonal(parameters, x) if covariance == "diagonal" else kernel(parameters, x, x)
-        return torch.zeros(x.shape[0], 1, x.shape[1], dtype=torch.float64, device=x.device), cov.unsqueeze(1)
+        if kernel.vector and network.n_outputs != x[0, 0].numel():
+            found = f"{network.n_outputs} outputs and {x[0, 0].numel()} features"
+            raise NotSupported(f"prior {self.name!r}: kernel {self.kernel['name']!r} is of gradients, found {found}")
+        cov = (kernel.diagonal(parameters, x) if covariance == "diagonal" else kernel(parameters, x, x)).unsqueeze(1)
+        if covariance == "joint":
+            cov = cov if kernel.vector else joint_of_independent(cov.expand(-1, network.n_outputs, -1, -1))
+        elif kernel.vector:  # of each number by itself
+            each = range(network.n_outputs)
+            cov = torch.cat([cov[(..., *[slice(i, None, len(each))] * (cov.dim() - 2))] for i in each], dim=1)
+        return cov.new_zeros(*cov.shape[:2], cov.shape[-1]), cov
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         def draw(x: Tensor) -> Tensor:
+            if KERNELS.build(self.kernel).vector:
+                _, covariance = self.moments(network, parameters, x, "joint")
+                epsilon = streams.normal(samples, covariance.shape[-1]).double()
+                values = product(epsilon, cholesky(covariance.squeeze(1), jitter=1e-8).mT)
+                return values.unflatten(-1, (x.shape[1], network.n_outputs)).to(x.dtype)
             _, covariance = self.moments(network, parameters, x, "full")
             epsilon = streams.normal(x.shape[1], samples * network.n_outputs)
             values = cholesky(covariance.squeeze(1), jitter=1e-8) @ epsilon.double()
@@ -94,7 +108,9 @@ class GaussianProcess(Prior):
 @PRIORS.register("dirichlet")
 @dataclass(frozen=True)
 class Dirichlet(Prior):
-    """``softmax f(x) ~ Dir(beta)`` at every x: one number for all classes, or one for each (dirichlet2022 sec. 3.3, fig. 3)."""
+    """``softmax f(x) ~ Dir(beta)`` at every x: one number for all classes, or one for each (dirichlet2022 sec. 3.3,
+    fig. 3).
+    """
 
     concentrations: float | tuple[float, ...] = 1.0
 

@@ -21,12 +21,14 @@ CALIBRATION = 500
 @PRIORS.register("gaussian_weights")
 @dataclass(frozen=True)
 class GaussianWeights(Prior):
-    """``w ~ N(0, variance I)``, its samples, and its pushforward through the linearised network (rudner2022 eq. 11, 14).
+    """``w ~ N(0, variance I)``, its samples, and its pushforward through the linearised network (rudner2022 eq. 11,
+    14).
 
     The pushforward needs a point of linearisation. ``features`` "initial" takes the network's own random initialisation
-    (a random-feature prior, as the code of rudner2022 does); "draw" takes one draw from the prior, fixed during training.
-    ``jacobian`` "last_layer": given these features, f has mean 0 (``centred``) or that of the initial network, and covariance
-    ``variance (phi phi^T + 1)``. "full": ``variance J J^T`` over all layers, with J at the same point.
+    (a random-feature prior, as the code of rudner2022 does); "draw" takes one draw from the prior, fixed during
+    training. ``jacobian`` "last_layer": given these features, f has mean 0 (``centred``) or that of the initial
+    network, and covariance ``variance (phi phi^T + 1)``. "full": ``variance J J^T`` over all layers, with J at the same
+    point.
 
     With batch normalisation phi is normalised, where training takes a context's own statistics, by these too: else the
     prior's and the posterior's features would differ in scale from context to context. Otherwise, and for "full", by
@@ -80,7 +82,9 @@ class GaussianWeights(Prior):
 @PRIORS.register("gaussian_factors")
 @dataclass(frozen=True)
 class GaussianFactors(Prior):
-    """``N(mean, variance)`` on every rank-1 factor; one of 1 leaves the weights as they are (Dusenberry et al. 2020)."""
+    """``N(mean, variance)`` on every rank-1 factor; one of 1 leaves the weights as they are (Dusenberry et al.
+    2020).
+    """
 
     mean: float = 1.0
     variance: float = 0.01

@@ -209,6 +209,7 @@ def test_every_registered_file_has_a_checksum_a_size_and_an_address() -> None:
         "uci": 9 + 2 * (8 * 20 + 5),
         "snelson": 3,
         "frost": 5,
+        "gulfdrifters": 2,
         "mnist": 4,
         "fashion_mnist": 4,
         "kmnist": 4,

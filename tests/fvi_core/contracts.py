@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fvi_core.families.base import DrawnNetworks, Family, NotSupported
-from fvi_core.networks import BUFFER, Network, Parameters
+from fvi_core.networks import BUFFER, CONSTANT, Network, Parameters
 from fvi_core.objective import Model
 from fvi_core.registry import DIVERGENCES, FAMILIES, UnknownPart
 from tests.fvi_core import small
@@ -70,9 +70,10 @@ class FamilyContract:
             assert torch.equal(alone, together[r : r + 1])
 
     def test_a_gradient_reaches_every_parameter(self):
-        parameters = {k: v.requires_grad_() for k, v in self.parameters().items() if not k.startswith(BUFFER)}
+        parameters = {k: v for k, v in self.parameters().items() if not k.startswith(BUFFER)}
+        trained = {k: v.requires_grad_() for k, v in parameters.items() if not k.startswith(CONSTANT)}
         self.draw(parameters)(small.inputs(R, N)).square().sum().backward()
-        for name, value in parameters.items():
+        for name, value in trained.items():
             assert value.grad is not None and value.grad.reshape(R, -1).any(1).all(), name
 
     def test_functions_are_the_network_at_the_weights_where_there_are_weights(self):
@@ -137,11 +138,14 @@ class DivergenceContract:
         parts = {**self.parts, "divergence": json.loads(json.dumps(self.spec)), **changes}
         return small.model(parts, self.outputs)
 
+    def start(self, model: Model) -> Parameters:
+        return model.family.init(model.network, small.streams(R))
+
     def parameters(self, model: Model) -> Parameters:
-        return {k: v.requires_grad_() for k, v in model.family.init(model.network, small.streams(R)).items()}
+        return {k: v.requires_grad_(not k.startswith(CONSTANT)) for k, v in self.start(model).items()}
 
     def value(self, model: Model, parameters: Parameters, replicas: range = range(R)):
-        data = small.problem(R, N, self.outputs)
+        data = small.training_data(R, N, self.outputs)
         data = data if len(replicas) == R else small.one(data, replicas[0])
         start = self.parameters(model) if len(replicas) == R else small.one(self.parameters(model), replicas[0])
         return model.divergence(small.step(model, parameters, data, small.streams(R).subset(replicas), S, start))
@@ -162,17 +166,16 @@ class DivergenceContract:
         model = self.model()
         parameters = self.parameters(model)
         value = self.value(model, parameters)
-        gradients = torch.autograd.grad(
-            value.sum(), list(parameters.values()), allow_unused=True, materialize_grads=True
-        )
-        size = sum(g.square().flatten(1).sum(1) for g in gradients)
+        trained = {k: v for k, v in parameters.items() if v.requires_grad}
+        gradients = torch.autograd.grad(value.sum(), list(trained.values()), allow_unused=True, materialize_grads=True)
+        size = sum(g.square().reshape(R, -1).sum(1) for g in gradients)
         assert torch.isfinite(size).all() and (size > 0).all()
         if self.descends:
-            moved = {}
-            for (k, v), g in zip(parameters.items(), gradients, strict=True):
-                moved[k] = v.detach() - 1e-4 * g / size.sqrt().view(-1, *[1] * (v.dim() - 1))
+            moved = dict(parameters)
+            for (k, v), g in zip(trained.items(), gradients, strict=True):
+                moved[k] = (v.detach() - 1e-4 * g / size.sqrt().view(-1, *[1] * (v.dim() - 1))).requires_grad_()
             with torch.enable_grad():
-                after = self.value(model, {k: v.requires_grad_() for k, v in moved.items()})
+                after = self.value(model, moved)
             torch.testing.assert_close(value - after, 1e-4 * size.sqrt(), rtol=0.2, atol=0)
 
     def test_parts_that_do_not_fit_are_named(self):

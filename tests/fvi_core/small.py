@@ -11,19 +11,19 @@ import fvi_core.divergences
 import fvi_core.fits
 import fvi_core.priors  # noqa: F401
 from fvi_core.contexts import ContextSource
+from fvi_core.data import TrainingData
 from fvi_core.divergences.base import Step
 from fvi_core.likelihoods import LIKELIHOODS
 from fvi_core.networks import Network, Parameters
 from fvi_core.objective import Model, Weight
 from fvi_core.priors.base import TrainingSet
-from fvi_core.problem import TrainingData
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, NETWORKS, PRIORS
 
 TANH = {"name": "mlp", "hidden": [4, 3], "activation": "tanh"}
 RELU = {"name": "mlp", "hidden": [5], "activation": "relu"}
 CNN = {"name": "cnn", "channels": [2, 3], "dense": [4], "pool": [1, 0]}
-SHAPES = {"mlp": (2,), "cnn": (2, 4, 4)}
+SHAPES = {"mlp": (2,), "cnn": (2, 4, 4), "vector_field": (2,)}
 
 
 def streams(replicas: int = 3, dtype: torch.dtype = torch.float64, name: str = "test") -> Streams:
@@ -52,7 +52,7 @@ def model(parts: dict[str, Any], outputs: int = 1, shape: tuple[int, ...] | None
     return Model(made, FAMILIES.build(spec["family"]), *optional, likelihood, Weight(**spec["weight"]), fit)
 
 
-def problem(
+def training_data(
     replicas: int = 3,
     points: int = 10,
     outputs: int = 1,
@@ -81,7 +81,7 @@ def step(
     start = start or parameters
     initial = model.family.initial_network(model.network, {name: value.detach() for name, value in start.items()})
     train = TrainingSet(data.x, data.y, model.network.n_outputs, not data.y.is_floating_point())
-    state = model.prior.init(model.network, initial, train, streams.child("fit"))
+    state = {} if model.prior is None else model.prior.init(model.network, initial, train, streams.child("fit"))
     source = ContextSource(data.x, data.low, data.high, data.pools)
     functions = model.family.functions(model.network, parameters, samples, streams.child("noise"))
     context = streams.child("context")
@@ -102,7 +102,7 @@ def step(
 
 
 def one(values: Any, r: int) -> Any:
-    """Replica r alone of a tensor, a dict of tensors or a problem."""
+    """Replica r alone of a tensor, a dict of tensors or training data."""
     if isinstance(values, TrainingData):
         tensors = (values.x, values.y, values.low, values.high, values.validation)
         return TrainingData(*(None if t is None else t[r : r + 1] for t in tensors), pools=values.pools)

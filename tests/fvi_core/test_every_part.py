@@ -1,7 +1,7 @@
-"""What every registered prior, context, likelihood, network, optimiser and schedule must do.
+"""What every registered prior, context, likelihood, network, optimiser, schedule and fit must do.
 
-A part inherits these tests by being registered; one line of SPECS says how it is described. Families, divergences,
-kernels and fits have contracts of their own (contracts.py, test_kernels.py, fits/test_every_fit.py).
+A part inherits these tests by being registered; one line of SPECS says how it is described. Families, divergences and
+kernels have contracts of their own (contracts.py, test_kernels.py).
 """
 
 import json
@@ -12,24 +12,23 @@ import torch
 from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
 from fvi_core.fitting import Fitting
+from fvi_core.hamiltonian import HamiltonianMonteCarlo
 from fvi_core.kernels import KERNELS
 from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.networks import BUFFER
-from fvi_core.optimisers import ScheduleState
 from fvi_core.priors.base import TrainingSet
 from fvi_core.registry import (
     DIVERGENCES,
     FAMILIES,
-    FITS,
     REGISTRIES,
     TRAININGS,
     UnknownPart,
 )
-from fvi_core.stack import subset_of
 from fvi_core.training import Training
 from tests.fvi_core import small
 
 R, S, N, D = 3, 4, 6, 2
+OF_CLASSES = ("categorical", "robust_max")
 RBF = {"name": "rbf", "ard": False}
 BATCH = {"name": "training_batch"}
 SPECS = {
@@ -40,6 +39,7 @@ SPECS = {
         {"name": "gaussian_functions"},
         {"name": "dirichlet", "concentrations": 0.5},
         {"name": "gaussian_process", "kernel": RBF, "fit_steps": 2},
+        {"name": "gaussian_process", "kernel": {"name": "helmholtz"}, "parameters": {}},
     ],
     "context": [
         {"name": "uniform_box", "points": 5},
@@ -57,6 +57,7 @@ SPECS = {
         {"name": "gaussian", "init_std": 0.4},
         {"name": "residual_gaussian"},
         {"name": "categorical"},
+        {"name": "robust_max"},
     ],
     "network": [
         small.TANH,
@@ -64,6 +65,7 @@ SPECS = {
         {"name": "lenet"},
         {"name": "resnet18", "width": 2},
         {"name": "resnet18", "width": 2, "norm": "none"},
+        {"name": "vector_field", "hidden": [4, 3]},
     ],
     "optimiser": [{"name": "adam"}, {"name": "sgd", "momentum": 0.9}, {"name": "sgd", "weight_decay": 0.1}],
     "schedule": [
@@ -72,6 +74,14 @@ SPECS = {
         {"name": "multistep"},
         {"name": "cosine"},
         {"name": "linear", "final": 0.1},
+    ],
+    "fit": [
+        {"name": "temperature", "samples": 4},
+        {"name": "laplace"},
+        {"name": "laplace", "structure": "full", "precision": "evidence"},
+        {"name": "laplace", "structure": "kronecker", "precision": "validation", "steps": 3, "samples": 4},
+        {"name": "laplace", "structure": "last_layer", "precision": 2.0, "predictive": "weights"},
+        {"name": "subnetwork_laplace", "size": 5, "predictive": "probit"},
     ],
 }
 TESTED = {kind: {spec["name"] for spec in specs} for kind, specs in SPECS.items()}
@@ -98,20 +108,28 @@ def test_every_registered_part_is_tested(kind):
 def test_kinds_with_contracts_of_their_own_test_every_part_too():
     from tests.fvi_core import test_kernels, test_samplers
     from tests.fvi_core.contracts import DivergenceContract, FamilyContract
-    from tests.fvi_core.divergences import test_divergences
-    from tests.fvi_core.families import test_families, test_radial, test_rank1, test_swag
-    from tests.fvi_core.fits import test_every_fit
+    from tests.fvi_core.divergences import test_divergences, test_spectral
+    from tests.fvi_core.families import (
+        test_families,
+        test_gwi,
+        test_implicit_process,
+        test_radial,
+        test_rank1,
+        test_sparse_gp,
+        test_swag,
+    )
 
-    modules = (test_divergences, test_families, test_radial, test_rank1, test_samplers, test_swag)
+    modules = (test_divergences, test_spectral, test_samplers, test_families, test_gwi, test_implicit_process)
+    modules += (test_radial, test_rank1, test_sparse_gp, test_swag)
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     for registry, contract in ((FAMILIES, FamilyContract), (DIVERGENCES, DivergenceContract)):
         own = {name for name, cls in registry.classes.items() if cls.__module__.startswith("fvi_core.")}
         tested = {cls.spec["name"] for cls in classes if issubclass(cls, contract) and hasattr(cls, "spec")}
         assert own == tested, f"give each {registry.kind} a class that inherits {contract.__name__}"
     assert set(KERNELS.classes) == {spec["name"] for spec in test_kernels.SPECS}
-    assert set(FITS.classes) == {spec["name"] for spec in test_every_fit.SPECS}
-    assert TRAININGS.classes == {"gradient": Training}, "test_training.py tests it"
-    assert {*SPECS, "family", "divergence", "kernel", "fit", "training"} == set(REGISTRIES)
+    trainings = {"gradient": Training, "hmc": HamiltonianMonteCarlo}
+    assert TRAININGS.classes == trainings, "test_training.py and test_samplers.py test these"
+    assert {*SPECS, "family", "divergence", "kernel", "training"} == set(REGISTRIES)
 
 
 @pytest.mark.parametrize("kind", SPECS)
@@ -126,13 +144,14 @@ VIEWS = {
     "functions": lambda prior, network, state, x, streams: prior.functions(network, state, S, streams)(x),
     "moments": lambda prior, network, state, x, streams: prior.moments(network, state, x, "full")[1],
     "variances": lambda prior, network, state, x, streams: prior.moments(network, state, x, "diagonal")[1],
+    "joint": lambda prior, network, state, x, streams: prior.moments(network, state, x, "joint")[1],
 }
 
 
 @every("prior")
 class TestPrior:
     def state(self, spec, streams, replicas=slice(None)):
-        prior, network, data = build("prior", spec), small.network(), small.problem(R, N)
+        prior, network, data = build("prior", spec), small.network(), small.training_data(R, N)
         train = TrainingSet(data.x[replicas], data.y[replicas], 2, False)
         return prior, prior.init(network, network.init(streams), train, streams)
 
@@ -151,6 +170,7 @@ class TestPrior:
             "functions": [(R, S, N, 2)],
             "moments": [(R, 1, N, N), (R, 2, N, N)],
             "variances": [(R, 1, N), (R, 2, N)],
+            "joint": [(R, 1, 2 * N, 2 * N)],
         }
         for name, view in VIEWS.items():
             try:
@@ -184,6 +204,10 @@ class TestPrior:
         assert torch.linalg.eigvalsh(covariance.double()).min() > -1e-9
         variances = VIEWS["variances"](prior, small.network(), state, small.inputs(R, N), None)
         torch.testing.assert_close(variances.double(), covariance.diagonal(dim1=-2, dim2=-1).double())
+        joint = VIEWS["joint"](prior, small.network(), state, small.inputs(R, N), None)[:, 0].double()
+        assert torch.linalg.eigvalsh(joint).min() > -1e-9
+        own = torch.stack([joint[:, q::2, q::2] for q in range(2)], dim=1)
+        torch.testing.assert_close(own, covariance.double().expand_as(own))
 
 
 @every("context")
@@ -215,8 +239,8 @@ class TestContext:
 @every("likelihood")
 class TestLikelihood:
     def parts(self, spec, replicas=range(R)):
-        likelihood, outputs = build("likelihood", spec), 3 if spec["name"] == "categorical" else 1
-        data = small.problem(R, N, outputs)
+        likelihood, outputs = build("likelihood", spec), 3 if spec["name"] in OF_CLASSES else 1
+        data = small.training_data(R, N, outputs)
         f = small.streams(R, name="f").normal(S, N, likelihood.outputs(outputs))
         params = {
             k: v + 0.1 * torch.arange(R)[list(replicas)]
@@ -238,9 +262,15 @@ class TestLikelihood:
     def test_training_on_it_raises_it(self, spec):
         likelihood, params, f, y = self.parts(spec)
         f.requires_grad_()
-        before = likelihood.data_term(params, f, y)
+
+        def term(f):
+            if likelihood.by_draws:
+                return likelihood.data_term(params, f, y)
+            return likelihood.expected_log_prob_gaussian(params, f[:, 0], f[:, 1].exp(), y).mean(1)
+
+        before = term(f)
         (gradient,) = torch.autograd.grad(before.sum(), f)
-        assert (likelihood.data_term(params, f + 1e-3 * gradient / gradient.norm(), y) > before).all()
+        assert (term(f + 1e-3 * gradient / gradient.norm()) > before).all()
 
     def test_the_closed_form_that_it_claims_is_there_and_no_other(self, spec):
         likelihood, params, f, y = self.parts(spec)
@@ -264,8 +294,11 @@ class TestLikelihood:
 
     def test_what_prediction_asks_of_it(self, spec):
         likelihood, params, f, y = self.parts(spec)
-        targets = 3 if spec["name"] == "categorical" else 1
+        targets = 3 if spec["name"] in OF_CLASSES else 1
         assert likelihood.values(f).shape == (R, S, N, targets)
+        for marginals in (None, (f[0, 0], f[0, 1].exp())):
+            predicted = likelihood.predicted(f[0], marginals)
+            assert predicted.shape[1:] == (N, targets) and torch.isfinite(predicted).all()
         scores = likelihood.scores(likelihood.values(f)[0].numpy())
         assert all(score.shape == (N,) for score in scores.values())
         std = likelihood.noise_std(params)
@@ -289,11 +322,15 @@ class TestLikelihood:
         assert all(torch.equal(fitted[name], value) for name, value in split_parameters(start)[0].items())
 
 
+def outputs_of(spec):
+    return 2 if spec["name"] == "vector_field" else 3
+
+
 @every("network")
 class TestNetwork:
     def network(self, spec):
-        shape = {"mlp": (2,), "cnn": (2, 4, 4)}.get(spec["name"], (2, 8, 8))
-        return small.network(spec, 3, shape), small.inputs(R, N, shape)
+        shape = {"mlp": (2,), "cnn": (2, 4, 4), "vector_field": (2,)}.get(spec["name"], (2, 8, 8))
+        return small.network(spec, outputs_of(spec), shape), small.inputs(R, N, shape)
 
     def draws(self, network):
         return network.unflatten(0.5 * small.streams(R).normal(S, network.n_parameters))
@@ -311,7 +348,7 @@ class TestNetwork:
         network, x = self.network(spec)
         drawn = self.draws(network)
         f = network(drawn, x)
-        assert f.shape == (R, S, N, 3) and torch.isfinite(f).all()
+        assert f.shape == (R, S, N, outputs_of(spec)) and torch.isfinite(f).all()
         for r in range(R):
             single = network({k: v[r : r + 1] for k, v in drawn.items()}, x[r : r + 1])
             assert torch.equal(single, f[r : r + 1])
@@ -334,58 +371,3 @@ class TestNetwork:
         network, x = self.network(spec)
         with pytest.raises(ValueError, match="network expects inputs"):
             network(self.draws(network), x[..., :1])
-
-
-@every("optimiser")
-class TestOptimiser:
-    def walk(self, spec, replicas, steps=6, leave=None):
-        """Parameters after some steps down a bowl; ``leave``: from the third step on these places alone."""
-        optimiser, streams = build("optimiser", spec), small.streams(R).subset(replicas)
-        tensors, rates = (
-            [streams.normal(4, 2), streams.normal(3)],
-            torch.tensor([0.1, 0.03, 0.01]).double()[list(replicas)],
-        )
-        state = optimiser.start(tensors)
-        for step in range(steps):
-            if step == 3 and leave is not None:
-                index = torch.tensor(leave)
-                tensors, rates = [t[index] for t in tensors], rates[index]
-                state = subset_of(state, leave, index)
-            gradients = [t.clone() for t in tensors]
-            optimiser.step(tensors, gradients, state, rates)
-            assert all(torch.isfinite(t).all() for t in tensors)
-        return tensors
-
-    def test_replicas_are_each_their_own_and_may_leave(self, spec):
-        together, left = self.walk(spec, range(R)), self.walk(spec, range(R), leave=[0, 2])
-        for r in range(R):
-            for one, all_ in zip(self.walk(spec, range(r, r + 1)), together, strict=True):
-                assert torch.equal(one, all_[r : r + 1])
-        for some, all_ in zip(left, together, strict=True):
-            assert torch.equal(some, all_[[0, 2]])
-
-    def test_it_goes_down(self, spec):
-        before, after = self.walk(spec, range(R), 0), self.walk(spec, range(R), 6)
-        for start, end in zip(before, after, strict=True):
-            assert (end.flatten(1).norm(dim=1) < start.flatten(1).norm(dim=1)).all()
-
-
-@every("schedule")
-class TestSchedule:
-    def rates(self, spec, replicas, leave=None, epochs=12):
-        schedule, state = build("schedule", spec), ScheduleState.start(0.1, len(replicas), torch.device("cpu"))
-        losses, rates = small.streams(R, name="losses").normal(epochs)[list(replicas)], []
-        for epoch in range(1, epochs + 1):
-            if epoch == 5 and leave is not None:
-                index = torch.tensor(leave)
-                state, losses, rates = subset_of(state, leave, index), losses[index], [rate[index] for rate in rates]
-            schedule.after_epoch(state, epoch, epochs, losses[:, epoch - 1], 0.1)
-            rates.append(state.lr.clone())
-        return torch.stack(rates)
-
-    def test_rates_are_each_replicas_own_and_replicas_may_leave(self, spec):
-        together = self.rates(spec, range(R))
-        assert torch.isfinite(together).all() and (together >= 0).all() and together[0].max() <= 0.1
-        for r in range(R):
-            assert torch.equal(self.rates(spec, range(r, r + 1))[:, 0], together[:, r])
-        assert torch.equal(self.rates(spec, range(R), leave=[0, 2]), together[:, [0, 2]])

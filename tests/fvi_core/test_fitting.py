@@ -8,12 +8,12 @@ import torch
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
+from fvi_core.data import TrainingData
 from fvi_core.families.base import Family, NotSupported
 from fvi_core.fits.temperature import golden_section
 from fvi_core.fitting import Fitting, own_of, rows_at_once
 from fvi_core.images import Scale
 from fvi_core.likelihoods import Gaussian, split_parameters
-from fvi_core.problem import TrainingData
 from fvi_core.registry import FAMILIES, FITS, NETWORKS
 from tests.fvi_core import small
 
@@ -52,7 +52,7 @@ def test_training_data_come_in_batches_as_the_network_takes_them():
 
 
 def test_a_replica_has_the_problem_that_is_its_own():
-    data = small.problem(3, 5, validation=2)
+    data = small.training_data(3, 5, validation=2)
     own = data.of(1)
     assert torch.equal(own.x, data.x[1:2]) and torch.equal(own.low, data.low[1:2])
     assert len(own.validation) == 1 and torch.equal(own.validation[0][0], data.validation[1][0])
@@ -68,7 +68,7 @@ def test_the_likelihood_fits_first_then_the_family_then_the_part(monkeypatch):
             seen.append((name, dict(parameters))) or parameters | {f"fit/{name}": parameters["head.bias"]}
         )
 
-    model, data = small.model({"family": {"name": "point"}, "fit": {"name": "temperature"}}), small.problem(1, N)
+    model, data = small.model({"family": {"name": "point"}, "fit": {"name": "temperature"}}), small.training_data(1, N)
     monkeypatch.setattr(Gaussian, "fit", told("likelihood"))
     monkeypatch.setattr(Family, "fit", told("family"))
     monkeypatch.setattr(type(model.fit), "__call__", told("part"))
@@ -79,7 +79,10 @@ def test_the_likelihood_fits_first_then_the_family_then_the_part(monkeypatch):
 
 
 def test_values_in_pieces_are_those_of_one_draw(monkeypatch):
-    model, data = small.model({"family": {"name": "mean_field", "log_var_init": [-3.0, -1.0]}}), small.problem(1, N)
+    model, data = (
+        small.model({"family": {"name": "mean_field", "log_var_init": [-3.0, -1.0]}}),
+        small.training_data(1, N),
+    )
     parameters, fitting = trained(model, data), fitting_of(data, small.model({"family": {"name": "mean_field"}}))
     whole = list(fitting.functions_at(parameters, small.streams(1), 6))
     monkeypatch.setattr("fvi_core.fitting.CHUNK", 6 * model.network.width * 4)
@@ -116,7 +119,7 @@ def test_a_residual_network_in_pieces_is_the_whole():
 
 def test_members_of_an_ensemble_are_fitted_each():
     parts = {"family": {"name": "ensemble", "base": {"name": "exact_gp"}, "size": 3, "joint": True}}
-    model, data = small.model(parts), small.problem(1, N)
+    model, data = small.model(parts), small.training_data(1, N)
     fitted = model.fitted(trained(model, data), data, small.streams(1))
     assert fitted["train/x"].shape == (1, 3, N, 2) and fitted["train/noise"].shape == (1, 3)
     x = small.inputs(1, 4)
@@ -128,7 +131,7 @@ def test_members_of_an_ensemble_are_fitted_each():
 
 
 def test_an_exact_process_needs_gaussian_noise():
-    model, data = small.model({"family": {"name": "exact_gp"}}, 2), small.problem(1, N, 2)
+    model, data = small.model({"family": {"name": "exact_gp"}}, 2), small.training_data(1, N, 2)
     with pytest.raises(NotSupported, match="'exact_gp' needs Gaussian noise, which likelihood 'categorical' has not"):
         model.fitted(trained(model, data), data, small.streams(1))
 
@@ -139,7 +142,7 @@ def test_an_exact_process_needs_gaussian_noise():
 )
 def test_the_temperature_is_that_of_scipy(family, validation):
     model = small.model({"family": family, "fit": {"name": "temperature", "samples": 7}}, 3)
-    data = small.problem(1, 40, 3, validation=validation)
+    data = small.training_data(1, 40, 3, validation=validation)
     parameters = trained(model, data)
     x, y = data.validation[0] if validation else (data.x[0], data.y[0])
     y.copy_(model.family.functions(model.network, parameters, 7, small.streams(1))(x[None])[0].mean(0).argmax(-1))
@@ -167,7 +170,7 @@ def test_the_minimum_of_each_replica_is_its_own():
 
 
 def test_a_temperature_is_for_classes():
-    model, data = small.model({"family": {"name": "point"}, "fit": {"name": "temperature"}}), small.problem(1, N)
+    model, data = small.model({"family": {"name": "point"}, "fit": {"name": "temperature"}}), small.training_data(1, N)
     with pytest.raises(ValueError, match="fit 'temperature': it divides the logits of classes, found a regression"):
         model.fitted(trained(model, data), data, small.streams(1))
     with pytest.raises(ValueError, match="expected samples 1 or more and most above 1, found 0 and 100"):
@@ -179,7 +182,7 @@ def test_a_fit_of_the_noise_leaves_the_family_alone():
         "family": {"name": "ensemble", "base": {"name": "point"}, "size": 2},
         "likelihood": {"name": "residual_gaussian"},
     }
-    model, data = small.model(parts), small.problem(1, N)
+    model, data = small.model(parts), small.training_data(1, N)
     before = trained(model, data)
     after = model.fitted(before, data, small.streams(1))
     assert all(torch.equal(after[name], value) for name, value in split_parameters(before)[0].items())

@@ -149,3 +149,39 @@ def test_replicas_fitted_together_are_bitwise_the_same_as_alone():
             both = posterior(RBF, together, noise, x, y, x, full)
             own = posterior(RBF, alone, own_noise, x[one], y[one], x[one], full)
             assert all(torch.equal(a[one], b) for a, b in zip(both, own))
+
+
+@pytest.mark.parametrize("noisy", ["replica", "number"])
+def test_a_process_of_vectors_is_one_of_all_their_numbers(noisy):
+    """Written out with the whole matrix; the scalar process is tested above."""
+    kernel = KERNELS.build({"name": "helmholtz"})
+    x, y, noise = data(outputs=2)
+    params = {k: v + 0.1 * (i + 1) for i, (k, v) in enumerate(kernel.init(2, 2).items())}
+    given = noise[:, 0, 0] if noisy == "replica" else noise
+    x_test = data(n=5, seed=1)[0]
+    mean, variance = posterior(kernel, params, given, x, y, x_test)
+    _, covariance = posterior(kernel, params, given, x, y, x_test, full=True)
+    evidence = log_marginal_likelihood(kernel, params, given, x, y)
+    assert mean.shape == variance.shape == (2, 5, 2) and covariance.shape == (2, 10, 10)
+    for r in range(2):
+        spread = given[r].expand(24) if noisy == "replica" else given[r].flatten()
+        gram = kernel(params, x, x)[r] + torch.diag(spread)
+        cross, flat = kernel(params, x_test, x)[r], y[r].flatten()
+        exact = kernel(params, x_test, x_test)[r] - cross @ torch.linalg.solve(gram, cross.mT)
+        torch.testing.assert_close(mean[r].flatten(), cross @ torch.linalg.solve(gram, flat), rtol=1e-8, atol=1e-8)
+        torch.testing.assert_close(covariance[r], exact, rtol=1e-8, atol=1e-8)
+        torch.testing.assert_close(variance[r].flatten(), exact.diagonal(), rtol=1e-8, atol=1e-8)
+        density = torch.distributions.MultivariateNormal(torch.zeros(24).double(), gram).log_prob(flat)
+        torch.testing.assert_close(evidence[r], density, rtol=1e-9, atol=0)
+
+
+def test_the_kernel_of_a_field_is_fitted_to_vectors():
+    kernel = KERNELS.build({"name": "helmholtz"})
+    x = data(1, 40)[0]
+    true = kernel.init(1, 2)
+    gram = kernel(true, x, x) + 0.01 * torch.eye(80)
+    y = torch.linalg.cholesky(gram) @ torch.randn(1, 80, 1, generator=torch.Generator().manual_seed(0)).double()
+    y = y.reshape(1, 40, 2)
+    params, noise = fit_kernel(kernel, x, y, Streams([0]), steps=60, min_noise=1e-3)
+    found = log_marginal_likelihood(kernel, params, noise, x, y)
+    assert found > log_marginal_likelihood(kernel, true, torch.tensor([0.01]), x, y) - 1

@@ -1,12 +1,13 @@
 import gpytorch
 import pytest
 import torch
+from torch.func import jacfwd, jacrev
 
 from fvi_core.kernels import KERNELS, median_distance
 from fvi_core.registry import UnknownPart
 
 NAMES = ["matern12", "matern52", "rbf"]
-SPECS = [{"name": name} for name in NAMES]
+SPECS = [*({"name": name} for name in NAMES), {"name": "helmholtz", "field": "curl_free"}]
 D = 3
 
 
@@ -114,3 +115,36 @@ def test_median_distance_of_known_points():
 def test_unknown_kernels_name_the_nearest():
     with pytest.raises(UnknownPart, match="did you mean 'matern52'"):
         KERNELS.build({"name": "matern-52"})
+
+
+def rbf_at(hyper, a, b):
+    """The RBF kernel with one length-scale at two points, written out: its own matrix has no second derivatives."""
+    square = (a - b).square().sum() / (2 * hyper["log_lengthscale"][0, 0]).exp()
+    return hyper["log_variance"][0].exp() * torch.exp(-square / 2)
+
+
+@pytest.mark.parametrize("field", ["helmholtz", "curl_free", "divergence_free"])
+def test_fields_have_the_covariance_of_derivatives_of_processes_by_autograd(field):
+    kernel = KERNELS.build({"name": "helmholtz", "field": field})
+    params = perturbed(kernel, 2, 2)
+    x1, x2 = inputs(2, 4)[..., :2], inputs(2, 3, seed=2)[..., :2]
+    actual = kernel(params, x1, x2).unflatten(1, (4, 2)).unflatten(3, (3, 2)).transpose(2, 3)
+    turn = torch.tensor([[0.0, 1.0], [-1.0, 0.0]]).double()  # rot = turn grad
+    for r in range(2):
+        for i in range(4):
+            for j in range(3):
+                total = torch.zeros(2, 2).double()
+                for name, own in (("potential", torch.eye(2).double()), ("stream", turn)):
+                    if f"{name}.log_variance" not in params:
+                        continue
+                    hyper = {k.removeprefix(f"{name}."): v[r : r + 1] for k, v in params.items() if k.startswith(name)}
+                    slopes = jacfwd(jacrev(rbf_at, 1), 2)(hyper, x1[r, i], x2[r, j])
+                    total = total + own @ slopes @ own.mT
+                torch.testing.assert_close(actual[r, i, j], total, rtol=1e-10, atol=1e-12)
+
+
+def test_fields_of_gradients_name_what_they_need():
+    with pytest.raises(ValueError, match="kernel 'helmholtz': field 'curl' is not known; did you mean 'curl_free'"):
+        KERNELS.build({"name": "helmholtz", "field": "curl"})
+    with pytest.raises(ValueError, match="rotated gradients are of 2 features, found 3"):
+        KERNELS.build({"name": "helmholtz"}).init(1, 3)

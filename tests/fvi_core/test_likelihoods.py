@@ -177,7 +177,7 @@ def test_vectors_have_independent_noise_in_each_of_their_numbers():
 
 
 def test_vectors_are_trained_on_and_predicted():
-    data = small.problem(3, 10, dtype=torch.float64)
+    data = small.training_data(3, 10, dtype=torch.float64)
     both = replace(data, y=torch.stack([data.y, -2 * data.y], -1))
     model = small.model({"family": {"name": "mean_field"}, "likelihood": {"name": "gaussian"}}, 2)
     options = Training(40, 10, {"name": "adam", "lr": 0.05}, dtype="float64")

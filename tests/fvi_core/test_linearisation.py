@@ -86,6 +86,35 @@ def test_last_layer_moments_are_those_of_the_jacobian_in_the_head(spec, outputs,
     assert_close(gradients(actual, inner, mean, log_var), gradients(expected, inner, mean, log_var))
 
 
+FIELD = {"name": "vector_field", "hidden": [4, 3]}
+
+
+def joint_of(network, at, mean, log_var, x, names):
+    """f and J S J^T of all outputs at all inputs, the outputs of one input together."""
+    values, spreads = [], []
+    for r in range(len(x)):
+        f, j = jacobian(network, {k: v[r] for k, v in at.items()}, x[r], names)
+        j = j.movedim(0, 1).flatten(0, 1)
+        values.append(f.mT.flatten())
+        spreads.append((j * torch.cat([log_var[name][r].exp().flatten() for name in names])) @ j.mT)
+    return torch.stack(values)[:, None], torch.stack(spreads)[:, None]
+
+
+@pytest.mark.parametrize(("spec", "outputs"), [(small.TANH, 3), (POOLED, 2), (FIELD, 2)])
+def test_joint_moments_are_those_of_the_jacobian_of_all_outputs(spec, outputs):
+    shape = small.SHAPES[spec["name"]]
+    network, x = small.network(spec, outputs, shape), small.inputs(R, N, shape)
+    mean, log_var = gaussian(network)
+    actual = full_network_moments(network, mean, log_var, x, "joint")
+    expected = joint_of(network, mean, mean, log_var, x, list(network.shapes))
+    assert actual[1].shape == (R, 1, outputs * N, outputs * N)
+    assert_close(actual, expected)
+    assert_close(gradients(actual, mean, log_var), gradients(expected, mean, log_var))
+    inner, head = network.init(small.streams(R, name="inner")), list(network.head.shapes)
+    actual = last_layer_moments(network, inner, mean, log_var, x, "joint")
+    assert_close(actual, joint_of(network, inner | {k: mean[k] for k in head}, mean, log_var, x, head))
+
+
 @pytest.mark.parametrize("spec", [small.TANH, POOLED])
 def test_moments_in_float32_are_good_to_five_digits(spec):
     network = small.network(spec)
@@ -153,13 +182,16 @@ def test_moments_are_there_without_gradients_too():
     assert_close(actual, expected, 0)
 
 
-@pytest.mark.parametrize("spec", [small.TANH, POOLED])
+@pytest.mark.parametrize("spec", [small.TANH, POOLED, FIELD])
 def test_replicas_together_are_bitwise_the_same_as_alone(spec):
-    network = small.network(spec)
-    (mean, log_var), x = gaussian(network), small.inputs(R, N, small.SHAPES[spec["name"]])
+    shape = small.SHAPES[spec["name"]]
+    network, x = small.network(spec, 2, shape), small.inputs(R, N, shape)
+    mean, log_var = gaussian(network)
     for moments in (
         lambda m, v, z: full_network_moments(network, m, v, z),
+        lambda m, v, z: full_network_moments(network, m, v, z, "joint"),
         lambda m, v, z: last_layer_moments(network, m, m, v, z),
+        lambda m, v, z: last_layer_moments(network, m, m, v, z, "joint"),
     ):
         together = moments(mean, log_var, x)
         for r in range(R):

@@ -27,7 +27,12 @@ NAMES = {
     "FuNN-MFVI",
     "NN-HyVI",
     "FuNN-HyVI",
+    "HMC",
+    "FBNN",
+    "VIP",
     "GP",
+    "GWI",
+    "Sparse GP",
     "MFVI (radial)",
     "Radial",
     "Radial fVI",
@@ -58,8 +63,8 @@ def test_a_row_is_plain_data_whose_parts_fit(name):
         if parts[kind] and (option in parts[kind] or parts[kind]["name"] == "gaussian_process"):
             parts[kind][option] = fewer
     outputs = 3 if "fVI" in name else 1
-    data = small.problem(2, 6, outputs)
-    options = Training(1, 6, {"name": "adam"}, dtype="float64")
+    data = small.training_data(2, 6, outputs)
+    options = Training(1, 6, {"name": "adam"}, samples=3, dtype="float64")
     trained = Trainer(small.model(parts, outputs), options, data, small.streams(2)).run()
     assert [t.reason for t in trained] == [None, None] and all(
         torch.isfinite(torch.tensor(t.loss)).all() for t in trained

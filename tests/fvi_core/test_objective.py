@@ -9,13 +9,13 @@ import torch
 
 from fvi_core import methods
 from fvi_core.contexts import ContextSource
+from fvi_core.data import TrainingData, take
 from fvi_core.divergences.base import Step
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
 from fvi_core.kernels import Kernel
 from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Network
 from fvi_core.objective import Model, Weight
-from fvi_core.problem import TrainingData, take
 from fvi_core.registry import KERNELS
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
@@ -43,7 +43,7 @@ BOX = {"name": "uniform_box", "points": 7}
 
 def loss_of(model, n_train=40, samples=3, outputs=1):
     """The loss of one batch, with the parameters, the data and the streams, fresh again, that it was made from."""
-    data, streams = small.problem(R, N, outputs), small.streams(R)
+    data, streams = small.training_data(R, N, outputs), small.streams(R)
     family = model.family.init(model.network, streams.child("init"))
     noise = model.likelihood.init(R, torch.float64)
     parameters = {k: v.requires_grad_() for k, v in family.items()}
@@ -131,7 +131,7 @@ def test_dirichlet_divergence_on_the_training_batch_needs_no_second_pass(monkeyp
     monkeypatch.setattr(Network, "_run", spy)
     for parts in ({}, {**DIRICHLET, "context": {"name": "training_batch"}}):
         passes.clear()
-        model, data = small.model({"family": family, **parts}, 3), small.problem(R, 12, 3)
+        model, data = small.model({"family": family, **parts}, 3), small.training_data(R, 12, 3)
         Trainer(model, Training(2, 4, {"name": "adam"}, dtype="float64"), data, small.streams(R)).run()
         assert passes == [4] * 6
 

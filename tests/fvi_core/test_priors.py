@@ -110,7 +110,7 @@ def test_draws_of_a_process_vary_as_its_kernel_says_and_outputs_are_independent(
 
 
 def test_a_process_is_fitted_to_the_training_set():
-    data = small.problem(R, 12)
+    data = small.training_data(R, 12)
     prior = process(fit_steps=20, fit_batch=8, fit_lr=0.1)
     state = prior.init(NETWORK, {}, TrainingSet(data.x, data.y, 1, False), small.streams(R))
     expected, _ = fit_kernel(KERNELS.build(KERNEL), data.x, data.y, small.streams(R), steps=20, lr=0.1, batch_size=8)
@@ -118,7 +118,7 @@ def test_a_process_is_fitted_to_the_training_set():
 
 
 def test_a_process_is_fitted_to_classes_by_centred_log_normal_targets():
-    data = small.problem(R, 12, outputs=3)
+    data = small.training_data(R, 12, outputs=3)
     prior = process(fit_steps=5, alpha_eps=0.1)
     state = prior.init(NETWORK, {}, TrainingSet(data.x, data.y, 3, True), small.streams(R))
     y, noise = milios_targets(data.y, 3, 0.1)

@@ -5,8 +5,9 @@ import io
 import pytest
 import torch
 
+from fvi_core.data import TrainingData
 from fvi_core.families.base import NotSupported
-from fvi_core.problem import TrainingData
+from fvi_core.hamiltonian import HamiltonianMonteCarlo
 from fvi_core.registry import FAMILIES
 from fvi_core.samplers import Target
 from tests.fvi_core import small
@@ -22,6 +23,7 @@ PARTS = {
     "likelihood": {"name": "gaussian", "init_std": NOISE, "learned": False},
 }
 FEW = Metropolis(samples=4, thinning=3, warmup=2, dtype="float64")
+SAMPLERS = [FEW, HamiltonianMonteCarlo(samples=4, thinning=3, warmup=2, dtype="float64", leapfrogs=2, map_steps=5)]
 
 
 class TestSamples(FamilyContract):
@@ -44,7 +46,7 @@ class TestSamples(FamilyContract):
 
 def test_moments_are_those_of_the_posterior():
     """A linear model, whose posterior is Gaussian; 30 chains see the same data."""
-    data, chains = small.one(small.problem(R, 12), 0), 30
+    data, chains = small.one(small.training_data(R, 12), 0), 30
     sampler = Metropolis(samples=300, thinning=4, warmup=100, dtype="float64")
     trained = sampler.start(small.model(PARTS), data, small.streams(chains)).run()
     model = small.model(PARTS)
@@ -63,13 +65,15 @@ def test_moments_are_those_of_the_posterior():
 
 def assert_same(one, other):
     assert (one.loss, one.epochs, one.reason) == (other.loss, other.epochs, other.reason)
+    assert (one.diagnostics, one.warnings) == (other.diagnostics, other.warnings)
     assert one.parameters.keys() == other.parameters.keys()
     assert all(torch.equal(one.parameters[name], value) for name, value in other.parameters.items())
 
 
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
 @pytest.mark.parametrize("family", [{"name": "samples"}, {"name": "ensemble", "base": {"name": "samples"}, "size": 2}])
-def test_chains_side_by_side_are_those_alone_and_go_on_where_they_were_stopped(family):
-    model, data, saved = small.model({**PARTS, "family": family}), small.problem(R, 8), []
+def test_chains_side_by_side_are_those_alone_and_go_on_where_they_were_stopped(family, sampler):
+    model, data, saved = small.model({**PARTS, "family": family}), small.training_data(R, 8), []
 
     def save(chains):
         file = io.BytesIO()
@@ -77,7 +81,7 @@ def test_chains_side_by_side_are_those_alone_and_go_on_where_they_were_stopped(f
         saved.append(file)
 
     heard = []
-    together = FEW.start(model, data, small.streams(R)).run(lambda *told: heard.append(told), save)
+    together = sampler.start(model, data, small.streams(R)).run(lambda *told: heard.append(told), save)
     assert [text.split(",")[0] for _, text in heard] == [f"round {i}/6" for i in range(1, 7)] and heard[-1][0] == 1
     assert all(len(t.loss) == t.epochs == 6 for t in together)
     members = (1, 2)[family["name"] == "ensemble"]
@@ -85,16 +89,16 @@ def test_chains_side_by_side_are_those_alone_and_go_on_where_they_were_stopped(f
     assert shape == ((1, 4, 2, 1) if members == 1 else (1, 2, 4, 2, 1))
     assert model.functions(together[0].parameters, 8, small.streams(1))(data.x[:1]).shape == (1, 4 * members, 8, 1)
     for r in range(R):
-        assert_same(FEW.start(model, small.one(data, r), small.streams(R).subset([r])).run()[0], together[r])
+        assert_same(sampler.start(model, small.one(data, r), small.streams(R).subset([r])).run()[0], together[r])
     for file in saved[::2]:
         file.seek(0)
-        again = FEW.start(model, data, small.streams(R), torch.load(file, weights_only=True))
+        again = sampler.start(model, data, small.streams(R), torch.load(file, weights_only=True))
         for one, other in zip(again.run(), together, strict=True):
             assert_same(one, other)
 
 
 def test_a_chain_that_is_not_finite_leaves_alone():
-    data = small.problem(R, 8)
+    data = small.training_data(R, 8)
     data.y[1, 2] = torch.nan
     model = small.model(PARTS)
     found = FEW.start(model, data, small.streams(R)).run()
@@ -107,7 +111,7 @@ def test_a_chain_that_is_not_finite_leaves_alone():
 
 
 def test_the_energy_is_minus_the_log_posterior_in_one_piece_or_many_and_has_its_gradient():
-    model, data = small.model(PARTS), small.problem(R, 8)
+    model, data = small.model(PARTS), small.training_data(R, 8)
     now = FEW.start(model, data, small.streams(R)).now
     position = model.family.init(model.network, small.streams(R, name="elsewhere"))
     whole, pieces = (Target(model, data, now, size) for size in (None, 3))
@@ -153,12 +157,14 @@ WRONG = {
 def test_what_cannot_be_sampled_is_named_at_the_start(what):
     parts, options, error, message = WRONG[what]
     with pytest.raises(error, match=message):
-        Metropolis(**options, dtype="float64").start(small.model(PARTS | parts), small.problem(R, 8), small.streams(R))
+        Metropolis(**options, dtype="float64").start(
+            small.model(PARTS | parts), small.training_data(R, 8), small.streams(R)
+        )
 
 
 def test_batch_normalisation_is_refused():
     parts = {**PARTS, "network": {"name": "resnet18", "width": 2}, "likelihood": {"name": "categorical"}}
-    data = small.problem(R, 4, 3, (1, 8, 8))
+    data = small.training_data(R, 4, 3, (1, 8, 8))
     with pytest.raises(NotSupported, match="no batch normalisation"):
         FEW.start(small.model(parts, 3, (1, 8, 8)), data, small.streams(R))
 
@@ -170,4 +176,4 @@ def test_one_network_in_training_is_a_point():
     for one, point in zip(train(parts), train(KINDS["MAP"]), strict=True):
         assert one.loss == point.loss
     assert FAMILIES.build({"name": "samples"}).independent()[1] == 1
-    assert isinstance(small.problem(R).of(1), TrainingData)
+    assert isinstance(small.training_data(R).of(1), TrainingData)

@@ -7,9 +7,9 @@ import math
 import pytest
 import torch
 
+from fvi_core.data import TrainingData
 from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Network
-from fvi_core.problem import TrainingData
 from fvi_core.registry import UnknownPart
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
@@ -66,8 +66,8 @@ KINDS = {
 
 
 def train(parts, replicas=range(R), *, outputs=1, data=None, dtype="float32", hook=None, **training):
-    """Train some of the replicas of one problem together."""
-    data = data or small.problem(R, N, outputs, dtype=getattr(torch, dtype), validation=4)
+    """Train some of the replicas of one set of training data together."""
+    data = data or small.training_data(R, N, outputs, dtype=getattr(torch, dtype), validation=4)
     if len(replicas) < R and len(data.x) == R:
         data = small.one(data, replicas[0])
     options = {"epochs": 3, "batch_size": 4, "optimiser": ADAM, "samples": 10, "dtype": dtype} | training
@@ -96,7 +96,7 @@ def test_replicas_trained_together_are_bitwise_those_trained_alone(kind):
 
 def test_convolutional_networks_are_trained_together_too():
     parts = {**KINDS["FSVI"], "network": small.CNN, "context": {"name": "random_monochrome", "points": 4}}
-    data = small.problem(R, N, 2, (2, 4, 4), torch.float32)
+    data = small.training_data(R, N, 2, (2, 4, 4), torch.float32)
     together = train(parts, outputs=2, data=data)
     assert_same(together[1], train(parts, range(1, 2), outputs=2, data=data)[0])
 
@@ -127,8 +127,8 @@ FIXED = {"name": "gaussian", "learned": False}
 
 
 def exploding():
-    """A problem whose second replica overflows float32 after some epochs of gradient descent."""
-    data = small.problem(R, N, dtype=torch.float32)
+    """Training data whose second replica overflows float32 after some epochs of gradient descent."""
+    data = small.training_data(R, N, dtype=torch.float32)
     data.y[1] *= 1e5
     return data
 
@@ -158,7 +158,7 @@ def test_members_of_an_independent_ensemble_are_networks_trained_by_themselves()
     result = train(KINDS["Ensemble"], dtype="float64")[1]
     model = small.model({**KINDS["Ensemble"], "family": {"name": "point"}})
     members = small.model(KINDS["Ensemble"]).family.member_streams(small.streams(R).subset([1]))
-    data = small.one(small.problem(R, N, validation=4), 1)
+    data = small.one(small.training_data(R, N, validation=4), 1)
     options = Training(3, 4, ADAM, samples=10, dtype="float64")
     together, noise = split_parameters(result.parameters)
     alone = [Trainer(model, options, data, members.subset([m])).run()[0].parameters for m in range(2)]
@@ -193,7 +193,7 @@ def test_training_goes_on_from_a_saved_state_bitwise(kind, rule):
         saved[trainer.epoch] = (file, len(trainer.active), len(trainer.now.results))
 
     whole = train(KINDS[kind], dtype=dtype, hook=hook, **rule)
-    data = small.problem(R, N, dtype=getattr(torch, dtype), validation=4)
+    data = small.training_data(R, N, dtype=getattr(torch, dtype), validation=4)
     options = Training(**{"epochs": 3, "batch_size": 4, "optimiser": ADAM, "samples": 10, "dtype": dtype} | rule)
     for file, *_ in list(saved.values())[::3]:
         trainer = Trainer(small.model(KINDS[kind]), options, data, small.streams(R, getattr(torch, dtype)))
@@ -204,7 +204,7 @@ def test_training_goes_on_from_a_saved_state_bitwise(kind, rule):
 
 
 def test_early_stopping_keeps_the_parameters_of_the_lowest_validation_loss():
-    data, patience, unstopped = small.problem(R, N, validation=4), 3, []
+    data, patience, unstopped = small.training_data(R, N, validation=4), 3, []
     options = {"data": data, "dtype": "float64", "epochs": 40, "optimiser": {"name": "adam", "lr": 0.1}}
     kept = train(KINDS["MAP"], **options, early_stopping={"patience": patience, "every": 1})
     hook = lambda trainer: unstopped.append({k: v.detach().clone() for k, v in trainer.parameters.items()})
@@ -234,11 +234,11 @@ def test_early_stopping_looks_at_the_last_epoch_when_it_looks_seldom():
 
 def test_early_stopping_needs_a_validation_part():
     with pytest.raises(ValueError, match="early stopping, but the data set has no validation subset"):
-        train(KINDS["MAP"], data=small.problem(R, N, dtype=torch.float32), early_stopping={"patience": 1})
+        train(KINDS["MAP"], data=small.training_data(R, N, dtype=torch.float32), early_stopping={"patience": 1})
 
 
 def test_a_shared_data_set_is_that_data_set_for_each_replica():
-    own = small.one(small.problem(R, N, dtype=torch.float32), 0)
+    own = small.one(small.training_data(R, N, dtype=torch.float32), 0)
     copies = TrainingData(*(t.expand(R, *t.shape[1:]).clone() for t in (own.x, own.y, own.low, own.high)))
     for shared, copied in zip(train(KINDS["FSVI"], data=own), train(KINDS["FSVI"], data=copies), strict=True):
         assert_same(shared, copied)
@@ -250,7 +250,7 @@ def test_every_point_is_seen_once_in_an_epoch(monkeypatch):
     monkeypatch.setattr(
         Network, "_run", lambda self, layers, p, a, *rest: seen.append(a[:, 0]) or run(self, layers, p, a, *rest)
     )
-    data = small.problem(R, N)
+    data = small.training_data(R, N)
     Trainer(model, Training(1, 4, ADAM, dtype="float64"), data, small.streams(R)).run()
     assert [batch.shape[1] for batch in seen] == [4, 4, 2]
     for r in range(R):
@@ -269,7 +269,7 @@ def test_gradients_are_clipped_by_element():
 
 def test_progress_is_told_after_each_epoch():
     heard, options = [], Training(4, N, ADAM)
-    data = small.problem(R, N, dtype=torch.float32)
+    data = small.training_data(R, N, dtype=torch.float32)
     trainer = Trainer(small.model(KINDS["MAP"]), options, data, small.streams(R, torch.float32))
     trainer.run(lambda fraction, text: heard.append((fraction, text)))
     assert [f for f, _ in heard] == [0.25, 0.5, 0.75, 1.0] and heard[0][1].startswith("epoch 1/4, loss ")

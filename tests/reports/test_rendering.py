@@ -185,3 +185,13 @@ def test_files_are_written(results: Path, tmp_path: Path) -> None:
     assert all(path.stat().st_size > 100 for path in rendered.files.values())
     assert r"\input{pequignot2020-5-short.tex}" in rendered.files["LaTeX alone"].read_text()
     assert rendered.counts == "0 of 40 cells, protocol short"
+
+
+def test_what_a_training_said_of_itself_is_a_note_under_the_table(write: Callable[..., Path]) -> None:
+    about: list[dict] = [{}, {"warnings": ["not converged: R-hat of predictions is 1.31, not below 1.05"]}]
+    results = write(
+        "MFVI", "boston", {("", "rmse"): [2.0, 3.0], ("", "log_posterior_predictive"): [1.0, 2.0]}, about=about
+    )
+    note = "MFVI on boston, split 1, seed 1: not converged: R-hat of predictions is 1.31, not below 1.05."
+    for form in forms(results):
+        assert " ".join(form.split()).count(note) == 1

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 import torch
 
 import datasets
-from benchmarks.experiment.assembly import build_model, build_problem
+from benchmarks.experiment.assembly import build_data, build_model
 from benchmarks.records.hyperparameters import resolve
 from benchmarks.tables import digits, pequignot
-from benchmarks.tables.spec import Parts, Row, merge
+from benchmarks.tables.spec import Parts, Recipe, Row, merge
 from datasets.contract import Arrays, Split
 from fvi_core import methods
 from fvi_core.random import Streams
@@ -39,9 +40,9 @@ def training_of(
     settings = TRAININGS.build({"name": "gradient", **parts["training"]})
     dtype = DTYPES[settings.dtype]
     model = build_model(resolve(parts), splits[0])
-    problem = build_problem(model, splits, device, dtype)
+    training_data = build_data(model, splits, device, dtype)
     seeds = [split.split for split in splits] if seeds is None else seeds
-    return lambda: settings.start(model, problem, Streams(seeds, device, dtype)).run
+    return lambda: settings.start(model, training_data, Streams(seeds, device, dtype)).run
 
 
 def one_by_one(works: list[Work]) -> Work:
@@ -69,11 +70,14 @@ def fsvi_parts(method: str) -> Parts:
 
 
 def uci_parts(method: str, epochs: int) -> Parts:
-    """A method on boston as in pequignot2020's table 5; one that it lacks, with its MC Dropout's settings."""
+    """A method on boston as in pequignot2020's table 5; one that it lacks, with its MC Dropout's, in batches of 50."""
     listed = method in {row.method for row in pequignot.ROWS}
-    own = pequignot.recipe(Row(method, None, method if listed else "MC Dropout"), "boston", "paper").parts
+    row = Row(method, None, method if listed else "MC Dropout")
+    own = cast(Recipe, pequignot.recipe(row, "boston", "paper")).parts  # every row has one there
     if not listed:
-        own = {kind: own[kind] for kind in ("network", "likelihood", "training")}
+        own = merge(
+            {kind: own[kind] for kind in ("network", "likelihood", "training")}, {"training": {"batch_size": 50}}
+        )
     return merge(merge(methods.get(method).parts(), own), {"training": {"epochs": epochs}})
 
 

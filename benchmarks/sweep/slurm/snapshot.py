@@ -30,8 +30,8 @@ def take(folder: Path, root: Path = provenance.ROOT) -> Path:
     """Copy the packages that make numbers, and what $FVI_PLUGINS names, to ``folder/<digest>``.
 
     A plug-in in a package is copied with all of that: it may import it, and its digest is that of the package.
-    Installed packages are taken to be installed on the nodes too. The same code gives the same folder; it appears whole or not at
-    all. Raises SnapshotError, PluginError.
+    Installed packages are taken to be installed on the nodes too. The same code gives the same folder; it appears whole
+    or not at all. Raises SnapshotError, PluginError.
     """
     files = {path.relative_to(root): path for package in provenance.CODE for path in _files(root / package)}
     written: dict[Path, str] = {}

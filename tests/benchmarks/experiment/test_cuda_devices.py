@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks import tables
-from benchmarks.experiment.assembly import build_model, build_problem, inputs_of
+from benchmarks.experiment.assembly import build_data, build_model, inputs_of
 from benchmarks.experiment.prediction import attack, predict
 from benchmarks.tables.spec import merge
 from datasets import describe
@@ -110,15 +110,17 @@ def test_training_prediction_and_attack_stay_on_the_device(table, label, dataset
     split, training = data_of(dataset), TRAININGS.build({"name": "gradient", **parts["training"]})
     dtype = DTYPES[training.dtype]
     model = build_model(parts, split)
-    problem = build_problem(model, [split], cuda, dtype)
-    first, _ = training.start(model, problem, Streams([0, 1], cuda, dtype)).run()
+    training_data = build_data(model, [split], cuda, dtype)
+    first, _ = training.start(model, training_data, Streams([0, 1], cuda, dtype)).run()
     assert first.reason is None
     streams = Streams([5], cuda, dtype)
-    parameters = model.fitted(first.parameters, problem.of(0), streams)
+    parameters = model.fitted(first.parameters, training_data.of(0), streams)
     assert {value.device for value in parameters.values()} == {cuda}
-    f, _ = predict(model, parameters, torch.from_numpy(split.test.x), SAMPLES, streams, partial(inputs_of, problem))
+    f, _ = predict(
+        model, parameters, torch.from_numpy(split.test.x), SAMPLES, streams, partial(inputs_of, training_data)
+    )
     assert f.device == cuda and f.shape[1:] == (IMAGES, split.n_outputs)
     if split.pixels is not None:
         clean = SimpleNamespace(x=split.test.x, y=split.test.y, epsilon=0.1)
-        changed = attack(model, parameters, problem, clean, SAMPLES, streams)
+        changed = attack(model, parameters, training_data, clean, SAMPLES, streams)
         assert changed.device == cuda and changed.shape == split.test.x.shape

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import datasets
-from benchmarks.experiment.assembly import ChangedData, build_model, build_problem
+from benchmarks.experiment.assembly import ChangedData, build_data, build_model
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import predict
 from benchmarks.records import predictions
@@ -187,9 +187,7 @@ def test_runs_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path):
 def test_data_that_replicas_share_is_held_once():
     model = build_model(config()["parts"], datasets.load(CURVE))
     same, other = datasets.load(CURVE, 0), datasets.load(CURVE, 1)
-    build = [
-        build_problem(model, splits, torch.device("cpu"), torch.float64) for splits in ([same, same], [same, other])
-    ]
+    build = [build_data(model, splits, torch.device("cpu"), torch.float64) for splits in ([same, same], [same, other])]
     assert [p.x.shape for p in build] == [(1, 100, 1), (2, 100, 1)]
     assert build[0].x.dtype == build[0].y.dtype == torch.float64
 

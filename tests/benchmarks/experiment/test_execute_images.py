@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import datasets
-from benchmarks.experiment.assembly import build_model, build_problem, inputs_of
+from benchmarks.experiment.assembly import build_data, build_model, inputs_of
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import attack, predict
 from benchmarks.records import predictions
@@ -120,20 +120,22 @@ def test_images_stay_bytes_and_splits_share_them():
     model = build_model(
         config("FSVI", parts={"context": {"name": "images", "pool": "train", "points": 5}})["parts"], split
     )
-    problem = build_problem(model, [split, datasets.load("mnist", scheme="rudner2022")], CPU, torch.float32)
-    assert problem.x.dtype == torch.uint8 and problem.x.shape == (1, 40, 1, 28, 28)
-    assert np.shares_memory(problem.x.numpy(), split.train.x), "no copy of the data set"
-    assert problem.pools["train"].data_ptr() == problem.x.data_ptr()
-    assert problem.low.dtype == torch.float32 and torch.equal(problem.low[0], torch.from_numpy(split.low))
+    training_data = build_data(model, [split, datasets.load("mnist", scheme="rudner2022")], CPU, torch.float32)
+    assert training_data.x.dtype == torch.uint8 and training_data.x.shape == (1, 40, 1, 28, 28)
+    assert np.shares_memory(training_data.x.numpy(), split.train.x), "no copy of the data set"
+    assert training_data.pools["train"].data_ptr() == training_data.x.data_ptr()
+    assert training_data.low.dtype == torch.float32 and torch.equal(training_data.low[0], torch.from_numpy(split.low))
 
 
 def test_inputs_of_the_network_are_the_scaled_pixels():
     split = datasets.load("cifar10", scheme="rudner2022")
-    problem = build_problem(build_model(config(dataset="cifar10")["parts"], split), [split], CPU, torch.float32)
+    training_data = build_data(build_model(config(dataset="cifar10")["parts"], split), [split], CPU, torch.float32)
     for x in (split.test.x, split.test.x + np.float32(0.7)):  # turned images are not whole numbers
         expected = torch.from_numpy(split.pixels(x))
-        torch.testing.assert_close(inputs_of(problem, torch.from_numpy(x)), expected, rtol=1e-6, atol=1e-6)
-    assert torch.allclose(inputs_of(problem, torch.from_numpy(split.train.x)).amin(0), problem.low[0], atol=1e-6)
+        torch.testing.assert_close(inputs_of(training_data, torch.from_numpy(x)), expected, rtol=1e-6, atol=1e-6)
+    assert torch.allclose(
+        inputs_of(training_data, torch.from_numpy(split.train.x)).amin(0), training_data.low[0], atol=1e-6
+    )
 
 
 def test_splits_whose_pools_differ_cannot_train_together():
@@ -142,33 +144,33 @@ def test_splits_whose_pools_differ_cannot_train_together():
         config("FSVI", parts={"context": {"name": "images", "pool": "train", "points": 5}})["parts"], splits[0]
     )
     with pytest.raises(ValueError, match="splits whose pools 'train' differ cannot train together"):
-        build_problem(model, splits, CPU, torch.float32)
+        build_data(model, splits, CPU, torch.float32)
 
 
 def trained(dataset="cifar10", scheme="dirichlet2022", parts=None):
     case = config("MFVI", dataset, scheme, parts=parts)
     split = datasets.load(dataset, scheme=scheme)
     model = build_model(case["parts"], split)
-    problem = build_problem(model, [split], CPU, torch.float32)
-    return model, model.family.init(model.network, Streams([3])), problem, split
+    training_data = build_data(model, [split], CPU, torch.float32)
+    return model, model.family.init(model.network, Streams([3])), training_data, split
 
 
 def test_an_attack_moves_every_pixel_by_epsilon_within_black_and_white():
-    model, parameters, problem, split = trained(parts={"network": CNN})
-    clean = inputs_of(problem, torch.from_numpy(split.test.x))
+    model, parameters, training_data, split = trained(parts={"network": CNN})
+    clean = inputs_of(training_data, torch.from_numpy(split.test.x))
     mean, std = torch.tensor(split.pixels.mean), torch.tensor(split.pixels.std)
     black, white = (0 - mean) / std, (1 - mean) / std
     for epsilon in ("0", "0.1"):
-        moved = attack(model, parameters, problem, split.evaluation(f"fgsm-{epsilon}"), 5, Streams([1]))
+        moved = attack(model, parameters, training_data, split.evaluation(f"fgsm-{epsilon}"), 5, Streams([1]))
         assert moved.shape == clean.shape and (moved - clean).abs().max() <= float(epsilon) + 1e-6
         assert (moved.amin((0, 2, 3)) >= black - 1e-5).all() and (moved.amax((0, 2, 3)) <= white + 1e-5).all()
         assert torch.equal(moved, clean) == (epsilon == "0")
 
 
 def test_an_attack_hurts_the_functions_that_predict():
-    model, parameters, problem, split = trained()
-    clean, attacked = inputs_of(problem, torch.from_numpy(split.test.x)), split.evaluation("fgsm-0.05")
-    moved = attack(model, parameters, problem, attacked, 5, Streams([1]))
+    model, parameters, training_data, split = trained()
+    clean, attacked = inputs_of(training_data, torch.from_numpy(split.test.x)), split.evaluation("fgsm-0.05")
+    moved = attack(model, parameters, training_data, attacked, 5, Streams([1]))
     y = torch.from_numpy(split.test.y)
 
     def log_likelihood(x):

@@ -117,8 +117,8 @@ def test_a_damaged_file_is_told_and_stops_no_other(trained):
     older(store, records[1])
     found = measure(CASES, store, state)
     assert counts(found) == {BROKEN: 1, CHANGED: 1}
-    (problem,) = found.problems
-    assert run_key(CASES[0]) in problem and path.name in problem and "perhaps truncated" in problem
+    (training_data,) = found.problems
+    assert run_key(CASES[0]) in training_data and path.name in training_data and "perhaps truncated" in training_data
     assert store.path(CASES[0]).read_bytes() == before
 
 

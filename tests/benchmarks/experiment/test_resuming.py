@@ -183,7 +183,7 @@ def test_statistics_and_moments_that_training_collects_are_kept():
     """Batch normalisation, SWAG and augmented images, through a file after every epoch."""
     parts = {"family": {"name": "swag", "rank": 2, "start": 0.2}, "network": {"name": "resnet18", "width": 2}}
     training = Training(3, 5, {"name": "sgd", "momentum": 0.9}, augment={"crop": 1, "flip": True})
-    data = small_parts.problem(2, 12, 2, (1, 8, 8), torch.float32)
+    data = small_parts.training_data(2, 12, 2, (1, 8, 8), torch.float32)
     model = small_parts.model(parts, 2, (1, 8, 8))
 
     def trained(state=None, stop=False):

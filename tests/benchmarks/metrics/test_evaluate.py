@@ -214,12 +214,28 @@ def test_a_likelihoods_own_scores_come_first_and_the_others_stay(task, make):
     )
 
 
-def test_vectors_have_no_metrics_yet():
-    predictions = {"test": RegressionPredictions(np.zeros((3, 5, 2)), 0.1, np.zeros((5, 2)))}
-    with pytest.raises(
-        ValueError, match="'test': expected targets of one number, found vectors of 2; metrics of vectors do not"
-    ):
-        evaluate("regression", "d", [SetInfo("test", "id")], predictions)
+def test_numbers_of_vectors_count_as_points():
+    rng = np.random.default_rng(0)
+    f, y, other = rng.normal(size=(7, 5, 2)), rng.normal(size=(5, 2)), rng.normal(size=(7, 4, 2)) * 3
+    sets = [SetInfo("test", "id"), SetInfo("far", "ood", "ood=far"), SetInfo("grid", "grid", "inputs=grid")]
+    for moments in ({}, {"mean": f.mean(0), "variance": f.var(0)}):
+        flat_moments = {name: value.reshape(-1) for name, value in moments.items()}
+        vectors = RegressionPredictions(f, 0.3, y, 0.5, 2.0, **moments)
+        flat = RegressionPredictions(f.reshape(7, 10), 0.3, y.reshape(10), 0.5, 2.0, **flat_moments)
+        predictions = {"test": vectors, "far": RegressionPredictions(other, 0.3, None), "grid": vectors}
+        found, drawn = evaluate("regression", "d", sets, predictions, {"grid": np.zeros((5, 2))})
+        plain, _ = evaluate("regression", "d", sets[:1], {"test": flat})
+        values = {row["metric"]: row for row in found if row["condition"] == ""}
+        assert {row["metric"] for row in plain} == set(values)
+        for row in plain:
+            assert values[row["metric"]]["value"] == pytest.approx(row["value"], rel=1e-6) and row["n"] == 10
+            assert values[row["metric"]]["n"] == 5
+        errors = 4 * ((y - vectors.samples.mean(0)) ** 2).sum(1)
+        np.testing.assert_allclose(drawn["test/squared_errors"]["value"], errors, rtol=1e-4)
+        assert np.shape(drawn["grid/grid"]["mean"]) == (5, 2) and drawn["grid/grid"]["samples"] == []
+        scores = [vectors.samples.var(0).sum(-1), predictions["far"].samples.var(0).sum(-1)]
+        auroc = (scores[1][:, None] > scores[0]).mean()
+        assert next(r["value"] for r in found if r["metric"] == "ood_auroc") == pytest.approx(auroc)
 
 
 def test_lists_are_rounded_to_five_digits():

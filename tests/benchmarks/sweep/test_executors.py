@@ -66,6 +66,21 @@ class TestPool(ExecutorContract):
             assert len(list(pool.outcomes(lambda *_: None))) == 3
             assert [worker.process.pid for worker in pool.workers] == [process]
 
+    def test_an_interrupted_timing_leaves_no_process(self, folders):
+        (group,) = make_plan([fakes.config(do="wait")], *folders, fakes.TIMED).groups(*folders, fakes.TIMED)
+        pool, timing = Pool(1), []
+
+        def interrupt():
+            while not (pool.workers and pool.workers[0].group):
+                time.sleep(0.02)
+            timing.append(pool.workers[0].process)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with stoppable(), pool, pytest.raises(KeyboardInterrupt):
+            threading.Thread(target=interrupt).start()
+            pool.timed(group, 60.0)
+        assert pool.workers == [] and not timing[0].is_alive()
+
     @pytest.mark.parametrize(
         ("do", "patience", "reason"),
         [

@@ -23,10 +23,10 @@ BOX = {"name": "uniform_box", "points": 4}
 
 
 def made(test):
-    """The step of a contract's model on its problem, with its value."""
+    """The step of a contract's model on its training data, with its value."""
     model = test.model()
     parameters = test.parameters(model)
-    step = small.step(model, parameters, small.problem(R, N, test.outputs), small.streams(R), S)
+    step = small.step(model, parameters, small.training_data(R, N, test.outputs), small.streams(R), S)
     return model, parameters, step
 
 
@@ -174,6 +174,56 @@ class TestRegularisedKL(TestFullNetworkKL):
     ridge = 1e-3 * BOX["points"]
 
 
+class JointContract(GaussianContract):
+    """All outputs at once: their joint Gaussian, not each of them."""
+
+    def test_is_that_of_torch_distributions_summed_over_outputs(self):
+        model, _, step = made(self)
+        x = self.context(step)
+        inner = (
+            {k: v[:, 0] for k, v in step.functions.parameters.items()} if self.spec["name"] == "gaussian_kl" else None
+        )
+        at = model.family.gaussian_weights(step.parameters)
+        if inner:
+            mean_q, cov_q = last_layer_moments(model.network, inner, *at, x, "joint")
+        else:
+            mean_q, cov_q = full_network_moments(model.network, *at, x, "joint")
+        mean_p, cov_p = model.prior.moments(model.network, step.prior_parameters, x, "joint")
+        assert cov_q.shape == cov_p.shape == (R, 1, 2 * x.shape[1], 2 * x.shape[1])
+        ridge = self.ridge * torch.eye(2 * x.shape[1], dtype=x.dtype)
+        q, p = MultivariateNormal(mean_q, cov_q + ridge), MultivariateNormal(mean_p, cov_p + ridge)
+        torch.testing.assert_close(model.divergence(step), kl_divergence(q, p).sum(1), rtol=1e-6, atol=1e-6)
+
+
+class TestJointLastLayerKL(JointContract):
+    spec = {"name": "gaussian_kl", "outputs": "joint"}
+
+    def test_of_independent_outputs_it_is_the_sum_of_theirs(self):
+        model, _, step = made(self)
+        self.context(step)
+        apart = DIVERGENCES.build({"name": "gaussian_kl"})
+        torch.testing.assert_close(model.divergence(step), apart(step), rtol=1e-9, atol=1e-9)
+
+    def test_it_has_a_full_covariance(self):
+        model = self.model(divergence={**self.spec, "covariance": "diagonal"})
+        with pytest.raises(ValueError, match="outputs 'joint' has a full covariance, found 'diagonal'"):
+            self.value(model, self.parameters(model))
+
+
+class TestJointRegularisedKL(JointContract):
+    """A network and a process of gradients, whose outputs depend on one another."""
+
+    spec = {"name": "regularised_kl", "gamma": 1e-3, "outputs": "joint"}
+    parts = {
+        "network": {"name": "vector_field", "hidden": [4, 3]},
+        "family": {**WIDE, "name": "linearised_mean_field"},
+        "context": BOX,
+        "prior": {"name": "gaussian_process", "kernel": {"name": "helmholtz"}, "parameters": {}},
+        "likelihood": {"name": "gaussian"},
+    }
+    ridge = 1e-3 * 2 * BOX["points"]
+
+
 @pytest.mark.parametrize("option", ["jitter", "covariance"])
 def test_the_regularised_kl_takes_nothing_that_it_would_ignore(option):
     with pytest.raises(UnknownPart, match=f"no hyper-parameter '{option}'"):
@@ -246,7 +296,7 @@ class TestDirichletKL(DivergenceContract):
 
     def test_one_sample_has_precision_n_for_n_training_points(self):
         model = self.model(family={"name": "point"})
-        step = small.step(model, self.parameters(model), small.problem(R, N, 3), small.streams(R))
+        step = small.step(model, self.parameters(model), small.training_data(R, N, 3), small.streams(R))
         step.n_train = 500
         f = smooth(torch.softmax(step.values, -1), 1e-4)
         expected = dirichlet_kl_monte_carlo(f, 500 * f[:, 0], torch.full((3,), 2.0, dtype=torch.float64)).mean(1)

@@ -3,8 +3,10 @@
 import pytest
 import torch
 
+from fvi_core.families.base import NotSupported
 from fvi_core.fitting import Fitting
 from fvi_core.likelihoods import join_parameters, split_parameters
+from fvi_core.linearisation import joint_of_independent
 from fvi_core.registry import FAMILIES, LIKELIHOODS, UnknownPart
 from tests.fvi_core import small
 from tests.fvi_core.contracts import FamilyContract, N, R
@@ -160,7 +162,7 @@ class TestExactGP(FamilyContract):
     one_function = False  # values at two sets of inputs are drawn apart
 
     def parameters(self, replicas: range = range(R)):
-        family, data = self.family(), small.problem(R)
+        family, data = self.family(), small.training_data(R)
         free = family.init(self.network(), small.streams(len(replicas)))
         likelihood = LIKELIHOODS.build({"name": "gaussian", "init_std": 0.3})
         x, y = data.x[list(replicas)], data.y[list(replicas)]
@@ -176,6 +178,41 @@ class TestExactGP(FamilyContract):
             f = self.draw(parameters, samples=20000)(x)[..., 0]
         centred = f - f.mean(1, keepdim=True)
         torch.testing.assert_close(centred.mT @ centred / 20000, covariance, rtol=0.05, atol=0.002)
+
+
+class TestExactGPOfVectors(TestExactGP):
+    spec = {"name": "exact_gp", "kernel": {"name": "helmholtz"}}
+    outputs = 2
+
+    def parameters(self, replicas: range = range(R)):
+        family, data = self.family(), small.training_data(R)
+        free = family.init(self.network(), small.streams(len(replicas)))
+        likelihood = LIKELIHOODS.build({"name": "gaussian", "init_std": 0.3})
+        x, y = data.x[list(replicas)], torch.stack([data.y, data.y.cos()], -1)[list(replicas)]
+        fitting = Fitting(self.network(), family, likelihood, x, y, small.streams(len(replicas)))
+        start = join_parameters(free, likelihood.init(len(replicas), torch.float64))
+        return split_parameters(family.fit(start, fitting))[0]
+
+    def test_values_at_the_inputs_of_one_call_vary_together(self):
+        parameters, x = self.parameters(), small.inputs(R, 3)
+        with torch.no_grad():
+            _, covariance = self.family()._posterior(parameters, x, full=True)
+            f = self.draw(parameters, samples=20000)(x)
+        centred = (f - f.mean(1, keepdim=True)).flatten(2)
+        if covariance.dim() == 4:  # of each number by itself
+            covariance = joint_of_independent(covariance)[:, 0]
+        torch.testing.assert_close(centred.mT @ centred / 20000, covariance, rtol=0.05, atol=0.02)
+
+
+class TestExactGPsOfTheirOwn(TestExactGPOfVectors):
+    spec = {"name": "exact_gp", "kernel": {"name": "rbf"}}
+
+
+def test_a_process_of_gradients_names_targets_that_are_none():
+    model, data = small.model({"family": {"name": "exact_gp", "kernel": {"name": "helmholtz"}}}), small.training_data(R)
+    with pytest.raises(NotSupported, match=r"'exact_gp': kernel 'helmholtz' is of gradients, found targets \[\] and"):
+        start = model.family.init(model.network, small.streams(R))
+        model.loss(start, model.likelihood.init(R), {}, data.x, data.y, N, 1, None, {})
 
 
 def test_an_unknown_family_names_the_nearest():

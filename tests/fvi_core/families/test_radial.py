@@ -122,7 +122,7 @@ def test_the_divergence_uses_the_likelihoods_draw():
     family = {"name": "radial", "rho_init": -1.0}
     model = small.model({"family": family, "divergence": {"name": "weight_kl"}, "prior": WEIGHTS})
     parameters = {k: v.requires_grad_() for k, v in model.family.init(model.network, small.streams(R)).items()}
-    step = small.step(model, parameters, small.problem(R), small.streams(R), 4)
+    step = small.step(model, parameters, small.training_data(R), small.streams(R), 4)
     value = model.divergence(step)
     expected = model.family.weight_kl(model.network, parameters, 0.0, 0.7, step.functions)
     assert torch.equal(value, expected)

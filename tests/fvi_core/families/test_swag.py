@@ -28,7 +28,7 @@ class TestSWAGBeforeAnythingIsCollected(FamilyContract):
 def train(spec, hook=None, network=None, epochs=EPOCHS, shape=(2,)):
     parts = {"family": {"name": "swag", **spec}}
     model = small.model({**parts, "network": network or small.TANH}, 3, shape)
-    data = small.problem(R, 11, 3, shape)
+    data = small.training_data(R, 11, 3, shape)
     return model, Trainer(model, Training(epochs, 4, SGD, dtype="float64"), data, small.streams(R)).run(checkpoint=hook)
 
 
@@ -92,7 +92,9 @@ def test_without_scale_it_is_the_average(collected):
 def test_collecting_does_not_change_training():
     losses = [[t.loss for t in train(spec)[1]] for spec in ({"rank": 3, "start": 0.2}, {"rank": 5, "start": 0.9})]
     point = small.model({"family": {"name": "point"}}, 3)
-    plain = Trainer(point, Training(EPOCHS, 4, SGD, dtype="float64"), small.problem(R, 11, 3), small.streams(R)).run()
+    plain = Trainer(
+        point, Training(EPOCHS, 4, SGD, dtype="float64"), small.training_data(R, 11, 3), small.streams(R)
+    ).run()
     assert losses[0] == losses[1] == [t.loss for t in plain]
 
 
@@ -103,7 +105,7 @@ def test_drawn_networks_are_normalised_by_kept_training_points():
         for name, shape in network.shapes.items():
             parameters[name] = parameters[name] + 0.1 * small.streams(R, name=f"{name}{epoch}").normal(*shape)
         parameters = parameters | family.after_epoch(network, parameters, epoch, 5)
-    data = small.problem(R, 20, 3, SHAPE)
+    data = small.training_data(R, 20, 3, SHAPE)
     model = small.model({"family": {"name": "swag"}}, 3)
     streams = small.streams(R)
     parameters = family.fit(parameters, Fitting(network, family, model.likelihood, data.x, data.y, streams))
@@ -122,7 +124,7 @@ def test_drawn_networks_are_normalised_by_kept_training_points():
 
 def test_all_training_points_are_kept_where_they_are_fewer():
     network, family = tiny(), FAMILIES.build({"name": "swag", "rank": 2, "points": 5})
-    model, data = small.model({"family": {"name": "swag"}}, 3), small.problem(R, 3, 3, SHAPE)
+    model, data = small.model({"family": {"name": "swag"}}, 3), small.training_data(R, 3, 3, SHAPE)
     fitting = Fitting(network, family, model.likelihood, data.x, data.y, small.streams(R))
     kept = family.fit(family.init(network, small.streams(R)), fitting)[POINTS]
     assert torch.equal(kept.flatten(2).sort(1).values, data.x.flatten(2).sort(1).values)

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.func import jacrev
 
+from fvi_core.data import TrainingData
 from fvi_core.fits.posterior import Around
 from fvi_core.fitting import Fitting, own_of
 from fvi_core.likelihoods import PREFIX, split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.objective import Model
-from fvi_core.problem import TrainingData
 from tests.fvi_core import small
 
 N, STD, DELTA = 12, 0.3, 0.7
@@ -33,7 +33,7 @@ def inputs(kind: str) -> Tensor:
     return wave(N * math.prod(shape), 1.0, 2.3).view(N, *shape)
 
 
-def problem(kind: str, validation: bool = False) -> TrainingData:
+def training_data(kind: str, validation: bool = False) -> TrainingData:
     """Vectors of two targets for the perceptron, three classes for the convolutional network."""
     x = inputs(kind)
     sums = x.flatten(1).sum(1)
@@ -60,7 +60,7 @@ def parameters(of: Model, replicas: int = 1) -> Parameters:
 def fitted(kind: str, fit: dict[str, Any]) -> tuple[Model, Parameters, Parameters]:
     """A model, its family's parameters, and those of its fit part, after it was fitted."""
     made = model(kind, fit)
-    rest, own = own_of(made.fitted(parameters(made), problem(kind, validation=True), small.streams(1)))
+    rest, own = own_of(made.fitted(parameters(made), training_data(kind, validation=True), small.streams(1)))
     return made, {k: v for k, v in rest.items() if not k.startswith(PREFIX)}, own
 
 
@@ -68,7 +68,7 @@ def curvature_of(kind: str, fit: dict[str, Any]) -> tuple[Model, Parameters]:
     """A model, and what its fit part sums over the training data."""
     made = model(kind, fit)
     family, likelihood = split_parameters(parameters(made))
-    fitting = Fitting.of(made.network, made.family, made.likelihood, problem(kind), small.streams(1))
+    fitting = Fitting.of(made.network, made.family, made.likelihood, training_data(kind), small.streams(1))
     around = Around({k: v[0] for k, v in family.items()}, likelihood, fitting)
     return made, made.fit.posterior.curvature(around)
 

@@ -26,8 +26,8 @@ from tests.fvi_core.fits.cases import (
     jacobian,
     model,
     parameters,
-    problem,
     second,
+    training_data,
     wave,
 )
 from tests.fvi_core.networks.test_residual import SHAPE, tiny
@@ -182,7 +182,7 @@ def test_logits_are_divided_by_their_probit_factor():
 def test_without_a_hidden_layer_it_is_bayesian_linear_regression(structure):
     linear = {"name": "mlp", "hidden": []}
     made = model("mlp", spec(structure), network=linear)
-    data, x = problem("mlp"), inputs("mlp")
+    data, x = training_data("mlp"), inputs("mlp")
     phi = torch.cat([x, torch.ones(N, 1, dtype=torch.float64)], 1)
     precision = phi.T @ phi / STD**2 + DELTA * torch.eye(3, dtype=torch.float64)
     mean = torch.linalg.solve(precision, phi.T @ data.y[0] / STD**2)  # of each target, and of MAP
@@ -231,7 +231,7 @@ def test_kronecker_factors_are_exact_where_gradients_are_alike_at_all_places():
 @each_structure
 def test_replicas_together_are_bitwise_the_same_as_alone(structure):
     made, R = model("cnn", spec(structure, precision="evidence")), 3
-    together, data = parameters(made, R), problem("cnn")
+    together, data = parameters(made, R), training_data("cnn")
     x, y, streams = data.x.expand(R, *data.x.shape[1:]), data.y.expand(R, -1), small.streams(R)
     fitting = Fitting(made.network, made.family, made.likelihood, x, y, streams, weight_prior=made.weight_prior)
     fit, at = made.fit(together, fitting), inputs("cnn")[None, :3].expand(R, -1, -1, -1, -1) * 1.2
@@ -249,7 +249,7 @@ def test_replicas_together_are_bitwise_the_same_as_alone(structure):
 
 @each_structure
 def test_running_statistics_of_batch_normalisation_are_constants(structure):
-    network, data = tiny(), small.problem(1, 8, 3, SHAPE)
+    network, data = tiny(), small.training_data(1, 8, 3, SHAPE)
     made = dataclasses.replace(model("cnn", spec(structure, precision=DELTA)), network=network)
     at = {k: v[None] for k, v in network.unflatten(wave(network.n_parameters, 0.6, 1.7)).items()}
     kept = {k: v + 0.2 for k, v in network.init_buffers(small.streams(1)).items()}
@@ -291,11 +291,11 @@ def test_a_subnetwork_may_be_chosen_by_the_iterates_of_swag():
     spread = network.unflatten(wave(network.n_parameters, 1.0, 0.9).abs())
     kept = {"buffer/swag_count": torch.full((1,), 6.0, dtype=torch.float64)}
     kept |= {f"buffer/swag_square/{k}": v[None] for k, v in spread.items()}
-    fit = made.fitted(own | kept, problem("cnn"), small.streams(1))
+    fit = made.fitted(own | kept, training_data("cnn"), small.streams(1))
     weights = network.flatten({k: torch.full(s, float(k.endswith("weight"))) for k, s in network.shapes.items()})
     expected = (network.flatten(spread) * weights).topk(5).indices.sort().values
     assert torch.equal(fit["fit/index"][0], expected)
     with pytest.raises(NotSupported, match="variances 'swag' needs family 'swag' and iterates that it has seen"):
-        made.fitted(own, problem("cnn"), small.streams(1))
+        made.fitted(own, training_data("cnn"), small.streams(1))
     with pytest.raises(NotSupported, match="expected family 'swag', found 'point'"):
         model("cnn", spec("subnetwork", variances="swag"))

@@ -17,7 +17,7 @@ from fvi_core.fits.posterior import CURVATURE
 from fvi_core.fitting import FitFailed
 from fvi_core.registry import FITS
 from tests.fvi_core import small
-from tests.fvi_core.fits.cases import DELTA, KINDS, STD, curvature_of, fitted, ggn, model, parameters, problem
+from tests.fvi_core.fits.cases import DELTA, KINDS, STD, curvature_of, fitted, ggn, model, parameters, training_data
 
 # By laplace-torch 0.2.3 in double precision (backend AsdlGGN of asdfghjkl 0.1a4; CurvlinopsGGN of curvlinops 2.0.0
 # agrees), of the networks, weights and data of cases.py in batches of 5: Laplace(net, likelihood, subset, structure,
@@ -51,7 +51,7 @@ def test_it_agrees_with_laplace_torch(kind, structure):
     _, _, own = fitted(kind, spec(structure=structure, precision="evidence"))
     assert math.isclose(own["prior_precision"], optimum, rel_tol=1e-7)
     made, family, own = fitted(kind, spec(structure=structure, precision=DELTA))
-    data = problem(kind)
+    data = training_data(kind)
     _, variance = made.fit.marginals(made.network, made.family, family, own, data.x[:, :1])
     np.testing.assert_allclose(variance[0, 0], variances, rtol=1e-9)
     f = made.network({k: v[:, None] for k, v in family.items()}, data.x)
@@ -63,7 +63,7 @@ def test_it_agrees_with_laplace_torch(kind, structure):
 @pytest.mark.parametrize("structure", PROBIT)
 def test_probit_predictions_agree_with_laplace_torch(structure):
     made, family, own = fitted("cnn", spec(structure=structure, precision=DELTA, predictive="probit"))
-    f = made.fit.functions(made.network, made.family, family, own, 1, small.streams(1))(problem("cnn").x[:, :1])
+    f = made.fit.functions(made.network, made.family, family, own, 1, small.streams(1))(training_data("cnn").x[:, :1])
     np.testing.assert_allclose(f[0, 0, 0].softmax(-1), PROBIT[structure], rtol=1e-9)
 
 
@@ -100,7 +100,7 @@ def test_the_mean_of_the_prior_counts_in_the_evidence():
     fitting_of = {"divergence": {"name": "weight_penalty"}, "prior": {"name": "gaussian_factors", "mean": 0.2}}
     moved = model("mlp", spec(precision="evidence"), **fitting_of)
     assert moved.weight_prior == (0.2, 100.0)
-    own = moved.fitted(parameters(moved), problem("mlp"), small.streams(1))
+    own = moved.fitted(parameters(moved), training_data("mlp"), small.streams(1))
     flat = moved.network.flatten(parameters(moved))[0]
     eigenvalues, _ = spectrum("mlp", "diagonal")
     assert math.isclose(
@@ -108,7 +108,7 @@ def test_the_mean_of_the_prior_counts_in_the_evidence():
     )
     assert (
         own["fit/prior_precision"]
-        != made.fitted(parameters(made), problem("mlp"), small.streams(1))["fit/prior_precision"]
+        != made.fitted(parameters(made), training_data("mlp"), small.streams(1))["fit/prior_precision"]
     )
 
 
@@ -125,7 +125,7 @@ def test_the_precision_is_the_one_that_is_asked_for():
         _, _, own = fitted("mlp", spec(precision=asked))
         assert math.isclose(own["prior_precision"], expected)
     tempered = model("mlp", spec(), weight={"factor": 0.1})
-    fit = tempered.fitted(parameters(tempered), problem("mlp"), small.streams(1))
+    fit = tempered.fitted(parameters(tempered), training_data("mlp"), small.streams(1))
     assert math.isclose(fit["fit/prior_precision"], 0.1 * DELTA), "what counts against the summed log-likelihood"
 
 
@@ -133,9 +133,9 @@ def test_the_precision_is_the_one_that_is_asked_for():
 def test_the_trained_precision_is_not_guessed(changed):
     made = model("mlp", spec(), **changed)
     with pytest.raises(NotSupported, match="precision 'prior' needs an objective with a Gaussian prior on the weights"):
-        made.fitted(parameters(made), problem("mlp"), small.streams(1))
+        made.fitted(parameters(made), training_data("mlp"), small.streams(1))
     fit = model("mlp", spec(precision="evidence"), **changed)
-    assert fit.fitted(parameters(fit), problem("mlp"), small.streams(1))["fit/prior_precision"] > 0
+    assert fit.fitted(parameters(fit), training_data("mlp"), small.streams(1))["fit/prior_precision"] > 0
 
 
 @pytest.mark.parametrize("predictive", ["glm", "probit", "weights"])
@@ -144,7 +144,7 @@ def test_validation_takes_the_lowest_loss_of_the_grid(kind, predictive):
     if (kind, predictive) == ("mlp", "probit"):
         pytest.skip("for classes")
     grid = {"low": 0.01, "high": 1000.0, "steps": 6, "samples": 15}
-    x, y = (each[None] for each in problem(kind, validation=True).validation[0])
+    x, y = (each[None] for each in training_data(kind, validation=True).validation[0])
     losses = {}
     for precision in (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0):
         made, family, own = fitted(kind, spec(structure="kronecker", predictive=predictive, precision=precision))
@@ -163,7 +163,7 @@ def test_validation_takes_the_lowest_loss_of_the_grid(kind, predictive):
 def test_validation_needs_a_validation_subset():
     made = model("mlp", spec(precision="validation"))
     with pytest.raises(ValueError, match="the data set has no validation subset"):
-        made.fitted(parameters(made), problem("mlp"), small.streams(1))
+        made.fitted(parameters(made), training_data("mlp"), small.streams(1))
 
 
 def test_matrices_that_do_not_fit_are_refused_before_training(monkeypatch):
@@ -186,11 +186,11 @@ def test_a_precision_that_is_not_positive_definite_fails_and_is_not_mended():
     with pytest.raises(
         FitFailed, match="162 weights with prior precision 1e-18 is not positive definite in double precision"
     ):
-        made.fitted(parameters(made), problem("cnn"), small.streams(1))
+        made.fitted(parameters(made), training_data("cnn"), small.streams(1))
     with pytest.raises(FitFailed, match="2 weights with prior precision 1e-17 is not positive definite in double"):
         Dense().fitted({CURVATURE: torch.tensor([[1.0, 0.0], [0.0, 0.0]]).double()}, 1e-17)  # a factor exists
     made = model("cnn", spec(structure="full", precision=1e-5))
-    fit = made.fitted(parameters(made), problem("cnn"), small.streams(1))
+    fit = made.fitted(parameters(made), training_data("cnn"), small.streams(1))
     whole, _ = ggn("cnn", made)
     rebuilt = fit["fit/factor"][0] @ fit["fit/factor"][0].T - whole
     torch.testing.assert_close(rebuilt, 1e-5 * torch.eye(162, dtype=torch.float64), rtol=0, atol=1e-9)
@@ -203,7 +203,7 @@ def test_a_curvature_that_is_not_finite_fails(structure):
     own["head.weight"] = own["head.weight"] * math.nan
     own["likelihood/rho"] = own["likelihood/rho"] * math.nan
     with pytest.raises(FitFailed, match="fit 'laplace': the curvature is not finite"):
-        made.fitted(own, problem("mlp"), small.streams(1))
+        made.fitted(own, training_data("mlp"), small.streams(1))
 
 
 def test_it_is_about_one_network():

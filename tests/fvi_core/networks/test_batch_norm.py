@@ -60,7 +60,7 @@ def model(kind, shared=False):
 
 
 def trainer(kind, replicas=range(R), shared=False, dtype=torch.float32, state=None, **options):
-    data = small.problem(R, N, 3, SHAPE, dtype)
+    data = small.training_data(R, N, 3, SHAPE, dtype)
     data = small.one(data, replicas[0]) if len(replicas) < R else data
     options = {"epochs": 3, "batch_size": 4, "optimiser": {"name": "sgd", "lr": 0.01}, "samples": 2} | options
     return Trainer(
@@ -86,7 +86,10 @@ def test_training_is_that_of_modules_with_their_running_statistics():
         order = batches.permutation(N)[0]
         for index in order.split(4):
             penalty = sum(p.square().sum() for p in module.parameters()) / (2 * 0.7 * N)
-            loss = nn.functional.cross_entropy(module(made.problem.x[0, index]), made.problem.y[0, index]) + penalty
+            loss = (
+                nn.functional.cross_entropy(module(made.training_data.x[0, index]), made.training_data.y[0, index])
+                + penalty
+            )
             module.zero_grad()
             loss.backward()
             with torch.no_grad():
@@ -180,11 +183,11 @@ def test_shared_statistics_take_one_pass_over_batch_and_context_and_separate_one
 def test_shared_and_separate_statistics_are_what_they_say(monkeypatch, shared):
     """Values and features of the step against a network whose statistics are computed and held by hand."""
     made, start, loss, _ = loss_and_passes(monkeypatch, "FSVI", shared)
-    model, x = made.model, made.problem.x
+    model, x = made.model, made.training_data.x
     streams = {name: small.streams(R).child(label) for name, label in Trainer.streams.items()}
     trained = {k: v for k, v in start.items() if not k.startswith(BUFFER)}
     drawn = model.family.weights(model.network, trained, 2, streams["functions"])
-    source = ContextSource(x, made.problem.low, made.problem.high, made.problem.pools)
+    source = ContextSource(x, made.training_data.low, made.training_data.high, made.training_data.pools)
     context = model.context(source, streams["context"])
 
     def held(points, count):
@@ -199,7 +202,7 @@ def test_shared_and_separate_statistics_are_what_they_say(monkeypatch, shared):
     at_x, at_context = (held(both, N + 3),) * 2 if shared else (held(x, N), held(context, 3))
     values = model.network(at_x, x)
     phi = model.network.features({k: v[:, :1] for k, v in at_context.items()}, context).squeeze(1)
-    fit = model.likelihood.data_term({}, values, made.problem.y)
+    fit = model.likelihood.data_term({}, values, made.training_data.y)
     mean, log_var = model.family.gaussian_weights(trained)
     mean_p, cov_p = model.prior.moments(model.network, made.now.prior, context, "full")
     kl = gaussian_kl_full(*head_moments(phi, mean, log_var), mean_p, cov_p, 1e-6).sum(-1)
@@ -219,7 +222,7 @@ def test_the_prior_is_normalised_by_training_points_once_where_statistics_are_sh
     assert trainer("FSVI").now.prior.keys() == tiny().shapes.keys()  # separate: by each context's own statistics
     made = trainer("FSVI", shared=True, dtype=torch.float64)
     weights = {k: v for k, v in made.now.prior.items() if not k.startswith(BUFFER)}
-    expected = made.model.network.statistics({k: v.unsqueeze(1) for k, v in weights.items()}, made.problem.x)
+    expected = made.model.network.statistics({k: v.unsqueeze(1) for k, v in weights.items()}, made.training_data.x)
     assert made.now.prior.keys() - weights.keys() == expected.keys()
     for name, value in expected.items():
         torch.testing.assert_close(made.now.prior[name], value.squeeze(1), rtol=1e-12, atol=1e-12)

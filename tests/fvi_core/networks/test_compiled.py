@@ -80,7 +80,7 @@ def test_every_method_trains_to_the_same_numbers(kind, traced):
 
 @pytest.mark.parametrize(("kind", "graphs"), [("MAP", 1), ("MC Dropout", 0), ("FSVI", 3)])
 def test_a_shape_is_compiled_once(kind, graphs, traced):
-    data = small.problem(2, 12, 3, small.SHAPES["cnn"], torch.float32)
+    data = small.training_data(2, 12, 3, small.SHAPES["cnn"], torch.float32)
     model = small.model({**KINDS[kind], "network": small.CNN}, 3)
     options = Training(3, 4, {"name": "adam"}, compile=True)
     assert Trainer(model, options, data, small.streams(2, torch.float32)).run()[0].reason is None
@@ -89,7 +89,7 @@ def test_a_shape_is_compiled_once(kind, graphs, traced):
 
 def test_later_trainings_of_the_same_network_compile_nothing(traced):
     def train_one():
-        data = small.problem(1, 12, 3, small.SHAPES["cnn"], torch.float32)
+        data = small.training_data(1, 12, 3, small.SHAPES["cnn"], torch.float32)
         model = small.model({**KINDS["MAP"], "network": small.CNN}, 3)
         return Trainer(
             model, Training(1, 4, {"name": "adam"}, compile=True), data, small.streams(1, torch.float32)

@@ -198,12 +198,12 @@ def test_blocks_of_samples_are_the_whole(monkeypatch, block):
 
 
 @pytest.mark.skipif(shallow.numba is None, reason="Numba is not installed")
-@pytest.mark.parametrize("features", [1, 3, 4, 6])
-def test_the_fused_pass_is_the_network(monkeypatch, features):
+@pytest.mark.parametrize(("features", "points"), [(1, 7), (4, 16), (6, 35), (shallow.UNROLLED + 2, 7)])
+def test_the_fused_pass_is_the_network(monkeypatch, features, points):
     network = NETWORKS.build(small.RELU).build((features,), 1)
     parameters = draws(network, 2, 9, torch.float32)
-    x = small.inputs(2, 7, (features,), torch.float32)
-    weights = small.streams(2, torch.float32, "weights").normal(9, 7, 1)
+    x = small.inputs(2, points, (features,), torch.float32)
+    weights = small.streams(2, torch.float32, "weights").normal(9, points, 1)
     taken = []
     monkeypatch.setattr(shallow, "evaluate", lambda *a, evaluate=shallow.evaluate: taken.append(1) or evaluate(*a))
     actual = values_and_gradients(lambda: blocks.evaluate(network, parameters, x), parameters, weights)

@@ -259,7 +259,7 @@ def test_in_bfloat16_values_and_gradients_are_near():
 
 def test_training_in_bfloat16_hands_over_parameters_in_float32():
     def train(precision):
-        model, data = small.model({"family": {"name": "point"}}, 3), small.problem(1, 8, 3, dtype=torch.float32)
+        model, data = small.model({"family": {"name": "point"}}, 3), small.training_data(1, 8, 3, dtype=torch.float32)
         training = Training(3, 4, {"name": "adam"}, precision=precision)
         return Trainer(model, training, data, small.streams(1, torch.float32)).run()[0]
 

@@ -13,12 +13,12 @@ from fvi_core.images import Scale
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Training data of D replicas' data sets: ``x [D, N, ...]``, ``y [D, N]``, or ``y [D, N, Q]`` for vectors of Q targets;
-    D is R, or 1 when all replicas share one.
+    """Training data of D replicas' data sets: ``x [D, N, ...]``, ``y [D, N]``, or ``y [D, N, Q]`` for vectors of Q
+    targets; D is R, or 1 when all replicas share one.
 
-    ``low``, ``high`` ``[D, ...]`` bound the training inputs; ``pools`` are named inputs ``[P, ...]`` that contexts draw from.
-    ``validation`` holds one pair (x ``[V, ...]``, y ``[V]``) for each data set; their sizes may differ.
-    Inputs, validation and pools may be pixels 0 to 255, of any type: then ``pixels`` makes inputs of the network of them.
+    ``low``, ``high`` ``[D, ...]`` bound the training inputs; ``pools`` are named inputs ``[P, ...]`` that contexts draw
+    from. ``validation`` holds one pair (x ``[V, ...]``, y ``[V]``) for each data set; their sizes may differ. Inputs,
+    validation and pools may be pixels 0 to 255, of any type: then ``pixels`` makes inputs of the network of them.
     """
 
     x: Tensor
@@ -39,7 +39,7 @@ class TrainingData:
         return not self.y.is_floating_point()
 
     def of(self, replica: int) -> TrainingData:
-        """The problem of one replica of the stack."""
+        """The training data of one replica of the stack."""
         if self.x.shape[0] == 1:
             return self
         tensors = {name: getattr(self, name)[replica : replica + 1] for name in ("x", "y", "low", "high")}
@@ -48,7 +48,9 @@ class TrainingData:
 
 
 def take(x: Tensor, owner: Tensor, index: Tensor | None = None) -> Tensor:
-    """Rows of ``x [D, N, ...]`` for replicas that own data set ``owner [R]``: ``[R, N, ...]``, or those of ``index [R, B]``."""
+    """Rows of ``x [D, N, ...]`` for replicas that own data set ``owner [R]``: ``[R, N, ...]``, or those of ``index [R,
+    B]``.
+    """
     if index is not None:
         return rows(x, index, owner)
     if x.shape[0] == 1:
@@ -57,7 +59,9 @@ def take(x: Tensor, owner: Tensor, index: Tensor | None = None) -> Tensor:
 
 
 def rows(x: Tensor, index: Tensor, owner: Tensor | None = None) -> Tensor:
-    """Rows ``index [R, B]`` of ``x [D, N, ...]``: those of replica r from x[owner[r]], or from x[r]; of one x for all."""
+    """Rows ``index [R, B]`` of ``x [D, N, ...]``: those of replica r from x[owner[r]], or from x[r]; of one x for
+    all.
+    """
     if len(x) == 1:  # rows of one array are copied whole, much faster than by pairs of indices
         return x[0].index_select(0, index.flatten()).unflatten(0, index.shape)
     owner = torch.arange(len(x), device=x.device) if owner is None else owner

@@ -1,0 +1,110 @@
+"""Entropy of a posterior, and its divergence from others, estimated from draws of parameters and of functions.
+
+pequignot2020 sec. 4.1 and App. C: nearest neighbours (k = 1) among parameters, and among function values at sets of
+uniform inputs in the box of the training inputs, averaged over the sets. These are the same for every run of a split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import fmean
+
+import torch
+from torch import Tensor
+
+from benchmarks.experiment.prediction import predict
+from benchmarks.shapes import MetricRow, PosteriorConfig, RunConfig, TrainingConfig
+from fvi_core.data import TrainingData
+from fvi_core.divergences.nearest_neighbour import nearest_neighbour_entropy, nearest_neighbour_kl, predictor_entropy
+from fvi_core.families.base import NotSupported
+from fvi_core.fitting import own_of
+from fvi_core.likelihoods import split_parameters
+from fvi_core.networks import Parameters
+from fvi_core.objective import Model
+from fvi_core.random import Streams, seed_from
+
+FEWEST = 3
+"""Draws that differ, below which nothing is estimated."""
+PARAMETER, PREDICTOR = "parameter", "predictor"
+Draws = dict[str, Tensor]
+"""By space: parameters ``[1, S, P]``, function values ``[sets, S, T]``; draws that are the same are there once."""
+Fitted = tuple[Model, Parameters, Streams]
+"""A trained replica: its model, its parameters, and the streams that it is evaluated with."""
+
+
+def posterior_rows(
+    config: RunConfig, training_data: TrainingData, own: Fitted, other: Callable[[TrainingConfig], Fitted]
+) -> list[MetricRow]:
+    """Metric rows of ``evaluation["posterior"]``: entropies, and divergences from and to the trainings that ``against``
+    names by label, each the mean over those of a label. ``q``: the run itself; ``other`` gives what was trained of a
+    training.
+
+    A space in which fewer than FEWEST draws differ has no rows.
+    """
+    asked, data = config["evaluation"]["posterior"], config["dataset"]
+    x = uniform_inputs(asked, training_data, seed_from("posterior inputs", data["name"], data["scheme"], data["split"]))
+    q = draws_of(asked, own, x)
+
+    def row(metric: str, condition: str, value: float, space: str) -> MetricRow:
+        where, n = f"space={condition}", q[space].shape[1]
+        return {"dataset": data["name"], "condition": where, "metric": metric, "value": value, "n": n}
+
+    found = [row("entropy", space, entropy(space, values), space) for space, values in q.items()]
+    for label, trainings in sorted(asked["against"].items()):
+        others = [draws_of(asked, other(training), x) for training in trainings]
+        for space, values in q.items():
+            if not others or any(space not in each for each in others):
+                continue
+            to = fmean(divergence(values, each[space]) for each in others)
+            found.append(row("knn_kl", f"{space};pair=q->{label}", to, space))
+            if label != "q":
+                back = fmean(divergence(each[space], values) for each in others)
+                found.append(row("knn_kl", f"{space};pair={label}->q", back, space))
+    return found
+
+
+def uniform_inputs(asked: PosteriorConfig, training_data: TrainingData, seed: int) -> Tensor:
+    """``[sets * T, ...]``, uniform in the box of the training inputs."""
+    streams = Streams([seed], training_data.low.device, training_data.low.dtype)
+    unit = streams.uniform(asked["sets"] * asked["points"], *training_data.low.shape[1:])
+    return (training_data.low.unsqueeze(1) + (training_data.high - training_data.low).unsqueeze(1) * unit)[0]
+
+
+@torch.no_grad()
+def draws_of(asked: PosteriorConfig, fitted: Fitted, x: Tensor) -> Draws:
+    """Draws of one posterior; none of its parameters where its family draws none or a fit part changes its
+    functions.
+    """
+    model, parameters, streams = fitted
+    found: Draws = {}
+    if model.fit is None:
+        family = split_parameters(own_of(parameters)[0])[0]
+        drawing = streams.child("posterior parameters")
+        try:
+            weights = model.family.weights(model.network, family, asked["draws"], drawing)
+            found[PARAMETER] = _different(model.network.flatten(weights).double())
+        except NotSupported:
+            pass
+    f, _ = predict(model, parameters, x.to(streams.dtype), asked["draws"], streams.child("posterior functions"))
+    found[PREDICTOR] = _different(f.unflatten(1, (asked["sets"], -1)).flatten(2).movedim(0, 1))
+    return {space: values for space, values in found.items() if values.shape[1] >= FEWEST}
+
+
+def entropy(space: str, values: Tensor) -> float:
+    """In nats; the mean over sets of inputs."""
+    estimate = nearest_neighbour_entropy if space == PARAMETER else predictor_entropy
+    return fmean(estimate(each.double()).item() for each in values)
+
+
+def divergence(q: Tensor, p: Tensor) -> float:
+    """KL(q || p) in nats; the mean over sets of inputs."""
+    return fmean(nearest_neighbour_kl(a.double(), b.double()).item() for a, b in zip(q, p, strict=True))
+
+
+def _different(values: Tensor) -> Tensor:
+    """Draws ``[sets, S, d]`` without those that repeat another in the first set: a chain may stand still."""
+    _, place = torch.unique(values[0], dim=0, return_inverse=True)
+    first = place.new_full((int(place.max()) + 1,), len(place)).scatter_reduce(
+        0, place, torch.arange(len(place), device=place.device), "amin"
+    )
+    return values[:, first.sort().values]

@@ -1,0 +1,102 @@
+"""Gaussian measures whose mean is a network and whose covariance is a sparse process's (Wild et al. 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from fvi_core.data import rows
+from fvi_core.families.inducing import INPUTS, InducedProcess, Inducing, InducingPoints
+from fvi_core.gaussian import cholesky, solve_lower
+from fvi_core.gaussian_process import fit_kernel
+from fvi_core.kernels import Params
+from fvi_core.networks import CONSTANT, Network, Parameters
+from fvi_core.products import product
+from fvi_core.random import Streams
+from fvi_core.registry import FAMILIES, KERNELS
+
+if TYPE_CHECKING:
+    from fvi_core.priors.base import TrainingSet
+
+FACTOR = "inducing/factor"
+
+
+@FAMILIES.register("gwi")
+@dataclass(frozen=True)
+class GWI(Inducing):
+    """``f_k ~ GP(network_k, r_k)``, ``r(x, x') = k(x, x') - k_xZ K_ZZ^-1 k_Zx' + k_xZ L L^T k_Zx'`` (Wild et al. 2022
+    sec. 4).
+
+    The network and a lower triangular L of each output are trained. Z, random training inputs, and the kernel are not:
+    its hyper-parameters maximise the marginal likelihood of the targets at Z before training, by ``fit_steps`` of Adam
+    at ``fit_lr`` (of labels, the targets of Milios et al. 2018, ``alpha_eps``). L starts where r is the posterior
+    covariance of the best sparse process, had it seen as many further training inputs Z': ``L L^T = (K_ZZ + k_ZZ' N^-1
+    k_Z'Z)^-1`` with the fitted noise variances N.
+    """
+
+    fit_steps: int = 100
+    fit_lr: float = 0.1
+    alpha_eps: float = 0.01
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        features = int(torch.tensor(network.input_shape).prod())
+        hyper = KERNELS.build(self.kernel).init(len(streams), features)
+        z = streams.normal(self.points, features)  # until training inputs are known
+        factor = torch.eye(self.points, dtype=z.dtype, device=z.device)
+        return (
+            network.init(streams)
+            | network.init_buffers(streams)
+            | _constants({name: value.to(streams.device) for name, value in hyper.items()} | {INPUTS: z})
+            | {FACTOR: factor.expand(len(z), network.n_outputs, -1, -1).clone()}
+        )
+
+    def prepare(self, network: Network, parameters: Parameters, train: TrainingSet, streams: Streams) -> Parameters:
+        kernel, (y, variances) = KERNELS.build(self.kernel), train.as_regression(self.alpha_eps)
+        index, z = self.random_inputs(train, streams)
+        other, further = self.random_inputs(train, streams)
+        hyper, noise = fit_kernel(
+            kernel,
+            z,
+            rows(y, index),
+            streams,
+            steps=self.fit_steps,
+            lr=self.fit_lr,
+            fixed_noise=None if variances is None else rows(variances, index),
+        )
+        noise = noise[:, None, None] if variances is None else rows(variances, other).mT  # [R, 1 or Q, 1 or M]
+        cross = kernel(hyper, z, further).unsqueeze(1)
+        seen = torch.matmul(cross / noise.unsqueeze(-2), cross.mT)
+        identity = torch.eye(z.shape[1], dtype=seen.dtype, device=seen.device)
+        factor = inverse_factor((kernel(hyper, z, z) + self.jitter * identity).unsqueeze(1) + seen)
+        dtype = parameters[FACTOR].dtype
+        start = {FACTOR: factor.expand(-1, network.n_outputs, -1, -1).to(dtype)}
+        return parameters | _constants(hyper | {INPUTS: z.to(dtype)}) | start
+
+    def process(self, parameters: Parameters) -> InducedProcess:
+        held = {k.removeprefix(CONSTANT): v for k, v in parameters.items() if k.startswith(CONSTANT)}
+        hyper = {k: v for k, v in held.items() if k != INPUTS}
+        points = InducingPoints(KERNELS.build(self.kernel), hyper, held[INPUTS], self.jitter)
+        factor = parameters[FACTOR].double().tril()
+        root = points.factor.mT.unsqueeze(1).expand_as(factor)  # whitened, k_xZ is a^T times it
+        whitened = product(root.flatten(0, 1), factor.flatten(0, 1)).unflatten(0, factor.shape[:2])
+        return InducedProcess(points, whitened.new_zeros(whitened.shape[:-1]), whitened)
+
+    def mean_function(self, network: Network, parameters: Parameters, x: Tensor) -> Tensor:
+        weights = {
+            name: parameters[name].unsqueeze(1) for name in (*network.shapes, *network.buffers) if name in parameters
+        }
+        return network(weights, x).squeeze(1)
+
+
+def inverse_factor(matrix: Tensor) -> Tensor:
+    """Lower L of ``L L^T = matrix^-1``, ``[..., M, M]``; all NaN where the matrix is not positive definite."""
+    upper = cholesky(matrix.flip(-2, -1)).flip(-2, -1)  # matrix = upper upper^T
+    identity = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device).expand_as(matrix)
+    return solve_lower(upper.mT, identity)
+
+
+def _constants(values: Params) -> Parameters:
+    return {CONSTANT + name: value for name, value in values.items()}

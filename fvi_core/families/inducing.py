@@ -1,0 +1,195 @@
+"""Gaussian processes that are known through their values at inducing points; all in float64, an output a process of its
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from fvi_core.data import rows
+from fvi_core.families.base import Family, Functions
+from fvi_core.gaussian import cholesky, solve_lower
+from fvi_core.kernels import Kernel, Params
+from fvi_core.networks import Network, Parameters
+from fvi_core.products import product
+from fvi_core.random import Streams
+from fvi_core.registry import KERNELS, PartSpec, nested
+
+if TYPE_CHECKING:
+    from fvi_core.priors.base import TrainingSet
+
+INPUTS = "inducing/x"
+FLOOR = 1e-12
+"""Least variance of what is drawn; rounding leaves less, or less than nothing, beside an inducing point."""
+
+
+@dataclass(frozen=True)
+class InducingPoints:
+    """A process f ~ GP(0, k) seen from its values u at points Z ``[R, M, D]``: ``u = L v`` with ``L L^T = K_ZZ + jitter
+    I``.
+
+    Given v, f(x) has mean ``a^T v`` and covariance ``k - a^T a``, where ``a = L^-1 k_Zx``. All NaN where K_ZZ + jitter
+    I is not positive definite, for that replica alone.
+    """
+
+    kernel: Kernel
+    params: Params
+    z: Tensor
+    jitter: float
+
+    @cached_property
+    def factor(self) -> Tensor:
+        """L, ``[R, M, M]``."""
+        return cholesky(self.kernel(self.params, self.z, self.z), self.jitter)
+
+    def project(self, x: Tensor) -> Tensor:
+        """a at x ``[R, N, ...]``: ``[R, M, N]``."""
+        return solve_lower(self.factor, self.kernel(self.params, self.z, x))
+
+    def variance_left(self, x: Tensor, a: Tensor) -> Tensor:
+        """Variance of f given v, ``[R, N]``."""
+        return self.kernel.diagonal(self.params, x) - a.square().sum(1)
+
+    def covariance_left(self, x: Tensor, a: Tensor) -> Tensor:
+        """Covariance of f given v, ``[R, N, N]``."""
+        return self.kernel(self.params, x, x) - product(a.mT, a)
+
+
+@dataclass(frozen=True)
+class InducedProcess:
+    """The process of each output whose whitened values at the inducing points are ``v ~ N(m, C C^T)``.
+
+    Of m ``[R, Q, M]`` and C ``[R, Q, M, M]`` it has mean ``a^T m`` and covariance ``k - a^T a + a^T C C^T a``.
+    """
+
+    points: InducingPoints
+    mean: Tensor
+    factor: Tensor
+
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance at x ``[R, N, ...]``, each ``[R, Q, N]``; the variance is not below zero."""
+        a = self.points.project(x)
+        variance = self.points.variance_left(x, a).unsqueeze(1) + self._spread(a).square().sum(2)
+        return product(self.mean, a), variance.clamp_min(0)
+
+    def covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
+        a1, a2 = self.points.project(x1), self.points.project(x2)
+        left = self.prior_covariance(x1, x2) - product(a1.mT, a2)
+        found = product(self._spread(a1).flatten(0, 1).mT, self._spread(a2).flatten(0, 1))
+        return left.unsqueeze(1) + found.unflatten(0, self.mean.shape[:2])
+
+    def prior_covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return self.points.kernel(self.points.params, x1, x2)
+
+    def prior_variance(self, x: Tensor) -> Tensor:
+        return self.points.kernel.diagonal(self.points.params, x)
+
+    def draw(self, samples: int, streams: Streams) -> Tensor:
+        """Whitened values, ``[R, Q, M, S]``."""
+        epsilon = streams.normal(samples, *self.mean.shape[1:]).double().movedim(1, -1)
+        spread = product(self.factor.flatten(0, 1), epsilon.flatten(0, 1))
+        return self.mean.unsqueeze(-1) + spread.unflatten(0, self.mean.shape[:2])
+
+    def _spread(self, a: Tensor) -> Tensor:
+        """``C^T a`` of each output, ``[R, Q, M, N]``."""
+        return product(self.factor.mT.flatten(1, 2), a).unflatten(1, self.factor.shape[1:3])
+
+
+@dataclass(frozen=True)
+class Inducing(Family):
+    """``f_k = mean_k + g_k`` with a process g_k of whitened values ``v_k ~ N(m_k, C_k C_k^T)`` at the inducing points.
+
+    Outputs share points and kernel. ``points``: how many, at most as many as there are training points; ``jitter`` is
+    added to the diagonal of the kernel matrix as it is, of no other size. ``draws`` "joint": the values of a draw at
+    all inputs of one call vary together; "marginal": as inputs vary apart given v, each by itself, in any number of
+    inputs.
+    """
+
+    closed_form = True
+    explains = True
+
+    kernel: PartSpec = nested(KERNELS, {"name": "rbf", "ard": False})
+    points: int = 100
+    jitter: float = 1e-6
+    draws: str = "joint"
+
+    def __post_init__(self):
+        if self.points < 1 or self.jitter < 0 or self.draws not in ("joint", "marginal"):
+            found = f"found {self.points}, {self.jitter} and {self.draws!r}"
+            raise ValueError(
+                f"family {self.name!r}: expected points 1 or more, jitter 0 or more and draws 'joint' or 'marginal', "
+                f"{found}"
+            )
+
+    @property
+    def pointwise(self) -> bool:  # type: ignore[override]  # a draw's remainder decides
+        return self.draws == "marginal"
+
+    def process(self, parameters: Parameters) -> InducedProcess:
+        raise NotImplementedError
+
+    def mean_function(self, network: Network, parameters: Parameters, x: Tensor) -> Tensor | float:
+        """What is added to the process, ``[R, N, Q]``."""
+        return 0.0
+
+    def random_inputs(self, train: TrainingSet, streams: Streams) -> tuple[Tensor, Tensor]:
+        """Random training inputs, each once, as many as there are inducing points: their rows ``[R, M]``, and they
+        ``[R, M, D]``.
+        """
+        index = streams.permutation(train.x.shape[1])[:, : self.points]
+        return index, train.scale(rows(train.x, index)).flatten(2)
+
+    def inducing_values(self, parameters: Parameters) -> tuple[Tensor, Tensor]:
+        process = self.process(parameters)
+        return process.mean, process.factor
+
+    def marginals(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:
+        mean, variance = self.process(parameters).moments(x)
+        return mean.mT + self.mean_function(network, parameters, x), variance.mT
+
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
+        process = self.process(parameters)
+        v, points = process.draw(samples, streams), process.points
+
+        def evaluate(x: Tensor) -> Tensor:
+            a = points.project(x)
+            g = product(v.mT.flatten(1, 2), a)  # [R, Q S, N]
+            left = streams.normal(*g.shape[1:]).double()
+            if self.draws == "marginal":
+                left = left * points.variance_left(x, a).clamp_min(FLOOR).sqrt().unsqueeze(1)
+            else:
+                left = product(left, cholesky(points.covariance_left(x, a), self.jitter).mT)
+            f = (g + left).unflatten(1, (-1, samples)).permute(0, 2, 3, 1)
+            mean = self.mean_function(network, parameters, x)
+            return f + (mean.unsqueeze(1) if isinstance(mean, Tensor) else mean)
+
+        return evaluate
+
+    def faults(self, parameters: Parameters) -> list[str]:
+        return list(self._faults(self.process(parameters).points))
+
+    def _faults(self, points: InducingPoints) -> Iterator[str]:
+        matrices = points.kernel(points.params, points.z, points.z)
+        identity = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
+        for matrix in matrices:
+            if not torch.isfinite(matrix).all():
+                yield "the kernel matrix of the inducing points is not finite"
+            elif torch.linalg.cholesky_ex(matrix + self.jitter * identity).info > 0:
+                found = f"{len(matrix)} inducing points, largest variance {float(matrix.diagonal().max()):.3g}"
+                yield (
+                    f"the kernel matrix of {found}, with jitter {self.jitter:g} is not positive definite; "
+                    "a larger jitter, fewer points or a smaller learning rate may help"
+                )
+            else:
+                yield ""
+
+
+def lower_triangle(raw: Tensor) -> Tensor:
+    """A lower factor of free numbers ``[..., M, M]``: those below the diagonal, and the exponentials of those on it."""
+    return raw.tril(-1) + torch.diag_embed(raw.diagonal(dim1=-2, dim2=-1).exp())

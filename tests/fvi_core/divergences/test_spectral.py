@@ -1,0 +1,149 @@
+"""The spectral Stein gradient estimator: its definition, the scores of Gaussians, the gradient of a KL divergence."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch.distributions import MultivariateNormal, kl_divergence
+
+from fvi_core.divergences.spectral import bandwidths, spectral_scores
+from fvi_core.families.base import NotSupported
+from tests.fvi_core import small
+from tests.fvi_core.contracts import DivergenceContract, R
+
+GP = {"name": "gaussian_process", "parameters": {"log_lengthscale": -0.5}}
+BOX = {"name": "uniform_box", "points": 4}
+BROAD = {"name": "mean_field", "log_var_init": [-2.0, -1.0]}
+
+
+class TestSpectralKL(DivergenceContract):
+    spec = {"name": "spectral_kl"}
+    parts = {"family": BROAD, "prior": GP, "context": BOX}
+    unfit = {"family": {"name": "point"}}
+    descends = False  # the score is held constant
+
+
+class TestSpectralKLOfClasses(TestSpectralKL):
+    outputs = 3
+
+
+class TestSpectralKLAtTheBatchToo(TestSpectralKL):
+    parts = {
+        "family": {"name": "dropout", "rate": 0.3},
+        "prior": {"name": "gaussian_functions"},
+        "context": {"name": "mixture", "parts": [{"name": "training_batch"}, BOX]},
+    }
+
+
+def test_a_family_in_closed_form_and_a_prior_without_moments_are_named():
+    linearised = {"family": {"name": "linearised_mean_field"}, "prior": GP, "context": BOX}
+    model = small.model({**linearised, "divergence": {"name": "spectral_kl"}})
+    step = small.step(
+        model, model.family.init(model.network, small.streams(R)), small.training_data(R, 6), small.streams(R)
+    )
+    step.functions = None
+    with pytest.raises(NotSupported, match="needs draws of functions, family 'linearised_mean_field'"):
+        model.divergence(step)
+    dirichlet = small.model(
+        {"family": BROAD, "prior": {"name": "dirichlet"}, "context": BOX, "divergence": {"name": "spectral_kl"}}
+    )
+    parameters = dirichlet.family.init(dirichlet.network, small.streams(R))
+    with pytest.raises(NotSupported, match="prior 'dirichlet' has no Gaussian moments"):
+        dirichlet.divergence(small.step(dirichlet, parameters, small.training_data(R, 6), small.streams(R)))
+
+
+def by_definition(x, share):
+    """Shi et al. (2018), term by term: eigenvectors of the Gram matrix, eigenfunctions, derivatives by autograd."""
+    s = len(x)
+    lengths = bandwidths(x[None])[0, 0]
+
+    def kernel(a, b):
+        return torch.exp(-0.5 * ((a - b) / lengths).square().sum(-1))
+
+    values, vectors = torch.linalg.eigh(kernel(x[:, None], x[None]))
+    shares = values.flip(0).cumsum(0) / values.sum()
+    score = torch.zeros_like(x)
+    for i in range(max(1, int((shares < share).sum()))):
+        value, vector = values[-1 - i], vectors[:, -1 - i]
+
+        def psi(y, value=value, vector=vector):
+            return math.sqrt(s) / value * (vector * kernel(y, x)).sum()
+
+        slopes = [torch.autograd.functional.jacobian(psi, x[n]) for n in range(s)]
+        beta = -torch.stack(slopes).mean(0)
+        score += torch.stack([beta * psi(x[n]) for n in range(s)])
+    return score
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.99])
+def test_the_estimate_is_the_definition(share):
+    x = small.streams(1).normal(12, 3)
+    torch.testing.assert_close(spectral_scores(x, share)[0], by_definition(x[0], share), rtol=1e-8, atol=1e-10)
+
+
+def test_two_points_by_hand():
+    """At 0 and a the median of {0, a, a, 0} counts as 0, so l = 1; k = exp(-a^2 / 2), eigenvalues 1 + k and 1 - k.
+
+    The push from the other point is (k a, -k a), along the smaller one's eigenvector: score (k a, -k a) / (1 - k) with
+    both, nothing with the larger alone, whose share (1 + k) / 2 is 80 %.
+    """
+    a = math.sqrt(-2 * math.log(0.6))
+    x = torch.tensor([[[0.0], [a]]])
+    both = torch.tensor([[[0.6 * a / 0.4], [-0.6 * a / 0.4]]]).double()
+    torch.testing.assert_close(spectral_scores(x, 1.0), both, rtol=1e-6, atol=0)
+    torch.testing.assert_close(spectral_scores(x, 0.99), torch.zeros(1, 2, 1).double(), rtol=0, atol=1e-9)
+
+
+def test_bandwidths_by_hand():
+    x = torch.tensor([[[0.0, 5.0], [1.0, 5.0], [4.0, 5.0]]])
+    # Nine distances, three of them 0: 0, 0, 0, 1, 1, 3, 3, 4, 4; and a dimension without any.
+    torch.testing.assert_close(bandwidths(x), math.sqrt(2) * torch.tensor([[[1.0, 1.0]]]))
+
+
+def error_and_cosine(dimension, samples):
+    """Relative error of the scores, and their cosine with the true ones, over four correlated Gaussians."""
+    streams = small.streams(4)
+    root = torch.eye(dimension).double() + 0.3 * streams.normal(dimension, dimension) / dimension**0.5
+    x = streams.normal(samples, dimension) @ root.mT
+    true = -(x @ torch.linalg.inv(root @ root.mT))
+    found = spectral_scores(x)
+    error = ((found - true).square().sum((1, 2)) / true.square().sum((1, 2))).sqrt().mean()
+    cosine = (found * true).sum((1, 2)) / found.flatten(1).norm(dim=1) / true.flatten(1).norm(dim=1)
+    return error.item(), cosine.mean().item()
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5, 10])
+def test_errors_fall_with_the_number_of_samples(dimension):
+    """From 40 to 640 draws by a tenth at least; to less than 2/3 of the score's length."""
+    few, many = error_and_cosine(dimension, 40)[0], error_and_cosine(dimension, 640)[0]
+    assert many < 0.9 * few and many < 0.67
+
+
+@pytest.mark.parametrize("dimension", [20, 50])
+def test_in_many_dimensions_the_direction_is_right_and_the_length_is_not(dimension):
+    """The estimator's bias; a cosine of .6 among 50 dimensions is far from chance."""
+    error, cosine = error_and_cosine(dimension, 100)
+    assert error < 0.85 and cosine > 0.6
+
+
+def test_the_gradient_is_that_of_the_kl_divergence():
+    """Lines ``w . x + b`` at two inputs: both distributions are Gaussian, and the divergence has a closed form."""
+    parts = {"network": {**small.TANH, "hidden": []}, "family": BROAD, "prior": GP, "context": BOX}
+    model = small.model({**parts, "divergence": {"name": "spectral_kl", "noise": 0.3}})
+    parameters = model.family.init(model.network, small.streams(1))
+    parameters = {k: (v + 0.4 * ("mean" in k)).requires_grad_() for k, v in parameters.items()}
+    data, x = small.training_data(1, 6), small.inputs(1, 2)
+    step = small.step(model, parameters, data, small.streams(1), samples=1500)
+    step.sample_context = lambda: x
+    features = torch.cat([x[0], torch.ones(2, 1).double()], 1)
+    means, log_vars = (model.network.flatten(each)[0] for each in model.family.gaussian_weights(parameters))
+    ridge = 0.09 * torch.eye(2).double()
+    q = MultivariateNormal(features @ means, features @ log_vars.exp().diag() @ features.T + ridge)
+    mean, covariance = model.prior.moments(model.network, step.prior_parameters, x, "full")
+    exact = kl_divergence(q, MultivariateNormal(mean[0, 0], covariance[0, 0] + ridge))
+    wanted = torch.autograd.grad(exact, list(parameters.values()))
+    found = torch.autograd.grad(model.divergence(step).sum(), list(parameters.values()))
+    for name, one, other in zip(parameters, found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=0.15, atol=0.1, msg=lambda text, name=name: f"{name}: {text}")
