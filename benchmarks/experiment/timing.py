@@ -38,9 +38,10 @@ def time_steps(
     """Time runs that would be trained together; what is found is told as soon as it is. Nothing should take
     ``seconds``.
 
-    ``setup``: seconds before the first step; ``steps``: of all epochs; ``trainings``: in the stack; ``first_step``: its
-    seconds, more than those of others; ``training``: seconds of one training in all, fitting included, if it goes on to
-    its last epoch; ``evaluation``: seconds of a run, by its kind. Raises what making and training the runs raises.
+    ``once``: seconds of what a process does only once; ``setup``: seconds before the first step; ``steps``: of all
+    epochs; ``trainings``: in the stack; ``first_step``: its seconds, more than those of others; ``training``: seconds of
+    one training in all, fitting included, if it goes on to its last epoch; ``evaluation``: seconds of a run, by its
+    kind. Raises what making and training the runs raises.
     """
     begun = clock()
     with torch.random.fork_rng(devices=[]):
@@ -51,13 +52,17 @@ def time_steps(
         if setup < seconds / 4:  # what a process loads once, libraries and data, is not counted for every run
             start = clock()
             splits, model, training_data, streams, stack = begin()
-            setup = clock() - start
+            setup, first = clock() - start, setup
+            tell({"once": first - setup})
         tell({"setup": setup, "steps": steps, "trainings": len(runs)})
-        start = clock()
-        _advance(stack, 1)
-        first_step = clock() - start
+        first_step = per_step = _step_seconds(stack, clock)
         tell({"first_step": first_step})
-        per_step = _step_seconds(stack, clock) if first_step < seconds / 4 else first_step
+        if first_step < seconds / 4:
+            stack.now.epoch = 1
+            per_step = _mean_step_seconds(stack, clock)
+        if per_step + max(ENOUGH, per_step) < first_step < seconds / 4:  # what a process does once, or every training?
+            stack.now.epoch = 0
+            setup += max(0.0, _step_seconds(stack, clock) - per_step)
         per_epoch = _epoch_seconds(stack, configs[0]["parts"]["training"].get("early_stopping"), clock)
         each = (setup + steps * per_step + stack.epochs * per_epoch) / len(runs)
         tell({"training": each})
@@ -87,26 +92,30 @@ def _begin(runs: list[list[RunConfig]]) -> tuple[list[Split], Model, TrainingDat
     return splits, model, training_data, streams, training.start(model, training_data, streams.child("train"), None)
 
 
-def _step_seconds(stack: Stack, clock: Callable[[], float]) -> float:
-    """Seconds of a step: the mean of a few after the first, which pays for what is done once."""
+def _mean_step_seconds(stack: Stack, clock: Callable[[], float]) -> float:
+    """Seconds of a step, the mean of a few."""
     taken, count, spent = 0, 1, 0.0
     while spent < ENOUGH:
-        start = clock()
-        _advance(stack, count)
-        spent, taken, count = spent + clock() - start, taken + count, min(2 * count, stack.steps)
+        spent += _step_seconds(stack, clock, count)
+        taken, count = taken + count, min(2 * count, stack.steps)
     return spent / taken
 
 
-def _advance(stack: Stack, steps: int) -> None:
+def _step_seconds(stack: Stack, clock: Callable[[], float], steps: int = 1) -> float:
+    """Seconds of so many steps."""
+    start = clock()
     loss = stack.advance() if steps == stack.steps else stack.advance(steps)
     float(loss.sum())  # a GPU has done it only when somebody looks
+    return clock() - start
 
 
 def _epoch_seconds(stack: Stack, early_stopping: dict[str, Any] | None, clock: Callable[[], float]) -> float:
-    """Seconds of what ends an epoch, as a look at the validation subset."""
+    """Seconds of what ends an epoch, a look at the validation subset every so many epochs among it."""
+    every = (early_stopping or {}).get("every") or 1
+    stack.now.epoch = every
     start = clock()
     stack.done(torch.zeros(len(stack.active), dtype=torch.float64, device=stack.training_data.x.device))
-    return (clock() - start) / ((early_stopping or {}).get("every") or 1)
+    return (clock() - start) / every
 
 
 def _stopped(stack: Stack) -> tuple[int, Trained]:

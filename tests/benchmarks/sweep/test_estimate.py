@@ -145,6 +145,8 @@ def test_timing_stops_when_its_time_is_up_unless_the_sweep_is_long(folders):
     assert executor.asked == ["a", "b", "c"] and found.bound == AT_LEAST
     assert {reason: len(left) for reason, left in found.unknown.items()} == {"no time was left to time it": 5}
     assert len(found.not_known) == 5 and found.seconds == 30.0
+    loads = Scripted(lambda config: {"training": 10.0, "once": 3.5}, seconds=4.0)
+    assert not look([fakes.config(3, name) for name in "ABCDEFGH"], folders, loads).unknown, "loading does not count"
     found = look([fakes.config(1, name) for name in "ijklmnop"], folders, Scripted(lambda c: {"training": 9000.0}, 4.0))
     assert not found.unknown, "a hundredth of its time may go into timing"
     endless = Scripted(lambda config: {"training": 1e9}, seconds=20.0)

@@ -62,6 +62,7 @@ class TestPool(ExecutorContract):
             timed = pool.timed(groups[0], 60.0)
             process = pool.workers[0].process.pid
             assert timed.told["process"] == process and timed.told["training"] == 3.0 and not timed.reason
+            assert pool.timed(groups[1], 60.0).told["process"] == process
             pool.submit(groups)
             assert len(list(pool.outcomes(lambda *_: None))) == 3
             assert [worker.process.pid for worker in pool.workers] == [process]
