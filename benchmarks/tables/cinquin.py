@@ -52,7 +52,7 @@ def _parts(method: str) -> Parts:
                 "name": "mixture",
                 "parts": [{"name": "training_batch", "points": 90}, {"name": "uniform_box", "points": 10}],
             },
-            "training": {"samples": 50},
+            "training": {"samples": 100},
             "prior": {"fit_steps": 300, "fit_batch": 128},
         },
         "FSVI": {"context": {"points": 100}, "training": {"dtype": "float64"}},
@@ -100,7 +100,7 @@ _NOTES = (
     "5-fold cross-validation, 10 % of the other folds for validation: early stopping and the choice of kernel or prior scale "
     "look at validation subsets only.",
     "TFSVI is the last-layer estimator of rudner2022 itself; the paper's TFSVI is its authors' own implementation.",
-    "FVI: 90 points of the batch and 10 uniform ones (the paper: 450 and 50), 50 draws of functions, noise .01, eigenvalues up to "
+    "FVI: 90 points of the batch and 10 uniform ones (the paper: 450 and 50), 100 draws of functions, noise .01, eigenvalues up to "
     "99 %, as in the code of Sun et al.; of these the paper states the points alone. The KL is divided by the batch, which is all "
     "of the training data.",
     "VIP: 20 or 100 prior functions of the network, alpha .5; the paper states neither. Prediction is by q(a), where the authors' "
