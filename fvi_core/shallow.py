@@ -25,7 +25,7 @@ except ImportError:  # the tensor path of blocks.py then serves
 
 
 LANES = 16
-"""Inputs are padded with zeros to a multiple of this: what is left over after whole vector registers costs as much as several."""
+"""Inputs are padded with zeros to a multiple of this: what is left after whole vector registers costs as much as several."""
 UNROLLED = 16
 """Features up to which a hidden unit is computed in one loop; LLVM unrolls a loop over more of them no longer."""
 
@@ -85,7 +85,7 @@ def _kernels(features: int) -> tuple[Callable, Callable]:
 
     @numba.njit(fastmath=ORDERED, cache=True)
     def forward(weight1, bias1, weight2, bias2, x, out):
-        """weight1 [R, S, D, H], bias1 [R, S, H], weight2 [R, S, H], bias2 [R, S], x [R, D, padded T] -> out [R, S, T]."""
+        """weight1 [R, S, D, H], bias1, weight2 [R, S, H], bias2 [R, S], x [R, D, padded T] -> out [R, S, T]."""
         padded = x.shape[2]
         f, z = np.empty(padded, x.dtype), np.empty(padded, x.dtype)
         for r in range(weight1.shape[0]):

@@ -39,8 +39,8 @@ def time_steps(
     ``seconds``.
 
     ``once``: seconds of what a process does only once; ``setup``: seconds before the first step; ``steps``: of all
-    epochs; ``trainings``: in the stack; ``first_step``: its seconds, more than those of others; ``training``: seconds of
-    one training in all, fitting included, if it goes on to its last epoch; ``evaluation``: seconds of a run, by its
+    epochs; ``trainings``: in the stack; ``first_step``: its seconds, more than those of others; ``training``: seconds
+    of one training in all, fitting included, if it goes on to its last epoch; ``evaluation``: seconds of a run, by its
     kind. Raises what making and training the runs raises.
     """
     begun = clock()

@@ -58,7 +58,7 @@ def _parts(method: str) -> Parts:
                 "name": "mixture",
                 "parts": [{"name": "training_batch", "points": 90}, {"name": "uniform_box", "points": 10}],
             },
-            "training": {"samples": 50},
+            "training": {"samples": 100},
             "prior": {"fit_steps": 300, "fit_batch": 128},
         },
         "FSVI": {"context": {"points": 100}, "training": {"dtype": "float64"}},
@@ -122,7 +122,7 @@ _NOTES = (
     "matrix (the paper says fully factorised and shows no code). Its prior precision is chosen for each fold by the "
     "validation part's predictive log-likelihood, among 21 from 1e-4 to 1e4; the paper tunes one prior scale for "
     "training and posterior.",
-    "FVI: 90 points of the batch and 10 uniform ones (the paper: 450 and 50), 50 draws of functions, noise .01, "
+    "FVI: 90 points of the batch and 10 uniform ones (the paper: 450 and 50), 100 draws of functions, noise .01, "
     "eigenvalues up to 99 %, as in the code of Sun et al.; of these the paper states the points alone. The KL is "
     "divided by the batch, which is all of the training data.",
     "VIP: 20 or 100 prior functions of the network, alpha .5; the paper states neither. Prediction is by q(a), where "

@@ -205,3 +205,11 @@ def test_a_row_with_a_metric_of_its_own_asks_for_that_one():
     (first, *_) = table.cell_runs(row, column, "paper")
     assert asked[run_key(first)] == {"rmse", "log_posterior_predictive", "gaussian_log_predictive"}
     assert run_key(first) == run_key(table.cell_runs(mixture, column, "paper")[0])
+
+
+def test_a_method_keeps_its_own_training_unless_a_recipe_names_it():
+    kept = make_config("HMC", "cinquin_1d", "paper", Recipe(PARTS, ()), 0, 0)["parts"]["training"]
+    assert (kept["name"], kept["leapfrogs"]) == ("hmc", 100) and "epochs" not in kept
+    changes = {**PARTS, "training": {"name": "hmc", "leapfrogs": 7}}
+    changed = make_config("HMC", "cinquin_1d", "paper", Recipe(changes, ()), 0, 0)["parts"]["training"]
+    assert changed == {**kept, "leapfrogs": 7}
