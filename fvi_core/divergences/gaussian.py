@@ -65,7 +65,9 @@ class LinearisedKL(Divergence):
         """Mean ``[R, Q, K]`` and covariance or variance of the linearised family at x."""
         mean, log_var = step.family.gaussian_weights(step.parameters)
         if self.jacobian == "full":
-            return full_network_moments(step.network, mean | step.buffers, log_var, x, self.compared, self.stop_gradient)
+            return full_network_moments(
+                step.network, mean | step.buffers, log_var, x, self.compared, self.stop_gradient
+            )
         draw: Any = step.functions  # those of networks have features
         if not hasattr(draw, "features"):
             draw = DrawnNetworks(step.network, step.family.weights(step.network, step.parameters, 1, step.streams))

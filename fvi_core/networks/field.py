@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fvi_core.networks.layers import ACTIVATIONS, DropoutSite, Masks, Parallel, Parameters, ParametricLayer, PlacesLayer
+from fvi_core.networks.layers import ACTIVATIONS, DropoutSite, Masks, Parallel, Parameters, PlacesLayer
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.products import product
 from fvi_core.registry import NETWORKS
@@ -144,7 +144,9 @@ class VectorField:
 
     def __post_init__(self):
         if self.field not in FIELDS:
-            raise ValueError(f"network 'vector_field': field {self.field!r} is not known; {nearest(self.field, FIELDS)}")
+            raise ValueError(
+                f"network 'vector_field': field {self.field!r} is not known; {nearest(self.field, FIELDS)}"
+            )
         if self.activation not in SLOPES or not self.hidden:
             expected = f"one of {', '.join(SLOPES)}, and a hidden layer or more"
             raise ValueError(f"network 'vector_field': expected {expected}, found {self.activation!r}, {self.hidden}")
@@ -153,7 +155,9 @@ class VectorField:
         plane = " of 2" if self.field != "curl_free" else ""
         if tuple(input_shape) != (n_outputs,) or (plane and n_outputs != 2):
             found = f"inputs of shape {list(input_shape)} and targets of {n_outputs}"
-            raise ValueError(f"network 'vector_field': expected inputs{plane} and as many numbers in a target, found {found}")
+            raise ValueError(
+                f"network 'vector_field': expected inputs{plane} and as many numbers in a target, found {found}"
+            )
         branches = []
         if self.field != "divergence_free":
             branches.append((*self._potential("potential", n_outputs), Gradient()))
@@ -165,6 +169,10 @@ class VectorField:
     def _potential(self, name: str, features: int) -> list:
         layers, width = [], features
         for i, units in enumerate(self.hidden):
-            layers += [FieldLinear(f"{name}{i}", width, units), FieldActivation(self.activation), FieldSite(f"{name}{i}")]
+            layers += [
+                FieldLinear(f"{name}{i}", width, units),
+                FieldActivation(self.activation),
+                FieldSite(f"{name}{i}"),
+            ]
             width = units
         return layers

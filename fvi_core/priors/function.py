@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import Functions
+from fvi_core.families.base import Functions, NotSupported
 from fvi_core.gaussian import cholesky
 from fvi_core.gaussian_process import fit_kernel
 from fvi_core.linearisation import joint_of_independent

@@ -180,7 +180,9 @@ class JointContract(GaussianContract):
     def test_is_that_of_torch_distributions_summed_over_outputs(self):
         model, _, step = made(self)
         x = self.context(step)
-        inner = {k: v[:, 0] for k, v in step.functions.parameters.items()} if self.spec["name"] == "gaussian_kl" else None
+        inner = (
+            {k: v[:, 0] for k, v in step.functions.parameters.items()} if self.spec["name"] == "gaussian_kl" else None
+        )
         at = model.family.gaussian_weights(step.parameters)
         if inner:
             mean_q, cov_q = last_layer_moments(model.network, inner, *at, x, "joint")

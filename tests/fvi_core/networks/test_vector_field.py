@@ -104,11 +104,16 @@ def test_moments_are_those_of_the_jacobian(field, covariance):
 def test_options_and_shapes_are_checked():
     for wrong, told in (
         ({"field": "curlfree"}, "field 'curlfree' is not known; did you mean 'curl_free'"),
-        ({"activation": "relu"}, "expected one of tanh, sigmoid, softplus, gelu, and a hidden layer or more, found 'relu'"),
+        (
+            {"activation": "relu"},
+            "expected one of tanh, sigmoid, softplus, gelu, and a hidden layer or more, found 'relu'",
+        ),
         ({"hidden": []}, "and a hidden layer or more"),
     ):
         with pytest.raises(ValueError, match=told):
             NETWORKS.build(FIELD | wrong)
     for field, shape, outputs in (("curl_free", (2,), 1), ("helmholtz", (3,), 3), ("helmholtz", (1, 2), 2)):
-        with pytest.raises(ValueError, match="'vector_field': expected inputs.* and as many numbers in a target, found"):
+        with pytest.raises(
+            ValueError, match="'vector_field': expected inputs.* and as many numbers in a target, found"
+        ):
             NETWORKS.build({**FIELD, "field": field}).build(shape, outputs)
