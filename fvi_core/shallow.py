@@ -25,7 +25,7 @@ except ImportError:  # the tensor path of blocks.py then serves
 
 
 LANES = 16
-"""Inputs are padded with zeros to a multiple of this: what is left after whole vector registers costs as much as several."""
+"""Inputs are padded with zeros to a multiple of this: a rest after whole vector registers costs as much as several."""
 UNROLLED = 16
 """Features up to which a hidden unit is computed in one loop; LLVM unrolls a loop over more of them no longer."""
 

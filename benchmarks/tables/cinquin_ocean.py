@@ -22,7 +22,7 @@ def _parts(method: str) -> Parts:
         "network": {"name": "vector_field", "hidden": [50, 50], "activation": "tanh"},
         "likelihood": {"name": "gaussian", "init_std": 0.1},
         "training": {
-            "epochs": 5000,
+            "epochs": 2000,
             "batch_size": 20,
             "samples": 10,
             "dtype": "float64",
@@ -58,7 +58,7 @@ _NOTES = (
     "The network is grad Phi + rot Psi of two perceptrons of 2 x 50 tanh units. The 160 fixed context points, whose "
     "place the paper does not say, are a regular grid over the test region. The divergences are of both components "
     "at all points jointly, as the kernel's components depend on each other.",
-    "Settings that the paper does not give: 5,000 steps of Adam at .005, on all 20 points; kernel by marginal "
+    "Settings that the paper does not give: 2,000 steps of Adam at .005, on all 20 points; kernel by marginal "
     "likelihood before training (GFSVI), or 1,000 steps at .02 (GP); noise starts at .1 m/s.",
     "TFSVI is the last-layer estimator of rudner2022 itself; the paper's TFSVI is its authors' own implementation.",
 )

@@ -127,6 +127,11 @@ class Inducing(Family):
                 f"{found}"
             )
 
+        if KERNELS.build(self.kernel).vector:
+            raise ValueError(
+                f"family {self.name!r}: expected a kernel of numbers, found {self.kernel['name']!r}, of vectors"
+            )
+
     @property
     def pointwise(self) -> bool:  # type: ignore[override]  # a draw's remainder decides
         return self.draws == "marginal"

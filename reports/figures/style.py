@@ -29,6 +29,7 @@ COLOURS = {
     "Rank": "#B5A300",
     "SWAG": "#6A3D9A",
     "Laplace": "#8C6BB1",
+    "GWI": "#2F6B3A",
     "GP": "#7F7F7F",
     "MAP": "#000000",
 }
@@ -36,13 +37,14 @@ LINES = {
     "fVI": "--",
     "radial": ":",
     "tempered": "--",
+    "Sparse": "--",
     "FSVI Ensemble": "--",
     "FuNN": "-.",
     "2021": ":",
     "KMNIST": "--",
     "pixel": ":",
 }
-FUNCTION_SPACE = ("FSVI", "fVI", "FuNN", "GP")
+FUNCTION_SPACE = ("FSVI", "fVI", "FuNN", "GP", "GWI")
 
 plt.rcParams.update(
     {

@@ -156,3 +156,17 @@ def test_views_that_a_prior_does_not_have_are_named():
             ask()
     with pytest.raises(NotSupported, match="prior 'gaussian_functions' is not a Dirichlet"):
         functions.concentration(3)
+
+
+def test_a_kernel_of_gradients_wants_as_many_outputs_as_features():
+    prior = PRIORS.build({"name": "gaussian_process", "kernel": {"name": "helmholtz"}, "parameters": {}})
+    with pytest.raises(NotSupported, match="kernel 'helmholtz' is of gradients, found 1 outputs and 2 features"):
+        prior.moments(small.network(small.TANH, 1), prior.init(NETWORK, {}, TRAIN, small.streams(R)), X, "full")
+
+
+def test_functions_of_a_kernel_of_gradients_have_its_joint_covariance():
+    prior = PRIORS.build({"name": "gaussian_process", "kernel": {"name": "helmholtz"}, "parameters": {}})
+    state = prior.init(NETWORK, {}, TRAIN, small.streams(R))
+    _, covariance = prior.moments(NETWORK, state, X, "joint")
+    f = prior.functions(NETWORK, state, 20000, small.streams(R))(X).flatten(2)
+    torch.testing.assert_close(f.mT @ f / 20000, covariance[:, 0], rtol=0.05, atol=0.05)

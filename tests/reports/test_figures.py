@@ -16,7 +16,7 @@ from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 from benchmarks.records.provenance import ROOT
 from fvi_core import methods
-from reports.figures import FIGURES, collect, draw, select, style
+from reports.figures import FIGURES, collect, draw, ocean, select, style
 from reports.figures.parts import mean_and_error
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table
@@ -67,6 +67,24 @@ def results(write: Callable[..., Path], tmp_path: Path) -> Path:
         for name in TOYS:
             write(label, name, {("", "training_seconds"): [1.0, 1.0]}, curves=toy_curves(name, random))
     return tmp_path / "results"
+
+
+def test_currents_are_drawn_where_they_are(write: Callable[..., Path], tmp_path: Path) -> None:
+    x = np.array([[lon, lat] for lat in (1.0, 2.0, 3.0) for lon in (5.0, 6.0, 7.0, 8.0)])
+    mean = np.stack([x[:, 0] - 5, 10 * x[:, 1]], -1)
+    given = RegressionPredictions(np.stack([mean, mean]), 0.1, np.zeros((12, 2)))
+    sets = [SetInfo("test", "id"), SetInfo("grid", "grid", "inputs=grid")]
+    both = {"test": given, "grid": given}
+    _, curves = evaluate("regression", "gulf_drifters", sets, both, {"grid": x})
+    curves |= {"train/points": {"x": [[5.5, 1.5]], "y": [[0.0, 0.0]]}}
+    write("GP", "gulf_drifters", {("", "training_seconds"): [1.0]}, curves=curves)
+    suite = FakeSuite(table("cinquin2024-3", ("gulf_drifters",), ("GP", "GFSVI")))
+    (found,) = draw(select(["cinquin2024-figure-3"]), suite, Records(tmp_path / "results"), tmp_path / "out")
+    assert found.skipped == "" and found.files[1].read_bytes().startswith(PNG)
+    (first, second), maps = ocean._maps(curves["grid/grid"], curves["test/squared_errors"])
+    assert first.tolist() == [5, 6, 7, 8] and second.tolist() == [1, 2, 3]
+    assert maps["field"][0, 2, 3] == 3 and maps["field"][1, 2, 3] == 30
+    assert maps["error"][2, 3] == pytest.approx(909) and maps["speed"][0, 0] == pytest.approx(10)
 
 
 def test_every_figure_is_drawn(results: Path, tmp_path: Path) -> None:

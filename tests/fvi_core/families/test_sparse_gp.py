@@ -46,6 +46,10 @@ class TestSparseGP(FamilyContract):
         for wrong in ({"points": 0}, {"jitter": -1.0}, {"draws": "both"}):
             with pytest.raises(ValueError, match="'sparse_gp': expected points 1 or more"):
                 FAMILIES.build(SPEC | wrong)
+        with pytest.raises(
+            ValueError, match="'sparse_gp': expected a kernel of numbers, found 'helmholtz', of vectors"
+        ):
+            FAMILIES.build(SPEC | {"kernel": {"name": "helmholtz"}})
 
 
 class TestSparseGPOfMarginalDraws(TestSparseGP):

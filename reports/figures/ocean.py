@@ -1,0 +1,52 @@
+"""Figures of vector fields: the speed of the mean field on a grid, and its squared errors there."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure as Canvas
+
+from reports.figures import Runs
+from reports.figures.style import PAGE, RED, head, plt
+
+QUANTITIES = {"speed": ("norm of the mean", "viridis"), "error": ("squared error", "magma")}
+ARROWS = 3  # one for every so many points of the grid
+
+
+def currents(runs: Runs) -> Canvas:
+    """Norm and direction of the mean velocity, and its squared errors, a column per method (cinquin2024 fig. 3)."""
+    fields = {label: found[0] for label, found in runs.curves("grid/grid").items()}
+    errors = {label: found[0] for label, found in runs.curves("test/squared_errors").items()}
+    points = runs.first().get("train/points")
+    count = len(fields)
+    figure, axes = plt.subplots(
+        len(QUANTITIES), count, figsize=(PAGE * max(count, 2) / 3, 3.2), squeeze=False, sharex=True, sharey=True
+    )
+    maps = {label: _maps(fields[label], errors[label]) for label in fields}
+    for row, (quantity, (name, colours)) in zip(axes, QUANTITIES.items()):
+        top = max(found[quantity].max() for _, found in maps.values())
+        for axis, (label, (place, found)) in zip(row, maps.items()):
+            shown = axis.pcolormesh(
+                *place, found[quantity], cmap=colours, vmin=0, vmax=top, shading="nearest", rasterized=True
+            )
+            if quantity == "speed":
+                some = slice(None, None, ARROWS)
+                axis.quiver(place[0][some], place[1][some], *found["field"][:, some, some], color="white", width=0.004)
+                axis.set_title(label)
+            if points:
+                axis.scatter(*np.array(points["x"]).T, 4, color=RED, linewidths=0)
+        figure.colorbar(shown, ax=list(row), label=name, pad=0.01).outline.set_visible(False)
+    head(figure, runs.figure.title, f"protocol {runs.protocol}, n = 1 (first run)", runs.missing)
+    return figure
+
+
+def _maps(field: dict, errors: dict) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
+    """Coordinates of the grid, and on it [rows, columns] the speed and the squared error, and the field [2, rows,
+    columns].
+    """
+    x, mean = np.array(field["x"]), np.array(field["mean"])
+    place = np.unique(x[:, 0]), np.unique(x[:, 1])
+    order = np.lexsort((x[:, 0], x[:, 1]))  # the first coordinate runs fastest
+    shape = len(place[1]), len(place[0])
+    found = {"speed": np.linalg.norm(mean, axis=1), "error": np.array(errors["value"])}
+    made = {name: values[order].reshape(shape) for name, values in found.items()}
+    return place, made | {"field": mean[order].T.reshape(2, *shape)}
