@@ -75,8 +75,8 @@ def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
     except Exception as error:
         lacks = [kind for kind in ("prior", "context") if parts["divergence"] is not None and parts[kind] is None]
         if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in str(error):
-            return f"divergence {(parts['divergence'] or {})['name']!r} asks for a {' or a '.join(lacks)}, and the "
-            "method has none"
+            asking = (parts["divergence"] or {})["name"]
+            return f"divergence {asking!r} asks for a {' or a '.join(lacks)}, and the method has none"
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     return ""
 

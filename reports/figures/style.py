@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 PAGE, COLUMN = 6.9, 3.4  # inches: text width and column width of a two-column page
+DASHES = (0, (1, 1, 4, 1))
 GREY, GREEN, RED = "0.45", "#009E73", "#B2182B"
 # The first word that a method's name contains decides its colour; what it is combined with decides the line.
 COLOURS = {
@@ -29,15 +30,22 @@ COLOURS = {
     "Rank": "#B5A300",
     "SWAG": "#6A3D9A",
     "Laplace": "#8C6BB1",
+    "HMC": "#A50026",
+    "VIP": "#4D9221",
+    "FBNN": "#E7298A",
     "GWI": "#2F6B3A",
     "GP": "#7F7F7F",
     "MAP": "#000000",
 }
-LINES = {
+LINES: dict[str, str | tuple[int, tuple[int, ...]]] = {
     "fVI": "--",
     "radial": ":",
     "tempered": "--",
     "Sparse": "--",
+    "full": "--",
+    "Kronecker": "-.",
+    "last layer": ":",
+    "Subnetwork": DASHES,
     "FSVI Ensemble": "--",
     "FuNN": "-.",
     "2021": ":",
@@ -71,7 +79,7 @@ class Look(TypedDict):
     """How a method's line is drawn, as matplotlib names it."""
 
     color: str
-    linestyle: str
+    linestyle: str | tuple[int, tuple[int, ...]]
 
 
 def colour(method: str) -> str:

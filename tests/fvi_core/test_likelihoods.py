@@ -134,7 +134,7 @@ def test_data_term_is_the_mean_log_density_of_each_replica():
 def fitted(likelihood, params, f, y):
     """The likelihood's parameters after a fit to functions of these values."""
     family = SimpleNamespace(functions=lambda *_: lambda x: f, pointwise=True)
-    network = SimpleNamespace(width=1)
+    network = SimpleNamespace(width=1, residual=False)
     fitting = Fitting(network, family, likelihood, torch.zeros(*y.shape, 1), y, small.streams(len(y)))
     return split_parameters(likelihood.fit(join_parameters({}, params), fitting))[1]
 

@@ -31,7 +31,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[TableResult, S
             columns = [column for column in table.columns if column.cell.dataset == dataset]
             for config in table.cell_runs(row, columns[0], "paper", SEEDS) if chance.random() < 0.8 else ():
                 metrics = [
-                    {**vars(column.cell), "value": chance.gauss(0.5, 0.1), "n": 100}
+                    {**vars(column.cell_of(row)), "value": chance.gauss(0.5, 0.1), "n": 100}
                     for column in columns
                     if chance.random() < 0.9
                 ]
@@ -48,7 +48,8 @@ def printed(result: TableResult, store: Store, tmp_path: Path) -> dict[tuple[int
     for i, row in enumerate(result.table.rows):
         for j, column in enumerate(result.table.columns):
             keys = [run_key(config) for config in result.table.cell_runs(row, column, "paper", SEEDS)]
-            own = (frame[list(vars(column.cell))] == list(vars(column.cell).values())).all(axis=1)
+            cell = vars(column.cell_of(row))
+            own = (frame[list(cell)] == list(cell.values())).all(axis=1)
             values = frame.loc[own & frame["key"].isin(keys), "value"] * column.scale
             if len(values):
                 n, asked = len(values), len(keys)

@@ -86,7 +86,7 @@ def test_a_method_may_bring_its_likelihood_and_its_training(monkeypatch):
     }
     made = make_config("Chain", CURVE, "smoke", Recipe(table, ()), 0, 0)["parts"]
     assert made["training"] == {**CHAIN, "dtype": "float32", "batch_size": None, "step": 0.3}
-    assert made["likelihood"] == {**FIXED, "init_std": 0.5, "min_std": 0.0}
+    assert made["likelihood"] == {**FIXED, "init_std": 0.2, "min_std": 0.0}, "the table names the same part"
     others = make_config("MAP", CURVE, "smoke", Recipe(table, ()), 0, 0)["parts"]
     assert others["training"]["name"] == "gradient" and others["likelihood"]["init_std"] == 0.2
 

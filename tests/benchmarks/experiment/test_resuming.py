@@ -26,6 +26,7 @@ from tests.fvi_core import small as small_parts
 
 REGISTRIES = {"family": FAMILIES, "divergence": DIVERGENCES, "prior": PRIORS, "likelihood": LIKELIHOODS, "fit": FITS}
 MEMBERS = {"family": {"size": 2}}
+HMC = {"name": "hmc", "samples": 2, "thinning": 1, "warmup": 1, "leapfrogs": 2}
 SMALL = {  # what makes the row of the catalogue small, and the sets it is for
     "GP": ({}, CURVE, {"dtype": "float64"}),
     "GFSVI": ({"prior": {"fit_steps": 2}}, CURVE, {"dtype": "float64"}),
@@ -37,6 +38,10 @@ SMALL = {  # what makes the row of the catalogue small, and the sets it is for
     "NN-HyVI": ({"divergence": {"samples": 10}}, CURVE, {}),
     "FuNN-HyVI": ({"divergence": {"samples": 10}}, CURVE, {}),
     "FuNN-MFVI": ({"divergence": {"samples": 10}}, CURVE, {}),
+    "FBNN": ({"prior": {"fit_steps": 2}}, CURVE, {"samples": 3}),
+    "Subnetwork Laplace": ({"fit": {"size": 5}}, CURVE, {}),
+    "HMC": ({**MEMBERS, "likelihood": {"learned": False}, "training": HMC}, CURVE, {}),
+    "GWI": ({"family": {"points": 4, "fit_steps": 2}, "likelihood": {"name": "robust_max"}}, MOONS, {}),
     "SWAG": ({"family": {"start": 0.2}}, CURVE, {}),
 }
 

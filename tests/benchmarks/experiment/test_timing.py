@@ -122,7 +122,7 @@ def test_a_part_of_an_epoch_is_its_first_steps():
 
 
 def test_a_round_of_a_sampler_is_cut_short_too(monkeypatch):
-    model, data, moves = small.model(PARTS), small.problem(1, 12), []
+    model, data, moves = small.model(PARTS), small.training_data(1, 12), []
     monkeypatch.setattr(Metropolis, "move", lambda self, *state: moves.append(state) or state[:3])
     chains = Metropolis(samples=4, thinning=3, warmup=2, dtype="float64").start(model, data, small.streams(1))
     assert chains.steps == 3

@@ -262,7 +262,7 @@ def test_peek_says_how_far_a_run_has_come(kept, tmp_path):
 def test_a_restored_trainer_leaves_the_state_that_it_was_given_alone():
     training = Training(4, 5, {"name": "adam", "lr": 0.01}, early_stopping={"patience": 9}, samples=2)
     parts = {"family": {"name": "mean_field"}}
-    data = small.problem(2, 10, dtype=torch.float32, validation=4)
+    data = small.training_data(2, 10, dtype=torch.float32, validation=4)
     first = Trainer(small.model(parts, 1), training, data, small.streams(2, torch.float32))
     first.run()
     state = first.state() | {"epoch": 2, "active": [0, 1], "results": {}}

@@ -226,8 +226,8 @@ def test_every_recipe_makes_a_row_of_a_method_that_it_does_not_know(name, folder
 
 
 def test_a_recipe_that_cannot_says_so(folder, say):
-    status, told = say("plan", "cinquin2024-3", "--protocol", "paper", "--also", "Wide FSVI")
-    assert status == 2 and "table cinquin2024-3 cannot make a row of 'Wide FSVI'" in told
+    status, told = say("plan", "cinquin2024-4", "--protocol", "paper", "--also", "Wide FSVI")
+    assert status == 2 and "table cinquin2024-4 cannot make a row of 'Wide FSVI'" in told
     strict = Table(
         "strict",
         "",

@@ -107,7 +107,7 @@ def test_up_again_is_the_same_cluster(cluster):
 def test_two_that_start_it_at_once_get_one_cluster(folder):
     with ThreadPoolExecutor() as pool:
         first, second = pool.map(lambda cores: local.up(folder, cores=cores), (1, 2))
-    assert first == second and len(first.daemons()) == 3 and first.state() == "idle"
+    assert first == second and len(first.daemons()) == 3 and first.status() == "idle"
 
 
 def test_down_leaves_no_process_and_nothing_outside_the_folder(folder):
