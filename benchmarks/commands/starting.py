@@ -51,7 +51,7 @@ class Sweep:
         groups = plan.groups(self.results, self.state, self.suite)
         print(inspection.plan_text(plan, groups))
         found = self._estimate(groups)
-        wrong = self.suite.misfits(found.not_known)  # what has a cost was trained, or at least begun
+        wrong = self.suite.misfits([*found.timed, *found.not_known])  # others have records or a checkpoint
         for line in [*wrong, *(self._refusal(found, groups) if self._too_long(found) else ())]:
             print(line)
         return 1 if wrong else 0

@@ -25,13 +25,15 @@ PATIENCE = (
 class Estimate:
     """Seconds on one core. groups: by the keys of a run group, of those whose cost is known.
 
-    sources: runs by what tells their cost; unknown: by reason, the runs of which nothing is known; trained_only: runs
-    whose evaluation is not counted; bounds: runs by the bound that their cost is, "at most" or "at least".
+    sources: runs by what tells their cost; timed: those whose cost a few steps tell, and no whole run; unknown: by
+    reason, the runs of which nothing is known; trained_only: runs whose evaluation is not counted; bounds: runs by the
+    bound that their cost is, "at most" or "at least".
     """
 
     groups: dict[tuple[str, ...], float] = field(default_factory=dict)
     sources: Counter[str] = field(default_factory=Counter)
     unknown: dict[str, list[RunConfig]] = field(default_factory=dict)
+    timed: list[RunConfig] = field(default_factory=list)
     trained_only: int = 0
     bounds: Counter[str] = field(default_factory=Counter)
     runs: int = 0
@@ -143,6 +145,8 @@ def _sum(
             seconds += cost.evaluation or 0.0
             found.trained_only += cost.evaluation is None
             found.sources[source] += 1
+            if source == TIMED:
+                found.timed.append(config)
             found.bounds[cost.bound] += 1
         found.groups[group.keys] = seconds
     return found

@@ -182,6 +182,6 @@ def test_the_kernel_of_a_field_is_fitted_to_vectors():
     gram = kernel(true, x, x) + 0.01 * torch.eye(80)
     y = torch.linalg.cholesky(gram) @ torch.randn(1, 80, 1, generator=torch.Generator().manual_seed(0)).double()
     y = y.reshape(1, 40, 2)
-    params, noise = fit_kernel(kernel, x, y, Streams([0]), steps=60, min_noise=1e-3)
+    params, noise = fit_kernel(kernel, x, y, Streams([0]), steps=200, min_noise=1e-3)
     found = log_marginal_likelihood(kernel, params, noise, x, y)
     assert found > log_marginal_likelihood(kernel, true, torch.tensor([0.01]), x, y) - 1

@@ -26,6 +26,7 @@ from tests.fvi_core import small as small_parts
 
 REGISTRIES = {"family": FAMILIES, "divergence": DIVERGENCES, "prior": PRIORS, "likelihood": LIKELIHOODS, "fit": FITS}
 MEMBERS = {"family": {"size": 2}}
+DRAWS = {"epochs": 3, "batch_size": 50, "optimiser": {"name": "adam", "lr": 0.01}, "samples": 3}
 HMC = {"name": "hmc", "samples": 2, "thinning": 1, "warmup": 1, "leapfrogs": 2}
 SMALL = {  # what makes the row of the catalogue small, and the sets it is for
     "GP": ({}, CURVE, {"dtype": "float64"}),
@@ -38,9 +39,9 @@ SMALL = {  # what makes the row of the catalogue small, and the sets it is for
     "NN-HyVI": ({"divergence": {"samples": 10}}, CURVE, {}),
     "FuNN-HyVI": ({"divergence": {"samples": 10}}, CURVE, {}),
     "FuNN-MFVI": ({"divergence": {"samples": 10}}, CURVE, {}),
-    "FBNN": ({"prior": {"fit_steps": 2}}, CURVE, {"samples": 3}),
+    "FBNN": ({"prior": {"fit_steps": 2}, "training": DRAWS}, CURVE, {}),
     "Subnetwork Laplace": ({"fit": {"size": 5}}, CURVE, {}),
-    "HMC": ({**MEMBERS, "likelihood": {"learned": False}, "training": HMC}, CURVE, {}),
+    "HMC": ({**MEMBERS, "likelihood": {"name": "gaussian", "learned": False}, "training": HMC}, CURVE, {}),
     "GWI": ({"family": {"points": 4, "fit_steps": 2}, "likelihood": {"name": "robust_max"}}, MOONS, {}),
     "SWAG": ({"family": {"start": 0.2}}, CURVE, {}),
 }
