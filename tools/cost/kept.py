@@ -103,7 +103,7 @@ def insert(text: str, block: str, lines: Sequence[str]) -> str:
     _, also, tail = rest.partition(end)
     if not (found and also):
         raise ValueError(f"{DOCUMENT.name}: expected the lines {begin!r} and {end!r}, found at most one of them")
-    return "\n".join([head + begin, "", *lines, "", end + tail])
+    return "\n".join([head + begin, *(["", *lines, ""] if lines else []), end + tail])
 
 
 def measured() -> list[str]:
