@@ -42,7 +42,7 @@ CANDIDATES: dict[str, dict[str, Parts]] = {
 CANDIDATES["GP"]["rbf, 100 steps"] = {"family": {"kernel": _EVERY_KERNEL["rbf"]}, "training": {"epochs": 100}}
 
 
-def _parts(method: str) -> Parts:
+def settings(method: str) -> Parts:
     """App. C.3, with the reductions of protocol ``short``."""
     common = {
         "network": {"name": "mlp", "hidden": [50, 50], "activation": "tanh"},
@@ -89,7 +89,7 @@ def candidate(
 
     The selection reads the validation subset of each fold and nothing else.
     """
-    parts = merge(_parts(method), CANDIDATES[method][label] if label else {})
+    parts = merge(settings(method), CANDIDATES[method][label] if label else {})
     if protocol == "smoke":
         fewer = {
             "GFSVI": {"prior": {"fit_steps": 5}},
@@ -125,7 +125,7 @@ METRIC = "expected_log_likelihood_standardised"
 PROCESSES = {"GP": ((METRIC, "log_posterior_predictive_standardised"),)}
 """Processes are chosen by the likelihood of validation data with the function integrated out (App. C.3)."""
 PROCESSES["Sparse GP"] = PROCESSES["GP"]
-_REDUCTIONS = {
+REDUCTIONS = {
     "short": "MLP 2x50 (the paper does not state its network), 100 context points instead of 500, few candidates each "
     "instead of Bayesian optimisation, learning rate .005, tanh, at most 3,000 steps, patience 200",
     "smoke": "5 steps, 2 folds, the first candidate",
@@ -201,7 +201,7 @@ def _table(
         deviations=True,
         number=number,
         notes={"short": notes},
-        reductions=_REDUCTIONS,
+        reductions=REDUCTIONS,
     )
 
 
@@ -232,6 +232,6 @@ TABLES = (
         protocols=("short", "smoke"),
         default_protocol="short",
         notes={"short": _SELECTION_NOTES},
-        reductions=_REDUCTIONS,
+        reductions=REDUCTIONS,
     ),
 )
