@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from . import fetch, user_arrays
+from . import fetch, song, uci, user_arrays
 from .checks import DataNotFound
 from .image_schemes import SCHEMES
 from .image_sets import REDUCED, partner
@@ -42,14 +42,17 @@ def lacking(
 
     Nothing is downloaded. Raises UnknownDataset, UnknownSplit.
     """
+    sets = list(sets)
     try:
         known = describe(name, scheme)
     except DataNotFound as error:  # a user's file
         return [Lack(name, (), str(error))]
     found, wanted = [], {name: dict.fromkeys(known.files)}
+    if name in uci.SOURCES and song.SET in sets:
+        wanted[song.NAME] = dict.fromkeys((song.FILE,))
     if name in SOURCES:
         wanted = {name: _frost(name, sets, root)}
-        for dataset, subset in _subsets(name, known.scheme, list(sets), pools, root):
+        for dataset, subset in _subsets(name, known.scheme, sets, pools, root):
             files = SOURCES[dataset].files.get(subset)
             if user_arrays.find(dataset, subset):
                 continue
