@@ -68,6 +68,7 @@ def _declared() -> dict[str, Table]:
         pequignot,
         pequignot_posteriors,
         published,
+        retina_mnist,
         rotated_mnist,
         rudner2021,
         toys,
@@ -75,7 +76,7 @@ def _declared() -> dict[str, Table]:
 
     papers = (pequignot, pequignot_posteriors, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images)
     modules = (*papers, cifar, cifar_dirichlet, cinquin_ocean)
-    declared = [digits.TABLE, toys.TABLE, *(table for module in modules for table in module.TABLES)]
+    declared = [digits.TABLE, toys.TABLE, retina_mnist.TABLE, *(table for module in modules for table in module.TABLES)]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 
 
