@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fvi_core.spelling import nearest
 
-from . import digits, image_splits, ocean, toys, uci
+from . import digits, image_splits, ocean, retina_mnist, toys, uci
 from .checks import DataNotFound, UnknownDataset, UnknownSplit, check_split, reading, stamped
 from .contract import Description, Split
 from .fetch import sha256
@@ -130,6 +130,9 @@ _SNELSON = Description(
 
 ENTRIES: dict[str, Entry] = {
     "digits": Entry(lambda split, scheme, root: digits.load(split), lambda scheme: _DIGITS),
+    retina_mnist.NAME: Entry(
+        lambda split, scheme, root: retina_mnist.load(scheme, root), retina_mnist.describe, retina_mnist.SCHEMES
+    ),
     ocean.NAME: Entry(lambda split, scheme, root: ocean.load(root), lambda scheme: ocean.DESCRIPTION),
     "snelson": Entry(lambda split, scheme, root: toys.load_snelson(root), lambda scheme: _SNELSON),
     **{name: _toy_entry(name) for name in toys.TOYS},

@@ -250,7 +250,7 @@ def _other(training: TrainingConfig, split: Split, state: Path) -> Fitted:
 def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tuple[list[MetricRow], Curves]:
     """Metrics and curves of predictions; a toy's curves hold its training points too, for its figure."""
     metrics, curves = evaluate(
-        split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, likelihood.scores
+        split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, likelihood.scores, split.screens
     )
     if any(info.kind == "grid" for info in predicted.infos):
         y = split.train.y * split.y_std + split.y_mean if split.task == "regression" else split.train.y

@@ -203,6 +203,9 @@ class DatasetContract:
 FINGERPRINTS = {
     ("digits", ""): "85befa654badad5b",
     ("snelson", ""): "b41a8a2014d2210d",
+    ("retina_mnist", "moderate"): "611e06c4a17bb321",
+    ("retina_mnist", "mild"): "bd01fc4ce15b756b",
+    ("retina_mnist", "outline"): "8eb8e28de81d0e5e",
     ("gulf_drifters", ""): "8a447dcfef959313",
     ("two_moons_rudner", ""): "cdd89dfac524bbe6",
     ("two_moons_dirichlet", ""): "305161883141be93",

@@ -10,12 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datasets import BadData, DataNotFound, fetch, uci, user_arrays
+from datasets import BadData, DataNotFound, fetch, retina_mnist, uci, user_arrays
 from datasets.images import SOURCES
+from tests.datasets import mutations
+from tests.datasets.fundus_files import MEDMNIST
+from tests.datasets.fundus_mutations import FUNDUS
 from tests.datasets.image_files import few
-from tests.datasets.mutations import FORMATS, SMALL, Contents, Format, damaged
+from tests.datasets.mutations import SMALL, Contents, Format, damaged
 
 Read = Callable[[str, Contents], list[np.ndarray]]
+FORMATS = [*mutations.FORMATS, *FUNDUS]
 HOPELESS = {"empty", "folder", "another format", "misleading"}
 """Damage that no reader may take for values: no checksum is needed to see it."""
 
@@ -26,6 +30,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, register: Callable, wr
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, "")
     monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
     monkeypatch.setitem(uci.SOURCES, "small", SMALL)
+    monkeypatch.setattr(retina_mnist, "SIZES", MEDMNIST)
 
     def lay_and_read(form: Format, folder: str, contents: Contents) -> list[np.ndarray]:
         for name, content in contents.items():
