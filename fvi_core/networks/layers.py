@@ -21,6 +21,15 @@ Parameters = dict[str, Tensor]
 Masks = Callable[[str, Tensor], Tensor]
 """Activations at a dropout site of that name, masked."""
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "gelu": F.gelu, "softplus": F.softplus}
+SLOPED: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "relu": lambda gradient, z, a: torch.ops.aten.threshold_backward(gradient, a, 0),
+    "tanh": lambda gradient, z, a: torch.ops.aten.tanh_backward(gradient, a),
+    "sigmoid": lambda gradient, z, a: torch.ops.aten.sigmoid_backward(gradient, a),
+    "gelu": lambda gradient, z, a: torch.ops.aten.gelu_backward(gradient, z),
+    "softplus": lambda gradient, z, a: torch.ops.aten.softplus_backward(gradient, z, 1, 20),
+}
+"""A gradient times the slopes of an activation at z, of value a: what autograd does, but itself to be differentiated at
+no more than the cost of a forward pass."""
 BUFFER = "buffer/"
 """Prefix of tensors that stand among the parameters but are kept rather than trained: running statistics, collected
 moments."""

@@ -12,10 +12,13 @@ import torch
 from torch import Tensor
 
 from fvi_core.networks.layers import (
+    SLOPED,
     Activation,
     BatchNorm,
     Conv2d,
     DropoutSite,
+    Flatten,
+    Linear,
     Masks,
     Parallel,
     Parameters,
@@ -56,7 +59,8 @@ class Network:
     Parameters are a dict of tensors ``[R, S, *shape]``; inputs are ``[R, N, ...]``; outputs are ``[R, S, N, Q]``.
     Nothing mixes replicas or samples, so a stack of replicas computes exactly what each computes alone.
     ``shares_statistics``: in training, batch normalisation takes the statistics of the training batch and the context
-    together, not of each apart.
+    together, not of each apart. ``perceptron``: linear layers with known activations between them,
+    and nothing else.
     """
 
     def __init__(self, layers: Sequence, input_shape: tuple[int, ...], shares_statistics: bool = False):
@@ -73,6 +77,12 @@ class Network:
         self.n_outputs = self.head.values
         hidden = [layer for layer in self.layers if not isinstance(layer, DropoutSite)]
         self.shallow = len(hidden) == 3 and hidden[1] == Activation("relu") and self.n_outputs == 1
+        plain = hidden[isinstance(hidden[0], Flatten) :]
+        self.perceptron = (
+            len(plain) % 2 == 1
+            and all(isinstance(layer, Linear) for layer in plain[::2])
+            and all(isinstance(layer, Activation) and layer.function in SLOPED for layer in plain[1::2])
+        )
         self.convolutional = any(isinstance(layer, Conv2d) for layer in self.parametrised)
         self.residual = any(isinstance(layer, Residual) for layer in self.layers)
         self.seen: Parameters | None = None
