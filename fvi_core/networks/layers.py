@@ -190,12 +190,12 @@ class BatchNorm(ParametricLayer):
         lead = torch.broadcast_shapes(a.shape[:2], scale.shape[:2])
         # With momentum 1 the call leaves the batch's own statistics in the buffers.
         mean, var = (scale.new_zeros(*lead, self.outputs) for _ in range(2))
-        images = zip(images_apart(a, lead), *(apart(each, lead) for each in (mean, var, scale, shift)), strict=True)
-        z = [F.batch_norm(x, m, v, w, b, True, 1.0, self.eps) for x, m, v, w, b in images]
+        own = zip(images_apart(a, lead), *(apart(each, lead) for each in (mean, var, scale, shift)), strict=True)
+        planes = [F.batch_norm(x, m, v, w, b, True, 1.0, self.eps) for x, m, v, w, b in own]
         if seen is not None:
             for name, value in zip(self.buffers, (mean, var), strict=True):
                 seen.setdefault(name, value)
-        return join(z if after is None else [after(x) for x in z], lead)
+        return join(planes if after is None else [after(x) for x in planes], lead)
 
     def normalised(self, parameters: Parameters, a: Tensor) -> Tensor:
         """``(a - mean) / sqrt(var + eps)`` with the running statistics: what the scale multiplies."""

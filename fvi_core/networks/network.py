@@ -216,12 +216,12 @@ class Network:
         return self._run(layer.body, parameters, a, ride) + self._run(layer.shortcut, parameters, a, ride)
 
     def _rectified(self, step: Rectified, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
-        layer, masks = step.layer, None if step.site is None else ride.dropout
-        if masks is not None:
+        layer, site, masks = step.layer, step.site, ride.dropout
+        if site is not None and masks is not None:
             z = self._run([layer], parameters, a, ride)
             if isinstance(masks, InputMasks):
                 return masks.rectified(z, step.pool)
-            a = step.site.masked(masks, z.relu_())
+            a = site.masked(masks, torch.relu(z))
             return MaxPool()(parameters, a) if step.pool else a
         if isinstance(layer, Residual):
             return self._residual(layer, parameters, a, ride).relu_()
@@ -253,7 +253,7 @@ class Network:
 
 def _rectified_pool(z: Tensor) -> Tensor:
     """Images ``[N, C, H, W]`` after ReLU and pooling."""
-    return rectified(z[None, None], pool=True)[0, 0]
+    return rectified(z[None, None], pool=True).flatten(0, 2)
 
 
 def _weighted(layers: Sequence) -> Iterator[ParametricLayer]:
