@@ -187,7 +187,7 @@ class BatchNorm(ParametricLayer):
         # With momentum 1 the call leaves the batch's own statistics in the buffers.
         mean, var = (scale.new_zeros(*lead, self.outputs) for _ in range(2))
         each = (_images_apart(a), *(apart(values) for values in (mean, var, scale, shift)))
-        z = [F.batch_norm(*own, True, 1.0, self.eps) for own in zip(*each, strict=True)]
+        z = [F.batch_norm(x, m, v, g, b, True, 1.0, self.eps) for x, m, v, g, b in zip(*each, strict=True)]
         if seen is not None:
             for name, value in zip(self.buffers, (mean, var), strict=True):
                 seen.setdefault(name, value)
