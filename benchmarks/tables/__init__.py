@@ -68,6 +68,7 @@ def _declared() -> dict[str, Table]:
         fashion_mnist,
         pequignot,
         pequignot_posteriors,
+        precision,
         published,
         retina_mnist,
         rotated_mnist,
@@ -78,7 +79,7 @@ def _declared() -> dict[str, Table]:
 
     papers = (pequignot, pequignot_posteriors, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images)
     modules = (*papers, cifar, cifar_dirichlet, cinquin_ocean, cinquin_posteriors, training_times)
-    single = (digits.TABLE, toys.TABLE, retina_mnist.TABLE)
+    single = (digits.TABLE, toys.TABLE, retina_mnist.TABLE, precision.TABLE)
     declared = [*single, *(table for module in modules for table in module.TABLES)]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 

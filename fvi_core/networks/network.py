@@ -30,12 +30,11 @@ from fvi_core.networks.layers import (
 )
 from fvi_core.networks.masks import InputMasks
 from fvi_core.networks.pooling import rectified
+from fvi_core.precision import check, has_bfloat16
 from fvi_core.random import Streams
-from fvi_core.spelling import nearest
 
 Apply = Callable[[ParametricLayer, Parameters, Tensor], Tensor]
 HEAD = "head"
-PRECISIONS = ("float32", "bfloat16")
 MOMENTUM = 0.1
 """Share of the newest batch in running statistics (PyTorch's default; 1 minus the decay .9 of rudner2022's code)."""
 
@@ -104,7 +103,7 @@ class Network:
         with torch.no_grad():
             shapes = self.shapes | self.buffers
             nothing = {name: torch.empty(1, 1, *shape, device="meta") for name, shape in shapes.items()}
-            self.in_precision("float32")(nothing, torch.empty(1, 1, *self.input_shape, device="meta"), tape=tape)
+            self(nothing, torch.empty(1, 1, *self.input_shape, device="meta"), tape=tape)
         return max(max(a.numel(), z.numel()) for _, a, z in tape.entries)
 
     def init(self, streams: Streams) -> Parameters:
@@ -128,12 +127,12 @@ class Network:
         return network
 
     def in_precision(self, precision: str) -> Network:
-        """This network, computing in "float32" as its inputs are, or products and convolutions in "bfloat16".
+        """This network, computing in "float32" as its inputs are, or products and convolutions in "bfloat16" where a
+        device has it; but not on a tape.
 
         Parameters, statistics and values keep the type of the inputs. Raises ValueError for another.
         """
-        if precision not in PRECISIONS:
-            raise ValueError(f"training: precision {precision!r} is not known; {nearest(precision, PRECISIONS)}")
+        check(precision)
         network = copy.copy(self)
         network.reduced = precision == "bfloat16"
         return network
@@ -191,7 +190,8 @@ class Network:
         return self._start(True, parameters, x, Pass(dropout, apply, tape, self.seen))
 
     def _start(self, whole: bool, parameters: Parameters, x: Tensor, ride: Pass) -> Tensor:
-        if not self.reduced:
+        # What is linearised is so in the precision of the inputs.
+        if not self.reduced or ride.tape is not None or not has_bfloat16(x.device.type):
             return self._pass(whole, parameters, x.unsqueeze(1), ride)
         with torch.autocast(x.device.type, torch.bfloat16):
             return self._pass(whole, parameters, x.unsqueeze(1), ride).to(x.dtype)
