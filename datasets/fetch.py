@@ -73,6 +73,14 @@ _IMAGES = {
 }
 
 
+def _no_urls(name: str) -> tuple[str, ...]:
+    return ()
+
+
+BY_HAND = {"song": "it is made of 1,176 lines of YearPredictionMSD.txt (UCI, data set 203)"}
+"""Files that no address has as they are, and where they come from."""
+
+
 def _image_urls(name: str) -> tuple[str, ...]:
     folder, file = name.split("/")
     return tuple(f"{address}/{file}" for address in _IMAGES[folder])
@@ -85,6 +93,7 @@ URLS: dict[str, Callable[[str], tuple[str, ...]]] = {
     "gulfdrifters": _gulf_urls,
     "retina": _retina_urls,
     **dict.fromkeys(_IMAGES, _image_urls),
+    **dict.fromkeys(BY_HAND, _no_urls),
 }
 
 
@@ -141,6 +150,8 @@ def locate(name: str, root: str | os.PathLike | None = None, download: bool = Tr
             if fault is None:
                 return cache_folder(root) / name
             tried.append(f"{url}: {fault}")
+    if name.split("/")[0] in BY_HAND:
+        tried.append(f"no address has it: {BY_HAND[name.split('/')[0]]}")
     places = "\n  ".join(tried)
     raise DataNotFound(
         f"file '{name}' was not found. Tried:\n  {places}\n"

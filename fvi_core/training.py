@@ -154,7 +154,9 @@ class Trainer(Stack):
         order = now.streams["batch"].permutation(n) if size < n else None
         low, high = take(training_data.low, now.owner), take(training_data.high, now.owner)
         tensors = [now.parameters[name].requires_grad_() for name in trained_names(now.parameters)]
-        for start in range(0, n, size)[:steps]:
+        before = self.epoch * self.steps
+        for step, start in enumerate(range(0, n, size)[:steps]):
+            self.schedule.before_step(now.schedule, before + step, self.epochs * self.steps, self.optimiser.lr)
             index = None if order is None else order[:, start : start + size]
             x, y = take(training_data.x, now.owner, index), take(training_data.y, now.owner, index)
             x = training_data.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))

@@ -13,7 +13,7 @@ from fvi_core.spelling import nearest
 class Metric:
     """One metric. `version` grows when its values change; records made with an older version are stale.
 
-    of_draws: computed from draws of the posterior, which need its parameters, and not from predictions.
+    of_draws: computed from more draws of the posterior or of others, which need parameters, and not from predictions.
     """
 
     name: str
@@ -231,6 +231,33 @@ METRICS: dict[str, Metric] = plugins.track(
                 "KL of two posteriors from nearest neighbours among draws of each (pequignot2020 eq. 4 and 6, k = "
                 "1), spaces as for entropy; pair=q->p is KL(q || p), q the run itself, p the mean over the others of "
                 "that name",
+                of_draws=True,
+            ),
+            Metric(
+                "mean_distance",
+                "lower",
+                "target standard deviations",
+                "square root of the mean over points of (E f - E g)^2, g the reference"
+                + _STANDARD
+                + "; of classifiers "
+                "the same of the probabilities of all classes",
+                of_draws=True,
+            ),
+            Metric(
+                "std_distance",
+                "lower",
+                "target standard deviations",
+                "square root of the mean over points of (sd f - sd g)^2, without noise, g the reference"
+                + _STANDARD
+                + "; of classifiers the same of the probabilities of all classes",
+                of_draws=True,
+            ),
+            Metric(
+                "wasserstein2",
+                "lower",
+                "target standard deviations",
+                "mean over points of the Wasserstein-2 distance on the line between S draws of f(x) and S draws of the "
+                "reference (cinquin2024 app. C.6)" + _STANDARD,
                 of_draws=True,
             ),
             Metric("training_seconds", "lower", "seconds", "wall time of training, without evaluation"),

@@ -63,6 +63,7 @@ def _declared() -> dict[str, Table]:
         cinquin,
         cinquin_images,
         cinquin_ocean,
+        cinquin_posteriors,
         digits,
         fashion_mnist,
         pequignot,
@@ -72,11 +73,13 @@ def _declared() -> dict[str, Table]:
         rotated_mnist,
         rudner2021,
         toys,
+        training_times,
     )
 
     papers = (pequignot, pequignot_posteriors, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images)
-    modules = (*papers, cifar, cifar_dirichlet, cinquin_ocean)
-    declared = [digits.TABLE, toys.TABLE, retina_mnist.TABLE, *(table for module in modules for table in module.TABLES)]
+    modules = (*papers, cifar, cifar_dirichlet, cinquin_ocean, cinquin_posteriors, training_times)
+    single = (digits.TABLE, toys.TABLE, retina_mnist.TABLE)
+    declared = [*single, *(table for module in modules for table in module.TABLES)]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 
 

@@ -138,11 +138,10 @@ class Conv2d(ParametricLayer):
             return self(parameters, a.flatten(1, 2).unsqueeze(1)).unflatten(2, a.shape[1:3]).squeeze(1)
         lead = torch.broadcast_shapes(a.shape[:2], weight.shape[:2])
         a, weight = a.expand(*lead, *a.shape[2:]), weight.expand(*lead, *weight.shape[2:])
-        places = [(r, s) for r in range(lead[0]) for s in range(lead[1])]
-        biases = [None] * len(places) if bias is None else bias.expand(*lead, -1).flatten(0, 1)
+        biases = [None] * math.prod(lead) if bias is None else apart(bias.expand(*lead, -1))
         z = [
-            F.conv2d(a[at].to(memory_format=torch.channels_last), weight[at], b, self.stride, self.padding)
-            for at, b in zip(places, biases, strict=True)
+            F.conv2d(images.to(memory_format=torch.channels_last), w, b, self.stride, self.padding)
+            for images, w, b in zip(_images_apart(a), apart(weight), biases, strict=True)
         ]
         return join(z, lead)
 
@@ -187,8 +186,8 @@ class BatchNorm(ParametricLayer):
         a, scale, shift = a.expand(*lead, *a.shape[2:]), scale.expand(*lead, -1), shift.expand(*lead, -1)
         # With momentum 1 the call leaves the batch's own statistics in the buffers.
         mean, var = (scale.new_zeros(*lead, self.outputs) for _ in range(2))
-        places = [(r, s) for r in range(lead[0]) for s in range(lead[1])]
-        z = [F.batch_norm(a[at], mean[at], var[at], scale[at], shift[at], True, 1.0, self.eps) for at in places]
+        each = (_images_apart(a), *(apart(values) for values in (mean, var, scale, shift)))
+        z = [F.batch_norm(*own, True, 1.0, self.eps) for own in zip(*each, strict=True)]
         if seen is not None:
             for name, value in zip(self.buffers, (mean, var), strict=True):
                 seen.setdefault(name, value)
@@ -203,6 +202,20 @@ class BatchNorm(ParametricLayer):
 def _on_planes(values: Tensor) -> Tensor:
     """``[R, S, channels]`` against images ``[R, S, N, channels, H, W]``."""
     return values[:, :, None, :, None, None]
+
+
+def apart(values: Tensor) -> list[Tensor]:
+    """``[R, S, ...]`` as one tensor for each replica and sample.
+
+    Not by indices: the gradient of each would then be written into zeros for all.
+    """
+    rows = [values.squeeze(0)] if len(values) == 1 else values.unbind()
+    return [own for row in rows for own in ([row.squeeze(0)] if len(row) == 1 else row.unbind())]
+
+
+def _images_apart(a: Tensor) -> list[Tensor]:
+    """Images ``[R, S, N, channels, H, W]`` apart; their gradients come together channels last, as they are."""
+    return [images.movedim(-1, -3) for images in apart(a.movedim(-3, -1))]
 
 
 def join(z: list[Tensor], lead: tuple[int, ...]) -> Tensor:
@@ -239,7 +252,8 @@ class AveragePool:
     """The mean over all pixels, ``[R, S, N, channels]``."""
 
     def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
-        return a.mean((-2, -1))
+        # Pixels before channels, as they lie: so the gradient has their layout too.
+        return a.movedim(-3, -1).mean((-3, -2))
 
 
 @dataclass(frozen=True)

@@ -86,8 +86,9 @@ class Network:
             return max(max(layer.inputs, layer.outputs) for layer in self.parametrised)
         tape = Tape()
         with torch.no_grad():
-            zeros = {name: torch.zeros(1, 1, *shape) for name, shape in (self.shapes | self.buffers).items()}
-            self(zeros, torch.zeros(1, 1, *self.input_shape), tape=tape)
+            shapes = self.shapes | self.buffers
+            nothing = {name: torch.empty(1, 1, *shape, device="meta") for name, shape in shapes.items()}
+            self.in_precision("float32")(nothing, torch.empty(1, 1, *self.input_shape, device="meta"), tape=tape)
         return max(max(a.numel(), z.numel()) for _, a, z in tape.entries)
 
     def init(self, streams: Streams) -> Parameters:

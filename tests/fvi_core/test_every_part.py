@@ -73,6 +73,7 @@ SPECS = {
         {"name": "plateau", "patience": 1},
         {"name": "multistep"},
         {"name": "cosine"},
+        {"name": "one_cycle"},
         {"name": "linear", "final": 0.1},
     ],
     "fit": [
