@@ -262,6 +262,14 @@ class MaxPool:
 
 
 @dataclass(frozen=True)
+class OverlappingMaxPool:
+    """3x3 max-pooling with stride 2 and a margin of 1."""
+
+    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
+        return F.max_pool2d(a.flatten(0, -4), 3, 2, 1).unflatten(0, a.shape[:-3])
+
+
+@dataclass(frozen=True)
 class AveragePool:
     """The mean over all pixels, ``[R, S, N, channels]``."""
 

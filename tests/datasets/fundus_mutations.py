@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from datasets import retina_mnist
 from datasets.fetch import locate
-from tests.datasets.fundus_files import medmnist
+from datasets.fundus import kept, sources
+from tests.datasets.fundus_files import aptos, encoded, eyepacs, idrid, medmnist, mosaics
 from tests.datasets.mutations import TERA, Contents, Format, archive, marked, npy
 
 
@@ -37,4 +40,40 @@ def _misleading() -> list[bytes]:
     ]
 
 
-FUNDUS = [Format("RetinaMNIST", _retina_mnist, _graded, _misleading, checked=True)]
+def _photographs(files: Contents, victim: str) -> Callable[[], Contents]:
+    first = next(name for name in files if name.endswith(victim))
+    return lambda: {first: files[first], **files}
+
+
+def _source(name: str) -> Callable[[], list[np.ndarray]]:
+    def read() -> list[np.ndarray]:
+        source = sources.find(name)
+        sources.forget()
+        return [kept._squares(source, 16, range(len(source.ids))), source.grades]
+
+    return read
+
+
+def _format(name: str, files: Contents, victim: str, **options: Any) -> Format:
+    return Format(f"{name} {victim}", _photographs(files, victim), _source(name), seeds=3, **options)
+
+
+def _tables() -> list[bytes]:
+    return [b"image,level\n", b"image,level\n10_left\n", b'image,level\n"10_left,0\n', b"\xff\xfe" * 40]
+
+
+def _mosaics() -> list[bytes]:
+    return [encoded(np.zeros(shape, np.uint8), "WEBP") for shape in ((256, 7679, 3), (255, 7680, 3), (256, 256, 3))]
+
+
+FUNDUS = [
+    Format("RetinaMNIST", _retina_mnist, _graded, _misleading, checked=True, seeds=3),
+    _format("eyepacs", eyepacs(3), "10_left.jpeg"),
+    _format("eyepacs", eyepacs(3), "trainLabels.csv", misleading=_tables),
+    _format("aptos", aptos(5), "000000000002.png"),
+    _format("aptos", aptos(5), "train.csv"),
+    _format("idrid", idrid(4, 2), "IDRiD_003.jpg"),
+    _format("idrid", idrid(4, 2), "Testing Labels.csv"),
+    _format("aptos", mosaics("aptos", 9), "aptos-0.webp", misleading=_mosaics),
+    _format("aptos", mosaics("aptos", 9), "labels.csv", checked=True, registered=mosaics("aptos", 9)),
+]
