@@ -10,7 +10,7 @@ from benchmarks.records import published
 from benchmarks.records.store import slug
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult, TableResult, aggregate
-from reports.causes import shown
+from reports.causes import Cause, shown
 from reports.layout import Column, columns_of
 from reports.records import Records
 
@@ -94,6 +94,7 @@ class Book:
     def __init__(self, suite: Suite, records: Records) -> None:
         self.suite, self.records = suite, records
         self._results: dict[tuple[str, str], TableResult] = {}
+        self._causes: dict[tuple[str, str], dict[tuple[str, ...], Cause]] = {}
 
     def result(self, table: Any, protocol: str) -> TableResult:
         """A table under a protocol, aggregated as for every other form."""
@@ -135,7 +136,7 @@ class Book:
         if name in self.suite.table_names():
             table = self.suite.table(name)
             title = table.title
-            status = self._statuses(table, paper, number)
+            statuses = self._statuses(table)
             rows = [row for row in table.rows if any(column.published_key(row) in left for column in table.columns)]
             for i, row in enumerate(rows):
                 for j, column in enumerate(table.columns):
@@ -143,14 +144,14 @@ class Book:
                     if key in left:
                         del left[key]
                         words = f"{row.label}, {column.label}"
-                        squares.append(Square(i, j, status.get(key, "missing"), words))
+                        squares.append(Square(i, j, statuses.get(key, "missing"), words))
         below = 1 + max((square.row for square in squares), default=-1)
         width = max((1 + square.column for square in squares), default=12)
         for place, key in enumerate(left):  # no recipe here makes these
             squares.append(Square(below + place // width, place % width, "missing", ", ".join(filter(None, key))))
         return Picture(paper, number, name if name in self.suite.table_names() else "", title, tuple(squares))
 
-    def _statuses(self, table: Any, paper: str, number: str) -> dict[tuple[str, ...] | None, str]:
+    def _statuses(self, table: Any) -> dict[tuple[str, ...] | None, str]:
         """What became of a table's published cells, by their keys: protocol paper first, else as reduced."""
         found: dict[tuple[str, ...] | None, str] = {}
         for protocol in table.protocols:
@@ -159,10 +160,25 @@ class Book:
             reduced = self.result(table, protocol).flat
             found |= {cell.published.key: "reduced" for cell in reduced if cell.published and cell.values}
         if "paper" in table.protocols:
-            cells = {c.published.key: c for c in self.result(table, "paper").flat if c.published and c.values}
-            causes = shown(cells.values(), paper, number, self.suite, self.records)
-            found |= {key: "shown" if key in causes else status(cell) for key, cell in cells.items()}
+            cells = [cell for cell in self.result(table, "paper").flat if cell.published and cell.values]
+            found |= {cell.published.key: self.status(cell, "paper") for cell in cells if cell.published}
         return found
+
+    def cause(self, cell: CellResult, protocol: str) -> Cause | None:
+        """What is shown to make a cell differ."""
+        if cell.published is None or protocol != "paper" or status(cell) != "differs":
+            return None
+        place = cell.published.paper, cell.published.table
+        if place not in self._causes:
+            name = "-".join(place)
+            known = name in self.suite.table_names()
+            flat = self.result(self.suite.table(name), "paper").flat if known else []
+            self._causes[place] = shown(flat, *place, self.suite, self.records)
+        return self._causes[place].get(cell.published.key)
+
+    def status(self, cell: CellResult, protocol: str) -> str:
+        """What became of a cell that has a published number, as STATUSES names it; empty for one that has none."""
+        return "shown" if self.cause(cell, protocol) else status(cell)
 
 
 def status(cell: CellResult) -> str:

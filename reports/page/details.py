@@ -16,7 +16,7 @@ from benchmarks.shapes import RunConfig
 from reports.aggregate import NOT_PLANNED, CellResult
 from reports.labels import direction, name, title
 from reports.origins import Made, ask
-from reports.page.book import Book, Sheet, status
+from reports.page.book import Book, Sheet
 from reports.records import MALFORMED, Records, plain
 
 PYTHON = ".venv/bin/python -m benchmarks"
@@ -84,7 +84,7 @@ def details(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]
         }
         for column in table.columns
     ]
-    cells = [[_cell(sheet, i, j) for j in range(len(columns))] for i in range(len(rows))]
+    cells = [[_cell(sheet, book, i, j) for j in range(len(columns))] for i in range(len(rows))]
     return {"table": table.name, "protocol": sheet.protocol, "rows": rows, "columns": columns, "cells": cells}
 
 
@@ -138,11 +138,11 @@ def _flat(value: Any, at: str = "") -> dict[str, str]:
     return {at.removeprefix("."): value if isinstance(value, str) else json.dumps(value)}
 
 
-def _cell(sheet: Sheet, i: int, j: int) -> dict[str, Any] | None:
+def _cell(sheet: Sheet, book: Book, i: int, j: int) -> dict[str, Any] | None:
     cell, texts = sheet.result.cells[i][j], sheet.columns[j].rows[i]
     if cell.missing == NOT_PLANNED and cell.published is None:
         return None
-    found: dict[str, Any] = {**texts, "verdict": cell.verdict, "status": status(cell), "n": cell.n}
+    found: dict[str, Any] = {**texts, "verdict": cell.verdict, "status": book.status(cell, sheet.protocol), "n": cell.n}
     found |= {
         "expected": cell.expected,
         "values": [[*replicate, _number(value)] for replicate, value in cell.values.items()],
@@ -154,6 +154,9 @@ def _cell(sheet: Sheet, i: int, j: int) -> dict[str, Any] | None:
             "mean": number.mean, "stderr": number.stderr, "runs": number.n_runs, "note": number.note,
             "of": f"{number.paper}, table {number.table}, {number.method}",
         }  # fmt: skip
+    cause = book.cause(cell, sheet.protocol)
+    if cause:
+        found["cause"] = f"{cause.cause} (shown by {cause.row}, table {cause.shown_by})"
     if cell.comparison:
         found["test"] = {"t": _number(cell.comparison.t), "p": _number(cell.comparison.p)}
     return found

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.commands.parts import about
 from benchmarks.records.store import slug
 from reports.labels import direction, title
-from reports.page.book import Book, Sheet, status
+from reports.page.book import Book, Sheet
 from reports.page.details import COST, sort_key
 
 CHOICES = {
@@ -115,7 +115,7 @@ class Methods:
                 if cell.values:
                     where = cell.column.cell_of(cell.row)
                     same = where, sheet.protocol, cell.column.scale, tuple(cell.values.items())
-                    found.setdefault(same, _measured(sheet, i, j))
+                    found.setdefault(same, self._measured(sheet, i, j))
         return list(found.values())
 
     def sheets(self, method: str) -> list[tuple[Sheet, list[str]]]:
@@ -150,17 +150,23 @@ class Methods:
                 if row.method:
                     yield row.method, sheet, i
 
-
-def _measured(sheet: Sheet, i: int, j: int) -> Measured:
-    cell = sheet.result.cells[i][j]
-    sign = direction(cell.column.cell.metric)
-    means = [row[j].mean for row in sheet.result.cells if not math.isnan(row[j].mean)]
-    better = sum(sign * mean > sign * cell.mean for mean in means)
-    rank = f"{1 + better} of {len(means)}" if sign and len(means) > 1 else ""
-    metric = cell.column.cell.metric
-    return Measured(
-        sheet, (i, j), sheet.columns[j].rows[i], title(metric), sort_key(cell), status(cell), cell.verdict, rank
-    )
+    def _measured(self, sheet: Sheet, i: int, j: int) -> Measured:
+        cell = sheet.result.cells[i][j]
+        sign = direction(cell.column.cell.metric)
+        means = [row[j].mean for row in sheet.result.cells if not math.isnan(row[j].mean)]
+        better = sum(sign * mean > sign * cell.mean for mean in means)
+        rank = f"{1 + better} of {len(means)}" if sign and len(means) > 1 else ""
+        metric = cell.column.cell.metric
+        return Measured(
+            sheet,
+            (i, j),
+            sheet.columns[j].rows[i],
+            title(metric),
+            sort_key(cell),
+            self.book.status(cell, sheet.protocol),
+            cell.verdict,
+            rank,
+        )
 
 
 def _short(value: Any) -> str:

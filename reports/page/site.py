@@ -98,7 +98,7 @@ class _Writer:
             "papers": PAPERS,
             "rankings_of": lambda sheet: self.rankings.get(id(sheet), []),
             "sort_key": sort_key,
-            "status": status,
+            "status": self.book.status,
             "statuses": STATUSES,
             "table_page": table_page,
         }

@@ -29,6 +29,7 @@
     }
     if (cell.test) add("test", `t = ${cell.test.t === null ? "—" : cell.test.t.toFixed(2).replace("-", "−")}, p = ${cell.test.p === null ? "—" : cell.test.p.toPrecision(2)}`);
     add("verdict", cell.verdict);
+    if (cell.cause) add("cause", cell.cause);
     return list;
   };
 
