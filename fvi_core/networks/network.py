@@ -21,12 +21,11 @@ from fvi_core.networks.layers import (
     Parallel,
     Parameters,
     ParametricLayer,
-    Rectified,
     Residual,
-    together,
 )
 from fvi_core.networks.masks import InputMasks
 from fvi_core.networks.pooling import rectified
+from fvi_core.networks.steps import Rectified, together
 from fvi_core.random import Streams
 from fvi_core.spelling import nearest
 
