@@ -25,7 +25,7 @@ MOST, WEIGHTS = 10, 1_000_000  # runs, and weights of all their networks, in one
 REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources", "evaluation")
 DATASET = ("name", "version", "scheme", "split", "content")
 EVALUATION = ("samples", "sets", "content")
-OPTIONAL = {"evaluation": ("posterior",)}
+OPTIONAL = {"evaluation": ("posterior", "reference")}
 """Entries that most configurations do without."""
 
 

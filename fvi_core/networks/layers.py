@@ -22,6 +22,15 @@ After = Callable[[Tensor], Tensor]
 Masks = Callable[[str, Tensor], Tensor]
 """Activations at a dropout site of that name, masked."""
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "gelu": F.gelu, "softplus": F.softplus}
+SLOPED: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "relu": lambda gradient, z, a: torch.ops.aten.threshold_backward(gradient, a, 0),
+    "tanh": lambda gradient, z, a: torch.ops.aten.tanh_backward(gradient, a),
+    "sigmoid": lambda gradient, z, a: torch.ops.aten.sigmoid_backward(gradient, a),
+    "gelu": lambda gradient, z, a: torch.ops.aten.gelu_backward(gradient, z),
+    "softplus": lambda gradient, z, a: torch.ops.aten.softplus_backward(gradient, z, 1, 20),
+}
+"""A gradient times the slopes of an activation at z, of value a: what autograd does, but itself to be differentiated at
+no more than the cost of a forward pass."""
 BUFFER = "buffer/"
 """Prefix of tensors that stand among the parameters but are kept rather than trained: running statistics, collected
 moments."""
@@ -253,11 +262,20 @@ class MaxPool:
 
 
 @dataclass(frozen=True)
+class OverlappingMaxPool:
+    """3x3 max-pooling with stride 2 and a margin of 1."""
+
+    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
+        return F.max_pool2d(a.flatten(0, -4), 3, 2, 1).unflatten(0, a.shape[:-3])
+
+
+@dataclass(frozen=True)
 class AveragePool:
     """The mean over all pixels, ``[R, S, N, channels]``."""
 
     def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
-        return a.mean((-2, -1))
+        # Pixels before channels, as they lie: so the gradient has their layout too.
+        return a.movedim(-3, -1).mean((-3, -2))
 
 
 @dataclass(frozen=True)
