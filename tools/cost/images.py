@@ -13,6 +13,7 @@ from benchmarks import tables
 from benchmarks.tables.spec import Parts, merge
 from datasets.contract import Arrays, Pixels, Split
 from fvi_core import methods
+from fvi_core.registry import OPTIMISERS
 from tools.cost.timing import Measurement, Timing, interleave, ratio, threads
 from tools.cost.trainings import one_by_one, training_of
 
@@ -27,7 +28,7 @@ GOALS = {"fashion_mnist": {"FSVI (monochrome)": 1.5, "FSVI (KMNIST)": 1.5}, "cif
 """Seconds of an epoch on one H200."""
 RATIOS = {"fashion_mnist": {}, "cifar10": {"FSVI (monochrome)": 2.0}}
 """Over MAP with as many samples."""
-COMPILED = ", compiled"
+COMPILED, GRAPHS = ", compiled", ", graphs"
 
 
 def random_images(dataset: str, n: int, seed: int = 0, pools: Sequence[str] = ()) -> Split:
@@ -110,12 +111,14 @@ def _networks(
 ) -> list[Measurement]:
     """Rows of tables on one data set: a step, an epoch, the ratio to the first table's MAP, the share of the peak.
 
-    On a GPU in bfloat16, as they are and compiled.
+    On a GPU in bfloat16, as they are, compiled, and as graphs where the optimiser allows it.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     cuda = device.type == "cuda"
     precision: Parts = {"training": {"precision": "bfloat16"}} if cuda else {}
-    ways: dict[str, Parts] = {"": {}, COMPILED: {"training": {"compile": True}}} if cuda else {"": {}}
+    ways: dict[str, Parts] = {"": {}}
+    if cuda:
+        ways |= {COMPILED: {"training": {"compile": True}}, GRAPHS: {"training": {"graph": True}}}
     count = 1 if cuda else torch.get_num_threads()
     batches = 100 if cuda else batches
     works, needed, labels = {}, {}, {}
@@ -126,7 +129,10 @@ def _networks(
             batch = plain["training"]["batch_size"]
             split = random_images(dataset, batches * batch, pools=("kmnist", "cifar100"))
             needed[label] = operations(plain, split, device) / batches
+            capturable = OPTIMISERS.classes[plain["training"]["optimiser"]["name"]].capturable
             for way, changes in ways.items():
+                if way == GRAPHS and not capturable:
+                    continue
                 works[label + way] = training_of(merge(plain, changes), [split], device)
                 labels[label + way] = label, way, batch
     times = interleave(works, repeats, batches)
