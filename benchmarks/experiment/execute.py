@@ -23,6 +23,7 @@ from benchmarks.experiment.assembly import (
 from benchmarks.experiment.code import CODE
 from benchmarks.experiment.posterior import Fitted, posterior_rows
 from benchmarks.experiment.prediction import NotFinite, Predicted, predict_sets
+from benchmarks.experiment.reference import reference_rows
 from benchmarks.metrics import evaluate
 from benchmarks.records import predictions as stored
 from benchmarks.records import provenance as origin
@@ -214,13 +215,19 @@ def _evaluate(
     except NotFinite as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics, curves = measured(split, predicted, model.likelihood)
-    if "posterior" in config["evaluation"]:
-        try:
-            metrics += posterior_rows(
-                config, training_data, (model, parameters, streams), lambda training: _other(training, split, state)
-            )
-        except NotComparable as error:
-            return Outcome(config, "failed", provenance=provenance, reason=str(error))
+    own, asked = (model, parameters, streams), config["evaluation"]
+
+    def other(training: TrainingConfig) -> Fitted:
+        return _other(training, split, state)
+
+    try:
+        if "posterior" in asked:
+            metrics += posterior_rows(config, training_data, own, other)
+        if "reference" in asked:
+            at = predicted.sets[asked["reference"]["set"]]
+            metrics += reference_rows(config, split, at, training_data, own, other)
+    except (NotComparable, NotFinite) as error:
+        return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics.append(
         {"dataset": split.name, "condition": "", "metric": "training_seconds", "value": provenance["seconds"], "n": 1}
     )
@@ -251,7 +258,7 @@ def _other(training: TrainingConfig, split: Split, state: Path) -> Fitted:
 def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tuple[list[MetricRow], Curves]:
     """Metrics and curves of predictions; a toy's curves hold its training points too, for its figure."""
     metrics, curves = evaluate(
-        split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, likelihood.scores
+        split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, likelihood.scores, split.screens
     )
     if any(info.kind == "grid" for info in predicted.infos):
         y = split.train.y * split.y_std + split.y_mean if split.task == "regression" else split.train.y

@@ -60,3 +60,4 @@ TABLE = Table(
     },
     reductions={"smoke": "a ResNet-18 of 2 to 16 channels, 1 epoch, 2 seeds: a test of the way, not of the methods"},
 )
+TABLES = (TABLE,)
