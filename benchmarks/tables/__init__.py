@@ -61,6 +61,7 @@ def _declared() -> dict[str, Table]:
         cifar,
         cifar_dirichlet,
         cinquin,
+        cinquin_figures,
         cinquin_images,
         cinquin_ocean,
         cinquin_posteriors,
@@ -77,7 +78,16 @@ def _declared() -> dict[str, Table]:
     )
 
     papers = (pequignot, pequignot_posteriors, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images)
-    modules = (*papers, cifar, cifar_dirichlet, cinquin_ocean, cinquin_posteriors, cinquin_tfsvi, training_times)
+    modules = (
+        *papers,
+        cifar,
+        cifar_dirichlet,
+        cinquin_ocean,
+        cinquin_posteriors,
+        cinquin_tfsvi,
+        cinquin_figures,
+        training_times,
+    )
     declared = [digits.TABLE, toys.TABLE, toys.DISTANCES, *(table for module in modules for table in module.TABLES)]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 
