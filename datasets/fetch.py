@@ -55,6 +55,10 @@ def _gulf_urls(name: str) -> tuple[str, ...]:
     return (f"https://raw.githubusercontent.com/JaxGaussianProcesses/static/main/data/{name.split('/')[-1]}",)
 
 
+def _retina_urls(name: str) -> tuple[str, ...]:
+    return (f"https://zenodo.org/records/10519652/files/{name.split('/')[-1]}",)
+
+
 _IMAGES = {
     "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist", "https://storage.googleapis.com/cvdf-datasets/mnist"),
     "fashion_mnist": (
@@ -87,6 +91,7 @@ URLS: dict[str, Callable[[str], tuple[str, ...]]] = {
     "snelson": _snelson_urls,
     "frost": _frost_urls,
     "gulfdrifters": _gulf_urls,
+    "retina": _retina_urls,
     **dict.fromkeys(_IMAGES, _image_urls),
     **dict.fromkeys(BY_HAND, _no_urls),
 }

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from . import fetch, song, uci, user_arrays
-from .checks import DataNotFound
+from .checks import BadData, DataNotFound
+from .fundus import splits as fundus
 from .image_schemes import SCHEMES
 from .image_sets import REDUCED, partner
 from .images import SOURCES, SUBSETS, which_for_contexts
@@ -45,8 +46,10 @@ def lacking(
     sets = list(sets)
     try:
         known = describe(name, scheme)
-    except DataNotFound as error:  # a user's file
+    except (DataNotFound, BadData) as error:  # a user's file
         return [Lack(name, (), str(error))]
+    if name in fundus.NAMES:
+        return [Lack(own, (), why) for own, why in fundus.lacking(name, sets, root).items()]
     found, wanted = [], {name: dict.fromkeys(known.files)}
     if name in uci.SOURCES and song.SET in sets:
         wanted[song.NAME] = dict.fromkeys((song.FILE,))

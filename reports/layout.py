@@ -15,6 +15,7 @@ from reports.labels import MARKS, direction, title
 from reports.significance import RULE
 
 MISSING, MIXED = "—", " (mixed)"
+QUOTED = "†"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Column:
 
 def blocks(result: TableResult, size: Callable[[Column], int], capacity: int) -> list[Block]:
     """The table in blocks of at most that capacity: one if it fits, else metric by metric, then column by column."""
-    columns = [_column(result, j) for j in range(len(result.table.columns))]
+    columns = columns_of(result)
     groups = [columns]
     if sum(map(size, columns)) > capacity or not _told_apart(columns):
         groups = []
@@ -70,6 +71,11 @@ def blocks(result: TableResult, size: Callable[[Column], int], capacity: int) ->
                 groups += _filled(part, size, capacity)
     labels = [row[0].row.label for row in result.cells]
     return [block for block in (_block(group, labels) for group in groups) if block.lines]
+
+
+def columns_of(result: TableResult) -> list[Column]:
+    """Every column as strings, in the order of the table."""
+    return [_column(result, j) for j in range(len(result.table.columns))]
 
 
 def heading(result: TableResult) -> str:
@@ -102,6 +108,7 @@ def caption(result: TableResult) -> list[str]:
             f"{counts.reproduced} reproduced, {counts.differing} differ, {counts.uninformative} uninformative."
         )
         sentences.append(_published_runs(known))
+        sentences += _quoted(known)
         sentences.append(_if_deviations(result, known))
     return [sentence for sentence in sentences if sentence]
 
@@ -171,7 +178,14 @@ def _mixed_machines(result: TableResult) -> list[str]:
 
 
 def _published(number: Published | None) -> str:
-    return number.printed.replace("-", "−") if number else MISSING
+    return number.printed.replace("-", "−") + QUOTED * bool(number.quoted) if number else MISSING
+
+
+def _quoted(known: Iterable[CellResult]) -> list[str]:
+    """A sentence for each published row that was taken over from another paper."""
+    found = {(cell.row.label, cell.published.quoted) for cell in known if cell.published and cell.published.quoted}
+    ordered = sorted(found, key=lambda one: (one[0], one[1].source if one[1] else ""))
+    return [f"{QUOTED} {label}: quoted from {q.source}: {q.evidence}." for label, q in ordered if q]
 
 
 def _difference(cell: CellResult) -> str:

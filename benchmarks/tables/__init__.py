@@ -70,16 +70,27 @@ def _declared() -> dict[str, Table]:
         fashion_mnist,
         pequignot,
         pequignot_posteriors,
+        precision,
         published,
+        retina_mnist,
         rotated_mnist,
         rudner2021,
         toys,
         training_times,
     )
 
-    papers = (pequignot, pequignot_posteriors, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images)
     modules = (
-        *papers,
+        digits,
+        toys,
+        retina_mnist,
+        precision,
+        pequignot,
+        pequignot_posteriors,
+        cinquin,
+        rotated_mnist,
+        fashion_mnist,
+        rudner2021,
+        cinquin_images,
         cifar,
         cifar_dirichlet,
         cinquin_ocean,
@@ -88,7 +99,7 @@ def _declared() -> dict[str, Table]:
         cinquin_figures,
         training_times,
     )
-    declared = [digits.TABLE, toys.TABLE, toys.DISTANCES, *(table for module in modules for table in module.TABLES)]
+    declared = [table for module in modules for table in module.TABLES]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 
 

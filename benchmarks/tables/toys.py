@@ -285,3 +285,4 @@ DISTANCES = Table(
     notes={"paper": NOTES["paper"]},
     reductions={"smoke": REDUCTIONS["smoke"]},
 )
+TABLES = (TABLE, DISTANCES)

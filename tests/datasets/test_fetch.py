@@ -218,6 +218,7 @@ def test_every_registered_file_has_a_checksum_a_size_and_an_address() -> None:
         "cifar10": 1,
         "cifar100": 1,
         "svhn": 2,
+        "retina": 1,
     }
     for name, file in files.items():
         assert len(file.sha256) == 64 and int(file.sha256, 16) > 0 and file.size > 0
