@@ -70,6 +70,7 @@ def _declared() -> dict[str, Table]:
         pequignot_posteriors,
         published,
         retina_mnist,
+        retinopathy,
         rotated_mnist,
         rudner2021,
         toys,
@@ -77,7 +78,7 @@ def _declared() -> dict[str, Table]:
     )
 
     papers = (pequignot, pequignot_posteriors, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images)
-    modules = (*papers, cifar, cifar_dirichlet, cinquin_ocean, cinquin_posteriors, training_times)
+    modules = (*papers, cifar, cifar_dirichlet, cinquin_ocean, cinquin_posteriors, retinopathy, training_times)
     single = (digits.TABLE, toys.TABLE, retina_mnist.TABLE)
     declared = [*single, *(table for module in modules for table in module.TABLES)]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
