@@ -174,7 +174,7 @@ def _table(name: str, title: str, task: str, finding: str, datasets: tuple[str, 
     return Table(
         name,
         f"Diabetic retinopathy: {title}",
-        tuple(row for row in ROWS if finding in OUTLINED and task != SEVERITY or row.variant != MASK_ONLY),
+        tuple(row for row in ROWS if (finding in OUTLINED and task != SEVERITY) or row.variant != MASK_ONLY),
         _columns(datasets, task),
         lambda row, dataset, protocol: _recipe(task, finding, row, dataset, protocol),
         protocols=("paper", "short", "smoke") if short else ("paper", "smoke"),
