@@ -10,9 +10,9 @@ from benchmarks.metrics.screening import NHS
 from reports.figures import Runs
 from reports.figures.catalogue import NAMES
 from reports.figures.parts import label_edges, mean_and_error, stack
-from reports.figures.style import GREY, PAGE, colour, head, line, plt
+from reports.figures.style import GREY, PAGE, head, line, plt
 
-MARKERS = "os^Dv*P"  # rows are told apart without colours
+MARKERS = "xs^Dv*P"  # methods are told apart without colours, and an ensemble has its members' marker
 EVERY = 20  # points of a curve from one marker to the next
 
 
@@ -62,7 +62,7 @@ def _sets(runs: Runs) -> dict[str, str]:
 def _roc(axis: Axes, runs: Runs, labels: list[str], chosen: str, measure: str) -> None:
     axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.7, linestyle=":")
     curves = runs.curves(f"{chosen}/screening_roc")
-    for at, label in enumerate(labels):
+    for label, at in _places(runs, labels).items():
         if label in curves:
             _line(axis, label, at, stack(curves[label], "fpr")[0], stack(curves[label], "sensitivity"), EVERY // 2)
     sensitivity, specificity = NHS
@@ -72,7 +72,7 @@ def _roc(axis: Axes, runs: Runs, labels: list[str], chosen: str, measure: str) -
 
 def _referral(axis: Axes, runs: Runs, labels: list[str], chosen: str, measure: str) -> None:
     curves = runs.curves(f"{chosen}/referral")
-    for at, label in enumerate(labels):
+    for label, at in _places(runs, labels).items():
         if label in curves:
             # With few cases kept AUROC has steps of a case, and none where all are referred: the last tenth is noise.
             x, y = stack(curves[label], "referred")[0], stack(curves[label], measure)
@@ -80,9 +80,15 @@ def _referral(axis: Axes, runs: Runs, labels: list[str], chosen: str, measure: s
     axis.set(xlim=(0, 0.9))
 
 
+def _places(runs: Runs, labels: list[str]) -> dict[str, int]:
+    """The number of each row's method among all methods of the figure."""
+    methods = list(dict.fromkeys(label.removesuffix(" Ensemble") for label in runs.records))
+    return {label: methods.index(label.removesuffix(" Ensemble")) for label in labels}
+
+
 def _line(axis: Axes, label: str, at: int, x: np.ndarray, y: np.ndarray, every: int) -> None:
     mean, error = mean_and_error(y)
     marked = {"marker": MARKERS[at % len(MARKERS)], "markersize": 3.2, "markevery": (2 * at, every)}
-    look = line(label.replace(" Ensemble", ""))
+    look = line(label.removesuffix(" Ensemble"))
     axis.plot(x, mean, label=label, linewidth=0.9, **look, **marked)
-    axis.fill_between(x, mean - error, mean + error, color=colour(label), alpha=0.18, linewidth=0)
+    axis.fill_between(x, mean - error, mean + error, color=look["color"], alpha=0.18, linewidth=0)

@@ -64,6 +64,8 @@ def test_single_networks_stand_above_their_ensembles(drawn: Callable[..., Canvas
         assert (x, y) == pytest.approx((0.2, 0.85))
         marked = [(line.get_marker(), line.get_color()) for line in axis.lines if line.get_label() in labels]
         assert len({marker for marker, _ in marked}) == len(labels)  # told apart without colours
+    looks = {line.get_label(): (line.get_marker(), line.get_color()) for axis in axes for line in axis.lines}
+    assert all(looks[label] == looks[label.removesuffix(" Ensemble")] for label in ROWS[:-1])
     assert "MAP Ensemble" in {text.get_text() for text in canvas.legends[0].texts}
     assert "no records: FSVI Ensemble" in canvas.get_suptitle()
 
