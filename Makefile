@@ -50,7 +50,7 @@ executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers 
 quoted = '$(subst ','\'',$1)'
 command = make $(call quoted,$@) $(foreach v,$(given),$(if $($v),$(call quoted,$v=$($v))))
 
-.PHONY: help tables figures coverage data status verify test check bench slurm-up slurm-down clean
+.PHONY: help tables figures page coverage data status verify test check bench slurm-up slurm-down clean
 .DEFAULT_GOAL := help
 
 help: ## list targets and options
@@ -89,6 +89,9 @@ tables: $(READY) ## the same for every table that has the protocol
 
 figures: $(READY) ## draw every figure again from results/, without training
 	@$(RUN) reports figures $(run_options)
+
+page: $(READY) ## a site of every table, method and figure, to look at: reports/output/page/index.html
+	@$(RUN) reports page
 
 coverage: $(READY) ## per paper and table: published cells, those with records, those reproduced
 	@$(RUN) reports coverage

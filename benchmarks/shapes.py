@@ -100,6 +100,7 @@ class Provenance(TypedDict, total=False):
     platform: str
     cpu: str
     threads: int
+    precision: str
     seconds: float
     fit_seconds: float
     evaluate_seconds: float

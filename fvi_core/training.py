@@ -5,12 +5,14 @@ samples.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from fvi_core import precision
 from fvi_core.contexts import ContextSource
 from fvi_core.data import TrainingData, take
 from fvi_core.images import Augmentation
@@ -46,8 +48,9 @@ class Training(Procedure):
 
     ``early_stopping`` {"patience": epochs, "every": epochs} keeps the parameters of the lowest validation loss.
     ``clip``: largest absolute value of a gradient's element. ``augment`` {"crop": pixels, "flip": bool} changes
-    training images. ``precision`` "bfloat16": products and convolutions of the network in that type, for a GPU;
-    parameters stay in ``dtype``. ``compile``: the network's passes by torch.compile, for large networks on a GPU.
+    training images. ``precision`` "bfloat16": products and convolutions of the network in that type, in prediction
+    too, where the device has it (see :mod:`fvi_core.precision`); parameters, statistics of batches, likelihood and
+    divergence stay in ``dtype``. ``compile``: the network's passes by torch.compile, for large networks on a GPU.
     """
 
     epochs: int
@@ -111,6 +114,7 @@ class Trainer(Stack):
         self.schedule = SCHEDULES.build(training.schedule)
         self.augment = Augmentation(**training.augment) if training.augment else None
         network = model.network
+        self.precision = precision.used(training.precision, training_data.x.device)
         if training.precision != "float32":
             network = network.in_precision(training.precision)
         if training.compile:
@@ -135,6 +139,12 @@ class Trainer(Stack):
             best=best,
             schedule=ScheduleState.start(self.optimiser.lr, replicas, device),
         )
+
+    def judged(self, trained: Trained, members: Sequence[Trained], replica: int) -> Trained:
+        if self.precision == self.training.precision:
+            return trained
+        told = precision.instead(self.training_data.x.device.type)
+        return replace(trained, warnings=[*trained.warnings, told])
 
     def outcome(self) -> Parameters:
         return self.now.best.parameters if self.training.early_stopping else self.now.parameters

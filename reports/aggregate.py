@@ -66,7 +66,7 @@ class CellResult:
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """Ours beside the published number; None without one, of fewer than two runs, or of what another machine took."""
+        """Ours beside the published number; None without one, of fewer than two runs, or of another machine's costs."""
         if self.published is None or self.n < 2 or self.column.cell.metric in COSTS:
             return None
         return Comparison(tuple(self.values.values()), self.published, self.range_of_column)

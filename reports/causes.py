@@ -44,12 +44,14 @@ def load(path: Path = FILE) -> tuple[Cause, ...]:
     return tuple(Cause(*line) for line in lines[1:])
 
 
-def shown(cells: Iterable[CellResult], paper: str, number: str, suite: Suite, records: Records) -> int:
-    """How many of these differing cells of a published table have a cause that is shown."""
+def shown(
+    cells: Iterable[CellResult], paper: str, number: str, suite: Suite, records: Records
+) -> dict[tuple[str, ...], Cause]:
+    """Of these differing cells of a published table, those whose cause is shown, by the keys of their numbers."""
     differing = [
         cell.published for cell in cells if cell.published and cell.agreement and cell.agreement.startswith("differs")
     ]
-    count = 0
+    causes: dict[tuple[str, ...], Cause] = {}
     for cause in load():
         if (cause.paper, cause.table) != (paper, number) or cause.shown_by not in suite.table_names():
             continue
@@ -58,12 +60,7 @@ def shown(cells: Iterable[CellResult], paper: str, number: str, suite: Suite, re
             continue
         found = aggregate(suite.table(cause.shown_by), "paper", records)
         rows = [row for row in found.cells if row[0].row.label == cause.row]
-        count += len(
-            {
-                cell.published.key
-                for row in rows
-                for cell in row
-                if cell.published and cell.published.key in keys and cell.agreement == "reproduced"
-            }
-        )
-    return count
+        for cell in (cell for row in rows for cell in row):
+            if cell.published and cell.published.key in keys and cell.agreement == "reproduced":
+                causes.setdefault(cell.published.key, cause)
+    return causes

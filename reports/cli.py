@@ -111,6 +111,19 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         problems = counting.problems(rows)
         _end(problems, told=problems)
 
+    @app.command()
+    def page(
+        results: ResultsOption = RESULTS,
+        state: StateOption = STATE,
+        out: Annotated[Path, typer.Option("--out", help="folder of the site")] = OUT / "page",
+    ) -> None:
+        """Make a site of all tables, methods and figures: it opens from its files, without a server or a network."""
+        from reports.page.site import write
+
+        made = write(suite, Records(results, state), out)
+        print(f"{made.pages} pages, {made.bytes / 1e6:.1f} MB: {_shown(made.start)}")
+        _end(made.problems)
+
     def main(arguments: list[str] | None = None) -> None:
         try:
             app(arguments)

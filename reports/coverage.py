@@ -131,7 +131,7 @@ def _count(paper: str, number: str, cells: int, suite: Suite, records: Records) 
         partial=whole.partial,
         reproduced=whole.reproduced,
         differing=whole.differing,
-        shown=shown(found.values(), paper, number, suite, records),
+        shown=len(shown(found.values(), paper, number, suite, records)),
         uninformative=whole.uninformative,
         undecided=whole.recorded - whole.reproduced - whole.differing - whole.uninformative,
         reduced=less.recorded,

@@ -59,7 +59,7 @@ class Column:
 
 def blocks(result: TableResult, size: Callable[[Column], int], capacity: int) -> list[Block]:
     """The table in blocks of at most that capacity: one if it fits, else metric by metric, then column by column."""
-    columns = [_column(result, j) for j in range(len(result.table.columns))]
+    columns = columns_of(result)
     groups = [columns]
     if sum(map(size, columns)) > capacity or not _told_apart(columns):
         groups = []
@@ -71,6 +71,11 @@ def blocks(result: TableResult, size: Callable[[Column], int], capacity: int) ->
                 groups += _filled(part, size, capacity)
     labels = [row[0].row.label for row in result.cells]
     return [block for block in (_block(group, labels) for group in groups) if block.lines]
+
+
+def columns_of(result: TableResult) -> list[Column]:
+    """Every column as strings, in the order of the table."""
+    return [_column(result, j) for j in range(len(result.table.columns))]
 
 
 def heading(result: TableResult) -> str:

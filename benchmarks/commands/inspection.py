@@ -26,6 +26,8 @@ from benchmarks.sweep.plan import STATUSES, WAITING, Plan, asked_metrics, check_
 from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
 
+OWN_FOLDERS = ("--results", "again", "--state", "again/.state")
+
 
 def columns(rows: Sequence[Sequence[Any]]) -> str:
     """Rows as aligned columns, the first one a heading."""
@@ -271,13 +273,17 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
         *configuration_lines(configs[0]),
         "",
     ]
+    command = making(table, row, protocol, configs)
+    lines.append(f"makes what is missing: {hints.benchmarks(*command)}")
+    lines.append(f"makes it again, in folders of its own: {hints.benchmarks(*command, *OWN_FOLDERS)}")
+    return "\n".join(lines)
+
+
+def making(table: Any, row: Any, protocol: str, configs: Sequence[RunConfig]) -> list[str]:
+    """The command that makes those of a row's runs that are missing; with OWN_FOLDERS, all of them again."""
     names = sorted({config["dataset"]["name"] for config in configs})
     command = ["run", table.name, "--protocol", protocol, "--method", row.method]
-    command += [word for name in names for word in ("--dataset", name)]
-    own_folders = ["--results", "again", "--state", "again/.state"]
-    lines.append(f"makes what is missing: {hints.benchmarks(*command)}")
-    lines.append(f"makes it again, in folders of its own: {hints.benchmarks(*command, *own_folders)}")
-    return "\n".join(lines)
+    return [*command, *(word for name in names for word in ("--dataset", name))]
 
 
 def configuration_lines(config: RunConfig) -> list[str]:

@@ -19,8 +19,8 @@ def text(kind: str | None = None, name: str | None = None) -> str:
     plugins.load()
     kinds = [*dict.fromkeys([*NAMED, *REGISTRIES]), *NAMELESS]
     if kind is None:
-        about, rows = _about(), [("kind", "part", "what it is")]
-        rows += [(each, part, _short(about.get(each, {}).get(part, ""))) for each in kinds for part in _parts(each)]
+        told, rows = about(), [("kind", "part", "what it is")]
+        rows += [(each, part, _short(told.get(each, {}).get(part, ""))) for each in kinds for part in _parts(each)]
         return "\n".join([columns(rows), "", *_fitting(None, None)])
     if kind not in kinds:
         raise unknown("kind of part", kind, kinds)
@@ -43,7 +43,7 @@ def _parts(kind: str) -> dict[str, dict[str, Any]]:
 
 
 def _block(kind: str, part: str, fields: dict[str, dict[str, Any]]) -> str:
-    lines = [f"{kind} {part}".rstrip(), *filter(None, [_about().get(kind, {}).get(part, "")])]
+    lines = [f"{kind} {part}".rstrip(), *filter(None, [about().get(kind, {}).get(part, "")])]
     rows = [
         (
             "  ",
@@ -73,7 +73,8 @@ def _fitting(kind: str | None, name: str | None) -> list[str]:
     return lines if found else ["Fits nothing with its defaults."]
 
 
-def _about() -> dict[str, dict[str, str]]:
+def about() -> dict[str, dict[str, str]]:
+    """What every part is, by kind and name: the first sentence or line of its docstring."""
     found = {kind: dict(parts) for kind, parts in _looked_up()["about"].items()}
     for kind, registry in REGISTRIES.items():
         for part, cls in registry.classes.items():

@@ -37,6 +37,7 @@ from fvi_core.fitting import FitFailed
 from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
+from fvi_core.precision import used
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES
@@ -80,7 +81,7 @@ def execute(
     runs = by_training(configs)
     outcomes: dict[str, Outcome] = {}
     for key, asked in list(runs.items()):
-        found = evaluate_kept(asked, state, made=made_with(device_of()))
+        found = evaluate_kept(asked, state, made=made_with(device_of(), asked[0]))
         if found is not None:
             outcomes |= found
             del runs[key]
@@ -112,7 +113,7 @@ def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | Non
     training_data = build_data(model, [split], device, dtype)
     streams = run_streams(runs[:1], device, dtype).child("evaluate")
     trained = {name: value.to(device) for name, value in found.parameters.items()}
-    here = origin.stamp() | {"cpu": origin.cpu(), "device": origin.device()}
+    here = origin.stamp() | {"cpu": origin.cpu(), "device": origin.device()} | precision_of(runs[0], device)
     about = found.provenance | {"fingerprint": split.fingerprint, "evaluated": here}
     return {run_key(c): _evaluate(c, split, model, training_data, trained, streams, about, state) for c in runs}
 
@@ -122,9 +123,16 @@ def device_of() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def made_with(device: torch.device) -> dict[str, Any]:
+def made_with(device: torch.device, run: RunConfig) -> dict[str, Any]:
     """What must be the same for a training to give the same numbers, besides its configuration and data."""
-    return {"code": CODE, "torch": str(torch.__version__), "device": device.type, "threads": torch.get_num_threads()}
+    made = {"code": CODE, "torch": str(torch.__version__), "device": device.type, "threads": torch.get_num_threads()}
+    return made | precision_of(run, device)
+
+
+def precision_of(run: RunConfig, device: torch.device) -> dict[str, str]:
+    """What the networks of a run compute in here, where it asks for another precision than that of its data."""
+    asked = run["parts"]["training"].get("precision", "float32")
+    return {} if asked == "float32" else {"precision": used(asked, device)}
 
 
 def _train_and_evaluate(
@@ -138,7 +146,7 @@ def _train_and_evaluate(
     model = build_model(first["parts"], next(iter(splits.values())))
     fingerprints = {key: training_fingerprint(split, model) for key, split in splits.items()}
     device = device_of()
-    made = made_with(device)
+    made = made_with(device, first)
     checkpoints = Checkpoints(state)
     found = checkpoints.find(fingerprints, made)
     stack = {training_key(config): config for config in found.configs} if found else {}
@@ -160,7 +168,7 @@ def _train_and_evaluate(
         "stack": len(stack),
         "started": started,
     }
-    about_all |= {"finished": origin.now()} | memory(device)
+    about_all |= {"finished": origin.now()} | memory(device) | precision_of(first, device)
     outcomes: dict[str, Outcome] = {}
     for i, ((key, config), result) in enumerate(zip(stack.items(), trained, strict=True)):
         if key not in asked:

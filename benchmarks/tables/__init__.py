@@ -64,10 +64,12 @@ def _declared() -> dict[str, Table]:
         cinquin_images,
         cinquin_ocean,
         cinquin_posteriors,
+        cinquin_tfsvi,
         digits,
         fashion_mnist,
         pequignot,
         pequignot_posteriors,
+        precision,
         published,
         retina_mnist,
         retinopathy,
@@ -77,10 +79,27 @@ def _declared() -> dict[str, Table]:
         training_times,
     )
 
-    papers = (pequignot, pequignot_posteriors, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images)
-    modules = (*papers, cifar, cifar_dirichlet, cinquin_ocean, cinquin_posteriors, retinopathy, training_times)
-    single = (digits.TABLE, toys.TABLE, retina_mnist.TABLE)
-    declared = [*single, *(table for module in modules for table in module.TABLES)]
+    modules = (
+        digits,
+        toys,
+        retina_mnist,
+        retinopathy,
+        precision,
+        pequignot,
+        pequignot_posteriors,
+        cinquin,
+        rotated_mnist,
+        fashion_mnist,
+        rudner2021,
+        cinquin_images,
+        cifar,
+        cifar_dirichlet,
+        cinquin_ocean,
+        cinquin_posteriors,
+        cinquin_tfsvi,
+        training_times,
+    )
+    declared = [table for module in modules for table in module.TABLES]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 
 

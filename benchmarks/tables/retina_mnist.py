@@ -94,3 +94,4 @@ TABLE = Table(
     },
     reductions={"smoke": "1 epoch, 2 seeds, 12 samples: a test of the way, not of the methods"},
 )
+TABLES = (TABLE,)

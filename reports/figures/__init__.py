@@ -23,6 +23,7 @@ from reports.records import MALFORMED, Records, Run, plain
 __all__ = ["FIGURES", "Drawn", "Figure", "NothingToShow", "Runs", "collect", "draw", "select"]
 
 
+FORMS = (".pdf", ".png")  # .svg and .csv, the numbers that are drawn, are others
 FALLBACK = "short"
 """The protocol whose records are shown, under its name, where the table's own has none."""
 
@@ -95,8 +96,9 @@ def draw(
     out_dir: Path | str,
     protocol: str | None = None,
     seeds: list[int] | None = None,
+    forms: Sequence[str] = FORMS,
 ) -> Iterator[Drawn]:
-    """Draw figures as PDF and PNG into <out>/figures, one after the other; those whose records are unchanged stay.
+    """Draw figures into <out>/figures, one after the other, in every form; those whose records are unchanged stay.
 
     Without a protocol it is the table's own, or the fallback where only that has records. A figure without records, or
     with records that cannot be drawn, is skipped.
@@ -113,7 +115,7 @@ def draw(
             short = collect(figure, table, FALLBACK, records, seeds)
             problems = tuple(dict.fromkeys([*runs.problems, *short.problems]))
             runs = replace(short if short.records else runs, problems=problems)
-        yield _draw(figure, table, runs, records, out)
+        yield _draw(figure, table, runs, records, out, forms)
 
 
 def collect(figure: Figure, table: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> Runs:
@@ -139,13 +141,13 @@ def collect(figure: Figure, table: Any, protocol: str, records: Records, seeds: 
     return Runs(figure, protocol, found, tuple(missing), records.curves, marks, tuple(dict.fromkeys(problems)))
 
 
-def _draw(figure: Figure, table: Any, runs: Runs, records: Records, out: Path) -> Drawn:
+def _draw(figure: Figure, table: Any, runs: Runs, records: Records, out: Path, forms: Sequence[str]) -> Drawn:
     where = f"(table {table.name}, protocol {runs.protocol})"
     if not runs.records:
         what = f"no records of {', '.join(runs.missing)}" if runs.missing else f"no run of {figure.dataset} is planned"
         return Drawn(figure.name, skipped=f"{what} {where}", problems=runs.problems)
     stem = out / f"{figure.name}-{runs.protocol}"
-    files = (stem.with_suffix(".pdf"), stem.with_suffix(".png"))
+    files = tuple(stem.with_suffix(form) for form in forms)
     stamp, stamped = _stamp(runs, records), out / f".{stem.name}.stamp"
     if not (stamped.exists() and stamped.read_text() == stamp and all(file.exists() for file in files)):
         module, function = figure.draw.split(":")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,11 @@ import matplotlib.pyplot as plt  # the backend has to be chosen first
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from reports.figures import points
+
+SCREEN = 110
+DIGITS = re.compile(r"(\.\d\d)\d+")
+UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 PAGE, COLUMN = 6.9, 3.4  # inches: text width and column width of a two-column page
 DASHES = (0, (1, 1, 4, 1))
 GREY, GREEN, RED = "0.45", "#009E73", "#B2182B"
@@ -70,6 +76,7 @@ plt.rcParams.update(
         "legend.frameon": False,
         "figure.constrained_layout.use": True,
         "pdf.fonttype": 42,
+        "svg.hashsalt": "fvi-bench",
         "savefig.dpi": 200,
     }
 )
@@ -126,5 +133,12 @@ def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ())
 def save(figure: Canvas, files: Sequence[Path]) -> None:
     """Write a figure into every file, the same bytes for the same records, and close it."""
     for file in files:
-        figure.savefig(file, metadata={"CreationDate": None} if file.suffix == ".pdf" else {})
+        if file.suffix == ".csv":
+            points.write(figure, file)
+        else:
+            fine = SCREEN if file.suffix == ".svg" else None  # of what is drawn as an image inside
+            figure.savefig(file, metadata=UNDATED.get(file.suffix, {}), dpi=fine or plt.rcParams["savefig.dpi"])
+            if file.suffix == ".svg":  # hundredths of a point are finer than any screen or printer
+                drawn = re.sub(r' (?:d|x|y)="[^"]*"', lambda path: DIGITS.sub(r"\1", path[0]), file.read_text("utf-8"))
+                file.write_text(drawn, "utf-8")
     plt.close(figure)

@@ -45,7 +45,7 @@ def test_a_cause_counts_where_its_row_reproduces_what_the_table_does_not(
     def counted(row: str, number: str = "5", method: str = "MC Dropout") -> int:
         cause = Cause("pequignot2020", number, method, "other", row, "why")
         monkeypatch.setattr(causes, "load", lambda: (cause,))
-        return shown(cells, "pequignot2020", "5", suite, records)
+        return len(shown(cells, "pequignot2020", "5", suite, records))
 
     assert cells[0].agreement == "differs, worse" and counted("the cause") == 1
     assert counted("another row") == counted("the cause", "7") == counted("the cause", method="MFVI") == 0

@@ -1,0 +1,83 @@
+"""What a figure draws, as numbers: every line, band, bar, cloud of points and image of every panel, as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import Collection, PathCollection, QuadMesh
+from matplotlib.figure import Figure as Canvas
+from matplotlib.patches import Rectangle, StepPatch
+
+HEADER = ("panel", "title", "kind", "label", "x", "y", "value")
+COLOURS = ("mesh", "image")  # their values are shown as colours, which tell no more than three digits
+Point = tuple[str, str, float, float, float | str]
+
+
+def write(figure: Canvas, path: Path) -> None:
+    """Write all that a figure draws; panels are counted from 1."""
+    with path.open("w", newline="", encoding="utf-8") as out:
+        lines = csv.writer(out)
+        lines.writerow(HEADER)
+        shown = [axis for axis in figure.axes if axis.get_visible() and axis.get_label() != "<colorbar>"]
+        for panel, axis in enumerate(shown, 1):
+            title = " ".join(axis.get_title().split())
+            for kind, label, *numbers in _drawn(axis):
+                lines.writerow([panel, title, kind, label, *(_short(number, kind) for number in numbers)])
+
+
+def _drawn(axis: Axes) -> Iterator[Point]:
+    for line in axis.get_lines():
+        for x, y in np.column_stack([np.atleast_1d(line.get_xdata()), np.atleast_1d(line.get_ydata())]):
+            yield "line", _name(line), x, y, ""
+    for bar in axis.patches:
+        if isinstance(bar, Rectangle):
+            yield "bar", _name(bar), bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height(), ""
+        elif isinstance(bar, StepPatch):
+            values, edges, _ = bar.get_data()
+            for left, right, value in zip(edges, edges[1:], values):
+                yield "step", _name(bar), (left + right) / 2, value, ""
+    for each in axis.collections:
+        yield from _collected(each)
+    for image in axis.get_images():
+        values = _numbers(image.get_array())
+        if values.ndim == 2:
+            left, right, bottom, top = image.get_extent()
+            rows, columns = values.shape
+            for (i, j), value in np.ndenumerate(values):
+                x = left + (j + 0.5) * (right - left) / columns
+                yield "image", _name(image), x, top + (i + 0.5) * (bottom - top) / rows, value
+
+
+def _collected(each: Collection) -> Iterator[Point]:
+    name = _name(each)
+    if isinstance(each, PathCollection):
+        values = each.get_array()
+        for index, (x, y) in enumerate(_numbers(each.get_offsets())):
+            yield "point", name, x, y, "" if values is None else _numbers(values)[index]
+    elif isinstance(each, QuadMesh):
+        grid, values = _numbers(each.get_coordinates()), _numbers(each.get_array())
+        places = (grid[1:, 1:] + grid[:-1, :-1]) / 2  # the middle of every cell
+        for (x, y), value in zip(places.reshape(-1, 2), values.ravel()):
+            yield "mesh", name, x, y, value
+    else:
+        for path in each.get_paths():
+            for x, y in _numbers(path.vertices):
+                yield "outline", name, x, y, ""
+
+
+def _numbers(array: Any) -> np.ndarray:
+    return np.ma.filled(np.ma.asarray(array, dtype=float), np.nan)
+
+
+def _name(artist: object) -> str:
+    label = str(artist.get_label())  # type: ignore[attr-defined]
+    return "" if label.startswith("_") else label
+
+
+def _short(number: float | str, kind: str) -> str:
+    return number if isinstance(number, str) else f"{float(number):.{3 if kind in COLOURS else 5}g}"

@@ -1,0 +1,42 @@
+"""The scripts and styles of the site: its own, and those of libraries that come inside their Python packages."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from benchmarks.errors import BenchmarkError
+
+OWN = ("page.css", "page.js", "table.js", "panel.js", "plots.js")
+BOKEH = ("bokeh.min.js", "bokeh-api.min.js")
+EXPORTS = re.compile(r"\bexport\s*\{([^}]*)\}\s*;")
+
+
+def write(folder: Path) -> None:
+    """Write every script and style. Raises BenchmarkError where a library's file is not as expected."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in OWN:
+        (folder / name).write_text(files("reports.page").joinpath("static", name).read_text("utf-8"), "utf-8")
+    tables = files("itables").joinpath("html")
+    (folder / "datatables.css").write_text(_without_links(tables.joinpath("dt_bundle.css").read_text("utf-8")), "utf-8")
+    module = tables.joinpath("dt_bundle.js").read_text("utf-8")
+    (folder / "datatables.js").write_text(classic(module), "utf-8")
+    for name in BOKEH:
+        source = files("bokeh").joinpath("server", "static", "js", name).read_text("utf-8")
+        (folder / name).write_text(_without_links(source), "utf-8")
+
+
+def classic(module: str) -> str:
+    """A module as a plain script, since browsers load no modules from files: window.DataTable is its default export."""
+    found = EXPORTS.findall(module)
+    exported = re.search(r"([\w$]+) as default", found[0]) if len(found) == 1 else None
+    if exported is None:
+        raise BenchmarkError("itables: dt_bundle.js has no default export: install the version of constraints.txt")
+    body = EXPORTS.sub(lambda _: f";window.DataTable={exported[1]};", module)
+    return f"(function(){{\n{_without_links(body)}\n}})();\n"
+
+
+def _without_links(source: str) -> str:
+    """Without the comment that has a browser's tools look for another file."""
+    return re.sub(r"(?m)^\s*(//|/\*)# sourceMappingURL=.*$", "", source)

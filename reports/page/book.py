@@ -1,0 +1,191 @@
+"""Every table under every protocol that it has records of, aggregated once, and what is published of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from benchmarks.records import published
+from benchmarks.records.store import slug
+from benchmarks.suite import Suite
+from reports.aggregate import CellResult, TableResult, aggregate
+from reports.causes import Cause, shown
+from reports.layout import Column, columns_of
+from reports.records import Records
+
+MEANINGLESS = "smoke"  # numbers of this protocol say nothing of a method
+STATUSES = {
+    "reproduced": "reproduced: a test tells no difference",
+    "shown": "differs, cause shown by an experiment here",
+    "differs": "differs",
+    "uninformative": "uninformative: the test would agree with any published row",
+    "one-run": "one run: no error known",
+    "reduced": "recorded under a reduced protocol only",
+    "missing": "missing",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A table under one protocol, its columns as the strings that every other form prints."""
+
+    result: TableResult
+
+    @property
+    def table(self) -> Any:
+        """The table."""
+        return self.result.table
+
+    @property
+    def protocol(self) -> str:
+        """The protocol."""
+        return self.result.protocol
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """Its columns as strings."""
+        return columns_of(self.result)
+
+    @property
+    def filled(self) -> int:
+        """How many cells have a value."""
+        return sum(bool(cell.values) for cell in self.result.flat)
+
+    @property
+    def file(self) -> str:
+        """Where its details are."""
+        return f"data/{slug(self.table.name)}-{slug(self.protocol)}.js"
+
+
+@dataclass(frozen=True)
+class Square:
+    """One published cell in the picture of its table: where it stands, what became of it, and which cell that is."""
+
+    row: int
+    column: int
+    status: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A published table as a picture: a square for every published cell."""
+
+    paper: str
+    number: str
+    name: str
+    title: str
+    squares: tuple[Square, ...]
+
+    def count(self, status: str) -> int:
+        """How many of its cells have that status."""
+        return sum(square.status == status for square in self.squares)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and rows."""
+        return 1 + max(s.column for s in self.squares), 1 + max(s.row for s in self.squares)
+
+
+class Book:
+    """All that the site shows of a suite's tables, from the records alone."""
+
+    def __init__(self, suite: Suite, records: Records) -> None:
+        self.suite, self.records = suite, records
+        self._results: dict[tuple[str, str], TableResult] = {}
+        self._causes: dict[tuple[str, str], dict[tuple[str, ...], Cause]] = {}
+
+    def result(self, table: Any, protocol: str) -> TableResult:
+        """A table under a protocol, aggregated as for every other form."""
+        place = table.name, protocol
+        if place not in self._results:
+            self._results[place] = aggregate(table, protocol, self.records)
+        return self._results[place]
+
+    @cached_property
+    def sheets(self) -> dict[str, list[Sheet]]:
+        """Of every table its protocols that have records, and its own protocol, which goes first."""
+        found: dict[str, list[Sheet]] = {}
+        for table in map(self.suite.table, self.suite.table_names()):
+            own = table.default_protocol
+            every = [Sheet(self.result(table, name)) for name in dict.fromkeys((own, *table.protocols))]
+            found[table.name] = [sheet for sheet in every if sheet.protocol == own or sheet.filled]
+        return found
+
+    @cached_property
+    def flat(self) -> list[Sheet]:
+        """Every sheet whose numbers mean something; those of published tables first."""
+        every = [sheet for sheets in self.sheets.values() for sheet in sheets if sheet.protocol != MEANINGLESS]
+        return sorted(every, key=lambda sheet: sheet.table.name != f"{sheet.table.paper}-{sheet.table.number}")
+
+    @cached_property
+    def problems(self) -> list[str]:
+        """What is not counted, and why; each once."""
+        return list(dict.fromkeys(problem for sheet in self.flat for problem in sheet.result.problems))
+
+    @cached_property
+    def pictures(self) -> list[Picture]:
+        """Every published table, with one square for each of its cells."""
+        numbers = {(cell.paper, cell.table) for paper in published.papers() for cell in published.load(paper)}
+        return [self._picture(*each) for each in sorted(numbers, key=lambda each: (each[0], int(each[1])))]
+
+    def _picture(self, paper: str, number: str) -> Picture:
+        left, name = dict(published.table(paper, number)), f"{paper}-{number}"
+        squares, title = [], f"Table {number}"
+        if name in self.suite.table_names():
+            table = self.suite.table(name)
+            title = table.title
+            statuses = self._statuses(table)
+            rows = [row for row in table.rows if any(column.published_key(row) in left for column in table.columns)]
+            for i, row in enumerate(rows):
+                for j, column in enumerate(table.columns):
+                    key = column.published_key(row)
+                    if key in left:
+                        del left[key]
+                        words = f"{row.label}, {column.label}"
+                        squares.append(Square(i, j, statuses.get(key, "missing"), words))
+        below = 1 + max((square.row for square in squares), default=-1)
+        width = max((1 + square.column for square in squares), default=12)
+        for place, key in enumerate(left):  # no recipe here makes these
+            squares.append(Square(below + place // width, place % width, "missing", ", ".join(filter(None, key))))
+        return Picture(paper, number, name if name in self.suite.table_names() else "", title, tuple(squares))
+
+    def _statuses(self, table: Any) -> dict[tuple[str, ...] | None, str]:
+        """What became of a table's published cells, by their keys: protocol paper first, else as reduced."""
+        found: dict[tuple[str, ...] | None, str] = {}
+        for protocol in table.protocols:
+            if protocol in ("paper", MEANINGLESS):
+                continue
+            reduced = self.result(table, protocol).flat
+            found |= {cell.published.key: "reduced" for cell in reduced if cell.published and cell.values}
+        if "paper" in table.protocols:
+            cells = [cell for cell in self.result(table, "paper").flat if cell.published and cell.values]
+            found |= {cell.published.key: self.status(cell, "paper") for cell in cells if cell.published}
+        return found
+
+    def cause(self, cell: CellResult, protocol: str) -> Cause | None:
+        """What is shown to make a cell differ."""
+        if cell.published is None or protocol != "paper" or status(cell) != "differs":
+            return None
+        place = cell.published.paper, cell.published.table
+        if place not in self._causes:
+            name = "-".join(place)
+            known = name in self.suite.table_names()
+            flat = self.result(self.suite.table(name), "paper").flat if known else []
+            self._causes[place] = shown(flat, *place, self.suite, self.records)
+        return self._causes[place].get(cell.published.key)
+
+    def status(self, cell: CellResult, protocol: str) -> str:
+        """What became of a cell that has a published number, as STATUSES names it; empty for one that has none."""
+        return "shown" if self.cause(cell, protocol) else status(cell)
+
+
+def status(cell: CellResult) -> str:
+    """What became of a cell that has a published number; empty for one that has none."""
+    if cell.published is None:
+        return ""
+    if not cell.values:
+        return "missing"
+    agreement = cell.agreement or ""
+    return "one-run" if cell.comparison is None else "differs" if agreement.startswith("differs") else agreement

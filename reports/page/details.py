@@ -1,0 +1,176 @@
+"""What a cell opens: its runs beside the published number, where they come from, and the commands that make them."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.commands.inspection import OWN_FOLDERS, configuration_lines, making
+from benchmarks.records.store import RecordError
+from benchmarks.shapes import RunConfig
+from reports.aggregate import NOT_PLANNED, CellResult
+from reports.labels import direction, name, title
+from reports.origins import Made, ask
+from reports.page.book import Book, Sheet
+from reports.records import MALFORMED, Records, plain
+
+PYTHON = ".venv/bin/python -m benchmarks"
+COST = "training_seconds"
+
+
+class Origins:
+    """Where runs come from, as their records say; each file is read once."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self._read: dict[str, dict[str, Any]] = {}
+
+    def of(self, made: Made) -> dict[str, Any]:
+        """Provenance of a run; empty where its record has none that can be read."""
+        file = made.run.file
+        if file not in self._read:
+            try:
+                record = self.records.store.read(self.records.store.root / file, curves=False)
+                self._read[file] = dict(record["provenance"])
+            except (RecordError, *MALFORMED):
+                self._read[file] = {}
+        return self._read[file]
+
+    def line(self, made: Made) -> dict[str, Any]:
+        """What the panel says of a run."""
+        about = self.of(made)
+        commit = str(about.get("commit") or "")
+        seconds = made.run.value(made.named[0], "", COST)
+        return {
+            "key": made.run.key,
+            "file": made.run.file,
+            "split": made.replicate[0],
+            "seed": made.replicate[1],
+            "commit": plain(commit)[:12] + (" with changes" if about.get("dirty") else ""),
+            "machine": made.run.machine,
+            "seconds": seconds if isinstance(seconds, float) else _number(about.get("seconds")),
+            "finished": plain(str(about.get("finished") or "")),
+        }
+
+
+def script(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]) -> str:
+    """The details of a sheet as a script, since browsers read no data files from files; compressed JSON."""
+    text = json.dumps(details(sheet, book, origins, pages), separators=(",", ":"), allow_nan=False)
+    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return f'Page.received("{packed}");\n'
+
+
+def details(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]) -> dict[str, Any]:
+    """Rows, columns and cells of a sheet; pages maps methods to their pages."""
+    table = sheet.table
+    rows = []
+    for i, row in enumerate(table.rows):
+        groups = {dataset: _group(sheet, book, origins, i, dataset) for dataset in table.datasets}
+        page = pages.get(row.method or "", "")
+        rows.append({"label": row.label, "method": row.method, "page": page, "groups": groups})
+    columns = [
+        {
+            "label": column.label,
+            "metric": name(column.cell.metric),
+            "title": title(column.cell.metric),
+            "better": direction(column.cell.metric),
+            "dataset": column.cell.dataset,
+            "condition": column.cell.condition,
+        }
+        for column in table.columns
+    ]
+    cells = [[_cell(sheet, book, i, j) for j in range(len(columns))] for i in range(len(rows))]
+    return {"table": table.name, "protocol": sheet.protocol, "rows": rows, "columns": columns, "cells": cells}
+
+
+def _group(sheet: Sheet, book: Book, origins: Origins, i: int, dataset: str) -> dict[str, Any]:
+    """The runs of a row on a data set, their configuration, and how it differs from that of the row beside it."""
+    table, protocol, row = sheet.table, sheet.protocol, sheet.table.rows[i]
+    column = next(column for column in table.columns if column.cell.dataset == dataset)
+    configs = table.cell_runs(row, column, protocol) if row.method else []
+    if not configs:
+        return {}
+    beside = _beside(sheet, i, column)
+    command = making(table, row, protocol, configs)
+    return {
+        "runs": [origins.line(made) for made in ask(table, row, column, protocol, book.records).made],
+        "planned": len(configs),
+        "configuration": [line.split(": ", 1) for line in configuration_lines(configs[0])],
+        "beside": beside[0] if beside else "",
+        "differs": _differences(configs[0], beside[1]) if beside else [],
+        "makes": _shell(command),
+        "again": _shell([*command, *OWN_FOLDERS]),
+    }
+
+
+def _beside(sheet: Sheet, i: int, column: Any) -> tuple[str, RunConfig] | None:
+    """The nearest row above with runs, else the nearest below, with one of its configurations."""
+    rows = sheet.table.rows
+    for j in (*range(i - 1, -1, -1), *range(i + 1, len(rows))):
+        configs = sheet.table.cell_runs(rows[j], column, sheet.protocol) if rows[j].method else []
+        if configs:
+            return rows[j].label, configs[0]
+    return None
+
+
+def _differences(own: RunConfig, other: RunConfig) -> list[tuple[str, str, str]]:
+    ours, theirs = _flat(own["parts"]) | _asked(own), _flat(other["parts"]) | _asked(other)
+    absent = "—"
+    return [
+        (key, ours.get(key, absent), theirs.get(key, absent))
+        for key in dict.fromkeys((*ours, *theirs))
+        if ours.get(key, absent) != theirs.get(key, absent)
+    ]
+
+
+def _asked(config: RunConfig) -> dict[str, str]:
+    return {"evaluation.samples": json.dumps(config["evaluation"].get("samples"))}
+
+
+def _flat(value: Any, at: str = "") -> dict[str, str]:
+    if isinstance(value, dict) and value:
+        return {key: text for name, part in value.items() for key, text in _flat(part, f"{at}.{name}").items()}
+    return {at.removeprefix("."): value if isinstance(value, str) else json.dumps(value)}
+
+
+def _cell(sheet: Sheet, book: Book, i: int, j: int) -> dict[str, Any] | None:
+    cell, texts = sheet.result.cells[i][j], sheet.columns[j].rows[i]
+    if cell.missing == NOT_PLANNED and cell.published is None:
+        return None
+    found: dict[str, Any] = {**texts, "verdict": cell.verdict, "status": book.status(cell, sheet.protocol), "n": cell.n}
+    found |= {
+        "expected": cell.expected,
+        "values": [[*replicate, _number(value)] for replicate, value in cell.values.items()],
+    }
+    found |= {"mean": _number(cell.mean), "stderr": _number(cell.stderr)}
+    if cell.published:
+        number = cell.published
+        found["paper"] = {
+            "mean": number.mean, "stderr": number.stderr, "runs": number.n_runs, "note": number.note,
+            "of": f"{number.paper}, table {number.table}, {number.method}",
+        }  # fmt: skip
+    cause = book.cause(cell, sheet.protocol)
+    if cause:
+        found["cause"] = f"{cause.cause} (shown by {cause.row}, table {cause.shown_by})"
+    if cell.comparison:
+        found["test"] = {"t": _number(cell.comparison.t), "p": _number(cell.comparison.p)}
+    return found
+
+
+def sort_key(cell: CellResult) -> str:
+    """What a cell is sorted by: its mean; empty without one."""
+    return "" if math.isnan(cell.mean) else repr(cell.mean)
+
+
+def _number(value: Any) -> float | None:
+    """A number with as many digits as anybody reads; None for what is none."""
+    return float(f"{value:.8g}") if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _shell(words: list[str]) -> str:
+    return f"{PYTHON} {shlex.join(words)}"

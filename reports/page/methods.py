@@ -1,0 +1,178 @@
+"""What the site says of a method: its choices with their equations, all that was measured of it, its ranks."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from benchmarks.commands.parts import about
+from benchmarks.records.store import slug
+from reports.labels import direction, title
+from reports.page.book import Book, Sheet
+from reports.page.details import COST, sort_key
+
+CHOICES = {
+    "family": ("q", "how a random function is drawn"),
+    "divergence": ("D", "how two distributions over functions are compared"),
+    "prior": ("p", "what functions look like before data"),
+    "context": ("C", "at which inputs functions are compared"),
+    "weight": ("w", "how much the comparison counts"),
+    "likelihood": ("p(y | f)", "what observations are, given a function"),
+    "training": ("", "how parameters are found"),
+    "fit": ("", "what is done to trained parameters before they predict"),
+}
+EQUATIONS = Path(__file__).with_name("equations.csv")
+ALWAYS = 4  # choices that every method makes; the others are shown where a method brings its own
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One choice of a method: its part, what that is (with the equation and its source), its hyper-parameters."""
+
+    kind: str
+    symbol: str
+    question: str
+    part: str
+    about: str
+    options: str
+    equation: str
+    source: str
+
+
+@cache
+def equations() -> dict[tuple[str, str], tuple[str, str]]:
+    """Equation and source of parts that have one, by kind and name."""
+    with EQUATIONS.open(newline="", encoding="utf-8") as file:
+        return {(row["kind"], row["part"]): (row["equation"], row["source"]) for row in csv.DictReader(file)}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One cell of a method: where it is shown, its texts, and its place among the rows of its column."""
+
+    sheet: Sheet
+    place: tuple[int, int]
+    texts: dict[str, str]
+    metric: str
+    sort: str
+    status: str
+    verdict: str
+    rank: str
+
+
+class Methods:
+    """Every method that has a page: those of the catalogue, and those that tables name."""
+
+    def __init__(self, book: Book) -> None:
+        self.book = book
+        self.catalogue: Mapping[str, Any] = book.suite.catalogue()
+        self.names = list(dict.fromkeys([*self.catalogue, *(m for m, _, _ in self._rows())]))
+
+    @cached_property
+    def pages(self) -> dict[str, str]:
+        """The file of every method's page; names that are spelt alike there get numbers."""
+        found: dict[str, str] = {}
+        taken: set[str] = {"index"}
+        for each in self.names:
+            stem, number = slug(each), 2
+            while stem in taken:
+                stem, number = f"{slug(each)}-{number}", number + 1
+            taken.add(stem)
+            found[each] = f"methods/{stem}.html"
+        return found
+
+    def choices(self, method: str) -> list[Choice]:
+        """What a method chooses; nothing for one that is not in the catalogue."""
+        if method not in self.catalogue:
+            return []
+        known, row = about(), self.catalogue[method]
+        parts = {**row.parts(), **row.own_parts()}
+        found = []
+        for place, (kind, (symbol, question)) in enumerate(CHOICES.items()):
+            part = parts.get(kind)
+            if part is None and place >= ALWAYS:
+                continue
+            chosen = dict(part or {})
+            label = str(chosen.pop("name", chosen.pop("scaling", "none")))
+            told = known.get(kind, {}).get(label, "") or known.get(kind, {}).get("", "")
+            options = ", ".join(f"{key} = {_short(value)}" for key, value in chosen.items())
+            found.append(
+                Choice(kind, symbol, question, label, told, options, *equations().get((kind, label), ("", "")))
+            )
+        return found
+
+    def measured(self, method: str) -> list[Measured]:
+        """Every cell of a method with a value; one that several tables show is listed once."""
+        found: dict[tuple, Measured] = {}
+        for sheet, i in self._of.get(method, []):
+            for j, cell in enumerate(sheet.result.cells[i]):
+                if cell.values:
+                    where = cell.column.cell_of(cell.row)
+                    same = where, sheet.protocol, cell.column.scale, tuple(cell.values.items())
+                    found.setdefault(same, self._measured(sheet, i, j))
+        return list(found.values())
+
+    def sheets(self, method: str) -> list[tuple[Sheet, list[str]]]:
+        """The sheets that have values of a method, with the labels of its rows; sheets of the same runs once."""
+        shown: dict[Sheet, list[str]] = {}
+        for each in self.measured(method):
+            label = each.sheet.table.rows[each.place[0]].label
+            labels = shown.setdefault(each.sheet, [])
+            if label not in labels:
+                labels.append(label)
+        return list(shown.items())
+
+    def costs(self, method: str) -> list[tuple[Sheet, list[str]]]:
+        """The sheets on which quality can be shown against cost: those with times of this method and of another."""
+        return [
+            (sheet, labels)
+            for sheet, labels in self.sheets(method)
+            if sum(any(cell.values for cell in row) for row in sheet.result.cells) > 1
+            and any(direction(column.cell.metric) and column.cell.metric != COST for column in sheet.table.columns)
+        ]
+
+    @cached_property
+    def _of(self) -> dict[str, list[tuple[Sheet, int]]]:
+        found: dict[str, list[tuple[Sheet, int]]] = {}
+        for method, sheet, i in self._rows():
+            found.setdefault(method, []).append((sheet, i))
+        return found
+
+    def _rows(self) -> Iterator[tuple[str, Sheet, int]]:
+        for sheet in self.book.flat:
+            for i, row in enumerate(sheet.table.rows):
+                if row.method:
+                    yield row.method, sheet, i
+
+    def _measured(self, sheet: Sheet, i: int, j: int) -> Measured:
+        cell = sheet.result.cells[i][j]
+        sign = direction(cell.column.cell.metric)
+        means = [row[j].mean for row in sheet.result.cells if not math.isnan(row[j].mean)]
+        better = sum(sign * mean > sign * cell.mean for mean in means)
+        rank = f"{1 + better} of {len(means)}" if sign and len(means) > 1 else ""
+        metric = cell.column.cell.metric
+        return Measured(
+            sheet,
+            (i, j),
+            sheet.columns[j].rows[i],
+            title(metric),
+            sort_key(cell),
+            self.book.status(cell, sheet.protocol),
+            cell.verdict,
+            rank,
+        )
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        inner = ", ".join(f"{key} = {_short(part)}" for key, part in value.items() if key != "name")
+        return f"{value.get('name', '')}({inner})" if inner else str(value.get("name", ""))
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_short, value)) + "]"
+    return value if isinstance(value, str) else json.dumps(value)

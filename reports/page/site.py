@@ -1,0 +1,220 @@
+"""The site: every page from its template, the details that scripts read, figures with their numbers."""
+
+from __future__ import annotations
+
+import lzma
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from benchmarks import files
+from benchmarks.records.provenance import ROOT
+from benchmarks.records.store import slug
+from benchmarks.suite import Suite
+from reports.figures import draw, select
+from reports.labels import direction
+from reports.labels import name as metric_name
+from reports.layout import caption, heading
+from reports.origins import ask
+from reports.page import assets
+from reports.page.book import STATUSES, Book, Sheet, status
+from reports.page.details import Origins, script, sort_key
+from reports.page.methods import Methods
+from reports.page.ranks import rankings
+from reports.records import Records
+from reports.tables import notes
+
+MADE = ".made"  # names the files of the last time, so that those that are made no more can go
+LARGE = 100_000  # bytes of numbers that are compressed
+NEWEST = 12
+PAPERS = {
+    "pequignot2020": "Implicit variational inference: the parameter and the predictor space",
+    "rudner2021": "Rethinking function-space variational inference in Bayesian neural networks",
+    "rudner2022": "Tractable function-space variational inference in Bayesian neural networks",
+    "dirichlet2022": "Function-space variational inference for deep Bayesian classification",
+    "cinquin2024": "Well-defined function-space variational inference via regularized KL-divergence",
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """What was written: the first page, how many pages and bytes, and what is not counted, with the reasons."""
+
+    start: Path
+    pages: int
+    bytes: int
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class New:
+    """Runs of a method on a data set: when the last one ended, and where they are shown."""
+
+    finished: str
+    sheet: Sheet
+    label: str
+    dataset: str
+    place: tuple[int, int]
+    n: int
+    expected: int
+
+
+def write(suite: Suite, records: Records, out: Path, figures: bool = True) -> Site:
+    """Write the whole site into a folder. Raises OSError, and BenchmarkError where a library lacks its scripts."""
+    return _Writer(suite, records, out).write(figures)
+
+
+class _Writer:
+    def __init__(self, suite: Suite, records: Records, out: Path) -> None:
+        self.suite, self.records, self.out = suite, records, out
+        self.book = Book(suite, records)
+        self.methods = Methods(self.book)
+        self.origins = Origins(records)
+        self.made: list[str] = []
+        self.rankings = {id(sheet): rankings(sheet) for sheet in self.book.flat}
+        self.environment = Environment(
+            loader=PackageLoader("reports.page"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.environment.filters |= {
+            "coded": coded,
+            "formula": formula,
+            "slug": slug,
+            "metric": metric_name,
+            "better": direction,
+            "status_of": status,
+        }
+        self.environment.globals |= {
+            "heading": heading,
+            "pages": self.methods.pages,
+            "papers": PAPERS,
+            "rankings_of": lambda sheet: self.rankings.get(id(sheet), []),
+            "sort_key": sort_key,
+            "status": self.book.status,
+            "statuses": STATUSES,
+            "table_page": table_page,
+        }
+
+    def write(self, figures: bool) -> Site:
+        """Everything."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        drawn = list(self._figures()) if figures else []
+        assets.write(self.out / "assets")
+        self.made += [f"assets/{path.name}" for path in (self.out / "assets").iterdir()]
+        self._page("index.html", newest=self._newest(), pictures=self.book.pictures, problems=self.book.problems)
+        self._page("tables/index.html", "tables.html", sheets=self.book.sheets)
+        for name, sheets in self.book.sheets.items():
+            self._page(table_page(name), "table.html", table=sheets[0].table, sheets=sheets, words=_words)
+            for sheet in sheets:
+                self._text(sheet.file, script(sheet, self.book, self.origins, self.methods.pages))
+        self._page("methods/index.html", "methods.html", methods=self.methods)
+        for method, page in self.methods.pages.items():
+            self._page(page, "method.html", method=method, methods=self.methods)
+        self._page("figures/index.html", "figures.html", figures=drawn)
+        self._forget()
+        sizes = [(self.out / name).stat().st_size for name in self.made]
+        pages = sum(name.endswith(".html") for name in self.made)
+        return Site(self.out / "index.html", pages, sum(sizes), tuple(self.book.problems))
+
+    def _page(self, name: str, template: str | None = None, **context: Any) -> None:
+        root = "../" * name.count("/")
+        rendered = self.environment.get_template(template or name).render(
+            root=root, here=name, book=self.book, **context
+        )
+        self._text(name, rendered + "\n")
+
+    def _text(self, name: str, text: str) -> None:
+        path = self.out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        self.made.append(name)
+
+    def _forget(self) -> None:
+        """Remove what an earlier site had and this one has not."""
+        listed = self.out / MADE
+        before = listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
+        for name in set(before) - set(self.made):
+            path = self.out / name
+            if path.resolve().is_relative_to(self.out.resolve()):
+                path.unlink(missing_ok=True)
+        with files.replacing(listed) as file:
+            file.write("\n".join(self.made).encode())
+
+    def _figures(self) -> Iterator[dict[str, Any]]:
+        """Every figure that has records: its title, its protocol, its files by form."""
+        from reports.figures import FIGURES
+
+        for drawn in draw(select([]), self.suite, self.records, self.out, forms=(".svg", ".csv")):
+            if not drawn.files:
+                continue
+            figure, (picture, numbers) = FIGURES[drawn.name], drawn.files
+            packed = numbers.with_suffix(".csv.xz")
+            if numbers.stat().st_size > LARGE:
+                packed.write_bytes(lzma.compress(numbers.read_bytes()))
+                numbers.write_bytes(b"")  # what is unchanged is not drawn again, as long as its files are there
+            elif numbers.stat().st_size:
+                packed.unlink(missing_ok=True)
+            shown = packed if packed.exists() else numbers
+            self.made += [f"figures/{picture.name}", f"figures/{shown.name}"]
+            yield {
+                "name": drawn.name, "title": figure.title, "table": figure.table, "paper": figure.paper,
+                "number": figure.number, "picture": picture.name, "numbers": shown.name,
+                "protocol": picture.stem.removeprefix(f"{drawn.name}-"),
+            }  # fmt: skip
+
+    def _newest(self) -> list[New]:
+        """The runs that ended last, by method and data set."""
+        found: dict[tuple[str, str, str], New] = {}
+        for sheet in self.book.flat:
+            for i, row in enumerate(sheet.table.rows):
+                for dataset in sheet.table.datasets if row.method else ():
+                    same = row.method, dataset, sheet.protocol
+                    new = None if same in found else self._new(sheet, i, dataset)
+                    if new is not None:
+                        found[same] = new
+        return sorted(found.values(), key=lambda new: new.finished, reverse=True)[:NEWEST]
+
+    def _new(self, sheet: Sheet, i: int, dataset: str) -> New | None:
+        row, cells = sheet.table.rows[i], sheet.result.cells[i]
+        places = [j for j, cell in enumerate(cells) if cell.column.cell.dataset == dataset and cell.values]
+        if not places:
+            return None
+        asked = ask(sheet.table, row, cells[places[0]].column, sheet.protocol, self.records)
+        ended = max((str(self.origins.of(made).get("finished") or "") for made in asked.made), default="")
+        return New(ended, sheet, row.label, dataset, (i, places[0]), len(asked.made), asked.expected)
+
+
+def table_page(name: str) -> str:
+    """The page of a table."""
+    return f"tables/{slug(name)}.html"
+
+
+def coded(words: str) -> Markup:
+    """Text in which what stands between two pairs of backquotes is code."""
+    parts: Iterable[str] = re.split(r"``(.+?)``", words)
+    return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))
+
+
+def formula(words: str) -> Markup:
+    """An equation in which letters after an underscore are below the line."""
+    parts = re.split(r"_(\w+|\{[^}]*\})", words)
+    below = Markup("<sub>{}</sub>")
+    return Markup("").join(below.format(part.strip("{}")) if i % 2 else escape(part) for i, part in enumerate(parts))
+
+
+def _words(sheet: Sheet) -> dict[str, list[str]]:
+    """What stands under a table: its caption and its notes, as in every other form."""
+    return {"caption": caption(sheet.result), "notes": notes(sheet.result), "problems": sheet.result.problems}
+
+
+def default_folder() -> Path:
+    """Where the site is written without another choice."""
+    return ROOT / "reports" / "output" / "page"

@@ -1,0 +1,74 @@
+"use strict";
+// Theme, and the tables that are only sorted and searched. Names from records enter pages as text and never as HTML.
+(() => {
+  const html = document.documentElement;
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (html.dataset.theme ? html.dataset.theme === "dark" : dark.matches);
+  const apply = () => {
+    html.classList.toggle("dark", isDark());
+    document.dispatchEvent(new Event("themed"));
+  };
+  document.getElementById("theme").addEventListener("click", () => {
+    html.dataset.theme = isDark() ? "light" : "dark";
+    try { localStorage.setItem("theme", html.dataset.theme); } catch (e) { /* it is forgotten, then */ }
+    apply();
+  });
+  dark.addEventListener("change", apply);
+  apply();
+
+  const waiting = {};
+  window.Page = {
+    /** An element with attributes and children; strings become text. */
+    make(tag, attributes = {}, ...children) {
+      const element = document.createElement(tag);
+      for (const [name, value] of Object.entries(attributes)) {
+        if (name === "class") element.className = value;
+        else element.setAttribute(name, value);
+      }
+      element.append(...children.filter((child) => child !== null && child !== undefined));
+      return element;
+    },
+    colour: (name) => getComputedStyle(html).getPropertyValue(`--${name}`).trim(),
+    /** A script of the site, loaded once. */
+    script(source) {
+      waiting[source] ??= new Promise((resolve, reject) => {
+        const script = Page.make("script", { src: source });
+        script.onload = resolve;
+        script.onerror = () => reject(new Error(`${source} is not there`));
+        document.head.append(script);
+      });
+      return waiting[source];
+    },
+    _received: null,
+    received(packed) { Page._received = packed; },
+    async unpacked(packed) {
+      const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
+      return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+    },
+    /** The details of a sheet: the script that holds them is loaded once, one after the other. */
+    details(source) {
+      const before = Page._last ?? Promise.resolve();
+      Page._kept ??= {};
+      Page._kept[source] ??= Page._last = before.then(() => Page.script(source)).then(() => Page.unpacked(Page._received));
+      return Page._kept[source];
+    },
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    if (!window.DataTable) return;
+    // Cells without a value come last, whichever way a column is sorted.
+    const order = (sign) => (a, b) => (isNaN(a) ? (isNaN(b) ? 0 : 1) : isNaN(b) ? -1 : sign * (a - b));
+    DataTable.ext.type.order["value-pre"] = (text) => (text === "" || text === null ? NaN : Number(text));
+    DataTable.ext.type.order["value-asc"] = order(1);
+    DataTable.ext.type.order["value-desc"] = order(-1);
+    for (const table of document.querySelectorAll("table.sortable")) {
+      const paged = Number(table.dataset.pages || 0);
+      new DataTable(table, {
+        paging: paged > 0 && table.tBodies[0].rows.length > paged, pageLength: paged || 10, info: false, order: [],
+        autoWidth: false, columnDefs: [{ targets: "_all", className: "" }],
+        layout: { topStart: "search", topEnd: null, bottomStart: null, bottomEnd: paged ? "paging" : null },
+        language: { search: table.dataset.search ?? "Find" },
+      });
+    }
+  });
+})();

@@ -1,0 +1,61 @@
+"""What a page says, read without a browser."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+
+class Page(HTMLParser):
+    """Links, identifiers and the lines of the cells of a page; scripts counts elements of that name."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.names: set[str] = set()
+        self.cells: dict[tuple[str, int, int], dict[str, str]] = {}
+        self.scripts = self.images = 0
+        self._sheet = ""
+        self._cell: dict[str, str] | None = None
+        self._line = ""
+        self._open: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = {name: value or "" for name, value in attrs}
+        self.links += [told[name] for name in ("href", "src", "data-details") if name in told]
+        self.names |= {told["id"]} if "id" in told else set()
+        self.scripts += tag == "script"
+        self.images += tag == "img"
+        if "sheet" in told.get("class", "").split():
+            self._sheet = told["data-protocol"]
+        if "data-cell" in told:
+            i, j = map(int, told["data-cell"].split("/"))
+            self._cell = self.cells[self._sheet, i, j] = {}
+        if self._cell is not None and tag == "span":
+            self._open.append(told.get("class", ""))
+            if self._open[-1] in ("value", "published", "difference"):
+                self._line = self._open[-1]
+                self._cell[self._line] = ""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "button":
+            self._cell = None
+        if self._cell is not None and tag == "span" and self._open:
+            self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self._cell is not None and self._open and self._open[-1] == self._line:
+            self._cell[self._line] += data
+
+
+def details(path: Path) -> Any:
+    """What a script of details holds."""
+    packed = re.fullmatch(r'Page\.received\("([A-Za-z0-9+/=]+)"\);\n', path.read_text())
+    assert packed
+    return json.loads(gzip.decompress(base64.b64decode(packed[1])))

@@ -1,0 +1,195 @@
+"""The site in a real browser: no errors, no requests to anywhere, what is pressed works, by keyboard too."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.reports.page.small import HOSTILE, site
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="there is no chromium and chromedriver here")
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+
+from selenium.webdriver.common.by import By  # noqa: E402  (skipped above where there is none)
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
+
+NAMELESS = """
+const all = document.querySelectorAll("a, button, input, select, summary, [role=group], dialog, th");
+const named = (e) => e.innerText || e.ariaLabel || e.labels?.length || e.getAttribute("aria-labelledby");
+return [...all].filter((e) => e.checkVisibility() && !named(e)).map((e) => e.outerHTML.slice(0, 200));
+"""
+CHOOSE = """
+for (const [by, value] of [["dataset", "energy"], ["metric", "rmse"]]) {
+  const select = document.querySelector(`[data-by=${by}]`);
+  select.value = value;
+  select.dispatchEvent(new Event("change"));
+}
+"""
+
+
+class Browser:
+    """A driver over the pages of a small site."""
+
+    def __init__(self, folder: Path) -> None:
+        options = webdriver.ChromeOptions()
+        options.binary_location = CHROMIUM
+        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        self.folder = folder
+        self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=DRIVER))
+
+    def open(self, page: str, width: int = 1400) -> None:
+        """Open a page anew, at a width."""
+        size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self.driver.get("about:blank")
+        self.driver.get(f"file://{self.folder}/{page}")
+        self.until("return document.readyState === 'complete'")
+
+    def until(self, script: str) -> None:
+        """Wait until a script returns something true."""
+        WebDriverWait(self.driver, 60, poll_frequency=0.05).until(lambda driver: driver.execute_script(script), script)
+
+    def all(self, selector: str) -> list:
+        """The elements of a selector that are shown."""
+        return [each for each in self.driver.find_elements(By.CSS_SELECTOR, selector) if each.is_displayed()]
+
+    def run(self, script: str, *arguments) -> object:
+        """What a script returns."""
+        return self.driver.execute_script(script, *arguments)
+
+    def faults(self) -> list[str]:
+        """Errors on the console since the last call."""
+        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+    def requests(self) -> list[str]:
+        """Addresses that were asked for since the last call."""
+        messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    folder = tmp_path_factory.mktemp("site")
+    site(folder)
+    opened = Browser(folder / "site")
+    yield opened
+    opened.driver.quit()
+
+
+@pytest.fixture
+def table(browser: Browser) -> Browser:
+    """The page of the table, its first sheet made sortable."""
+    browser.open("tables/pequignot2020-5.html")
+    browser.until("return !document.querySelector('.tools').hidden")
+    return browser
+
+
+def names(browser: Browser) -> list[str]:
+    """The rows of the table that are shown."""
+    return [row.text for row in browser.all("table.cells tbody th")]
+
+
+def test_every_page_opens_quietly_and_fits_a_telephone(browser: Browser) -> None:
+    for page in sorted(browser.folder.rglob("*.html")):
+        browser.open(str(page.relative_to(browser.folder)), width=390)
+        assert browser.run("return window.broken") is None, page
+        assert browser.run("return document.documentElement.scrollWidth") <= 390, page
+        assert browser.run(NAMELESS) == [], page
+        assert browser.run("return document.title + document.querySelector('h1').innerText").strip()
+    assert browser.faults() == []
+    asked = browser.requests()
+    assert len(asked) > 20
+    assert [url for url in asked if not url.startswith(("file://", "data:", "blob:", "about:"))] == []
+
+
+def test_sorting_puts_cells_without_a_value_last(table: Browser) -> None:
+    assert names(table) == ["MC Dropout", "Ensemble", HOSTILE, "FBNN"]
+    head = table.all("table.cells thead th")[1]
+    head.click()  # RMSE: the lowest first
+    assert names(table) == [HOSTILE, "Ensemble", "MC Dropout", "FBNN"]
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.click()
+    assert names(table) == ["MC Dropout", "Ensemble", HOSTILE, "FBNN"]
+    likelihood = table.all("table.cells thead th")[4]
+    table.run("(arguments[0].querySelector('[tabindex]') ?? arguments[0]).focus()", likelihood)
+    table.driver.switch_to.active_element.send_keys(Keys.ENTER)  # log predictive: the highest first
+    assert names(table)[:2] == ["MC Dropout", "Ensemble"] and likelihood.get_attribute("aria-sort") == "descending"
+
+
+def test_a_cell_opens_and_closes_by_keyboard(table: Browser) -> None:
+    cell = table.all("[data-cell='1/0']")[0]
+    table.run("arguments[0].focus()", cell)
+    cell.send_keys(Keys.ENTER)
+    table.until("return document.querySelector('#panel[open] .plot')?.childElementCount > 0")
+    panel = table.all("#panel")[0]
+    assert "Ensemble · boston" in panel.text and "0123456789ab with changes" in panel.text
+    assert "2.100 ± 0.058" in panel.text and "--method Ensemble --dataset boston" in panel.text
+    assert len(table.all("#panel [aria-label=Runs] tbody tr")) == 3
+    assert table.run("return location.hash") == "#paper/1/0"
+    table.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+    table.until("return !document.querySelector('#panel').open")
+    assert table.run("return document.activeElement === arguments[0]", cell)
+    assert table.faults() == []
+
+
+def test_an_address_opens_its_cell_under_its_protocol(browser: Browser) -> None:
+    browser.open("tables/pequignot2020-5.html#short/1/0")
+    browser.until("return document.querySelector('#panel').open")
+    assert "one run" in browser.all("#panel")[0].text and "protocol short" in browser.all("#panel")[0].text
+    assert [sheet.get_attribute("data-protocol") for sheet in browser.all(".sheet")] == ["short"]
+    assert browser.run("return window.broken") is None
+
+
+def test_protocols_are_never_mixed(table: Browser) -> None:
+    for protocol in ("short", "paper"):
+        table.all(f".protocols [data-protocol={protocol}]")[0].click()
+        assert [sheet.get_attribute("data-protocol") for sheet in table.all(".sheet")] == [protocol]
+        assert table.all(".protocols [aria-pressed=true]")[0].text.startswith(f"protocol {protocol}")
+
+
+def test_rows_columns_and_lines_are_chosen(table: Browser) -> None:
+    find = table.all("[data-rows]")[0]
+    find.send_keys("<script>")
+    assert names(table) == [HOSTILE]
+    find.send_keys(Keys.CONTROL, "a", Keys.DELETE)
+    table.all("[data-show=empty]")[0].click()
+    assert names(table) == ["MC Dropout", "Ensemble", HOSTILE]
+    assert len(table.all(".cells .published")) == 2 * 6
+    table.all("[data-show=published]")[0].click()
+    assert not table.all(".cells .published") and table.all(".cells .difference")
+    table.run(CHOOSE)
+    assert len(table.all(".cells thead th")) == 2
+    table.all(".columns button")[0].click()
+    table.until("return document.querySelectorAll('.dt-button-collection .dt-button').length === 6")
+    assert table.run("return window.broken") is None and table.faults() == []
+
+
+def test_quality_is_drawn_against_cost(browser: Browser) -> None:
+    browser.open("methods/ensemble.html")
+    browser.run("document.querySelector('.costs').scrollIntoView()")
+    browser.until("return document.querySelector('.costs .plot').childElementCount > 1")
+    told = browser.run("return document.querySelector('.costs .plot').ariaLabel")
+    assert "Ensemble 2.100 ± 0.058 in 100 seconds" in told
+    assert "Better and cheaper is lower left" in browser.all(".costs")[0].text
+    assert browser.faults() == []
+
+
+def test_light_and_dark(browser: Browser) -> None:
+    browser.open("index.html")
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    before = browser.run(ground)
+    browser.all("#theme")[0].click()
+    dark = browser.run(ground)
+    assert dark != before
+    browser.open("methods/index.html")
+    assert browser.run(ground) == dark
+    browser.all("#theme")[0].click()
+    assert browser.run(ground) == before and browser.faults() == []

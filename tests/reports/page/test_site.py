@@ -1,0 +1,226 @@
+"""The site from records alone: links lead somewhere, names stay text, numbers are those of every other form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from benchmarks import tables
+from benchmarks.records.hyperparameters import known
+from benchmarks.suite import Suite
+from reports.aggregate import aggregate
+from reports.coverage import coverage
+from reports.page import assets
+from reports.page.book import STATUSES, Book
+from reports.page.methods import Methods, equations
+from reports.page.ranks import critical_difference, rankings
+from reports.page.site import coded, formula, table_page, write
+from reports.records import Records
+from reports.tables import markdown
+from tests.reports.page.reading import Page, details
+from tests.reports.page.small import HOSTILE, IMAGE, METHODS, site, table
+from tests.reports.page.small import Suite as SmallSuite
+from tests.reports.test_one_aggregation import cells_of, made
+
+__all__ = ["made"]  # a fixture
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
+    assert site(folder).start == folder / "site" / "index.html"
+    return folder / "site"
+
+
+def pages(folder: Path) -> dict[Path, Page]:
+    return {path: Page(path) for path in sorted(folder.rglob("*.html"))}
+
+
+def test_no_link_is_dead_and_none_leads_outside(small: Path) -> None:
+    found = pages(small)
+    assert len(found) == 5 + len(METHODS)
+    for path, page in found.items():
+        assert page.links
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme == "data":
+                continue
+            assert not parts.scheme and not parts.netloc, link
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            assert target.is_file() and target.is_relative_to(small), f"{path.name}: {link}"
+            if target in found and parts.fragment and not re.fullmatch(r"(paper|short)(/\d+/\d+)?", parts.fragment):
+                assert parts.fragment in found[target].names, link
+
+
+def test_names_stay_text(small: Path) -> None:
+    for path, page in pages(small).items():
+        text = path.read_text(encoding="utf-8")
+        assert HOSTILE not in text and IMAGE not in text and page.images == 0
+        own = 2 + len(re.findall(r'<script defer src="[./]*assets/\w+\.js">', text))
+        assert page.scripts == own, path
+    for path in small.glob("data/*.js"):
+        assert "<" not in path.read_text()
+    assert HOSTILE.replace("<", "&lt;").replace(">", "&gt;") in (small / "tables/pequignot2020-5.html").read_text()
+
+
+def test_protocols_have_sheets_of_their_own(small: Path) -> None:
+    cells = Page(small / "tables/pequignot2020-5.html").cells
+    assert cells["paper", 1, 0]["value"] == "2.100 ± 0.058" and cells["short", 1, 0]["value"] == "7.000 (1/3)"
+    assert cells["paper", 0, 0]["value"] == "3.050 ± 0.050 (2/3)"
+    assert cells["paper", 0, 0]["published"].endswith(cells["short", 0, 0]["published"])
+    assert "partial" in details(small / "data/pequignot2020-5-paper.js")["cells"][0][0]["verdict"]
+
+
+def test_a_cell_tells_its_runs_and_how_to_make_them(small: Path) -> None:
+    found = details(small / "data/pequignot2020-5-paper.js")
+    group = found["rows"][1]["groups"]["boston"]
+    assert [run["split"] for run in group["runs"]] == [0, 1, 2]
+    assert (group["planned"], group["beside"]) == (3, "MC Dropout")
+    run = group["runs"][0]
+    assert run["commit"] == "0123456789ab with changes" and run["machine"] == "AMD EPYC" and run["seconds"] == 100.0
+    assert group["makes"].endswith("run pequignot2020-5 --protocol paper --method Ensemble --dataset boston")
+    assert group["again"].endswith("--results again --state again/.state")
+    hostile = found["rows"][2]["groups"]["boston"]["makes"]
+    assert f"--method '{HOSTILE}'" in hostile
+    cell = found["cells"][1][0]
+    assert [value for *_, value in cell["values"]] == pytest.approx([2.0, 2.1, 2.2])
+    assert cell["paper"]["runs"] and cell["paper"]["mean"] and cell["test"]["p"] is not None
+
+
+def test_numbers_are_those_of_every_other_form(made, tmp_path: Path) -> None:
+    result, store = made
+
+    class One(Suite):
+        def table_names(self):
+            return [result.table.name]
+
+    records = Records(store.root)
+    write(One(), records, tmp_path / "site", figures=False)
+    whole = aggregate(result.table, "paper", records)
+    shown = Page(tmp_path / "site" / table_page(result.table.name)).cells
+    told = details(next((tmp_path / "site" / "data").glob("*-paper.js")))["cells"]
+    lines: dict[tuple[str, str], list[str]] = {}
+    label, labels = "", [row.label for row in result.table.rows]
+    kinds = ["*published*", "*difference*"]
+    for name, *texts in cells_of(markdown(whole).splitlines(), [*labels, *kinds], r" \| "):
+        label = label if name in kinds else name
+        kind = name.strip("*") if name in kinds else "value"
+        lines.setdefault((label, kind), []).extend(texts)
+    compared = 0
+    for i, label in enumerate(labels):
+        for j, _ in enumerate(result.table.columns):
+            cell = whole.cells[i][j]
+            if ("paper", i, j) not in shown:
+                assert cell.missing == "not planned"
+                continue
+            for kind, text in shown["paper", i, j].items():
+                line = lines.get((label, kind), [])
+                expected = line[j] if len(line) == len(result.table.columns) else None
+                assert expected in (None, text.removeprefix("published ")), (label, j, kind)
+                compared += expected is not None
+            assert (told[i][j]["mean"], told[i][j]["n"]) == (
+                pytest.approx(cell.mean, rel=1e-7) if cell.values else None, cell.n
+            )  # fmt: skip
+    assert compared > 30
+
+
+def test_the_picture_counts_what_coverage_counts() -> None:
+    results = Path(__file__).parents[3] / "results"
+    suite = Suite()
+    chosen = ("pequignot2020-5", "dirichlet2022-3", "cinquin2024-1")
+    book = Book(suite, Records(results))
+    rows = {f"{row.paper}-{row.table}": row for row in coverage(results, suite)}
+    for picture in (picture for picture in book.pictures if picture.name in chosen):
+        row = rows[picture.name]
+        counted = {name: picture.count(name) for name in STATUSES}
+        assert counted == {
+            "reproduced": row.reproduced, "shown": row.shown, "differs": row.differing - row.shown,
+            "uninformative": row.uninformative, "one-run": row.undecided, "reduced": row.reduced,
+            "missing": row.published - row.recorded - row.reduced,
+        }  # fmt: skip
+        assert len({(square.row, square.column) for square in picture.squares}) == row.published
+
+
+def test_an_older_site_leaves_nothing_behind(tmp_path: Path) -> None:
+    site(tmp_path)
+    (tmp_path / "site" / "mine.txt").write_text("of somebody else")
+    before = set((tmp_path / "site").rglob("*.*"))
+    old = tmp_path / "site" / "methods" / "gone.html"
+    old.write_text("")
+    with (tmp_path / "site" / ".made").open("a") as listed:
+        listed.write("\nmethods/gone.html\n../results/kept")
+    kept = tmp_path / "results" / "kept"
+    kept.write_text("")
+    site(tmp_path)
+    assert set((tmp_path / "site").rglob("*.*")) == before and kept.exists()
+
+
+def test_ranks_and_critical_difference_are_demsars(write: Callable[..., Path]) -> None:
+    # Demsar 2006, sec. 3.2.2: four classifiers on 14 data sets, critical difference 1.25 (q = 2.569).
+    assert critical_difference(4, 14) == pytest.approx(2.569 * (4 * 5 / (6 * 14)) ** 0.5, abs=2e-3)
+    for k, method in enumerate(("MC Dropout", "Ensemble", HOSTILE)):
+        for j, dataset in enumerate(("boston", "concrete", "energy")):
+            values = {("", "rmse"): [float(3 - k), float(3 - k)]}
+            if (k, j) == (2, 2):
+                values = {("", "rmse"): [2.0, 2.0]}  # equal to Ensemble's: they share a rank
+            folder = write(method, dataset, values)
+    (sheet,) = [s for s in Book(SmallSuite(table()), Records(folder)).flat if s.protocol == "paper"]
+    (found,) = rankings(sheet)
+    assert [(label, round(rank, 4)) for label, rank in found.ranks] == [
+        (HOSTILE, round(3.5 / 3, 4)), ("Ensemble", round(5.5 / 3, 4)), ("MC Dropout", 3.0)
+    ]  # fmt: skip
+    assert found.p == pytest.approx(0.0608, abs=2e-3) and found.difference == pytest.approx(1.9135, abs=1e-3)
+    assert "<svg" in found.diagram and HOSTILE not in found.diagram and "currentColor" in found.diagram
+
+
+def test_a_module_becomes_a_plain_script() -> None:
+    assert "window.DataTable=b;" in assets.classic("var b=1;export{a as Other,b as default};")
+    with pytest.raises(Exception, match="no default export"):
+        assets.classic("export{a as Other};")
+
+
+def test_equations_are_of_parts_that_exist() -> None:
+    for kind, part in equations():
+        assert part in known().get(kind, {}) or (kind, part) == ("weight", "elbo"), (kind, part)
+    choices = Methods(Book(Suite(), Records("nowhere"))).choices("FSVI")
+    assert [choice.part for choice in choices[:4]] == ["mean_field", "gaussian_kl", "gaussian_weights", "uniform_box"]
+    assert all(choice.equation and choice.source for choice in choices[:4])
+
+
+def test_code_and_equations_are_escaped() -> None:
+    assert coded("a < ``b < c``") == "a &lt; <code>b &lt; c</code>"
+    assert formula("s_k < N_{<b>}") == "s<sub>k</sub> &lt; N<sub>&lt;b&gt;</sub>"
+
+
+def test_every_row_of_tables_has_a_page_of_its_own() -> None:
+    found = Methods(Book(Suite(), Records("nowhere")))
+    assert len(set(found.pages.values())) == len(found.names) >= 30
+    assert {row.method for name in tables.names() for row in tables.get(name).rows if row.method} <= set(found.pages)
+
+
+def test_colours_can_be_read() -> None:
+    css = Path(assets.__file__).with_name("static").joinpath("page.css").read_text()
+    themes = re.findall(r":root[^{]*\{([^}]*--paper[^}]*)\}", css)
+    assert len(themes) == 2
+    for theme in themes:
+        colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", theme))
+        for ground in ("paper", "card", "wash"):
+            for name, least in {"ink": 7, "soft": 4.5, "accent": 4.5, "missing": 3, **dict.fromkeys(
+                ("reproduced", "shown", "differs", "uninformative", "one-run", "reduced"), 3.9)}.items():  # fmt: skip
+                assert contrast(colours[name], colours[ground]) >= least, (name, ground)
+
+
+def contrast(one: str, other: str) -> float:
+    """Of two colours, as WCAG 2 defines it."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -1,0 +1,33 @@
+"""The numbers of a figure as CSV: every kind of mark, the same as was drawn."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from reports.figures.style import plt, save
+
+
+def test_every_mark_is_written(tmp_path: Path) -> None:
+    figure, (left, right) = plt.subplots(1, 2)
+    left.set_title("a, b")
+    left.plot([0, 1], [2.0, np.nan], label="line")
+    left.stairs([3, 4], [0, 1, 2], label="steps")
+    left.fill_between([0, 1], [0, 0], [5, 5], label="band")
+    left.bar([1], [6], label="bars")
+    mesh = right.pcolormesh([0, 1], [0, 1], [[1, 2], [3, 0.123456]], shading="nearest")
+    right.scatter([7], [8], label="cloud")
+    figure.colorbar(mesh)
+    save(figure, [tmp_path / "a.csv", tmp_path / "a.svg"])
+    with (tmp_path / "a.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    told = {(row["panel"], row["kind"], row["label"], row["x"], row["y"], row["value"]) for row in rows}
+    assert {row["title"] for row in rows} == {"a, b", ""} and {row["panel"] for row in rows} == {"1", "2"}
+    assert {("1", "line", "line", "0", "2", ""), ("1", "line", "line", "1", "nan", "")} <= told
+    assert {("1", "step", "steps", "0.5", "3", ""), ("1", "step", "steps", "1.5", "4", "")} <= told
+    assert ("1", "bar", "", "1", "6", "") in told and ("2", "point", "cloud", "7", "8", "") in told
+    assert {row["y"] for row in rows if row["kind"] == "outline"} == {"0", "5"}
+    assert {("2", "mesh", "", "1", "0", "2"), ("2", "mesh", "", "1", "1", "0.123")} <= told
+    assert "<svg" in (tmp_path / "a.svg").read_text()
