@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -88,7 +90,7 @@ def _places(runs: Runs, labels: list[str]) -> dict[str, int]:
 
 def _line(axis: Axes, label: str, at: int, x: np.ndarray, y: np.ndarray, every: int) -> None:
     mean, error = mean_and_error(y)
-    marked = {"marker": MARKERS[at % len(MARKERS)], "markersize": 3.2, "markevery": (2 * at, every)}
+    marked: dict[str, Any] = {"marker": MARKERS[at % len(MARKERS)], "markersize": 3.2, "markevery": (2 * at, every)}
     look = line(label.removesuffix(" Ensemble"))
     axis.plot(x, mean, label=label, linewidth=0.9, **look, **marked)
     axis.fill_between(x, mean - error, mean + error, color=look["color"], alpha=0.18, linewidth=0)
