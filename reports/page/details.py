@@ -162,6 +162,8 @@ def _cell(sheet: Sheet, book: Book, i: int, j: int) -> dict[str, Any] | None:
         found["cause"] = f"{cause.cause} (shown by {cause.row}, table {cause.shown_by})"
     if cell.comparison:
         found["test"] = {"t": _number(cell.comparison.t), "p": _number(cell.comparison.p)}
+        if cell.agreement == "uninformative":
+            found["needed"] = cell.comparison.needed or 0
     return found
 
 
