@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ class Optimiser:
     State is a list of lists of tensors, so that it can be sliced by replica and saved.
     """
 
+    name: ClassVar[str]
+    capturable: ClassVar[bool] = False  # no number of a step is made on the host
     lr: float
     weight_decay: float
 
@@ -79,6 +81,8 @@ class Adam(Optimiser):
 @dataclass(frozen=True)
 class SGD(Optimiser):
     """Stochastic gradient descent with (Nesterov) momentum and an L2 penalty, as ``torch.optim.SGD``."""
+
+    capturable = True
 
     lr: float = 1e-2
     weight_decay: float = 0.0
