@@ -197,9 +197,9 @@ class Network:
 
     def _pass(self, whole: bool, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
         if self._plain is None or ride != Pass(seen=ride.seen):
-            # A step of several layers can be differentiated once only, and has no values of each for a tape.
-            plain = ride.tape is not None or ride.apply is not None or a.device.type != "cpu"
-            lean = not plain and not torch.is_autocast_enabled("cpu")
+            # A step of several layers has no values of each for a tape; it is differentiated once, and backwards only.
+            plain = ride.tape is not None or ride.apply is not None or torch._C._are_functorch_transforms_active()
+            lean = not plain and a.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
             layers = self.steps if lean else self.layers
             return self._run(layers if whole else layers[:-1], parameters, a, ride)
         f, seen = self._plain(whole, parameters, a)
