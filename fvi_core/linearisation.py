@@ -48,7 +48,8 @@ def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Pa
             tape = Tape()
             value = network(at, x, tape=tape)
             return value + _change(network, at, steps, tape)
-        value, change, *_ = torch.func.jvp(lambda w: network(w | kept, x), (at,), (steps,))
+        # With a tape every layer is computed for itself, and can be differentiated forwards.
+        value, change, *_ = torch.func.jvp(lambda w: network(w | kept, x, tape=Tape()), (at,), (steps,))
         return value + change
 
     return evaluate
