@@ -29,6 +29,15 @@ class PosteriorConfig(TypedDict):
     against: dict[str, list[TrainingConfig]]
 
 
+class ReferenceConfig(TypedDict):
+    """At which evaluation set functions are compared with those of the trainings ``against``, by label, and with the
+    exact posterior of the run's own prior."""
+
+    set: str
+    exact: bool
+    against: dict[str, list[TrainingConfig]]
+
+
 class EvaluationConfig(TypedDict):
     """What is asked of a trained model: draws, evaluation sets, and digests of a user's own files among them."""
 
@@ -36,6 +45,7 @@ class EvaluationConfig(TypedDict):
     sets: list[str]
     content: dict[str, str]
     posterior: NotRequired[PosteriorConfig]
+    reference: NotRequired[ReferenceConfig]
 
 
 class PartsConfig(TypedDict):
@@ -90,6 +100,7 @@ class Provenance(TypedDict, total=False):
     platform: str
     cpu: str
     threads: int
+    precision: str
     seconds: float
     fit_seconds: float
     evaluate_seconds: float

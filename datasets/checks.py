@@ -54,9 +54,11 @@ def stamped(path: Path, remedy: str = GET_AGAIN) -> tuple[Path, int, int]:
         return path, stat.st_size, stat.st_mtime_ns
 
 
-def read_table(path: Path, rows: int, columns: int, header: str | None = None) -> np.ndarray:
-    """Numbers of a white-space separated file, or of one separated by commas with this first line, [rows, columns]
-    float64.
+def read_table(
+    path: Path, rows: int, columns: int, header: str | None = None, separator: str | None = None
+) -> np.ndarray:
+    """Numbers of a white-space separated file, of one with this separator, or of one separated by commas with this
+    first line, [rows, columns] float64.
 
     BadData names the first bad line.
     """
@@ -64,7 +66,7 @@ def read_table(path: Path, rows: int, columns: int, header: str | None = None) -
         lines = path.read_text(errors="replace").splitlines()
     table: list[list[float]] = []
     for number, line in enumerate(lines, start=1):
-        words = line.split() if header is None else line.strip().split(",")
+        words = line.strip().split(separator if header is None else ",")
         if header is not None and number == 1:
             if line.strip() != header:
                 found = f"expected {header!r}, found {line[:60]!r}"

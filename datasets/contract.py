@@ -87,6 +87,7 @@ class Split:
     box of the uniform context points: the range of the training inputs, or the range that the paper names.
     rows: for each subset, the row numbers in the source (empty for generated data, and where the source has subsets).
     pixels: given if all inputs are pixels; low and high are in network units nevertheless.
+    screens: of two classes label 1 is a finding; cases of which a model is uncertain are referred to an expert.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Split:
     evaluations: Mapping[str, Callable[[], EvaluationSet]] = field(default_factory=dict, repr=False)
     pools: Mapping[str, Callable[[], Pool]] = field(default_factory=dict, repr=False)
     pixels: Pixels | None = None
+    screens: bool = False
 
     @cached_property
     def fingerprint(self) -> str:

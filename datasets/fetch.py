@@ -55,6 +55,10 @@ def _gulf_urls(name: str) -> tuple[str, ...]:
     return (f"https://raw.githubusercontent.com/JaxGaussianProcesses/static/main/data/{name.split('/')[-1]}",)
 
 
+def _retina_urls(name: str) -> tuple[str, ...]:
+    return (f"https://zenodo.org/records/10519652/files/{name.split('/')[-1]}",)
+
+
 _IMAGES = {
     "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist", "https://storage.googleapis.com/cvdf-datasets/mnist"),
     "fashion_mnist": (
@@ -69,6 +73,14 @@ _IMAGES = {
 }
 
 
+def _no_urls(name: str) -> tuple[str, ...]:
+    return ()
+
+
+BY_HAND = {"song": "it is made of 1,176 lines of YearPredictionMSD.txt (UCI, data set 203)"}
+"""Files that no address has as they are, and where they come from."""
+
+
 def _image_urls(name: str) -> tuple[str, ...]:
     folder, file = name.split("/")
     return tuple(f"{address}/{file}" for address in _IMAGES[folder])
@@ -79,7 +91,9 @@ URLS: dict[str, Callable[[str], tuple[str, ...]]] = {
     "snelson": _snelson_urls,
     "frost": _frost_urls,
     "gulfdrifters": _gulf_urls,
+    "retina": _retina_urls,
     **dict.fromkeys(_IMAGES, _image_urls),
+    **dict.fromkeys(BY_HAND, _no_urls),
 }
 
 
@@ -136,6 +150,8 @@ def locate(name: str, root: str | os.PathLike | None = None, download: bool = Tr
             if fault is None:
                 return cache_folder(root) / name
             tried.append(f"{url}: {fault}")
+    if name.split("/")[0] in BY_HAND:
+        tried.append(f"no address has it: {BY_HAND[name.split('/')[0]]}")
     places = "\n  ".join(tried)
     raise DataNotFound(
         f"file '{name}' was not found. Tried:\n  {places}\n"

@@ -52,8 +52,9 @@ def partner(name: str, evaluation_set: str) -> str | None:
 class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
     """Evaluation sets by the form of their name, made when they are called. Iteration gives those of the paper.
 
-    rotation-<degrees>, ood-<set>, <set>_c-<severity> (all corruptions), <set>_c-<corruption>-<severity>,
-    fgsm-<epsilon>. Corrupted and attacked sets may be reduced: <name>-of-<n> has n of the test images (see `some`).
+    rotation-<degrees>, nearest-rotation-<degrees> (pixels moved, none interpolated), ood-<set>, fgsm-<epsilon>,
+    <set>_c-<severity> (all corruptions), <set>_c-<corruption>-<severity>. Corrupted and attacked sets may be reduced:
+    <name>-of-<n> has n of the test images (see `some`).
     """
 
     def __init__(self, name: str, scheme: Scheme, test: Arrays, root: str | os.PathLike | None) -> None:
@@ -71,7 +72,7 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
     def __getitem__(self, name: str) -> Callable[[], EvaluationSet]:
         """Raises KeyError for another name, DataNotFound if a partner is out of reach."""
         forms: list[tuple[str, Callable[..., Callable[[], EvaluationSet]]]] = [
-            (r"rotation-(\d+)", self._rotated),
+            (r"(nearest-)?rotation-(\d+)", self._rotated),
             (r"ood-\w+", self._partner),
             (rf"fgsm-(\d+(?:\.\d+)?){REDUCED}", self._attacked),
         ]
@@ -83,11 +84,10 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
                 return make(name, *found.groups())
         raise KeyError(name)
 
-    def _rotated(self, name: str, angle: str) -> Callable[[], EvaluationSet]:
-        condition = f"shift=rotation;angle={int(angle)}"
-        return lambda: EvaluationSet(
-            name, "shift", condition, rotate(self.test.x, int(angle), self.scheme.rotation), self.test.y
-        )
+    def _rotated(self, name: str, nearest: str | None, angle: str) -> Callable[[], EvaluationSet]:
+        condition = f"shift={'nearest ' if nearest else ''}rotation;angle={int(angle)}"
+        method = "nearest" if nearest else self.scheme.rotation
+        return lambda: EvaluationSet(name, "shift", condition, rotate(self.test.x, int(angle), method), self.test.y)
 
     def _partner(self, name: str) -> Callable[[], EvaluationSet]:
         other = partner(self.name, name)

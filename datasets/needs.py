@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from . import fetch, user_arrays
-from .checks import DataNotFound
+from . import fetch, song, uci, user_arrays
+from .checks import BadData, DataNotFound
+from .fundus import splits as fundus
 from .image_schemes import SCHEMES
 from .image_sets import REDUCED, partner
 from .images import SOURCES, SUBSETS, which_for_contexts
@@ -42,14 +43,19 @@ def lacking(
 
     Nothing is downloaded. Raises UnknownDataset, UnknownSplit.
     """
+    sets = list(sets)
     try:
         known = describe(name, scheme)
-    except DataNotFound as error:  # a user's file
+    except (DataNotFound, BadData) as error:  # a user's file
         return [Lack(name, (), str(error))]
+    if name in fundus.NAMES:
+        return [Lack(own, (), why) for own, why in fundus.lacking(name, sets, root).items()]
     found, wanted = [], {name: dict.fromkeys(known.files)}
+    if name in uci.SOURCES and song.SET in sets:
+        wanted[song.NAME] = dict.fromkeys((song.FILE,))
     if name in SOURCES:
         wanted = {name: _frost(name, sets, root)}
-        for dataset, subset in _subsets(name, known.scheme, list(sets), pools, root):
+        for dataset, subset in _subsets(name, known.scheme, sets, pools, root):
             files = SOURCES[dataset].files.get(subset)
             if user_arrays.find(dataset, subset):
                 continue

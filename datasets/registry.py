@@ -10,10 +10,11 @@ from pathlib import Path
 
 from fvi_core.spelling import nearest
 
-from . import digits, image_splits, ocean, toys, uci
+from . import digits, image_splits, ocean, retina_mnist, toys, uci
 from .checks import DataNotFound, UnknownDataset, UnknownSplit, check_split, reading, stamped
 from .contract import Description, Split
 from .fetch import sha256
+from .fundus import splits as fundus
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,16 @@ def _image_entry(name: str) -> Entry:
     )
 
 
+def _fundus_entry(name: str) -> Entry:
+    return Entry(
+        lambda split, scheme, root: fundus.load(name, scheme, root),
+        lambda scheme: fundus.describe(name, scheme),
+        fundus.SCHEMES,
+        partial(fundus.training_content, name),
+        partial(fundus.evaluation_content, name),
+    )
+
+
 _DIGITS = Description(
     "digits",
     "classification",
@@ -130,11 +141,15 @@ _SNELSON = Description(
 
 ENTRIES: dict[str, Entry] = {
     "digits": Entry(lambda split, scheme, root: digits.load(split), lambda scheme: _DIGITS),
+    retina_mnist.NAME: Entry(
+        lambda split, scheme, root: retina_mnist.load(scheme, root), retina_mnist.describe, retina_mnist.SCHEMES
+    ),
     ocean.NAME: Entry(lambda split, scheme, root: ocean.load(root), lambda scheme: ocean.DESCRIPTION),
     "snelson": Entry(lambda split, scheme, root: toys.load_snelson(root), lambda scheme: _SNELSON),
     **{name: _toy_entry(name) for name in toys.TOYS},
     **{name: _uci_entry(name) for name in uci.SOURCES},
     **{name: _image_entry(name) for name in image_splits.SCHEMES},
+    **{name: _fundus_entry(name) for name in fundus.NAMES},
 }
 
 WHERE = "put it there, or name the right file where the data set is added"

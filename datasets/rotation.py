@@ -10,21 +10,26 @@ import numpy as np
 if TYPE_CHECKING:
     from scipy import sparse
 
-METHODS = ("bilinear", "cubic")
+METHODS = ("bilinear", "cubic", "nearest")
 
 
 def rotate(images: np.ndarray, angle: int, method: str) -> np.ndarray:
     """Images [N, C, H, H] turned counter-clockwise about the centre by `angle` degrees, black where nothing was.
 
     "bilinear" interpolates within the frame. "cubic" is the cubic spline on an enlarged canvas, cut to its centre, of
-    Ovadia et al. (2019), whose values may leave 0 to 255. float32 in the images' units; a multiple of 90 degrees
-    moves pixels only, and keeps their type. Raises ValueError for another method.
+    Ovadia et al. (2019), whose values may leave 0 to 255. float32 in the images' units. "nearest" moves pixels only, as
+    Pillow and so torchvision do by default, and a multiple of 90 degrees does by any method: both keep the type.
+    Raises ValueError for another method.
     """
     if method not in METHODS:
         raise ValueError(f"rotation by {method!r}: expected one of {', '.join(METHODS)}")
     if angle % 90 == 0:
         return np.ascontiguousarray(np.rot90(images, angle // 90 % 4, (2, 3)))
     side = images.shape[-1]
+    if method == "nearest":
+        black = np.zeros((*images.shape[:2], 1), images.dtype)
+        pixels = np.concatenate([images.reshape(*images.shape[:2], -1), black], axis=2)
+        return pixels[..., _sources(side, angle % 360)].reshape(images.shape)
     pixels = images.reshape(-1, side * side).astype(np.float32)
     return (pixels @ _operator(side, angle % 360, method)).reshape(images.shape)
 
@@ -35,6 +40,15 @@ def interpolated(images: np.ndarray, angle: float, background: float = 0.0) -> n
 
     axes = (images.ndim - 2, images.ndim - 1)
     return rotate_array(images, angle, axes, reshape=False, order=1, mode="grid-constant", cval=background)
+
+
+@lru_cache(maxsize=64)
+def _sources(side: int, angle: int) -> np.ndarray:
+    """Which pixel Pillow's rotation puts at each place, [H * H]: side * side where nothing was."""
+    from PIL import Image  # here, since most sets need none
+
+    numbers = Image.fromarray(np.arange(side * side, dtype=np.int32).reshape(side, side))
+    return np.asarray(numbers.rotate(angle, Image.Resampling.NEAREST, fillcolor=side * side)).reshape(-1)
 
 
 @lru_cache(maxsize=64)

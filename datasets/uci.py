@@ -7,7 +7,8 @@ pequignot2020    random 90/10 splits, 10 for the small and 5 for the large sets 
 pequignot2020-1  the one 90/10 split of its experiment 1, of random_state=42.
 cinquin2024      5-fold cross-validation, a tenth of the other folds held out as validation (Cinquin and Bamler
                  2024, app. C.3). The paper gives no seed: rows are permuted with seed 0, validation rows drawn
-                 with seed `split`. Where folds differ by a row, it goes to the validation subset.
+                 with seed `split`. Where folds differ by a row, it goes to the validation subset. Small sets have
+                 songs as out-of-distribution inputs.
 gal2016          the 20 (protein: 5) published index files of Gal and Ghahramani (2016).
 """
 
@@ -15,10 +16,11 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from . import song
 from .checks import GET_AGAIN, BadData, read_indices, read_table
 from .contract import Split
 from .fetch import locate
@@ -92,7 +94,10 @@ def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = No
     source = SOURCES[name]
     table = read_table(locate(source.file("data.txt"), root), source.rows, source.columns)
     x, y = table[:, : source.features], table[:, source.target]
-    return assemble(name, VERSION, split, scheme, x, y, partition(name, split, scheme, root))
+    made = assemble(name, VERSION, split, scheme, x, y, partition(name, split, scheme, root))
+    if scheme != "cinquin2024":
+        return made
+    return replace(made, evaluations={**made.evaluations, **song.evaluations(made, root)})
 
 
 def partition(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> dict[str, np.ndarray]:

@@ -27,8 +27,10 @@ def evaluate(network: Network, parameters: Parameters, x: Tensor) -> Tensor:
     samples = next(iter(parameters.values())).shape[1]
     if samples >= FEW and shallow.fits(network, x) and not x.requires_grad:
         return shallow.evaluate(parameters, x)
+    if network.convolutional or x.requires_grad:
+        return network(parameters, x)
     block = max(1, BLOCK_ELEMENTS // (x.shape[1] * network.width))
-    if network.convolutional or samples <= block or x.requires_grad:
+    if samples <= block:
         return network(parameters, x)
     return _InBlocks.apply(network, x, block, list(parameters), *parameters.values())
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 def cholesky(covariance: Tensor, jitter: float | Tensor = 0.0) -> Tensor:
@@ -52,9 +53,12 @@ def gaussian_kl_full(mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tenso
     """
     dtype = mean_q.dtype
     mean_q, cov_q, mean_p, cov_p = (t.double() for t in (mean_q, cov_q, mean_p, cov_p))
-    factor_q, factor_p = cholesky(cov_q, jitter), cholesky(cov_p, jitter)
-    difference = mean_q - mean_p
-    batch = torch.broadcast_shapes(difference.shape[:-1], cov_q.shape[:-2], cov_p.shape[:-2])
+    return _kl_of_factors(mean_q - mean_p, cholesky(cov_q, jitter), cholesky(cov_p, jitter)).to(dtype)
+
+
+def _kl_of_factors(difference: Tensor, factor_q: Tensor, factor_p: Tensor) -> Tensor:
+    """The same of the means' difference ``m_q - m_p`` and the lower factors of both covariances."""
+    batch = torch.broadcast_shapes(difference.shape[:-1], factor_q.shape[:-2], factor_p.shape[:-2])
     size = difference.shape[-1]
     if factor_q.shape[:-2] == difference.shape[:-1]:
         solved = solve_lower(factor_p, torch.cat([factor_q, difference[..., None]], dim=-1))
@@ -63,7 +67,33 @@ def gaussian_kl_full(mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tenso
         squares = solve_lower(factor_p, factor_q).square().sum((-2, -1))
         squares = squares + solve_lower(factor_p, difference[..., None]).square().sum((-2, -1))
     kl = 0.5 * (squares - size + log_determinant(factor_p) - log_determinant(factor_q))
-    return kl.expand(batch).to(dtype)
+    return kl.expand(batch)
+
+
+class _KL(torch.autograd.Function):
+    """The divergence with ``dD/dS_q = 1/2 (S_p^-1 - S_q^-1)`` and ``dD/dm_q = S_p^-1 (m_q - m_p)``, in float64."""
+
+    @staticmethod
+    def forward(ctx, mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor, jitter: float) -> Tensor:
+        difference, factor_q, factor_p = mean_q - mean_p, cholesky(cov_q, jitter), cholesky(cov_p, jitter)
+        ctx.save_for_backward(difference, factor_q, factor_p)
+        ctx.shapes = [t.shape for t in (mean_q, cov_q, mean_p, cov_p)]
+        return _kl_of_factors(difference, factor_q, factor_p)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor):
+        difference, factor_q, factor_p = ctx.saved_tensors
+        inverse_p = torch.cholesky_inverse(factor_p)
+        weighted = torch.cholesky_solve(difference.unsqueeze(-1), factor_p)
+        d_mean = gradient.unsqueeze(-1) * weighted.squeeze(-1)
+        scale = 0.5 * gradient[..., None, None]
+        d_cov_p = None
+        if ctx.needs_input_grad[3]:
+            whitened = torch.cholesky_solve(factor_q, factor_p)
+            d_cov_p = scale * (inverse_p - whitened @ whitened.mT - weighted @ weighted.mT)
+        made = (d_mean, scale * (inverse_p - torch.cholesky_inverse(factor_q)), -d_mean, d_cov_p)
+        return *(None if d is None else d.sum_to_size(at) for d, at in zip(made, ctx.shapes, strict=True)), None
 
 
 def regularised_gaussian_kl(mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor, gamma: float) -> Tensor:
@@ -71,9 +101,11 @@ def regularised_gaussian_kl(mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p
 
     The ordinary KL with gamma * M added to both diagonals: finite for singular covariances, and convergent as
     M grows. Shapes and failures as :func:`gaussian_kl_full`. A small gamma needs covariances formed in
-    float64: the rounding of a singular float32 Gram matrix exceeds gamma * M = 5e-8, say, and gives NaN.
+    float64: the rounding of a singular float32 Gram matrix exceeds gamma * M = 5e-8, say, and gives NaN. Its
+    gradient is in closed form, at a third of the operations that autograd takes through both factors.
     """
-    return gaussian_kl_full(mean_q, cov_q, mean_p, cov_p, jitter=gamma * mean_q.shape[-1])
+    double = (t.double() for t in (mean_q, cov_q, mean_p, cov_p))
+    return _KL.apply(*double, gamma * mean_q.shape[-1]).to(mean_q.dtype)
 
 
 def gaussian_kl_diagonal(mean_q: Tensor, var_q: Tensor, mean_p: Tensor, var_p: Tensor) -> Tensor:

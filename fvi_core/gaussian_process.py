@@ -111,6 +111,21 @@ def posterior(
     return mean.mT, cov if full else cov.mT
 
 
+def conditioned(mean: Tensor, covariance: Tensor, noise: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance ``[R, M]`` of the last M of N + M jointly Gaussian values, given the first N with noise.
+
+    mean ``[R, N + M]``, covariance ``[R, N + M, N + M]``, noise variance ``[R]``, observed y ``[R, N]``. NaN for a
+    replica whose covariance is not positive definite.
+    """
+    n = y.shape[1]
+    identity = torch.eye(n, dtype=covariance.dtype, device=covariance.device)
+    factor = cholesky(covariance[:, :n, :n] + noise[:, None, None] * identity)
+    cross = solve_lower(factor, covariance[:, :n, n:])
+    away = solve_lower(factor, (y - mean[:, :n]).unsqueeze(-1))
+    variance = covariance.diagonal(dim1=-2, dim2=-1)[:, n:] - cross.square().sum(1)
+    return mean[:, n:] + (cross * away).sum(1), variance
+
+
 def _factor(kernel: Kernel, params: Params, noise: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Factor of K + noise ``[R, 1 or Q, N, N]`` and targets ``[R, Q, N, 1]``."""
     noise, y = noise.double(), y.double()

@@ -17,15 +17,22 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
-from fvi_core.networks import HEAD, BatchNorm, Conv2d, Linear, Network, Parameters, ParametricLayer, PlacesLayer, Tape
+from fvi_core.grams import layer_gram
+from fvi_core.networks import (
+    HEAD,
+    SLOPED,
+    Activation,
+    BatchNorm,
+    Conv2d,
+    Linear,
+    Network,
+    Parameters,
+    ParametricLayer,
+    PlacesLayer,
+    Tape,
+)
 from fvi_core.products import product
-
-BLOCK = 2**24
-"""Most elements of a layer's Jacobian held at once; larger layers are worked through in blocks and recomputed for
-gradients.
-"""
 
 
 def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Parameters) -> Callable[[Tensor], Tensor]:
@@ -37,10 +44,32 @@ def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Pa
     at = {name: centre[name].unsqueeze(1).expand_as(step).contiguous() for name, step in steps.items()}
 
     def evaluate(x: Tensor) -> Tensor:
+        if network.perceptron:
+            tape = Tape()
+            value = network(at, x, tape=tape)
+            return value + _change(network, at, steps, tape)
         value, change, *_ = torch.func.jvp(lambda w: network(w | kept, x), (at,), (steps,))
         return value + change
 
     return evaluate
+
+
+def _change(network: Network, at: Parameters, steps: Parameters, tape: Tape) -> Tensor:
+    """``J(x; m) d`` of a perceptron: what forward-mode differentiation does, in its order, without its machinery."""
+    functions = [layer.function for layer in network.layers if isinstance(layer, Activation)]
+    change: Any = None  # of the layer's inputs, transposed: none of the first's
+    for i, (layer, a, z) in enumerate(tape.entries):
+        weight, bias = layer.shapes
+        if change is None and z.shape[1] > a.shape[1]:
+            moved = layer(steps, a).mT
+        else:
+            at_a = product(steps[weight].mT.flatten(0, 1), a.mT.flatten(0, 1)).unflatten(0, z.shape[:2])
+            moved = steps[bias].unsqueeze(-1) + at_a
+        if change is not None:
+            moved = moved + product(at[weight].mT.flatten(0, 1), change.flatten(0, 1)).unflatten(0, z.shape[:2])
+        if layer is not network.head:
+            change = SLOPED[functions[i]](moved, z.mT, tape.entries[i + 1][1].mT)
+    return moved.mT
 
 
 def last_layer_moments(
@@ -66,14 +95,10 @@ def head_moments(phi: Tensor, mean: Parameters, log_var: Parameters, covariance:
     if phi.dim() == 4:
         return _shared_head_moments(phi, mean[weight], log_var[weight].exp(), covariance)
     f = product(phi, mean[weight], mean[bias].unsqueeze(1)).transpose(-1, -2)
-    var_weight, var_bias = log_var[weight].exp(), log_var[bias].exp()
     if covariance == "diagonal":
+        var_weight, var_bias = log_var[weight].exp(), log_var[bias].exp()
         return f, (torch.matmul(phi.square(), var_weight) + var_bias.unsqueeze(1)).transpose(-1, -2)
-    # In double precision: more points than features leave the covariance singular, and float32 would round it
-    # indefinite.
-    phi = phi.unsqueeze(1).double()
-    scaled = phi * var_weight.double().transpose(-1, -2).unsqueeze(2)
-    full = torch.matmul(scaled, phi.transpose(-1, -2)) + var_bias.double()[..., None, None]
+    full = _head_covariance(phi, log_var[weight], log_var[bias])
     return (f, full) if covariance == "full" else (joint_mean(f), joint_of_independent(full))
 
 
@@ -117,7 +142,7 @@ def full_network_moments(
       ("diagonal"), or those of all outputs together ("joint"), for which the rows of a layer's Jacobian are held at
       once.
     """
-    if not torch.is_grad_enabled():
+    if not torch.is_grad_enabled() and not network.perceptron:
         with torch.enable_grad():
             tracked = {k: v.detach().requires_grad_() for k, v in mean.items()}
             f, cov = full_network_moments(network, tracked, log_var, x, covariance, stop_gradient=True)
@@ -125,77 +150,88 @@ def full_network_moments(
     tape = Tape()
     at = {k: v.unsqueeze(1) for k, v in mean.items()}
     f = network(at, x, tape=tape)
-    outputs = [z for _, _, z in tape.entries]
+    with torch.set_grad_enabled(torch.is_grad_enabled() and not (stop_gradient and network.perceptron)):
+        deltas = _chained(network, at, tape) if network.perceptron else _asked(network, f, tape, not stop_gradient)
+    layers = [
+        (layer, a.detach(), delta.detach()) if stop_gradient else (layer, a, delta)
+        for (layer, a, _), delta in zip(tape.entries, deltas, strict=True)
+    ]
     std = {k: torch.exp(0.5 * v) for k, v in log_var.items()}
-    layers = [(layer, a.detach() if stop_gradient else a) for layer, a, _ in tape.entries]
-    shared = [_shared_gram(layer, a, std, covariance) for layer, a in layers]
-    covariances = []
-    rows: list[list[Tensor]] = []
-    for q in range(network.n_outputs):
-        deltas = torch.autograd.grad(f[..., q].sum(), outputs, create_graph=not stop_gradient, retain_graph=True)
-        if covariance == "joint":
-            held = [(delta.detach() if stop_gradient else delta).squeeze(1) for delta in deltas]
-            each = zip(layers, held, strict=True)
-            rows.append([row for (layer, a), delta in each for row in _rows(layer, a, delta, at, std)])
-            continue
-        total: Any = 0.0  # a tensor from the first layer on
-        for (layer, a), delta, gram in zip(layers, deltas, shared, strict=True):
-            delta = (delta.detach() if stop_gradient else delta).squeeze(1)
-            if gram is None:
-                total = total + _layer_covariance(layer, a, delta, at, std, covariance)
-            else:
-                total = total + torch.einsum("rnmo,rno,rmo->rnm", gram, delta.double(), delta.double())
-        covariances.append(total)
     if covariance == "joint":
+        rows = [[row for layer in layers for row in _rows(*layer, q, at, std)] for q in range(network.n_outputs)]
         both = (torch.stack(own, dim=2).flatten(1, 2) for own in zip(*rows, strict=True))  # [R, N Q, P] of every tensor
         return joint_mean(f.squeeze(1).mT), cast(Tensor, sum(_gram(each) for each in both)).unsqueeze(1)
-    return f.squeeze(1).transpose(-1, -2), torch.stack(covariances, dim=1)
+    total: Any = 0.0  # a tensor from the first layer on
+    for layer, a, delta in layers:
+        if not isinstance(layer, Linear):
+            own = (_rows(layer, a, delta, q, at, std) for q in range(network.n_outputs))
+            terms = [cast(Tensor, sum(_covariance_of(row, covariance) for row in rows)) for rows in own]
+            total = total + torch.stack(terms, dim=1)
+        elif covariance == "diagonal":
+            total = total + torch.stack([_variance(layer, a.squeeze(1), own, std) for own in delta.unbind(1)], dim=1)
+        else:
+            variances = [log_var[name] for name in layer.shapes]
+            head, a = layer is network.head, a.squeeze(1)
+            total = total + (_head_covariance(a, *variances) if head else layer_gram(a, delta, *variances))
+    return f.squeeze(1).transpose(-1, -2), total
 
 
-def _shared_gram(layer: ParametricLayer, a: Tensor, std: Parameters, covariance: str) -> Tensor | None:
-    """``sum_i (a_i std_ij)_n (a_i std_ij)_m`` and the bias's variance, for each unit j, ``[R, N, N, out]`` in float64.
-
-    It serves every output of the network. None where the layer has no such thing, or so few inputs that its Jacobian is
-    the smaller.
+def _chained(network: Network, at: Parameters, tape: Tape) -> list[Tensor]:
+    """Gradients of every output to the outputs of each layer, ``[R, Q, N, units]``, of a perceptron: as plain
+    operations, all outputs at once.
     """
-    if not isinstance(layer, Linear) or covariance == "diagonal" or a.shape[2] > min(layer.inputs, layer.outputs):
-        return None
-    a = a.squeeze(1).double()
-    n, m = torch.tril_indices(a.shape[1], a.shape[1], device=a.device)
-    pairs = torch.matmul(a[:, n] * a[:, m], std[f"{layer.name}.weight"].double().square())
-    pairs = pairs + std[f"{layer.name}.bias"].double().square().unsqueeze(1)
-    place = torch.empty(a.shape[1], a.shape[1], dtype=torch.long, device=a.device)
-    place[n, m] = place[m, n] = torch.arange(len(n), device=a.device)
-    return pairs[:, place]
+    functions, f = [x.function for x in network.layers if isinstance(x, Activation)], tape.entries[-1][2]
+    identity = torch.eye(network.n_outputs, dtype=f.dtype, device=f.device)
+    deltas = [identity.unsqueeze(1).expand(len(f), -1, f.shape[2], -1)]
+    for i in reversed(range(len(functions))):
+        layer, a, _ = tape.entries[i + 1]
+        weight, z = at[f"{layer.name}.weight"].squeeze(1), tape.entries[i][2]
+        if layer is network.head:
+            delta = weight.mT.unsqueeze(-1).expand(-1, -1, -1, f.shape[2])
+        else:
+            wide = weight.unsqueeze(1).expand(-1, network.n_outputs, -1, -1)
+            delta = product(wide.flatten(0, 1), deltas[0].mT.flatten(0, 1)).unflatten(0, wide.shape[:2])
+        deltas.insert(0, SLOPED[functions[i]](delta, z.mT.expand_as(delta), a.mT.expand_as(delta)).mT)
+    return deltas
 
 
-def _layer_covariance(
-    layer: ParametricLayer, a: Tensor, delta: Tensor, at: Parameters, std: Parameters, covariance: str
-) -> Tensor:
-    """One layer's term of ``J S J^T``: ``[R, N, N]`` or its diagonal ``[R, N]``.
+def _asked(network: Network, f: Tensor, tape: Tape, differentiable: bool) -> list[Tensor]:
+    """The same ``[R, Q, N, ...]`` of any network: asked of autograd, one output after another."""
+    outputs = [z for _, _, z in tape.entries]
+    each = [
+        torch.autograd.grad(f[..., q].sum(), outputs, create_graph=differentiable, retain_graph=True)
+        for q in range(network.n_outputs)
+    ]
+    return [torch.cat([delta.movedim(1, 0) for delta in own]).movedim(0, 1) for own in zip(*each, strict=True)]
 
-    The layer's inputs are ``a [R, 1, N, ...]``, the gradients to its outputs delta ``[R, N, ...]``, the parameters
-    ``at`` are ``[R, 1, ...]``.
+
+def _head_covariance(phi: Tensor, log_var_weight: Tensor, log_var_bias: Tensor) -> Tensor:
+    """``phi diag(var_q) phi^T + var_bias_q`` of each output ``[R, Q, N, N]``, in double precision: more points than
+    features leave it singular, and float32 would round it indefinite.
     """
-    if not isinstance(layer, Linear):
-        return cast(Tensor, sum(_covariance_of(rows, covariance) for rows in _rows(layer, a, delta, at, std)))
-    a = a.squeeze(1)
-    weight, bias = std[f"{layer.name}.weight"], std[f"{layer.name}.bias"]
-    if covariance == "diagonal":
-        squares = torch.matmul(a.square(), weight.square()) + bias.square().unsqueeze(1)
-        return (squares * delta.square()).sum(-1)
-    total = _gram(delta * bias.unsqueeze(1))
-    rows = max(1, BLOCK // (delta.numel()))
-    for start in range(0, layer.inputs, rows):
-        block = slice(start, start + rows)
-        if rows >= layer.inputs:
-            return total + _outer_gram(a, delta, weight)
-        total = total + checkpoint(_outer_gram, a[..., block], delta, weight[:, block], use_reentrant=False)
-    return total
+    var_weight, var_bias = log_var_weight.exp(), log_var_bias.exp()
+    phi = phi.unsqueeze(1).double()
+    scaled = phi * var_weight.double().transpose(-1, -2).unsqueeze(2)
+    return torch.matmul(scaled, phi.transpose(-1, -2)) + var_bias.double()[..., None, None]
 
 
-def _rows(layer: ParametricLayer, a: Tensor, delta: Tensor, at: Parameters, std: Parameters) -> list[Tensor]:
-    """One layer's Jacobian times the standard deviations, ``[R, N, P]`` of each of its tensors; arguments as above."""
+def _variance(layer: Linear, a: Tensor, delta: Tensor, std: Parameters) -> Tensor:
+    """A linear layer's term of the diagonal of ``J S J^T`` of one output, ``[R, N]``, for inputs ``a [R, N, in]`` and
+    gradients ``delta [R, N, out]``.
+    """
+    weight, bias = (std[name] for name in layer.shapes)
+    # Anew for each output: shared, its gradient would be summed in another order than that of earlier records.
+    squares = torch.matmul(a.square(), weight.square()) + bias.square().unsqueeze(1)
+    return (squares * delta.square()).sum(-1)
+
+
+def _rows(layer: ParametricLayer, a: Tensor, deltas: Tensor, q: int, at: Parameters, std: Parameters) -> list[Tensor]:
+    """One layer's Jacobian of output q times the standard deviations, ``[R, N, P]`` of each of its tensors.
+
+    The layer's inputs are ``a [R, 1, N, ...]``, the gradients to its outputs ``[R, Q, N, ...]``, the parameters ``at``
+    are ``[R, 1, ...]``.
+    """
+    delta = deltas[:, q]
     if isinstance(layer, BatchNorm):
         scale, shift = (std[name].unsqueeze(1) for name in layer.shapes)
         return [(layer.normalised(at, a).squeeze(1) * delta).sum((-1, -2)) * scale, delta.sum((-1, -2)) * shift]
@@ -218,13 +254,6 @@ def _rows(layer: ParametricLayer, a: Tensor, delta: Tensor, at: Parameters, std:
 def _covariance_of(rows: Tensor, covariance: str) -> Tensor:
     """``A A^T`` or its diagonal, for a layer's scaled Jacobian A ``[R, N, P]``."""
     return rows.square().sum(-1) if covariance == "diagonal" else _gram(rows)
-
-
-def _outer_gram(a: Tensor, delta: Tensor, std: Tensor) -> Tensor:
-    """``sum_ij (a_i delta_j std_ij)_n (a_i delta_j std_ij)_m`` for a ``[R, N, in]``, delta ``[R, N, out]``, std ``[R,
-    in, out]``.
-    """
-    return _gram((a.unsqueeze(-1) * delta.unsqueeze(-2) * std.unsqueeze(1)).flatten(-2))
 
 
 def _gram(rows: Tensor) -> Tensor:

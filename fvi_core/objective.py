@@ -53,7 +53,11 @@ class Weight:
 
 @dataclass(frozen=True)
 class Model:
-    """The four parts, the likelihood, the weight and the fit part of one method, built for one data set."""
+    """The four parts, the likelihood, the weight and the fit part of one method, built for one data set.
+
+    ``precision``: of the networks that prediction draws (see :meth:`Network.in_precision`); what is fitted after
+    training, and a fit part's own functions, are in that of the inputs.
+    """
 
     network: Network
     family: Family
@@ -63,6 +67,7 @@ class Model:
     likelihood: Likelihood
     weight: Weight
     fit: Fit | None = None
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         if self.fit is not None:
@@ -89,7 +94,8 @@ class Model:
         rest, own = own_of(parameters)
         family = split_parameters(rest)[0]
         if self.fit is None:
-            return self.family.functions(self.network, family, samples, streams)
+            network = self.network if self.precision == "float32" else self.network.in_precision(self.precision)
+            return self.family.functions(network, family, samples, streams)
         return self.fit.functions(self.network, self.family, family, own, samples, streams)
 
     def marginals(self, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor] | None:

@@ -121,7 +121,10 @@ class ScheduleState:
 
 
 class Schedule:
-    """Changes learning rates after each epoch."""
+    """Changes learning rates after each epoch, or before each step."""
+
+    def before_step(self, state: ScheduleState, step: int, steps: int, base_lr: float) -> None:
+        """Step number ``step``, from 0, of the ``steps`` of all epochs is next."""
 
     def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
         """``epoch`` epochs of ``epochs`` are over, the last with mean training loss ``loss [R]``."""
@@ -206,3 +209,30 @@ class Cosine(Schedule):
 
     def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
         state.lr.fill_(base_lr * (self.final + (1 - self.final) * 0.5 * (1 + math.cos(math.pi * epoch / epochs))))
+
+
+@SCHEDULES.register("one_cycle")
+@dataclass(frozen=True)
+class OneCycle(Schedule):
+    """From ``start`` times the base rate up to it over the share ``rise`` of all steps, then down to ``final`` times
+    it, both on half a cosine (Smith and Topin 2018, as ``torch.optim.lr_scheduler.OneCycleLR`` has it; momentum stays).
+    """
+
+    rise: float = 0.3
+    start: float = 0.04
+    final: float = 4e-6
+
+    def __post_init__(self):
+        if not 0 <= self.rise <= 1:
+            raise ValueError(f"schedule 'one_cycle': expected rise between 0 and 1, found {self.rise}")
+
+    def before_step(self, state: ScheduleState, step: int, steps: int, base_lr: float) -> None:
+        top, last = self.rise * steps - 1, steps - 1
+        if step <= top:
+            low, above = self.start, step / top if top else 1.0
+        else:
+            low, above = self.final, (last - step) / (last - top)
+        state.lr.fill_(base_lr * (low + (1 - low) * 0.5 * (1 - math.cos(math.pi * above))))
+
+    def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
+        pass

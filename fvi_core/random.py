@@ -49,6 +49,10 @@ class Streams:
         """Uniform numbers on [0, 1), ``[R, *shape]``."""
         return self._stack(lambda g: torch.rand(shape, generator=g, device=self.device, dtype=self.dtype))
 
+    def uniform_into(self, replica: int, target: Tensor) -> Tensor:
+        """The same numbers of one replica into a tensor of ``dtype``; on a CPU in any number of pieces as at once."""
+        return target.uniform_(generator=self.generators[replica])
+
     def integers(self, high: int, *shape: int) -> Tensor:
         """Uniform integers in [0, high), ``[R, *shape]`` of int64."""
         return self._stack(lambda g: torch.randint(high, shape, generator=g, device=self.device))

@@ -5,12 +5,14 @@ samples.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from fvi_core import precision
 from fvi_core.contexts import ContextSource
 from fvi_core.data import TrainingData, take
 from fvi_core.images import Augmentation
@@ -46,8 +48,9 @@ class Training(Procedure):
 
     ``early_stopping`` {"patience": epochs, "every": epochs} keeps the parameters of the lowest validation loss.
     ``clip``: largest absolute value of a gradient's element. ``augment`` {"crop": pixels, "flip": bool} changes
-    training images. ``precision`` "bfloat16": products and convolutions of the network in that type, for a GPU;
-    parameters stay in ``dtype``. ``compile``: the network's passes by torch.compile, for large networks on a GPU.
+    training images. ``precision`` "bfloat16": products and convolutions of the network in that type, in prediction
+    too, where the device has it (see :mod:`fvi_core.precision`); parameters, statistics of batches, likelihood and
+    divergence stay in ``dtype``. ``compile``: the network's passes by torch.compile, for large networks on a GPU.
     """
 
     epochs: int
@@ -111,6 +114,7 @@ class Trainer(Stack):
         self.schedule = SCHEDULES.build(training.schedule)
         self.augment = Augmentation(**training.augment) if training.augment else None
         network = model.network
+        self.precision = precision.used(training.precision, training_data.x.device)
         if training.precision != "float32":
             network = network.in_precision(training.precision)
         if training.compile:
@@ -136,6 +140,12 @@ class Trainer(Stack):
             schedule=ScheduleState.start(self.optimiser.lr, replicas, device),
         )
 
+    def judged(self, trained: Trained, members: Sequence[Trained], replica: int) -> Trained:
+        if self.precision == self.training.precision:
+            return trained
+        told = precision.instead(self.training_data.x.device.type)
+        return replace(trained, warnings=[*trained.warnings, told])
+
     def outcome(self) -> Parameters:
         return self.now.best.parameters if self.training.early_stopping else self.now.parameters
 
@@ -154,7 +164,9 @@ class Trainer(Stack):
         order = now.streams["batch"].permutation(n) if size < n else None
         low, high = take(training_data.low, now.owner), take(training_data.high, now.owner)
         tensors = [now.parameters[name].requires_grad_() for name in trained_names(now.parameters)]
-        for start in range(0, n, size)[:steps]:
+        before = self.epoch * self.steps
+        for step, start in enumerate(range(0, n, size)[:steps]):
+            self.schedule.before_step(now.schedule, before + step, self.epochs * self.steps, self.optimiser.lr)
             index = None if order is None else order[:, start : start + size]
             x, y = take(training_data.x, now.owner, index), take(training_data.y, now.owner, index)
             x = training_data.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))

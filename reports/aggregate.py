@@ -66,8 +66,8 @@ class CellResult:
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """Ours beside the published number; None without one, or with fewer than two runs."""
-        if self.published is None or self.n < 2:
+        """Ours beside the published number; None without one, of fewer than two runs, or of another machine's costs."""
+        if self.published is None or self.n < 2 or self.column.cell.metric in COSTS:
             return None
         return Comparison(tuple(self.values.values()), self.published, self.range_of_column)
 
@@ -94,6 +94,8 @@ class CellResult:
         """Ours against the published value in one word or two; None where one of them is not there."""
         if self.published is None or not self.values:
             return None
+        if self.column.cell.metric in COSTS:
+            return f"another machine, {self.mean / self.published.mean:.2g} of the published time"
         if self.comparison is None:
             size = "" if self.relative is None else f", {_signed(100 * self.relative)} %"
             return "one run, no error" + size

@@ -18,6 +18,7 @@ from reports.labels import MARKS, direction, title
 from reports.significance import RULE
 
 MISSING, MIXED = "—", " (mixed)"
+QUOTED = "†"
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def caption(result: TableResult) -> list[str]:
         sentences.append(_runs_needed(known))
         sentences.append(_rank_agreement(result))
         sentences.append(_published_runs(known))
+        sentences += _quoted(known)
         sentences.append(_if_deviations(result, known))
     return [sentence for sentence in sentences if sentence]
 
@@ -218,7 +220,14 @@ def _mixed_machines(result: TableResult) -> list[str]:
 
 
 def _published(number: Published | None) -> str:
-    return number.printed.replace("-", "−") if number else MISSING
+    return number.printed.replace("-", "−") + QUOTED * bool(number.quoted) if number else MISSING
+
+
+def _quoted(known: Iterable[CellResult]) -> list[str]:
+    """A sentence for each published row that was taken over from another paper."""
+    found = {(cell.row.label, cell.published.quoted) for cell in known if cell.published and cell.published.quoted}
+    ordered = sorted(found, key=lambda one: (one[0], one[1].source if one[1] else ""))
+    return [f"{QUOTED} {label}: quoted from {q.source}: {q.evidence}." for label, q in ordered if q]
 
 
 def _difference(cell: CellResult) -> str:

@@ -21,7 +21,8 @@ LATEX = {
     **{c: "\\" + c for c in "&%$#_{}"},
     "±": r"$\pm$", "²": r"$^2$", "−": r"$-$", "—": "---", "–": "--",
     "→": r"$\to$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
-    "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "°": r"$^\circ$", "<": r"$<$", ">": r"$>$", "|": r"$|$",
+    "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "°": r"$^\circ$",
+    "†": r"$^\dagger$", "<": r"$<$", ">": r"$>$", "|": r"$|$",
 }  # fmt: skip
 WRAPPER = r"""\documentclass{{article}}
 \usepackage[T1]{{fontenc}}

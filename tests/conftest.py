@@ -36,3 +36,23 @@ def checkout(tmp_path: Path) -> Path:
     python.chmod(0o755)
     (tmp_path / ".venv" / ".ready").touch()
     return tmp_path
+
+
+@pytest.fixture
+def processor(monkeypatch):
+    """``processor(avx512, amx)``: one with or without these instructions for bfloat16 is pretended."""
+    import torch
+
+    from fvi_core import precision
+
+    kept = (precision.has_bfloat16, precision._say)
+
+    def pretend(avx512: bool, amx: bool = False) -> None:
+        monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
+        monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+        for function in kept:
+            function.cache_clear()
+
+    yield pretend
+    for function in kept:
+        function.cache_clear()

@@ -22,13 +22,13 @@ def select(table: str, results: Path) -> dict[str, dict[str, dict[str, Any]]]:
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for column in selection.columns:
         for row in selection.rows:
-            records = [store.get(config) for config in selection.cell_runs(row, column)]
+            cell, records = column.cell_of(row), [store.get(config) for config in selection.cell_runs(row, column)]
             scores = [
                 m["value"]
                 for record in records
                 if record is not None
                 for m in record["metrics"]
-                if (m["metric"], m["condition"]) == (column.cell.metric, column.cell.condition)
+                if (m["metric"], m["condition"]) == (cell.metric, cell.condition)
             ]
             if row.method is not None and len(scores) == len(records):
                 entry = found.setdefault(row.method, {}).setdefault(column.cell.dataset, {"scores": {}})

@@ -93,7 +93,12 @@ def build_model(parts: PartsConfig, split: Split) -> Model:
         )
     }
     return Model(
-        network, FAMILIES.build(parts["family"]), likelihood=likelihood, weight=Weight(**parts["weight"]), **optional
+        network,
+        FAMILIES.build(parts["family"]),
+        likelihood=likelihood,
+        weight=Weight(**parts["weight"]),
+        precision=parts["training"].get("precision", "float32"),
+        **optional,
     )
 
 

@@ -23,6 +23,7 @@ from benchmarks.experiment.assembly import (
 from benchmarks.experiment.code import CODE
 from benchmarks.experiment.posterior import Fitted, posterior_rows
 from benchmarks.experiment.prediction import NotFinite, Predicted, predict_sets
+from benchmarks.experiment.reference import reference_rows
 from benchmarks.metrics import evaluate
 from benchmarks.records import predictions as stored
 from benchmarks.records import provenance as origin
@@ -36,6 +37,7 @@ from fvi_core.fitting import FitFailed
 from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
+from fvi_core.precision import used
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES
@@ -79,7 +81,7 @@ def execute(
     runs = by_training(configs)
     outcomes: dict[str, Outcome] = {}
     for key, asked in list(runs.items()):
-        found = evaluate_kept(asked, state, made=made_with(device_of()))
+        found = evaluate_kept(asked, state, made=made_with(device_of(), asked[0]))
         if found is not None:
             outcomes |= found
             del runs[key]
@@ -111,7 +113,7 @@ def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | Non
     training_data = build_data(model, [split], device, dtype)
     streams = run_streams(runs[:1], device, dtype).child("evaluate")
     trained = {name: value.to(device) for name, value in found.parameters.items()}
-    here = origin.stamp() | {"cpu": origin.cpu(), "device": origin.device()}
+    here = origin.stamp() | {"cpu": origin.cpu(), "device": origin.device()} | precision_of(runs[0], device)
     about = found.provenance | {"fingerprint": split.fingerprint, "evaluated": here}
     return {run_key(c): _evaluate(c, split, model, training_data, trained, streams, about, state) for c in runs}
 
@@ -121,9 +123,16 @@ def device_of() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def made_with(device: torch.device) -> dict[str, Any]:
+def made_with(device: torch.device, run: RunConfig) -> dict[str, Any]:
     """What must be the same for a training to give the same numbers, besides its configuration and data."""
-    return {"code": CODE, "torch": str(torch.__version__), "device": device.type, "threads": torch.get_num_threads()}
+    made = {"code": CODE, "torch": str(torch.__version__), "device": device.type, "threads": torch.get_num_threads()}
+    return made | precision_of(run, device)
+
+
+def precision_of(run: RunConfig, device: torch.device) -> dict[str, str]:
+    """What the networks of a run compute in here, where it asks for another precision than that of its data."""
+    asked = run["parts"]["training"].get("precision", "float32")
+    return {} if asked == "float32" else {"precision": used(asked, device)}
 
 
 def _train_and_evaluate(
@@ -137,7 +146,7 @@ def _train_and_evaluate(
     model = build_model(first["parts"], next(iter(splits.values())))
     fingerprints = {key: training_fingerprint(split, model) for key, split in splits.items()}
     device = device_of()
-    made = made_with(device)
+    made = made_with(device, first)
     checkpoints = Checkpoints(state)
     found = checkpoints.find(fingerprints, made)
     stack = {training_key(config): config for config in found.configs} if found else {}
@@ -159,7 +168,7 @@ def _train_and_evaluate(
         "stack": len(stack),
         "started": started,
     }
-    about_all |= {"finished": origin.now()} | memory(device)
+    about_all |= {"finished": origin.now()} | memory(device) | precision_of(first, device)
     outcomes: dict[str, Outcome] = {}
     for i, ((key, config), result) in enumerate(zip(stack.items(), trained, strict=True)):
         if key not in asked:
@@ -206,13 +215,19 @@ def _evaluate(
     except NotFinite as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics, curves = measured(split, predicted, model.likelihood)
-    if "posterior" in config["evaluation"]:
-        try:
-            metrics += posterior_rows(
-                config, training_data, (model, parameters, streams), lambda training: _other(training, split, state)
-            )
-        except NotComparable as error:
-            return Outcome(config, "failed", provenance=provenance, reason=str(error))
+    own, asked = (model, parameters, streams), config["evaluation"]
+
+    def other(training: TrainingConfig) -> Fitted:
+        return _other(training, split, state)
+
+    try:
+        if "posterior" in asked:
+            metrics += posterior_rows(config, training_data, own, other)
+        if "reference" in asked:
+            at = predicted.sets[asked["reference"]["set"]]
+            metrics += reference_rows(config, split, at, training_data, own, other)
+    except (NotComparable, NotFinite) as error:
+        return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics.append(
         {"dataset": split.name, "condition": "", "metric": "training_seconds", "value": provenance["seconds"], "n": 1}
     )
@@ -243,7 +258,7 @@ def _other(training: TrainingConfig, split: Split, state: Path) -> Fitted:
 def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tuple[list[MetricRow], Curves]:
     """Metrics and curves of predictions; a toy's curves hold its training points too, for its figure."""
     metrics, curves = evaluate(
-        split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, likelihood.scores
+        split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, likelihood.scores, split.screens
     )
     if any(info.kind == "grid" for info in predicted.infos):
         y = split.train.y * split.y_std + split.y_mean if split.task == "regression" else split.train.y

@@ -7,7 +7,7 @@ from scipy.special import entr
 
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 
-from . import calibration, ood, regression, selective
+from . import calibration, ood, regression, screening, selective
 from .classification import log_softmax
 
 Curve = dict[str, list]
@@ -42,6 +42,19 @@ def retention(correct: np.ndarray, uncertainty: np.ndarray) -> Curve:
 def roc(detections: dict[str, ood.Detection]) -> Curve:
     """True positive rate of each score at the false positive rates 0, 0.01, ..., 1."""
     return {"fpr": compact(ood.FPR_GRID)} | {name: compact(d.tpr_on_grid()) for name, d in detections.items()}
+
+
+def screening_roc(cases: screening.Cases) -> Curve:
+    """Sensitivity at the false positive rates 0, 0.02, ..., 1, linear between thresholds (as in RETINA's plots)."""
+    false, true = screening.roc(cases.score, cases.labels)
+    return {"fpr": compact(screening.FPR_GRID), "sensitivity": compact(np.interp(screening.FPR_GRID, false, true))}
+
+
+def referral(found: screening.Curves) -> Curve:
+    """Referral curves at the shares 0, 0.01, ..., 1 of referred cases."""
+    share = np.linspace(0, 1, 101)
+    rows = {name: np.round(share * (len(curve) - 1)).astype(int) for name, curve in found.items()}
+    return {"referred": compact(share)} | {name: compact(curve[rows[name]]) for name, curve in found.items()}
 
 
 def entropy_histogram(id: np.ndarray, ood: np.ndarray, classes: int, bins: int = 30) -> Curve:

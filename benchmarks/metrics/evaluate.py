@@ -13,7 +13,7 @@ from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 from fvi_core.smoothing import smooth
 
-from . import calibration, classification, curves, ood, own, regression, selective
+from . import calibration, classification, curves, ood, own, regression, screening, selective
 
 Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 Result = tuple[list[MetricRow], dict[str, curves.Curve]]
@@ -43,11 +43,13 @@ def evaluate(
     predictions: Mapping[str, Predictions],
     inputs: Mapping[str, np.ndarray] | None = None,
     scores: Scores = lambda values: {},
+    screens: bool = False,
 ) -> Result:
     """Metric rows and figure curves (named "<set>/<curve>") of one run.
 
     predictions: one for each set, by name. inputs: x [N, ...] of each set of kind "grid", by name.
     scores: a likelihood's own uncertainties [N] by name, of logits or samples [S, N, ...]; they go before the others.
+    screens: of two classes label 1 is a finding, and uncertain cases are referred to an expert.
     OOD sets are compared with the first set of kind "id". Of targets that are vectors each number counts as a point
     of its own; inputs are told apart by the sum of their variances. Raises ValueError on an unknown task or kind, on
     missing predictions, labels or inputs, and on two sets that would write the same row.
@@ -56,6 +58,9 @@ def evaluate(
     if task == "classification":
         classified = _checked(ClassificationPredictions, sets, predictions, inputs)
         rows, drawn = _classification(dataset, sets, classified, inputs, scores)
+        if screens:
+            found, more = _screening(dataset, sets, classified)
+            rows, drawn = rows + found, drawn | more
     elif task == "regression":
         regressed = _checked(RegressionPredictions, sets, predictions, inputs)
         rows, drawn = _regression(dataset, sets, regressed, inputs, scores)
@@ -110,6 +115,33 @@ def _classification(
             known, unknown = (part.scores["predictive_entropy"] for part in (reference, summary))
             drawn[f"{s.name}/entropy_histogram"] = curves.entropy_histogram(known, unknown, summary.p.shape[-1])
             drawn[f"{s.name}/confidence"] = curves.confidence(summary.p)
+    return rows, drawn
+
+
+def _screening(dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, ClassificationPredictions]) -> Result:
+    """Of every labelled set, and of every shifted one together with the test set; areas where both labels occur."""
+    rows, drawn, known = [], {}, _reference(sets)
+    cases = {
+        s.name: screening.Cases.of(classification.summarise(predictions[s.name]), predictions[s.name].given_labels)
+        for s in sets
+        if s.kind in LABELLED
+    }
+    for s in sets:
+        if s.kind not in LABELLED:
+            continue
+        asked = [(s.condition, s.name, "", cases[s.name])]
+        if s.kind == "shift":
+            condition, both = f"joint;{s.condition}", (cases[known], cases[s.name])
+            asked.append((condition, s.name, "joint_", screening.joint(*both)))
+            asked.append((f"{condition};balanced", s.name, "balanced_", screening.balanced(*both)))
+        for condition, name, prefix, chosen in asked:
+            values = screening.metrics(chosen)
+            if "auroc" in values:
+                referred = screening.referral_curves(chosen)
+                values |= screening.areas(referred)
+                drawn[f"{name}/{prefix}screening_roc"] = curves.screening_roc(chosen)
+                drawn[f"{name}/{prefix}referral"] = curves.referral(referred)
+            rows += _rows(dataset, condition, values, len(chosen))
     return rows, drawn
 
 

@@ -13,7 +13,7 @@ from fvi_core.spelling import nearest
 class Metric:
     """One metric. `version` grows when its values change; records made with an older version are stale.
 
-    of_draws: computed from draws of the posterior, which need its parameters, and not from predictions.
+    of_draws: computed from more draws of the posterior or of others, which need parameters, and not from predictions.
     """
 
     name: str
@@ -35,7 +35,41 @@ class UnknownMetric(KeyError):
 _P = "p = mean over samples of softmax(logits)"
 _RETAIN = "points retained in order of predictive entropy, lowest first, ties in the order of the data"
 _OOD = "OOD positive, ID test set negative, high score means OOD"
+_REFER = "most uncertain referred first by predictive entropy, mean over no case referred to all of them"
+_ORACLE = ", an expert who never errs deciding on the others"
 _STANDARD = " (targets standardised by the training split)"
+
+_SCREENING = (
+    Metric(
+        "balanced_accuracy",
+        "higher",
+        "fraction",
+        f"mean over the labels that occur of the share of their cases that argmax p gets right, {_P}",
+    ),
+    Metric("auroc", "higher", "fraction", f"area under the ROC curve of p(finding), ties count one half, {_P}"),
+    Metric("auprc", "higher", "fraction", f"area under precision against recall of p(finding) by trapezoids, {_P}"),
+    Metric(
+        "sensitivity_at_80_specificity",
+        "higher",
+        "fraction",
+        f"largest true positive rate of a threshold on p(finding) with specificity >= 0.8, {_P}; the NHS asks 0.85",
+    ),
+    *(
+        Metric(
+            f"referral_{measure}_area{suffix}",
+            "lower" if measure == "nll" else "higher",
+            "nats" if measure == "nll" else "fraction",
+            f"{measure} on the kept cases{_ORACLE if suffix else ''}; {_REFER}, {steps} (Band et al. 2021)",
+        )
+        for measure, steps in (
+            ("accuracy", "one by one"),
+            ("auroc", "by hundredths; kept cases with one label count 1 while no error is among them, else 0"),
+            ("auprc", "by hundredths; kept cases without a finding count 1 while no error is among them, else 0"),
+            ("nll", "one by one"),
+        )
+        for suffix in ("", "_oracle")
+    ),
+)
 
 METRICS: dict[str, Metric] = plugins.track(
     {
@@ -121,6 +155,7 @@ METRICS: dict[str, Metric] = plugins.track(
                 "fraction",
                 f"mean over k = 1..n of (errors among the first k) / n (Traub et al. 2024); {_RETAIN}",
             ),
+            *_SCREENING,
             Metric(
                 "expected_log_likelihood",
                 "higher",
@@ -196,6 +231,33 @@ METRICS: dict[str, Metric] = plugins.track(
                 "KL of two posteriors from nearest neighbours among draws of each (pequignot2020 eq. 4 and 6, k = "
                 "1), spaces as for entropy; pair=q->p is KL(q || p), q the run itself, p the mean over the others of "
                 "that name",
+                of_draws=True,
+            ),
+            Metric(
+                "mean_distance",
+                "lower",
+                "target standard deviations",
+                "square root of the mean over points of (E f - E g)^2, g the reference"
+                + _STANDARD
+                + "; of classifiers "
+                "the same of the probabilities of all classes",
+                of_draws=True,
+            ),
+            Metric(
+                "std_distance",
+                "lower",
+                "target standard deviations",
+                "square root of the mean over points of (sd f - sd g)^2, without noise, g the reference"
+                + _STANDARD
+                + "; of classifiers the same of the probabilities of all classes",
+                of_draws=True,
+            ),
+            Metric(
+                "wasserstein2",
+                "lower",
+                "target standard deviations",
+                "mean over points of the Wasserstein-2 distance on the line between S draws of f(x) and S draws of the "
+                "reference (cinquin2024 app. C.6)" + _STANDARD,
                 of_draws=True,
             ),
             Metric("training_seconds", "lower", "seconds", "wall time of training, without evaluation"),

@@ -25,7 +25,7 @@ MOST, WEIGHTS = 10, 1_000_000  # runs, and weights of all their networks, in one
 REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources", "evaluation")
 DATASET = ("name", "version", "scheme", "split", "content")
 EVALUATION = ("samples", "sets", "content")
-OPTIONAL = {"evaluation": ("posterior",)}
+OPTIONAL = {"evaluation": ("posterior", "reference")}
 """Entries that most configurations do without."""
 
 
@@ -115,7 +115,12 @@ def _stack_key(config: RunConfig) -> str:
 
 
 def _kind_key(config: RunConfig) -> str:
-    return f"{stack_key(config)}-{digest(config.get('evaluation'), 8)}"
+    evaluation: Any = config.get("evaluation")
+    if evaluation and (posterior := evaluation.get("posterior")):
+        # A run costs the same whichever other runs it is compared with.
+        counts = {label: len(runs) for label, runs in posterior["against"].items()}
+        evaluation = {**evaluation, "posterior": {**posterior, "against": counts}}
+    return f"{stack_key(config)}-{digest(evaluation, 8)}"
 
 
 def by_training(configs: Iterable[RunConfig]) -> dict[str, list[RunConfig]]:

@@ -1,11 +1,14 @@
-"""The published numbers: one CSV per paper in published/ beside this file, one row per published cell."""
+"""The published numbers: one CSV per paper in published/ beside this file, one row per published cell.
+
+``quoted.csv`` names the rows that a paper took over from another, and on what evidence that is said.
+"""
 
 from __future__ import annotations
 
 import csv
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -14,6 +17,8 @@ from typing import cast
 from benchmarks.errors import BenchmarkError, unknown
 
 FOLDER = Path(__file__).parent / "published"
+QUOTED = Path(__file__).parent / "quoted.csv"
+QUOTED_COLUMNS = ("paper", "table", "method", "source", "evidence")
 RECORDED = {("dirichlet2022", "log_likelihood"): "smoothed_log_likelihood"}
 """(paper, metric) -> what records call it, where that is another name; the tables' notes say why."""
 COLUMNS = ("table", "dataset", "condition", "method", "metric", "mean", "stderr", "n_runs", "note")
@@ -21,6 +26,14 @@ COLUMNS = ("table", "dataset", "condition", "method", "metric", "mean", "stderr"
 
 class InvalidPublished(BenchmarkError, ValueError):
     """A file of published numbers that cannot be read as one: names the file, the line and what was expected."""
+
+
+@dataclass(frozen=True)
+class Quotation:
+    """Where a row of a published table was taken from, and what tells."""
+
+    source: str
+    evidence: str
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,7 @@ class Published:
     printed: str
     half_unit: float = 0.0
     half_unit_of_error: float = 0.0
+    quoted: Quotation | None = None
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -75,11 +89,23 @@ def load(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
         header = tuple(next(lines, ()))
         if header != COLUMNS:
             raise InvalidPublished(f"{path}: expected the columns {','.join(COLUMNS)}, found {','.join(header)}")
-        cells = tuple(_cell(paper, line, f"{path}, line {lines.line_num}") for line in lines)
+        found = [_cell(paper, line, f"{path}, line {lines.line_num}") for line in lines]
+    cells = tuple(replace(cell, quoted=quotations().get((paper, cell.table, cell.method))) for cell in found)
     twice = [key for key, count in Counter((cell.table, *cell.key) for cell in cells).items() if count > 1]
     if twice:
         raise InvalidPublished(f"{path}: {len(twice)} cells are there more than once, first {twice[0]}: keep one")
     return cells
+
+
+@cache
+def quotations(path: Path = QUOTED) -> dict[tuple[str, str, str], Quotation]:
+    """Rows taken over from other papers, by (paper, table, method). Raises InvalidPublished for a file that is none."""
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = [tuple(line) for line in csv.reader(file)]
+    wrong = any(len(line) != len(QUOTED_COLUMNS) or not all(line) for line in lines[1:])
+    if lines[:1] != [QUOTED_COLUMNS] or wrong:
+        raise InvalidPublished(f"{path}: expected the columns {','.join(QUOTED_COLUMNS)}, each filled in every line")
+    return {line[:3]: Quotation(*line[3:]) for line in lines[1:]}  # type: ignore[misc]
 
 
 def table(paper: str, number: int | str | None, folder: Path = FOLDER) -> dict[tuple[str, str, str, str], Published]:
@@ -101,7 +127,12 @@ def _cell(paper: str, line: list[str], where: str) -> Published:
         raise InvalidPublished(f"{where}: n_runs is {row['n_runs']!r}, expected a whole number or nothing")
     return Published(
         paper=paper,
-        **{name: row[name] for name in ("table", "dataset", "condition", "method", "metric", "note")},
+        table=row["table"],
+        dataset=row["dataset"],
+        condition=row["condition"],
+        method=row["method"],
+        metric=row["metric"],
+        note=row["note"],
         mean=_number(row["mean"], "mean", where),
         stderr=stderr,
         n_runs=int(row["n_runs"]) if row["n_runs"] else None,

@@ -1,4 +1,7 @@
-"""What a sweep costs, before it begins: from what is known of its kinds of runs, else from a few timed steps."""
+"""What a sweep costs, before it begins: from what is known of its kinds of runs, else from a few timed steps.
+
+A kind that no time was left to time is taken to cost what similar kinds do.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from benchmarks.shapes import RunConfig
 from benchmarks.state.costs import AT_LEAST, AT_MOST, EXACT, Cost
 from benchmarks.sweep.groups import Executor, RunGroup, Timed
 from benchmarks.sweep.known import TIMED, Known, stops_early
+from benchmarks.sweep.similar import similar
 
+SIMILAR = "similar runs"
+LATE = "no time was left to time it"
 BUDGET = 10.0  # seconds after which no further kind is timed
 SHARE = 0.01  # of what the sweep takes by what is timed so far: so many seconds may go into timing, if they are more,
 MOST = 60.0  # but not more than these
@@ -25,7 +31,7 @@ PATIENCE = (
 class Estimate:
     """Seconds on one core. groups: by the keys of a run group, of those whose cost is known.
 
-    sources: runs by what tells their cost; timed: those whose cost a few steps tell, and no whole run; unknown: by
+    sources: runs by what tells their cost; timed: those whose cost a few steps or similar runs tell; unknown: by
     reason, the runs of which nothing is known; trained_only: runs whose evaluation is not counted; bounds: runs by the
     bound that their cost is, "at most" or "at least".
     """
@@ -83,8 +89,7 @@ def estimate(
         progress(done, len(todo))
         so_far = _sum(groups, costs, reasons, known).wall(max(1, executor.size))
         if spent >= max(BUDGET, min(MOST, SHARE * so_far)):
-            late = {kind_key(config): "no time was left to time it" for each in todo[done:] for config in each.configs}
-            reasons = late | reasons
+            reasons = {kind_key(config): LATE for each in todo[done:] for config in each.configs} | reasons
             break
         found = executor.timed(group, PATIENCE) if group.timing else Timed(reason="this suite times nothing")
         spent += found.seconds - found.told.get("once", 0.0)  # what is loaded now need not be loaded for training
@@ -95,11 +100,23 @@ def estimate(
                 known.costs.put(kind, cost)
             else:
                 reasons[kind] = found.reason or "nothing was told"
+    guess_late(groups, costs, reasons)
     return _sum(groups, costs, reasons, known)
 
 
+def guess_late(groups: Sequence[RunGroup], costs: dict[str, tuple[Cost, str]], reasons: dict[str, str]) -> None:
+    """Add what similar runs tell of kinds that no time was left for."""
+    every = {kind_key(config): config for group in groups for config in group.configs}
+    known = [(config, costs[kind][0]) for kind, config in every.items() if kind in costs]
+    for kind, config in every.items():
+        if kind not in costs and reasons.get(kind) == LATE and (cost := similar(config, known)):
+            costs[kind] = cost, SIMILAR
+
+
 def _unknown(groups: Sequence[RunGroup], costs: dict[str, Any]) -> list[RunGroup]:
-    """A group of every kind of training of which something is not known; the longest of most runs first."""
+    """A group of every kind of training of which something is not known: the longest of most runs first, but one of
+    each method before any other, since similar kinds tell of one another.
+    """
     found: dict[str, RunGroup] = {}
     runs: Counter[str] = Counter()
     for group in groups:
@@ -108,7 +125,13 @@ def _unknown(groups: Sequence[RunGroup], costs: dict[str, Any]) -> list[RunGroup
             found.setdefault(kind, group)
             runs[kind] += len(group.configs)
     epochs = {kind: group.configs[0]["parts"]["training"].get("epochs") or 1 for kind, group in found.items()}
-    return [found[kind] for kind in sorted(found, key=lambda kind: -epochs[kind] * runs[kind])]
+    turns: Counter[str] = Counter()
+    order: list[tuple[bool, int, str]] = []
+    for kind in sorted(found, key=lambda kind: -epochs[kind] * runs[kind]):
+        method = found[kind].configs[0]["method"]
+        order.append((turns[method] > 0, len(order), kind))
+        turns[method] += 1
+    return [found[kind] for *_, kind in sorted(order)]
 
 
 def _cost(config: RunConfig, found: Timed) -> Cost | None:
@@ -145,7 +168,7 @@ def _sum(
             seconds += cost.evaluation or 0.0
             found.trained_only += cost.evaluation is None
             found.sources[source] += 1
-            if source == TIMED:
+            if source in (TIMED, SIMILAR):
                 found.timed.append(config)
             found.bounds[cost.bound] += 1
         found.groups[group.keys] = seconds

@@ -63,19 +63,41 @@ def _declared() -> dict[str, Table]:
         cinquin,
         cinquin_images,
         cinquin_ocean,
+        cinquin_posteriors,
+        cinquin_tfsvi,
         digits,
         fashion_mnist,
         pequignot,
         pequignot_posteriors,
+        precision,
         published,
+        retina_mnist,
         rotated_mnist,
         rudner2021,
         toys,
+        training_times,
     )
 
-    papers = (pequignot, pequignot_posteriors, cinquin, rotated_mnist, fashion_mnist, rudner2021, cinquin_images)
-    modules = (*papers, cifar, cifar_dirichlet, cinquin_ocean)
-    declared = [digits.TABLE, toys.TABLE, *(table for module in modules for table in module.TABLES)]
+    modules = (
+        digits,
+        toys,
+        retina_mnist,
+        precision,
+        pequignot,
+        pequignot_posteriors,
+        cinquin,
+        rotated_mnist,
+        fashion_mnist,
+        rudner2021,
+        cinquin_images,
+        cifar,
+        cifar_dirichlet,
+        cinquin_ocean,
+        cinquin_posteriors,
+        cinquin_tfsvi,
+        training_times,
+    )
+    declared = [table for module in modules for table in module.TABLES]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.tables import cifar_short
 from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
 
 PAPER, DATASET = "rudner2022", "cifar10"
@@ -27,8 +28,8 @@ CONTEXTS = {
     }.items()
 }
 _NARROW = {"log_var_init": [-20.0, -18.0]}
-_SEEDS = {"paper": 10, "smoke": 1}
-_MEMBERS = {"paper": 5, "smoke": 2}
+_SEEDS = {"paper": 10, "short": cifar_short.SEEDS, "smoke": 1}
+_MEMBERS = {"paper": 5, "short": cifar_short.MEMBERS, "smoke": 2}
 
 
 def _parts(row: Row, protocol: str) -> Parts:
@@ -62,6 +63,8 @@ def _parts(row: Row, protocol: str) -> Parts:
         "FSVI Ensemble": {"family": {"base": _NARROW}} | function_space,
     }
     parts = merge(common, own.get(row.made_by, {}))
+    if protocol == "short":
+        parts = cifar_short.shortened(parts, cycle=row.made_by != "SWAG")
     if protocol == "smoke":
         parts = merge(parts, {"network": {"width": 2}, "training": {"epochs": 2 if row.made_by == "SWAG" else 1}})
         if row.made_by == "SWAG":
@@ -73,7 +76,9 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """All training images, cropped and flipped; SVHN's test images and CIFAR-10-C at severity 2."""
     seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))
     samples = 2 if protocol == "smoke" else 10
-    return Recipe(_parts(row, protocol), seeds, PAPER, samples=samples, sets=("test", "ood-svhn", f"{DATASET}_c-2"))
+    corrupted = f"{DATASET}_c-2"
+    sets = ("test", "ood-svhn", cifar_short.some(corrupted) if protocol == "short" else corrupted)
+    return Recipe(_parts(row, protocol), seeds, PAPER, samples=samples, sets=sets)
 
 
 NOTES = (
@@ -92,10 +97,11 @@ NOTES = (
     "weights alone.",
 )
 REDUCTIONS = {
+    "short": f"{cifar_short.REDUCTION}; SWAG with its own learning rate, averaged over the last 3 epochs",
     "smoke": (
         "a ResNet-18 of 2 to 16 channels, 1 epoch (SWAG 2), 1 seed, ensembles of 2, 2 samples: a test of the way, not "
         "of the methods"
-    )
+    ),
 }
 
 
@@ -116,11 +122,11 @@ TABLES = (
             _column("accuracy", "accuracy % CIFAR-10-C", f"shift={DATASET}_c;severity=2", 100),
         ),
         recipe,
-        protocols=("paper", "smoke"),
+        protocols=("paper", "short", "smoke"),
         paper=PAPER,
         number="2",
         aliases=("cifar10",),
-        notes={"paper": NOTES},
+        notes={"paper": NOTES, "short": (*NOTES, cifar_short.NOTE)},
         reductions=REDUCTIONS,
     ),
 )

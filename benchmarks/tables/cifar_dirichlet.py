@@ -6,7 +6,7 @@ One run of a method gives its row in all six tables of a data set.
 from __future__ import annotations
 
 from benchmarks.records import published
-from benchmarks.tables import rotated_mnist
+from benchmarks.tables import cifar_short, rotated_mnist
 from benchmarks.tables.rotated_mnist import TITLES, shifted
 from benchmarks.tables.spec import Column, Parts, Recipe, Row, Table, merge
 
@@ -22,8 +22,8 @@ METHODS = {
 SEVERITIES = tuple(range(6))
 EPSILONS = ("0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3")
 _NAMES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
-_SEEDS = {"paper": 10, "smoke": 1}
-_MEMBERS = {"paper": 5, "smoke": 2}
+_SEEDS = {"paper": 10, "short": cifar_short.SEEDS, "smoke": 1}
+_MEMBERS = {"paper": 5, "short": cifar_short.MEMBERS, "smoke": 2}
 
 
 def _parts(row: Row, dataset: str) -> Parts:
@@ -50,9 +50,13 @@ def _parts(row: Row, dataset: str) -> Parts:
     return merge(parts, {"weight": {"factor": 0.1}}) if dataset == "cifar100" and "fVI" in row.made_by else parts
 
 
-def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
+def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """All training images, cropped and flipped. Prediction: 10 draws, or the members."""
+    if protocol == "short" and dataset != "cifar10":
+        return None
     parts = _parts(row, dataset)
+    if protocol == "short":
+        parts = cifar_short.shortened(parts)
     if protocol == "smoke":
         parts = merge(parts, {"network": {"width": 2}, "training": {"epochs": 1}})
     samples = 10
@@ -62,7 +66,8 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     elif row.made_by.startswith("Rank1"):
         samples = 8
     corrupted = (f"{dataset}_c-{severity}" for severity in SEVERITIES)
-    sets = ("test", *corrupted, *(f"fgsm-{epsilon}" for epsilon in EPSILONS))
+    shifted_sets = (*corrupted, *(f"fgsm-{epsilon}" for epsilon in EPSILONS))
+    sets = ("test", *(map(cifar_short.some, shifted_sets) if protocol == "short" else shifted_sets))
     seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))
     return Recipe(parts, seeds, PAPER, samples=min(samples, 4) if protocol == "smoke" else samples, sets=sets)
 
@@ -82,11 +87,15 @@ NOTES = (
     "methods.",
 )
 REDUCTIONS = {
+    "short": cifar_short.REDUCTION,
     "smoke": (
         "a ResNet-18 of 2 to 16 channels, 1 epoch, 1 seed, ensembles of 2, at most 4 samples: a test of the way, not "
         "of the methods"
-    )
+    ),
 }
+
+
+_NOTES = {"paper": NOTES, "short": (*NOTES, cifar_short.NOTE)}
 
 
 def _rows(number: str) -> tuple[Row, ...]:
@@ -100,6 +109,7 @@ def _columns(dataset: str, shift: str, metric: str) -> tuple[Column, ...]:
 
 
 def _table(number: int, dataset: str, shift: str, metric: str) -> Table:
+    protocols = ("paper", "short", "smoke") if dataset == "cifar10" else ("paper", "smoke")
     how = "corrupted" if shift.endswith("_c") else "attacked"
     return Table(
         f"{PAPER}-{number}",
@@ -107,11 +117,11 @@ def _table(number: int, dataset: str, shift: str, metric: str) -> Table:
         _rows(str(number)),
         _columns(dataset, shift, metric),
         recipe,
-        protocols=("paper", "smoke"),
+        protocols=protocols,
         paper=PAPER,
         number=str(number),
-        notes={"paper": NOTES},
-        reductions=REDUCTIONS,
+        notes={name: notes for name, notes in _NOTES.items() if name in protocols},
+        reductions={name: text for name, text in REDUCTIONS.items() if name in protocols},
     )
 
 

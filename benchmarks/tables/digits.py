@@ -90,3 +90,4 @@ TABLE = Table(
     },
     reductions={"smoke": "2 epochs, 2 seeds, 10 samples: a test of the way, not of the methods"},
 )
+TABLES = (TABLE,)

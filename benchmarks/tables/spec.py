@@ -11,7 +11,7 @@ from typing import Any, cast
 import datasets
 from benchmarks.records.config import SCHEMA, fixed, run_key
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
-from benchmarks.shapes import PosteriorConfig, RunConfig
+from benchmarks.shapes import PosteriorConfig, ReferenceConfig, RunConfig, TrainingConfig
 from datasets import image_sets, registry, user_arrays
 from fvi_core import methods, plugins
 from fvi_core.spelling import nearest
@@ -102,11 +102,35 @@ class Posterior:
         """The evaluation's entry of one of the runs of a recipe."""
         others = [each for each in siblings if each != run] if self.siblings else []
         against = {**self.against, **({"q": others} if others else {})}
-        trainings: Any = {
-            label: [{name: value for name, value in each.items() if name != "evaluation"} for each in runs]
-            for label, runs in against.items()
+        return {"draws": self.draws, "sets": self.sets, "points": self.points, "against": _trainings(against)}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What functions are compared with at an evaluation set: ``against``, runs by label, of each of which the one of
+    the same split counts; ``exact``: the exact posterior of the run's own prior and noise.
+    """
+
+    set: str = "test"
+    exact: bool = False
+    against: Mapping[str, Sequence[RunConfig]] = field(default_factory=dict)
+
+    def of(self, run: RunConfig) -> ReferenceConfig:
+        """The evaluation's entry of one of the runs of a recipe."""
+        split = run["dataset"]["split"]
+        same = {
+            label: [each for each in runs if each["dataset"]["split"] == split] for label, runs in self.against.items()
         }
-        return {"draws": self.draws, "sets": self.sets, "points": self.points, "against": trainings}
+        return {"set": self.set, "exact": self.exact, "against": _trainings(same)}
+
+
+def _trainings(runs: Mapping[str, Sequence[RunConfig]]) -> dict[str, list[TrainingConfig]]:
+    """Their trainings alone."""
+    found: Any = {
+        label: [{name: value for name, value in each.items() if name != "evaluation"} for each in own]
+        for label, own in runs.items()
+    }
+    return found
 
 
 @dataclass(frozen=True)
@@ -115,7 +139,8 @@ class Recipe:
 
     ``parts`` are merged into the method's: a dict with another "name" replaces, anything else updates. ``replicates``
     are (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets, corrupted or
-    attacked ones perhaps of some test images only: "cifar10_c-3-of-1000"; ``posterior`` asks for entropies.
+    attacked ones perhaps of some test images only: "cifar10_c-3-of-1000"; ``posterior`` asks for entropies,
+    ``reference`` for distances from other functions.
     """
 
     parts: Parts
@@ -124,6 +149,7 @@ class Recipe:
     samples: int = 100
     sets: tuple[str, ...] = ("test",)
     posterior: Posterior | None = None
+    reference: Reference | None = None
 
 
 @dataclass(frozen=True)
@@ -278,11 +304,14 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
         cast(RunConfig, {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation})
         for split, seed in recipe.replicates
     ]
-    asked = recipe.posterior
-    if asked is None:
-        return [fixed(run) for run in runs]
-    with_entry: list[Any] = [{**run, "evaluation": {**evaluation, "posterior": asked.of(run, runs)}} for run in runs]
-    return [fixed(run) for run in with_entry]
+    entries: list[Any] = [{} for _ in runs]
+    for run, entry in zip(runs, entries, strict=True):
+        if recipe.posterior is not None:
+            entry["posterior"] = recipe.posterior.of(run, runs)
+        if recipe.reference is not None:
+            entry["reference"] = recipe.reference.of(run)
+    made: list[Any] = [{**run, "evaluation": {**evaluation, **entry}} for run, entry in zip(runs, entries, strict=True)]
+    return [fixed(run) for run in made]
 
 
 def merge(base: Parts, changes: Parts) -> Parts:

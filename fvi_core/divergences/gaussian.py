@@ -58,7 +58,8 @@ class LinearisedKL(Divergence):
 
     def _one_set(self, step: Step, x: Tensor) -> Tensor:
         mean_q, cov_q = self.moments(step, x)
-        mean_p, cov_p = step.prior.moments(step.network, step.prior_parameters, x, self.compared)
+        made = step.prior.following(step.prior_parameters, lambda: step.family.gaussian_weights(step.parameters)[0])
+        mean_p, cov_p = step.prior.moments(step.network, made, x, self.compared)
         return self.kl(mean_q, cov_q, mean_p.to(mean_q.dtype), cov_p).sum(-1)
 
     def moments(self, step: Step, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,10 +1,12 @@
 """Networks as pure functions of their parameters. Importing this package registers every network."""
 
-from fvi_core.networks import convolutional, field, perceptron, residual  # noqa: F401
+from fvi_core.networks import bottleneck, convolutional, field, perceptron, residual  # noqa: F401
 from fvi_core.networks.layers import (
     ACTIVATIONS,
     BUFFER,
     CONSTANT,
+    SLOPED,
+    Activation,
     BatchNorm,
     Conv2d,
     Linear,
@@ -19,6 +21,8 @@ __all__ = [
     "BUFFER",
     "CONSTANT",
     "HEAD",
+    "SLOPED",
+    "Activation",
     "BatchNorm",
     "Conv2d",
     "Linear",

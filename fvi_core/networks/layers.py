@@ -7,7 +7,7 @@ replicas or samples. A layer with parameters names them in ``shapes`` and draws 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,9 +18,19 @@ from fvi_core.products import product
 from fvi_core.random import Streams
 
 Parameters = dict[str, Tensor]
+After = Callable[[Tensor], Tensor]
 Masks = Callable[[str, Tensor], Tensor]
 """Activations at a dropout site of that name, masked."""
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "gelu": F.gelu, "softplus": F.softplus}
+SLOPED: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "relu": lambda gradient, z, a: torch.ops.aten.threshold_backward(gradient, a, 0),
+    "tanh": lambda gradient, z, a: torch.ops.aten.tanh_backward(gradient, a),
+    "sigmoid": lambda gradient, z, a: torch.ops.aten.sigmoid_backward(gradient, a),
+    "gelu": lambda gradient, z, a: torch.ops.aten.gelu_backward(gradient, z),
+    "softplus": lambda gradient, z, a: torch.ops.aten.softplus_backward(gradient, z, 1, 20),
+}
+"""A gradient times the slopes of an activation at z, of value a: what autograd does, but itself to be differentiated at
+no more than the cost of a forward pass."""
 BUFFER = "buffer/"
 """Prefix of tensors that stand among the parameters but are kept rather than trained: running statistics, collected
 moments."""
@@ -132,19 +142,19 @@ class Conv2d(ParametricLayer):
     def fan_in(self) -> int:
         return self.inputs * self.kernel**2
 
-    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
+    def __call__(self, parameters: Parameters, a: Tensor, after: After | None = None) -> Tensor:
+        """``after`` changes the images of each set of weights, of which nobody else knows, before they are joined."""
         weight, bias = parameters[f"{self.name}.weight"], parameters.get(f"{self.name}.bias")
         if weight.shape[1] == 1 and a.shape[1] > 1:  # samples that share their weights are one batch
-            return self(parameters, a.flatten(1, 2).unsqueeze(1)).unflatten(2, a.shape[1:3]).squeeze(1)
+            return self(parameters, a.flatten(1, 2).unsqueeze(1), after).unflatten(2, a.shape[1:3]).squeeze(1)
         lead = torch.broadcast_shapes(a.shape[:2], weight.shape[:2])
-        a, weight = a.expand(*lead, *a.shape[2:]), weight.expand(*lead, *weight.shape[2:])
-        places = [(r, s) for r in range(lead[0]) for s in range(lead[1])]
-        biases = [None] * len(places) if bias is None else bias.expand(*lead, -1).flatten(0, 1)
+        images, weights = images_apart(a, lead), apart(weight, lead)
+        biases = [None] * len(images) if bias is None else apart(bias, lead)
         z = [
-            F.conv2d(a[at].to(memory_format=torch.channels_last), weight[at], b, self.stride, self.padding)
-            for at, b in zip(places, biases, strict=True)
+            F.conv2d(x.to(memory_format=torch.channels_last), w, b, self.stride, self.padding)
+            for x, w, b in zip(images, weights, biases, strict=True)
         ]
-        return join(z, lead)
+        return join(z if after is None else [after(x) for x in z], lead)
 
 
 @dataclass(frozen=True)
@@ -177,22 +187,24 @@ class BatchNorm(ParametricLayer):
         ones = torch.ones(len(streams), self.outputs, dtype=streams.dtype, device=streams.device)
         return dict(zip(self.shapes, (ones, torch.zeros_like(ones)), strict=True))
 
-    def __call__(self, parameters: Parameters, a: Tensor, seen: Parameters | None = None) -> Tensor:
+    def __call__(
+        self, parameters: Parameters, a: Tensor, seen: Parameters | None = None, after: After | None = None
+    ) -> Tensor:
         scale, shift = (parameters[name] for name in self.shapes)
         mean, var = (parameters.get(name) for name in self.buffers)
         if mean is not None and var is not None:
             factor = scale * torch.rsqrt(var + self.eps)
-            return torch.addcmul(_on_planes(shift - mean * factor), a, _on_planes(factor))
+            z = torch.addcmul(_on_planes(shift - mean * factor), a, _on_planes(factor))
+            return z if after is None else after(z)
         lead = torch.broadcast_shapes(a.shape[:2], scale.shape[:2])
-        a, scale, shift = a.expand(*lead, *a.shape[2:]), scale.expand(*lead, -1), shift.expand(*lead, -1)
         # With momentum 1 the call leaves the batch's own statistics in the buffers.
         mean, var = (scale.new_zeros(*lead, self.outputs) for _ in range(2))
-        places = [(r, s) for r in range(lead[0]) for s in range(lead[1])]
-        z = [F.batch_norm(a[at], mean[at], var[at], scale[at], shift[at], True, 1.0, self.eps) for at in places]
+        own = zip(images_apart(a, lead), *(apart(each, lead) for each in (mean, var, scale, shift)), strict=True)
+        planes = [F.batch_norm(x, m, v, w, b, True, 1.0, self.eps) for x, m, v, w, b in own]
         if seen is not None:
             for name, value in zip(self.buffers, (mean, var), strict=True):
                 seen.setdefault(name, value)
-        return join(z, lead)
+        return join(planes if after is None else [after(x) for x in planes], lead)
 
     def normalised(self, parameters: Parameters, a: Tensor) -> Tensor:
         """``(a - mean) / sqrt(var + eps)`` with the running statistics: what the scale multiplies."""
@@ -203,6 +215,21 @@ class BatchNorm(ParametricLayer):
 def _on_planes(values: Tensor) -> Tensor:
     """``[R, S, channels]`` against images ``[R, S, N, channels, H, W]``."""
     return values[:, :, None, :, None, None]
+
+
+def apart(value: Tensor, lead: tuple[int, ...]) -> list[Tensor]:
+    """The parts of a tensor ``[R, S, ...]``, expanded to ``lead``, replica by replica; a single one is a view.
+
+    Picked by their indices they would each have a gradient of the whole tensor's size.
+    """
+    value = value.expand(*lead, *value.shape[2:])
+    replicas = [value.squeeze(0)] if lead[0] == 1 else value.unbind()
+    return [part for each in replicas for part in ([each.squeeze(0)] if lead[1] == 1 else each.unbind())]
+
+
+def images_apart(a: Tensor, lead: tuple[int, ...]) -> list[Tensor]:
+    """The same of images ``[R, S, N, C, H, W]``, whose gradients are laid out channels last."""
+    return [images.movedim(-1, -3) for images in apart(a.movedim(-3, -1), lead)]
 
 
 def join(z: list[Tensor], lead: tuple[int, ...]) -> Tensor:
@@ -235,11 +262,20 @@ class MaxPool:
 
 
 @dataclass(frozen=True)
+class OverlappingMaxPool:
+    """3x3 max-pooling with stride 2 and a margin of 1."""
+
+    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
+        return F.max_pool2d(a.flatten(0, -4), 3, 2, 1).unflatten(0, a.shape[:-3])
+
+
+@dataclass(frozen=True)
 class AveragePool:
     """The mean over all pixels, ``[R, S, N, channels]``."""
 
     def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
-        return a.mean((-2, -1))
+        # Pixels before channels, as they lie: so the gradient has their layout too.
+        return a.movedim(-3, -1).mean((-3, -2))
 
 
 @dataclass(frozen=True)
@@ -276,3 +312,33 @@ class Parallel:
     """Branches of layers that are given the same a; their units ``[R, S, N, units, ...]`` side by side."""
 
     branches: tuple[tuple, ...]
+
+
+@dataclass(frozen=True)
+class Rectified:
+    """A convolution, a normalisation or a sum with the ReLU after it, the dropout site after that, and with ``pool``
+    the pooling after these: one step that keeps fewer tensors.
+    """
+
+    layer: Conv2d | BatchNorm | Residual
+    site: DropoutSite | None
+    pool: bool
+
+
+def together(layers: Sequence) -> list:
+    """The same layers, with those in one :class:`Rectified` that can be."""
+    found: list = []
+    rest = list(layers)
+    while rest:
+        layer = rest.pop(0)
+        if isinstance(layer, Residual):
+            layer = Residual(tuple(together(layer.body)), tuple(together(layer.shortcut)))
+        if isinstance(layer, Conv2d | BatchNorm | Residual) and rest[:1] == [Activation("relu")]:
+            del rest[0]
+            site = rest.pop(0) if rest and type(rest[0]) is DropoutSite else None
+            pool = isinstance(layer, Conv2d) and rest[:1] == [MaxPool()]
+            if pool:
+                del rest[0]
+            layer = Rectified(layer, site, pool)
+        found.append(layer)
+    return found

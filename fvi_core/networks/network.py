@@ -12,22 +12,29 @@ import torch
 from torch import Tensor
 
 from fvi_core.networks.layers import (
+    SLOPED,
     Activation,
     BatchNorm,
     Conv2d,
     DropoutSite,
+    Flatten,
+    Linear,
     Masks,
+    MaxPool,
     Parallel,
     Parameters,
     ParametricLayer,
+    Rectified,
     Residual,
+    together,
 )
+from fvi_core.networks.masks import InputMasks
+from fvi_core.networks.pooling import rectified
+from fvi_core.precision import check, has_bfloat16
 from fvi_core.random import Streams
-from fvi_core.spelling import nearest
 
 Apply = Callable[[ParametricLayer, Parameters, Tensor], Tensor]
 HEAD = "head"
-PRECISIONS = ("float32", "bfloat16")
 MOMENTUM = 0.1
 """Share of the newest batch in running statistics (PyTorch's default; 1 minus the decay .9 of rudner2022's code)."""
 
@@ -56,11 +63,13 @@ class Network:
     Parameters are a dict of tensors ``[R, S, *shape]``; inputs are ``[R, N, ...]``; outputs are ``[R, S, N, Q]``.
     Nothing mixes replicas or samples, so a stack of replicas computes exactly what each computes alone.
     ``shares_statistics``: in training, batch normalisation takes the statistics of the training batch and the context
-    together, not of each apart.
+    together, not of each apart. ``perceptron``: linear layers with known activations between them,
+    and nothing else.
     """
 
     def __init__(self, layers: Sequence, input_shape: tuple[int, ...], shares_statistics: bool = False):
         self.layers = list(layers)
+        self.steps = together(self.layers)
         self.input_shape = input_shape
         self.shares_statistics = shares_statistics
         self.parametrised = list(_weighted(self.layers))
@@ -73,6 +82,12 @@ class Network:
         self.n_outputs = self.head.values
         hidden = [layer for layer in self.layers if not isinstance(layer, DropoutSite)]
         self.shallow = len(hidden) == 3 and hidden[1] == Activation("relu") and self.n_outputs == 1
+        plain = hidden[isinstance(hidden[0], Flatten) :]
+        self.perceptron = (
+            len(plain) % 2 == 1
+            and all(isinstance(layer, Linear) for layer in plain[::2])
+            and all(isinstance(layer, Activation) and layer.function in SLOPED for layer in plain[1::2])
+        )
         self.convolutional = any(isinstance(layer, Conv2d) for layer in self.parametrised)
         self.residual = any(isinstance(layer, Residual) for layer in self.layers)
         self.seen: Parameters | None = None
@@ -86,8 +101,9 @@ class Network:
             return max(max(layer.inputs, layer.outputs) for layer in self.parametrised)
         tape = Tape()
         with torch.no_grad():
-            zeros = {name: torch.zeros(1, 1, *shape) for name, shape in (self.shapes | self.buffers).items()}
-            self(zeros, torch.zeros(1, 1, *self.input_shape), tape=tape)
+            shapes = self.shapes | self.buffers
+            nothing = {name: torch.empty(1, 1, *shape, device="meta") for name, shape in shapes.items()}
+            self(nothing, torch.empty(1, 1, *self.input_shape, device="meta"), tape=tape)
         return max(max(a.numel(), z.numel()) for _, a, z in tape.entries)
 
     def init(self, streams: Streams) -> Parameters:
@@ -111,12 +127,12 @@ class Network:
         return network
 
     def in_precision(self, precision: str) -> Network:
-        """This network, computing in "float32" as its inputs are, or products and convolutions in "bfloat16".
+        """This network, computing in "float32" as its inputs are, or products and convolutions in "bfloat16" where a
+        device has it; but not on a tape.
 
         Parameters, statistics and values keep the type of the inputs. Raises ValueError for another.
         """
-        if precision not in PRECISIONS:
-            raise ValueError(f"training: precision {precision!r} is not known; {nearest(precision, PRECISIONS)}")
+        check(precision)
         network = copy.copy(self)
         network.reduced = precision == "bfloat16"
         return network
@@ -124,11 +140,11 @@ class Network:
     def compiled(self) -> Network:
         """This network, its plain passes compiled by ``torch.compile``: the same values up to rounding, and minutes for
         the first of every shape. Passes with dropout, a tape or stand-ins for layers stay as they are."""
-        network = copy.copy(self)
+        network, layers = copy.copy(self), self.layers
 
         def plain(whole: bool, parameters: Parameters, a: Tensor) -> tuple[Tensor, Parameters]:
             seen: Parameters = {}
-            return self._run(self.layers if whole else self.layers[:-1], parameters, a, Pass(seen=seen)), seen
+            return self._run(layers if whole else layers[:-1], parameters, a, Pass(seen=seen)), seen
 
         network._plain = torch.compile(plain, dynamic=False)
         return network
@@ -174,14 +190,18 @@ class Network:
         return self._start(True, parameters, x, Pass(dropout, apply, tape, self.seen))
 
     def _start(self, whole: bool, parameters: Parameters, x: Tensor, ride: Pass) -> Tensor:
-        if not self.reduced:
+        # What is linearised is so in the precision of the inputs.
+        if not self.reduced or ride.tape is not None or not has_bfloat16(x.device.type):
             return self._pass(whole, parameters, x.unsqueeze(1), ride)
         with torch.autocast(x.device.type, torch.bfloat16):
             return self._pass(whole, parameters, x.unsqueeze(1), ride).to(x.dtype)
 
     def _pass(self, whole: bool, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
         if self._plain is None or ride != Pass(seen=ride.seen):
-            return self._run(self.layers if whole else self.layers[:-1], parameters, a, ride)
+            # A step of several layers can be differentiated once only, and has no values of each for a tape.
+            lean = a.device.type == "cpu" and not self.reduced and ride.tape is None and ride.apply is None
+            layers = self.steps if lean else self.layers
+            return self._run(layers if whole else layers[:-1], parameters, a, ride)
         f, seen = self._plain(whole, parameters, a)
         if ride.seen is not None:
             ride.seen.update(seen | ride.seen)
@@ -194,12 +214,31 @@ class Network:
             elif isinstance(layer, DropoutSite):
                 a = a if ride.dropout is None else layer.masked(ride.dropout, a)
             elif isinstance(layer, Residual):
-                a = self._run(layer.body, parameters, a, ride) + self._run(layer.shortcut, parameters, a, ride)
+                a = self._residual(layer, parameters, a, ride)
+            elif isinstance(layer, Rectified):
+                a = self._rectified(layer, parameters, a, ride)
             elif isinstance(layer, Parallel):
                 a = torch.cat([self._run(branch, parameters, a, ride) for branch in layer.branches], dim=3)
             else:
                 a = layer(parameters, a)
         return a
+
+    def _residual(self, layer: Residual, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
+        return self._run(layer.body, parameters, a, ride) + self._run(layer.shortcut, parameters, a, ride)
+
+    def _rectified(self, step: Rectified, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
+        layer, site, masks = step.layer, step.site, ride.dropout
+        if site is not None and masks is not None:
+            z = self._run([layer], parameters, a, ride)
+            if isinstance(masks, InputMasks):
+                return masks.rectified(z, step.pool)
+            a = site.masked(masks, torch.relu(z))
+            return MaxPool()(parameters, a) if step.pool else a
+        if isinstance(layer, Residual):
+            return self._residual(layer, parameters, a, ride).relu_()
+        if isinstance(layer, BatchNorm):
+            return layer(parameters, a, ride.seen, torch.relu_)
+        return layer(parameters, a, _rectified_pool if step.pool else torch.relu_)
 
     def _apply(self, layer: ParametricLayer, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
         if isinstance(layer, BatchNorm):
@@ -221,6 +260,11 @@ class Network:
     def flatten(self, parameters: Parameters) -> Tensor:
         """The inverse of :meth:`unflatten`, ``[..., P]``."""
         return torch.cat([parameters[name].flatten(-len(shape)) for name, shape in self.shapes.items()], dim=-1)
+
+
+def _rectified_pool(z: Tensor) -> Tensor:
+    """Images ``[N, C, H, W]`` after ReLU and pooling."""
+    return rectified(z[None, None], pool=True).flatten(0, 2)
 
 
 def _weighted(layers: Sequence) -> Iterator[ParametricLayer]:

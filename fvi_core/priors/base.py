@@ -51,6 +51,10 @@ class Prior:
         """Constants ``[R, ...]`` made once before training (fitted hyper-parameters, a draw of features)."""
         return {}
 
+    def following(self, parameters: Parameters, mean: Callable[[], Parameters]) -> Parameters:
+        """Its constants at a step of training; ``mean`` gives the mean weights ``[R, *shape]`` of the family there."""
+        return parameters
+
     def gaussian_weights(self) -> tuple[float, float]:
         """Mean and variance of every weight."""
         raise NotSupported(f"prior {self.name!r} is not a Gaussian over network parameters")

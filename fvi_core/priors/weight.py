@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import DrawnNetworks
+from fvi_core.families.base import DrawnNetworks, NotSupported
 from fvi_core.linearisation import full_network_moments, last_layer_moments
 from fvi_core.networks import HEAD, Network, Parameters
 from fvi_core.priors.base import Prior, TrainingSet
 from fvi_core.random import Streams
 from fvi_core.registry import PRIORS
 
+FEATURES = ("initial", "draw", "current")
 CALIBRATION = 500
 """Training points whose statistics normalise the prior's features, where these are measured once."""
 
@@ -26,9 +28,10 @@ class GaussianWeights(Prior):
 
     The pushforward needs a point of linearisation. ``features`` "initial" takes the network's own random initialisation
     (a random-feature prior, as the code of rudner2022 does); "draw" takes one draw from the prior, fixed during
-    training. ``jacobian`` "last_layer": given these features, f has mean 0 (``centred``) or that of the initial
-    network, and covariance ``variance (phi phi^T + 1)``. "full": ``variance J J^T`` over all layers, with J at the same
-    point.
+    training; "current" takes the family's mean weights at each step, as constants: the prior then follows the posterior
+    (for networks without batch normalisation). ``jacobian`` "last_layer": given these features, f has mean 0
+    (``centred``) or that of the initial network, and covariance ``variance (phi phi^T + 1)``. "full": ``variance J
+    J^T`` over all layers, with J at the same point.
 
     With batch normalisation phi is normalised, where training takes a context's own statistics, by these too: else the
     prior's and the posterior's features would differ in scale from context to context. Otherwise, and for "full", by
@@ -41,13 +44,17 @@ class GaussianWeights(Prior):
     centred: bool = True
 
     def __post_init__(self):
-        if self.features not in ("initial", "draw") or self.jacobian not in ("last_layer", "full"):
+        if self.features not in FEATURES or self.jacobian not in ("last_layer", "full"):
             raise ValueError(
-                "prior 'gaussian_weights': features must be 'initial' or 'draw' and jacobian 'last_layer' or 'full', "
+                f"prior 'gaussian_weights': features must be one of {FEATURES} and jacobian 'last_layer' or 'full', "
                 f"found {self.features!r} and {self.jacobian!r}"
             )
 
     def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
+        if self.features == "current":
+            if network.buffers:
+                raise NotSupported("prior 'gaussian_weights': features 'current' are not for batch normalisation")
+            return {}
         if self.features == "initial":
             parameters = {name: value.detach().clone() for name, value in initial.items() if name in network.shapes}
         else:
@@ -57,6 +64,9 @@ class GaussianWeights(Prior):
         x = train.scale(train.x[:, :CALIBRATION])
         seen = network.statistics({name: value.unsqueeze(1) for name, value in parameters.items()}, x)
         return parameters | {name: value.squeeze(1) for name, value in seen.items()}
+
+    def following(self, parameters: Parameters, mean: Callable[[], Parameters]) -> Parameters:
+        return {k: v.detach() for k, v in mean().items()} if self.features == "current" else parameters
 
     def gaussian_weights(self) -> tuple[float, float]:
         return 0.0, self.variance
@@ -69,6 +79,8 @@ class GaussianWeights(Prior):
 
     @torch.no_grad()
     def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
+        if not parameters:
+            raise NotSupported("prior 'gaussian_weights': features 'current' are those of a step, and none is given")
         log_variance = torch.tensor(self.variance, dtype=x.dtype).log()
         log_var = {name: log_variance.to(value).expand_as(value) for name, value in parameters.items()}
         if self.jacobian == "full":

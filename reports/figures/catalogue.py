@@ -71,6 +71,20 @@ NAMES = {
     "cifar100": "CIFAR-100", "svhn": "SVHN",
 }  # fmt: skip
 _EVERY = [
+    Figure(
+        "cinquin2024-tfsvi-points-and-jitter",
+        "TFSVI on Boston by points and jitter of its divergence",
+        "cinquin2024-1-tfsvi",
+        "boston",
+        "choices:points_and_jitter",
+    ),
+    Figure(
+        "toys-tfsvi-features",
+        f"TFSVI on y = sin(2πx) by its prior: {_CURVE}",
+        "toys-tfsvi",
+        "cinquin_1d",
+        "toys:samples",
+    ),
     *(Figure(f"digits-{name}", title, "digits", "digits", f"digits:{name}") for name, title in DIGITS),
     *(
         Figure(f"{paper}-figure-{number}", title, table, dataset, draw, paper, number)

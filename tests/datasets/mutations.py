@@ -37,6 +37,7 @@ class Format:
     checked: whether a checksum covers every value. registered: the registered contents; None where damaged files are
     taken for the registered ones, so that the reader has to find the damage. kept: made again where it cannot be read.
     source: the image set whose readers are to expect small files. inside: whether values in the middle are damaged too.
+    seeds: how often all kinds of damage are drawn.
     """
 
     name: str
@@ -48,11 +49,13 @@ class Format:
     kept: bool = False
     source: str | None = None
     inside: bool = True
+    seeds: int = 1
 
 
-def damaged(form: Format, content: bytes, seed: int = 0) -> list[tuple[str, bytes | None]]:
+def damaged(form: Format, content: bytes) -> list[tuple[str, bytes | None]]:
     """What was done, and the content, always another one; None for a folder in the file's place."""
-    made = [*_damaged(content, seed), *(("misleading", crafted) for crafted in form.misleading())]
+    drawn = [found for seed in range(form.seeds) for found in _damaged(content, seed)]
+    made = [*drawn, *(("misleading", crafted) for crafted in form.misleading())]
     return [(how, found) for how, found in made if found != content and (form.inside or how not in INSIDE)]
 
 

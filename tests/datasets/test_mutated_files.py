@@ -10,12 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datasets import BadData, DataNotFound, fetch, uci, user_arrays
+from datasets import BadData, DataNotFound, fetch, retina_mnist, uci, user_arrays
+from datasets.fundus import sources
 from datasets.images import SOURCES
+from tests.datasets import mutations
+from tests.datasets.fundus_files import MEDMNIST
+from tests.datasets.fundus_mutations import FUNDUS
 from tests.datasets.image_files import few
-from tests.datasets.mutations import FORMATS, SMALL, Contents, Format, damaged
+from tests.datasets.mutations import SMALL, Contents, Format, damaged
 
 Read = Callable[[str, Contents], list[np.ndarray]]
+FORMATS = [*mutations.FORMATS, *FUNDUS]
 HOPELESS = {"empty", "folder", "another format", "misleading"}
 """Damage that no reader may take for values: no checksum is needed to see it."""
 
@@ -26,6 +31,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, register: Callable, wr
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, "")
     monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
     monkeypatch.setitem(uci.SOURCES, "small", SMALL)
+    monkeypatch.setattr(retina_mnist, "SIZES", MEDMNIST)
 
     def lay_and_read(form: Format, folder: str, contents: Contents) -> list[np.ndarray]:
         for name, content in contents.items():
@@ -34,9 +40,11 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, register: Callable, wr
             else:
                 write(tmp_path / folder, name, content)
         monkeypatch.setenv(fetch.CACHE_VARIABLE, str(tmp_path / folder))
-        monkeypatch.setenv(user_arrays.VARIABLE, str(tmp_path / folder))
+        for variable in (user_arrays.VARIABLE, sources.VARIABLE):
+            monkeypatch.setenv(variable, str(tmp_path / folder))
         if form.source:
             monkeypatch.setitem(SOURCES, form.source, few(form.source))
+        monkeypatch.setattr(sources, "known_files", lambda: fetch.registry())
         register({name: content or b"" for name, content in (form.registered or contents).items()})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of files that are passed over
@@ -70,6 +78,11 @@ def test_a_damaged_file_is_refused_or_harmless(form: Format, tmp_path: Path, rea
             assert same(found, whole, form.checked or how in HOPELESS), f"{what}: other arrays pass for the right ones"
     assert refused >= 10 or form.kept
     assert refused == 0 or not form.kept
+
+
+def test_every_kind_of_graded_photographs_is_damaged_a_hundred_times() -> None:
+    for form in FUNDUS:
+        assert len(damaged(form, next(iter(form.files().values())))) >= 100, form.name
 
 
 def test_there_are_at_least_five_hundred_damaged_files() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy.ndimage import rotate as rotate_array
 
 from datasets.rotation import METHODS, interpolated, rotate
@@ -68,6 +69,16 @@ def test_channels_turn_alike_and_batches_do_not_matter() -> None:
     assert np.array_equal(rotate(IMAGES[2:3], 20, "bilinear"), rotate(IMAGES, 20, "bilinear")[2:3])
 
 
+@pytest.mark.parametrize("angle", [1, 10, 45, 100, 170, 359])
+def test_nearest_is_the_default_of_torchvision_on_pictures(angle: int) -> None:
+    functional = pytest.importorskip("torchvision.transforms.functional", exc_type=ImportError)
+    turned = rotate(np.concatenate([IMAGES, 255 - IMAGES], axis=1), angle, "nearest")
+    assert turned.dtype == np.uint8
+    for image, ours in zip(IMAGES, turned):
+        for channel, pixels in zip(ours, (image[0], 255 - image[0])):
+            assert np.array_equal(channel, np.asarray(functional.rotate(Image.fromarray(pixels), angle)))
+
+
 def test_another_method_is_refused() -> None:
-    with pytest.raises(ValueError, match="rotation by 'nearest': expected one of bilinear, cubic"):
-        rotate(IMAGES, 10, "nearest")
+    with pytest.raises(ValueError, match="rotation by 'linear': expected one of bilinear, cubic, nearest"):
+        rotate(IMAGES, 10, "linear")

@@ -65,6 +65,7 @@ SPECS = {
         {"name": "lenet"},
         {"name": "resnet18", "width": 2},
         {"name": "resnet18", "width": 2, "norm": "none"},
+        {"name": "resnet50", "width": 2},
         {"name": "vector_field", "hidden": [4, 3]},
     ],
     "optimiser": [{"name": "adam"}, {"name": "sgd", "momentum": 0.9}, {"name": "sgd", "weight_decay": 0.1}],
@@ -73,6 +74,7 @@ SPECS = {
         {"name": "plateau", "patience": 1},
         {"name": "multistep"},
         {"name": "cosine"},
+        {"name": "one_cycle"},
         {"name": "linear", "final": 0.1},
     ],
     "fit": [

@@ -75,12 +75,27 @@ def test_full_kl_gradients_are_right():
     assert torch.autograd.gradcheck(kl, inputs)
 
 
-def test_a_singular_element_is_nan_in_value_and_gradient_and_leaves_the_others_alone():
+@pytest.mark.parametrize("prior_shape", [(2, 2), (2, 1), (1, 1), ()])
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_regularised_kl_has_value_and_gradients_of_the_ordinary_one(prior_shape, shared):
+    (mean_q, cov_q), (mean_p, cov_p) = gaussians(2, 2, size=4), gaussians(*prior_shape, size=4, seed=1)
+    inputs = [t.clone().requires_grad_() for t in (mean_q, cov_q[:, :1] if shared else cov_q, mean_p, cov_p)]
+    values = [gaussian_kl_full(*inputs, jitter=0.25 * 4), regularised_gaussian_kl(*inputs, gamma=0.25)]
+    assert torch.equal(*values)
+    weights = torch.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=torch.float64)
+    expected, actual = (torch.autograd.grad((weights * value).sum(), inputs) for value in values)
+    for one, other in zip(actual, expected, strict=True):
+        symmetric = (other + other.mT) / 2 if one.shape[-2:] == (4, 4) else other  # factors read one half
+        torch.testing.assert_close(one, symmetric, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("divergence", [gaussian_kl_full, lambda *moments: regularised_gaussian_kl(*moments, 1e-9)])
+def test_a_singular_element_is_nan_in_value_and_gradient_and_leaves_the_others_alone(divergence):
     mean, cov = gaussians(3)
     cov_p = cov.clone()
     cov_p[1] = -cov_p[1]
     cov_q = cov.clone().requires_grad_()
-    kl = gaussian_kl_full(mean, cov_q, mean + 1, cov_p)
+    kl = divergence(mean, cov_q, mean + 1, cov_p)
     kl.sum().backward()
     assert kl.isnan().tolist() == [False, True, False]
     assert cov_q.grad.isfinite().all((-2, -1)).tolist() == [True, False, True]

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.func import jacrev
 
-from fvi_core import linearisation
-from fvi_core.linearisation import full_network_moments, last_layer_moments
-from fvi_core.networks import Linear
+from fvi_core import grams
+from fvi_core.linearisation import full_network_moments, last_layer_moments, linearised
+from fvi_core.networks import ACTIVATIONS, SLOPED, Linear
 from tests.fvi_core import small
 
 POOLED = {**small.CNN, "pool": [1, 1]}
@@ -126,38 +126,83 @@ def test_moments_in_float32_are_good_to_five_digits(spec):
     assert_close([a.double() for a in actual], expected, 1e-5)
 
 
-@pytest.mark.parametrize("stop_gradient", [False, True])
-@pytest.mark.parametrize("spec", [{**small.TANH, "hidden": [4, 6]}, {**POOLED, "dense": [4]}])
-def test_few_inputs_share_their_products_between_outputs(monkeypatch, spec, stop_gradient):
-    network = small.network(spec, 3)
-    (mean, log_var), x = gaussian(network), small.inputs(R, 3, small.SHAPES[spec["name"]])
-    actual = full_network_moments(network, mean, log_var, x, stop_gradient=stop_gradient)
-    made = gradients(actual, mean, log_var)
-    calls = []
-    monkeypatch.setattr(linearisation, "_shared_gram", lambda *_: calls.append(1))
-    expected = full_network_moments(network, mean, log_var, x, stop_gradient=stop_gradient)
-    assert_close(actual, expected, 1e-12)
-    assert_close(made, gradients(expected, mean, log_var), 1e-12)
-    assert len(calls) == len(network.parametrised) and not torch.equal(actual[1], expected[1])  # other sums, rounded
-    if not stop_gradient:
-        assert_close(actual, expected_moments(network, mean, mean, log_var, x, list(network.shapes), "full"))
+@pytest.mark.parametrize("way", [grams._RowsGram, grams._SharedGram])
+def test_grams_of_linear_layers_are_those_of_their_jacobians(way):
+    a, delta, log_var = (
+        small.streams(R, name=f"gram {shape}").normal(*shape).requires_grad_() for shape in ((5, 3), (2, 5, 4), (3, 4))
+    )
+    rows = torch.einsum("rni,rqnj,rij->rqnij", a, delta, (0.5 * log_var).exp()).flatten(3)
+    torch.testing.assert_close(way.apply(a, delta, log_var), rows @ rows.mT)
+    assert torch.autograd.gradcheck(way.apply, (a, delta, log_var))
 
 
-@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("points", [3, 5])
+def test_few_inputs_share_their_products_between_outputs(monkeypatch, points):
+    used = []
+    for way in (grams._RowsGram, grams._SharedGram):
+        monkeypatch.setattr(way, "forward", lambda *a, w=way, f=way.forward: used.append(w) or f(*a))
+    network = small.network({**small.TANH, "hidden": [4]}, 3)
+    full_network_moments(network, *gaussian(network), small.inputs(R, points))
+    assert used == [grams._SharedGram if points == 3 else grams._RowsGram]  # two features and the bias make three
+
+
 @pytest.mark.parametrize("spec", [small.TANH, POOLED])
-def test_layers_in_blocks_are_the_layers(monkeypatch, spec, covariance):
-    network = small.network(spec)
-    (mean, log_var), x = gaussian(network), small.inputs(R, N, small.SHAPES[spec["name"]])
-    whole = full_network_moments(network, mean, log_var, x, covariance)
+def test_layers_in_blocks_are_the_layers(monkeypatch, spec):
+    network, points = small.network(spec), 7
+    (mean, log_var), x = gaussian(network), small.inputs(R, points, small.SHAPES[spec["name"]])
+    whole = full_network_moments(network, mean, log_var, x)
     whole_gradients = gradients(whole, mean, log_var)
-    calls = []
-    monkeypatch.setattr(linearisation, "_outer_gram", lambda *a, f=linearisation._outer_gram: calls.append(1) or f(*a))
-    monkeypatch.setattr(linearisation, "BLOCK", 1)
-    blocked = full_network_moments(network, mean, log_var, x, covariance)
-    units = sum(layer.inputs for layer in network.parametrised if isinstance(layer, Linear))
-    assert len(calls) == (network.n_outputs * units if covariance == "full" else 0)
+    blocks = []
+    monkeypatch.setattr(grams, "_rows", lambda *a, f=grams._rows: blocks.append(a[0].shape[-1]) or f(*a))
+    monkeypatch.setattr(grams, "BLOCK", 1)
+    monkeypatch.setattr(grams, "TILE", 3)
+    blocked = full_network_moments(network, mean, log_var, x)
+    units = sum(x.inputs + 1 for x in network.parametrised[:-1] if isinstance(x, Linear))
+    assert blocks == [1] * (R * network.n_outputs * units)
     assert_close(blocked, whole, 1e-12)
     assert_close(gradients(blocked, mean, log_var), whole_gradients, 1e-12)
+
+
+@pytest.mark.parametrize("activation", SLOPED)
+def test_slopes_are_those_of_autograd(activation):
+    z = small.inputs(1, 20).flatten().requires_grad_()
+    gradient = torch.linspace(-1, 2, len(z), dtype=z.dtype).requires_grad_()
+    a = ACTIVATIONS[activation](z)
+    (expected,) = torch.autograd.grad(a, z, gradient, create_graph=True)
+    actual = SLOPED[activation](gradient, z, a)
+    assert torch.equal(actual, expected)
+    ends = (torch.autograd.grad(made.square().sum(), (gradient, z), retain_graph=True) for made in (actual, expected))
+    assert_close(*ends, 1e-12)
+
+
+@pytest.mark.parametrize("hidden", [[], [4], [4, 3, 5]])
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "joint"])
+@pytest.mark.parametrize("activation", SLOPED)
+def test_outputs_of_a_perceptron_are_differentiated_as_those_of_any_network(hidden, activation, covariance):
+    network = small.network({"name": "mlp", "hidden": hidden, "activation": activation}, 3)
+    (mean, log_var), x = gaussian(network), small.inputs(R, N)
+    assert network.perceptron
+    actual = full_network_moments(network, mean, log_var, x, covariance)
+    network.perceptron = False
+    expected = full_network_moments(network, mean, log_var, x, covariance)
+    assert_close(actual, expected, 1e-12)
+    assert_close(gradients(actual, mean, log_var), gradients(expected, mean, log_var), 1e-11)
+
+
+@pytest.mark.parametrize(("samples", "hidden"), [(1, [4, 3]), (3, [4, 3]), (3, []), (1, [])])
+@pytest.mark.parametrize("activation", SLOPED)
+def test_linearised_perceptrons_are_those_of_forward_mode_differentiation(activation, samples, hidden):
+    network = small.network({"name": "mlp", "hidden": hidden, "activation": activation})
+    for replicas, dtype in ((1, torch.float32), (R, torch.float32), (1, torch.float64)):
+        draws = small.streams(replicas, dtype)
+        centre = {name: draws.normal(*shape).requires_grad_() for name, shape in network.shapes.items()}
+        steps = {name: draws.normal(samples, *shape).requires_grad_() for name, shape in network.shapes.items()}
+        x, made = small.inputs(replicas, N, dtype=dtype), []
+        for network.perceptron in (True, False):
+            f = linearised(network, centre, steps, {})(x)
+            made.append([f, *gradients([f], centre, steps)])
+        assert activation == "gelu" or torch.equal(made[0][0], made[1][0])
+        assert_close(*made, 1e-12 if dtype == torch.float64 else 1e-5)
 
 
 def test_a_stopped_jacobian_has_the_same_moments_and_no_gradient_in_the_mean_through_the_covariance():

@@ -133,6 +133,38 @@ def test_multistep_and_cosine_are_those_of_torch():
     assert (rates == 0.1).all() and not state.done.any()
 
 
+@pytest.mark.parametrize(("steps", "rise"), [(3, 0.3), (20, 0.3), (100, 0.25), (20, 0.05)])
+def test_one_cycle_is_that_of_torch_step_by_step(steps, rise):
+    schedule = SCHEDULES.build({"name": "one_cycle", "rise": rise})
+    state, rates = ScheduleState.start(0.1, 2, torch.device("cpu")), []
+    for step in range(steps):
+        schedule.before_step(state, step, steps, 0.1)
+        rates.append(state.lr.clone())
+    one_cycle = torch.optim.lr_scheduler.OneCycleLR
+    optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    if rise * steps == 1:  # torch divides by zero there: the first step is the top
+        assert rates[0].tolist() == [0.1, 0.1] and (torch.stack(rates).diff(dim=0) < 0).all()
+        return
+    made, expected = one_cycle(optimiser, 0.1, steps, pct_start=rise, cycle_momentum=False), []
+    for step in range(steps):
+        expected.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        if step < steps - 1:
+            made.step()
+    expected = torch.tensor(expected, dtype=torch.float64)
+    torch.testing.assert_close(torch.stack(rates), expected[:, None].expand(-1, 2), rtol=1e-10, atol=0)
+
+
+def test_one_cycle_of_a_single_step_and_a_bad_rise():
+    state = ScheduleState.start(0.1, 1, torch.device("cpu"))
+    SCHEDULES.build({"name": "one_cycle", "rise": 1.0}).before_step(state, 0, 1, 0.1)
+    assert state.lr.tolist() == [0.1]
+    SCHEDULES.build({"name": "one_cycle"}).before_step(state, 0, 1, 0.1)
+    assert torch.isfinite(state.lr).all()
+    with pytest.raises(ValueError, match="expected rise between 0 and 1, found 1.5"):
+        SCHEDULES.build({"name": "one_cycle", "rise": 1.5})
+
+
 def test_unknown_names_name_the_nearest():
     with pytest.raises(UnknownPart, match="optimiser 'adamw' is not known; did you mean 'adam'"):
         OPTIMISERS.build({"name": "adamw"})

@@ -57,6 +57,22 @@ def test_features_are_those_of_the_initial_network_or_one_draw():
     assert all(torch.equal(v[:, 0], drawn[k]) for k, v in expected.items())
 
 
+def test_features_may_follow_the_mean_of_the_family_as_constants():
+    prior, state = weights_prior(features="current")
+    assert state == {}
+    mean = {name: value.requires_grad_() for name, value in NETWORK.init(small.streams(R, name="now")).items()}
+    followed = prior.following(state, lambda: mean)
+    fixed, _ = weights_prior(features="initial")
+    for covariance in ("full", "diagonal"):
+        both = prior.moments(NETWORK, followed, X, covariance), fixed.moments(NETWORK, mean, X, covariance)
+        for found, expected in zip(*both, strict=True):
+            assert torch.equal(found, expected) and not found.requires_grad
+    given = {"any": X}
+    assert fixed.following(given, lambda: mean) is given
+    with pytest.raises(NotSupported, match="features 'current' are those of a step"):
+        prior.moments(NETWORK, {}, X, "full")
+
+
 def test_samples_of_a_weight_prior():
     prior, state = weights_prior()
     drawn = prior.weights(NETWORK, 2000, small.streams(R))
@@ -68,7 +84,7 @@ def test_samples_of_a_weight_prior():
 
 
 def test_weight_prior_options_are_checked():
-    with pytest.raises(ValueError, match="features must be 'initial' or 'draw' .* found 'random' and 'last_layer'"):
+    with pytest.raises(ValueError, match="features must be one of .* found 'random' and 'last_layer'"):
         weights_prior(features="random")
 
 

@@ -48,6 +48,11 @@ class Measurement:
         return value >= self.goal if self.at_least else value <= self.goal
 
     @property
+    def aim(self) -> str:
+        """The goal in words; empty where there is none."""
+        return "" if self.goal is None else f"{'>=' if self.at_least else '<='} {self.goal:g} {self.unit}"
+
+    @property
     def verdict(self) -> str:
         """By wall time; where process time says otherwise, that too."""
         said = {None: "", True: "yes", False: "no"}

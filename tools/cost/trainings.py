@@ -11,7 +11,7 @@ import torch
 import datasets
 from benchmarks.experiment.assembly import build_data, build_model
 from benchmarks.records.hyperparameters import resolve
-from benchmarks.tables import digits, pequignot
+from benchmarks.tables import cinquin, digits, pequignot
 from benchmarks.tables.spec import Parts, Recipe, Row, merge
 from datasets.contract import Arrays, Split
 from fvi_core import methods
@@ -79,6 +79,13 @@ def uci_parts(method: str, epochs: int) -> Parts:
             {kind: own[kind] for kind in ("network", "likelihood", "training")}, {"training": {"batch_size": 50}}
         )
     return merge(merge(methods.get(method).parts(), own), {"training": {"epochs": epochs}})
+
+
+def gfsvi_parts(points: int, epochs: int) -> Parts:
+    """GFSVI on boston as in cinquin2024's table 1, whole batch; the prior is fitted for few steps, not timed."""
+    recipe = cinquin.candidate("GFSVI", "rbf", "boston", "smoke")
+    own = merge(methods.get("GFSVI").parts(), cast(Recipe, recipe).parts)
+    return merge(own, {"context": {"points": points}, "training": {"epochs": epochs, "early_stopping": None}})
 
 
 def boston(split: int = 0) -> Split:

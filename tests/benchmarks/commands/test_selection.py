@@ -103,3 +103,27 @@ def test_a_row_that_no_method_makes_yet_has_no_candidate(folders, monkeypatch):
     for row in ROWS[:2]:
         record(folders[0], row, COLUMNS[0], [-1.0, -2.0])
     assert list(selection.select("mine", folders[0])) == ["MAP"]
+
+
+def test_a_row_is_chosen_by_its_own_metric(folders):
+    row = dataclasses.replace(ROWS[0], metrics=((METRIC, "mse"),))
+    rows = tuple(dataclasses.replace(each, metrics=row.metrics) for each in ROWS[:2])
+    store, table = Store(folders[0]), dataclasses.replace(TABLE, rows=rows)
+    for each, (rmse, mse) in zip(rows, ((2.0, 1.0), (1.0, 2.0)), strict=True):
+        for config in table.cell_runs(each, COLUMNS[0]):
+            values = {METRIC: rmse, "mse": mse}
+            metrics = [
+                {"dataset": "cinquin_1d", "condition": VALIDATION, "metric": name, "value": value, "n": 5}
+                for name, value in values.items()
+            ]
+            store.write(store.make(config, metrics, {}, {"seconds": 1.0}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "get", lambda name: table)
+        assert selection.select("mine", folders[0])["MAP"]["cinquin_1d"]["chosen"] == "large"
+
+
+def test_processes_are_chosen_by_their_predictive_density_and_networks_by_the_expected_likelihood():
+    table = tables.get("cinquin2024-1-selection")
+    asked = {row.method: table.columns[0].cell_of(row).metric for row in table.rows}
+    assert asked.pop("GP") == asked.pop("Sparse GP") == "log_posterior_predictive_standardised"
+    assert set(asked.values()) == {"expected_log_likelihood_standardised"}

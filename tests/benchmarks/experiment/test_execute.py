@@ -231,3 +231,32 @@ def test_what_a_fit_cannot_hold_is_said_before_training(monkeypatch, tmp_path):
     monkeypatch.setattr(Trainer, "advance", lambda self: pytest.fail("trained"))
     with pytest.raises(ValueError, match="fit 'laplace': structure 'full': the matrix has 19 rows and columns"):
         run(config("Laplace (full)"), tmp_path)
+
+
+@pytest.mark.parametrize(("instructions", "used"), [(True, "bfloat16"), (False, "float32")])
+def test_a_record_says_which_precision_its_networks_had(instructions, used, processor, tmp_path, recwarn):
+    processor(instructions)
+    asked, plain = run([config("MAP", precision="bfloat16")], tmp_path)[0], run([config("MAP")], tmp_path)[0]
+    assert asked.provenance["precision"] == used and "precision" not in plain.provenance
+    assert (numbers(asked) == numbers(plain)) is not instructions
+    told = asked.provenance.get("warnings", [])
+    assert told == [] if instructions else len(told) == 1 and "AVX-512 BF16: float32 is used" in told[0]
+    again = run([config("MAP", precision="bfloat16")], tmp_path)[0]
+    assert again.provenance["precision"] == used and again.provenance["evaluated"]["precision"] == used
+    assert numbers(again) == numbers(asked)
+    processor(not instructions)  # what was trained otherwise is trained anew
+    assert "evaluated" not in run([config("MAP", precision="bfloat16")], tmp_path)[0].provenance
+
+
+def test_prediction_has_the_precision_of_training(processor):
+    processor(True)
+    split = datasets.load(MOONS)
+    models = {
+        each: build_model(config("MAP", dataset=MOONS, precision=each)["parts"], split)
+        for each in ("float32", "bfloat16")
+    }
+    data = build_data(models["float32"], [split], torch.device("cpu"), torch.float32)
+    start = models["float32"].family.init(models["float32"].network, Streams([0]))
+    found = {name: predict(model, start, data.x[0], 1, Streams([1]))[0] for name, model in models.items()}
+    assert found["bfloat16"].dtype == torch.float32 and not torch.equal(found["bfloat16"], found["float32"])
+    torch.testing.assert_close(found["bfloat16"], found["float32"], rtol=0.02, atol=0.02)

@@ -75,3 +75,17 @@ def test_a_cell_may_not_be_there_twice(tmp_path: Path) -> None:
 def test_a_wrong_header_is_named(tmp_path: Path) -> None:
     with pytest.raises(published.InvalidPublished, match="expected the columns table,dataset"):
         published.load("some2020", write(tmp_path, header="table,dataset"))
+
+
+def test_quoted_rows_are_rows_of_their_tables_and_say_so_in_every_cell() -> None:
+    for paper, number, method in published.quotations():
+        cells = [cell for cell in published.table(paper, number).values() if cell.method == method]
+        assert cells and all(cell.quoted and cell.quoted.source and cell.quoted.evidence for cell in cells), method
+    assert published.table("rudner2022", 1)["fashion_mnist", "", "MAP", "accuracy"].quoted is None
+
+
+@pytest.mark.parametrize("text", ["paper,table\n", ",".join(published.QUOTED_COLUMNS) + "\na,1,m,,why\n", ""])
+def test_a_damaged_file_of_quotations_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "quoted.csv").write_text(text)
+    with pytest.raises(published.InvalidPublished, match=r"quoted\.csv: expected the columns paper,table,method"):
+        published.quotations(tmp_path / "quoted.csv")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from types import SimpleNamespace
 
 import pytest
 
+import datasets
+from benchmarks import tables
 from benchmarks.experiment.code import CODE
 from benchmarks.records import provenance
 from benchmarks.records.config import kind_key, training_key
@@ -15,6 +18,7 @@ from benchmarks.sweep.estimate import estimate
 from benchmarks.sweep.groups import Executor, Timed
 from benchmarks.sweep.known import Known
 from benchmarks.sweep.plan import make_plan
+from benchmarks.sweep.similar import similar
 from tests.benchmarks import fakes
 
 
@@ -153,6 +157,37 @@ def test_timing_stops_when_its_time_is_up_unless_the_sweep_is_long(folders):
     assert len(look([fakes.config(2, name) for name in "qrstuvwx"], folders, endless).not_known) == 5
 
 
+def test_kinds_that_no_time_was_left_for_cost_what_similar_runs_do(folders):
+    sizes = {"digits": 1258, "yacht": 277, "boston": 455}
+    assert {name: datasets.describe(name).n_train for name in sizes} == sizes
+    runs = [
+        fakes.config(0, "a", name, epochs=epochs) for name, epochs in (("digits", 30), ("yacht", 20), ("boston", 10))
+    ]
+    runs += [fakes.config(0, "b", epochs=2), fakes.config(0, "c", epochs=1)]
+    executor = Scripted(lambda config: {"training": 10.0, "evaluation": {kind_key(config): 2.0}}, seconds=5.0)
+    found = look(runs, folders, executor)
+    assert executor.asked == ["a", "b"], "of each method one before a second of any"
+    times = {name: sizes[name] * epochs / (1258 * 30) for name, epochs in (("yacht", 20), ("boston", 10))}
+    assert sorted(found.groups.values()) == pytest.approx(
+        sorted([12.0, 12.0, 12 * times["yacht"], 12 * times["boston"]])
+    )
+    assert found.sources == {"timed steps": 2, "similar runs": 2}
+    assert [config["method"] for config in found.not_known] == ["c"] and found.bound == AT_LEAST
+    assert len(found.timed) == 4, "whether they can be run at all is to be looked at"
+
+
+def test_the_nearest_work_tells_and_other_networks_or_data_of_unknown_size_tell_nothing(folders):
+    config = fakes.config(0, "a", "boston", epochs=10, samples=3)
+    near, far = (fakes.config(0, "a", "boston", epochs=n, samples=3) for n in (20, 1000))
+    known = [(far, Cost(9999.0)), (near, Cost(8.0, None, AT_MOST))]
+    assert similar(config, known) == Cost(4.0, None, AT_MOST)
+    other = copy.deepcopy(near)
+    other["parts"]["network"]["name"] = "cnn"
+    assert similar(config, [(other, Cost(8.0))]) is None
+    assert similar(config, [(fakes.config(0, "b", "boston", epochs=20), Cost(8.0))]) is None
+    assert similar(fakes.config(0, "a", "no-such-data"), known) is None
+
+
 def test_a_kind_that_cannot_be_timed_stops_nothing(folders):
     def tell(config):
         return {"training": 5.0} if config["method"] == "good" else {"setup": 2.0, "steps": 10, "trainings": 2}
@@ -237,3 +272,12 @@ def test_notes_that_cannot_be_written_stop_nothing(tmp_path):
     costs = Costs(tmp_path, {"code": "c"})
     costs.put("kind", Cost(3.0))
     assert costs.get("kind") is None
+
+
+def test_runs_that_are_compared_with_others_are_of_one_kind_whichever_these_are():
+    runs = tables.get("pequignot2020-1").runs("smoke", (0, 1))
+    of = {(config["method"], config["dataset"]["name"], config["seed"]): config for config in runs}
+    first, second = (of["NN-HyVI", "boston", seed] for seed in (0, 1))
+    assert first["evaluation"]["posterior"]["against"] != second["evaluation"]["posterior"]["against"]
+    assert kind_key(first) == kind_key(second)
+    assert len({kind_key(of[method, "boston", 0]) for method in ("NN-HyVI", "FuNN-HyVI", "MC Dropout")}) == 3

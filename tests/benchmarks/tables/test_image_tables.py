@@ -14,11 +14,15 @@ from benchmarks import tables
 from benchmarks.experiment.execute import execute
 from benchmarks.records import published
 from benchmarks.records.config import run_key
+from benchmarks.tables import cifar_short
+from benchmarks.tables.spec import merge
 from datasets.images import SOURCES
 from datasets.rotation import rotate
 from fvi_core.contexts import ContextSource
 from fvi_core.random import Streams
 from fvi_core.registry import CONTEXTS
+from tools.cost.images import random_images
+from tools.cost.trainings import training_of
 
 # Runs that have records: a changed key would make them all again. Renew on purpose only.
 DIGESTS = {
@@ -77,11 +81,58 @@ def test_one_run_serves_all_tables_of_a_cifar_set(dataset: str) -> None:
     assert len(every[0]) == 100 and all(found == every[0] for found in every)
 
 
+@pytest.mark.parametrize("name", ["rudner2022-2", *(f"dirichlet2022-{number}" for number in CIFAR["cifar10"])])
+def test_protocol_short_on_cifar10_is_one_for_all_rows_and_says_what_it_is(name: str) -> None:
+    table = tables.get(name)
+    runs = table.runs("short")
+    made = {row.method for row in table.rows if row.method}
+    assert {config["method"] for config in runs} == made and {config["seed"] for config in runs} == {0, 1, 2}
+    for config in runs:
+        training, sets = config["parts"]["training"], config["evaluation"]["sets"]
+        assert (config["parts"]["network"]["width"], training["epochs"]) == (cifar_short.WIDTH, cifar_short.EPOCHS)
+        assert training["precision"] == "bfloat16" and training["augment"] == {"crop": 4, "flip": True}
+        if config["method"] != "SWAG":
+            assert training["schedule"]["name"] == "one_cycle" and training["optimiser"]["lr"] == cifar_short.PEAK
+        assert all(each.endswith("-of-1000") for each in sets if each not in ("test", "ood-svhn"))
+    said = table.reduction("short")
+    for part in ("16 to 128 channels", "15 epochs", "one cycle", "bfloat16", "3 seeds", "ensembles of 3", "1,000 of"):
+        assert part in said
+    assert "validation" in table.notes["short"][-1]
+    assert keys(name).isdisjoint(keys(name, "short"))
+
+
+@pytest.mark.parametrize(
+    ("table", "label"),
+    [
+        *(("rudner2022-2", label) for label in ("MAP", "SWAG", "FSVI (monochrome)")),
+        *(("dirichlet2022-11", label) for label in ("MC Dropout fVI", "Radial fVI", "Rank1")),
+    ],
+)
+def test_rows_of_protocol_short_train_in_bfloat16(table: str, label: str, processor) -> None:
+    processor(True)
+    found = tables.get(table)
+    config = found.cell_runs(next(row for row in found.rows if row.label == label), found.columns[0], "short")[0]
+    parts = merge(config["parts"], {"network": {"width": 2}, "training": {"epochs": 2}})
+    train = training_of(parts, [random_images("cifar10", 6, pools=("cifar100",))])
+    (trained,) = train()()
+    assert trained.reason is None and trained.epochs == 2 and trained.warnings == []
+
+
+def test_rows_of_table_precision_differ_in_nothing_else() -> None:
+    table = tables.get("precision")
+    by_row = {row.label: table.cell_runs(row, table.columns[0], "paper") for row in table.rows}
+    for method in ("MAP", "FSVI"):
+        pair = zip(by_row[f"{method} (float32)"], by_row[f"{method} (bfloat16)"], strict=True)
+        for seed, (plain, reduced) in enumerate(pair):
+            changed = merge(dict(reduced["parts"]), {"training": {"precision": "float32"}})
+            assert {**reduced, "parts": changed} == plain != reduced and plain["seed"] == seed < 5
+
+
 def test_short_names_and_numbers_of_runs() -> None:
     for short, name in (("fashion-mnist", "rudner2022-1"), ("cifar10", "rudner2022-2")):
         assert tables.get(short) is tables.get(name)
     counts = {
-        "fashion-mnist": (110, 33), "rudner2021-1": (80, 12), "cinquin2024-2": (100, 60), "cinquin2024-8": (90, 54),
+        "fashion-mnist": (110, 33), "rudner2021-1": (80, 24), "cinquin2024-2": (100, 60), "cinquin2024-8": (90, 54),
     }  # fmt: skip
     assert {name: (len(keys(name)), len(keys(name, "short"))) for name in counts} == counts
     shared = keys("cinquin2024-2") & keys("cinquin2024-8")

@@ -224,25 +224,28 @@ def test_options_are_checked():
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("samples", [1, 2])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_images_stay_channels_last(monkeypatch, channels, samples, precision):
+def test_images_and_their_gradients_stay_channels_last(monkeypatch, processor, channels, samples, precision):
+    processor(True)
     network = residual_network((channels, 8, 8), 4, 8, (1, 1), True, False).in_precision(precision)
     x, layouts, conv2d = small.inputs(1, 16, (channels, 8, 8), torch.float32), [], F.conv2d
 
     def spy(a, *rest, **options):
         z = conv2d(a, *rest, **options)
         layouts.append((a.stride(1), z.stride(1)))
+        z.register_hook(lambda gradient: layouts.append((gradient.stride(1), z.stride(1))))
         return z
 
     monkeypatch.setattr(F, "conv2d", spy)
     parameters = {
-        k: v.unsqueeze(1).repeat(1, samples, *[1] * (v.dim() - 1))
+        k: v.unsqueeze(1).repeat(1, samples, *[1] * (v.dim() - 1)).requires_grad_()
         for k, v in network.init(small.streams(1, torch.float32)).items()
     }
-    network(parameters, x)
-    assert layouts == [(1, 1)] * 6 * samples
+    torch.autograd.grad(network(parameters, x).square().sum(), list(parameters.values()))
+    assert layouts == [(1, 1)] * 12 * samples
 
 
-def test_in_bfloat16_values_and_gradients_are_near():
+def test_in_bfloat16_values_and_gradients_are_near(processor):
+    processor(True)
     network = residual_network((3, 8, 8), 4, 8, (1, 1), True, False)
     x, seen = small.inputs(1, 16, (3, 8, 8), torch.float32), {}
     parameters = {k: v.unsqueeze(1).requires_grad_() for k, v in network.init(small.streams(1, torch.float32)).items()}
@@ -257,7 +260,9 @@ def test_in_bfloat16_values_and_gradients_are_near():
     assert torch.cosine_similarity(made, expected, 0) > 0.99
 
 
-def test_training_in_bfloat16_hands_over_parameters_in_float32():
+def test_training_in_bfloat16_hands_over_parameters_in_float32(processor):
+    processor(True)
+
     def train(precision):
         model, data = small.model({"family": {"name": "point"}}, 3), small.training_data(1, 8, 3, dtype=torch.float32)
         training = Training(3, 4, {"name": "adam"}, precision=precision)

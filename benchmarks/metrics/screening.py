@@ -1,0 +1,175 @@
+"""Screening for a finding (label 1), where uncertain cases are referred to an expert (Band et al. 2021, RETINA).
+
+Cases are referred in the order of their predictive entropy, the most uncertain first. A referral curve begins with no
+case referred and ends with all of them; its area is its plain mean, as in RETINA's code. Two defects of that code are
+not followed, but can be asked for, so that its numbers can be compared: balanced joint curves of AUROC and AUPRC are
+those of the unbalanced sets (`balanced_curves(..., as_retina=True)`), and its plots take the oracle out of curves that
+have none (`without_oracle`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .classification import Summary
+
+NHS = (0.85, 0.80)
+"""Sensitivity and specificity that the NHS asks of screening (Widdowson 2016)."""
+BUCKETS = 100  # of the curves of AUROC and AUPRC
+FPR_GRID = np.linspace(0, 1, 51)
+MEASURES = ("accuracy", "auroc", "auprc", "nll")
+_SEED = 0  # of the cases that fill up a balanced set
+_ROUNDING = 1e-9
+
+Curves = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Cases:
+    """score: p(finding); labels: 0 or 1; uncertainty: predictive entropy; loss: -log p(label); correct: [N] each."""
+
+    score: np.ndarray
+    labels: np.ndarray
+    uncertainty: np.ndarray
+    loss: np.ndarray
+    correct: np.ndarray
+
+    @classmethod
+    def of(cls, summary: Summary, labels: np.ndarray) -> Cases:
+        """Raises ValueError where there are not two classes."""
+        if summary.p.shape[-1] != 2:
+            raise ValueError(f"screening: expected two classes, found {summary.p.shape[-1]}")
+        loss = -np.take_along_axis(summary.log_p, labels[:, None], -1)[:, 0]
+        entropy = summary.scores["predictive_entropy"]
+        return cls(summary.p[:, 1], labels, entropy, loss, summary.p.argmax(-1) == labels)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, rows: np.ndarray) -> Cases:
+        """Some of the cases, in this order."""
+        return Cases(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+
+def joint(known: Cases, shifted: Cases) -> Cases:
+    """Cases of both sets."""
+    return Cases(*(np.concatenate([getattr(c, name) for c in (known, shifted)]) for name in known.__dataclass_fields__))
+
+
+def balanced(known: Cases, shifted: Cases) -> Cases:
+    """Both sets, the shifted one repeated whole as often as it fits into the known one, and filled up by draws."""
+    whole, rest = divmod(len(known), len(shifted))
+    filled = np.random.RandomState(_SEED).permutation(len(shifted))[:rest]
+    return joint(known, shifted.take(np.concatenate([np.tile(np.arange(len(shifted)), whole), filled])))
+
+
+def auroc(score: np.ndarray, labels: np.ndarray) -> float | None:
+    """P(score of a finding > score of none) + P(equal) / 2; None for labels of one kind."""
+    if len(np.unique(labels)) < 2:
+        return None
+    false, true = roc(score, labels)
+    return float(np.trapezoid(true, false))
+
+
+def auprc(score: np.ndarray, labels: np.ndarray) -> float | None:
+    """Area under precision against recall by trapezoids, as in RETINA's code; None without a finding."""
+    if not labels.any():
+        return None
+    order = np.argsort(-score, kind="stable")
+    last = np.append(np.diff(score[order]) != 0, True)  # of each threshold's cases
+    found = np.cumsum(labels[order])[last]
+    precision, recall = found / (np.flatnonzero(last) + 1), found / found[-1]
+    return float(np.trapezoid(np.append(1, precision), np.append(0, recall)))
+
+
+def balanced_accuracy(cases: Cases) -> float:
+    """Mean over the labels that occur of the share of their cases that are predicted right."""
+    return float(np.mean([cases.correct[cases.labels == label].mean() for label in np.unique(cases.labels)]))
+
+
+def roc(score: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """False and true positive rates at every threshold, from (0, 0) to (1, 1); for labels of both kinds."""
+    order = np.argsort(-score, kind="stable")
+    last = np.append(np.diff(score[order]) != 0, True)
+    true, false = np.cumsum(labels[order] == 1)[last], np.cumsum(labels[order] == 0)[last]
+    return np.append(0, false / false[-1]), np.append(0, true / true[-1])
+
+
+def sensitivity(score: np.ndarray, labels: np.ndarray, specificity: float = NHS[1]) -> float | None:
+    """Largest true positive rate of a threshold with at least this specificity; None for labels of one kind."""
+    if len(np.unique(labels)) < 2:
+        return None
+    false, true = roc(score, labels)
+    return float(true[1 - false >= specificity - _ROUNDING].max())
+
+
+def referral_curves(cases: Cases) -> Curves:
+    """Each of MEASURES on the cases that are kept, the most uncertain ones being referred: [N + 1] values, referring
+    0, 1, ..., N cases, of accuracy and nll, [BUCKETS + 1] values of the areas, referring 0, 1/100, ..., 1 of them.
+
+    With all cases referred accuracy and areas are 1 and the loss is 0. An area that is not defined, since the kept
+    labels are of one kind, is 1 where this and all smaller sets of the curve are predicted without an error, else 0.
+    """
+    kept = cases.take(np.argsort(cases.uncertainty, kind="stable"))
+    count = np.arange(1, len(cases) + 1)
+    curves = {
+        "accuracy": np.append(1, np.cumsum(kept.correct) / count)[::-1],
+        "nll": np.append(0, np.cumsum(kept.loss) / count)[::-1],
+    }
+    return curves | {name: _areas(kept, area) for name, area in (("auroc", auroc), ("auprc", auprc))}
+
+
+def _areas(kept: Cases, area: Callable[[np.ndarray, np.ndarray], float | None]) -> np.ndarray:
+    values, right = [1.0], True
+    for bucket in range(1, BUCKETS + 1):
+        n = bucket * len(kept) // BUCKETS
+        labels = kept.labels[:n]
+        right = right and len(np.unique(labels)) < 2 and bool(kept.correct[:n].all())
+        value = 1.0 if right else area(kept.score[:n], labels)
+        values.append(0.0 if value is None else value)
+    return np.array(values[::-1])
+
+
+def with_oracle(name: str, curve: np.ndarray) -> np.ndarray:
+    """A referral curve where an expert who never errs decides on the referred cases: both parts by their shares."""
+    referred = np.linspace(0, 1, len(curve))
+    return (1 - referred) * curve + (0 if name == "nll" else referred)
+
+
+def without_oracle(curve: np.ndarray) -> np.ndarray:
+    """(value - referred) / (1 - referred), 1 at the end: takes the oracle out of a curve that has one.
+
+    RETINA's plots do this to curves without an oracle too.
+    """
+    referred = np.linspace(0, 1, len(curve))[:-1]
+    return np.append((curve[:-1] - referred) / (1 - referred), 1)
+
+
+def balanced_curves(known: Cases, shifted: Cases, as_retina: bool = False) -> Curves:
+    """Referral curves of the balanced joint set; `as_retina` with AUROC and AUPRC of the unbalanced one."""
+    curves = referral_curves(balanced(known, shifted))
+    if as_retina:
+        unbalanced = referral_curves(joint(known, shifted))
+        curves |= {name: unbalanced[name] for name in ("auroc", "auprc")}
+    return curves
+
+
+def areas(curves: Curves) -> dict[str, float]:
+    """The mean of each referral curve, without and with an oracle."""
+    plain = {f"referral_{name}_area": curve.mean() for name, curve in curves.items()}
+    oracle = {f"referral_{name}_area_oracle": with_oracle(name, curve).mean() for name, curve in curves.items()}
+    return plain | oracle
+
+
+def metrics(cases: Cases) -> dict[str, float]:
+    """What is not told by the metrics of every classifier; areas only where both labels occur."""
+    values: dict[str, float | None] = {
+        "balanced_accuracy": balanced_accuracy(cases),
+        "auroc": auroc(cases.score, cases.labels),
+        "auprc": auprc(cases.score, cases.labels),
+        "sensitivity_at_80_specificity": sensitivity(cases.score, cases.labels),
+    }
+    return {name: value for name, value in values.items() if value is not None}

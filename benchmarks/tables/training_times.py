@@ -1,0 +1,69 @@
+"""cinquin2024 table 9 and pequignot2020 table 7: seconds of training, from the records of other tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from benchmarks.tables import cinquin, pequignot, pequignot_posteriors
+from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
+
+SECONDS = "training_seconds"
+_MACHINE = (
+    "Wall time of training on the processor that the record names, without evaluation; published on an RTX 2080 Ti. So "
+    "the numbers are no reproduction, and only their order says something: the ratio is printed in place of a verdict. "
+    "Runs that were trained side by side share the time, each an equal part."
+)
+
+
+def _hmc_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    """Experiment 2; of HMC experiment 1, which has the small sets alone."""
+    if row.made_by != "HMC":
+        return pequignot.recipe(row, dataset, protocol)
+    return pequignot_posteriors.recipe(row, dataset, protocol) if dataset in pequignot.SMALL else None
+
+
+def _columns(sets: tuple[str, ...], condition: str) -> tuple[Column, ...]:
+    return tuple(Column(Cell(d, "", SECONDS), d, Cell(d, condition, SECONDS), digits=0) for d in sets)
+
+
+_TRAINED = tuple(replace(row, metrics=()) for row in pequignot.ROWS if row.label != "FBNN")
+TABLES = (
+    Table(
+        f"{cinquin.PAPER}-9",
+        "Seconds of training on Boston, of the runs of table 1",
+        tuple(row for row in cinquin.ROWS if row.label in ("GFSVI", "TFSVI", "MFVI")),
+        (Column(Cell("boston", "", SECONDS), "boston", Cell("boston", "hardware=rtx2080ti", SECONDS), digits=1),),
+        cinquin.recipe,
+        protocols=("short", "smoke"),
+        default_protocol="short",
+        paper=cinquin.PAPER,
+        deviations=True,
+        number="9",
+        notes={
+            "short": (
+                _MACHINE,
+                "100 context points, as in the paper's table; kernel and prior scale as chosen for table 1, patience "
+                "200 of at most 3,000 steps, where the paper gives neither.",
+            )
+        },
+        reductions=cinquin.REDUCTIONS,
+    ),
+    Table(
+        f"{pequignot.PAPER}-7",
+        "Seconds of training, experiment 2; HMC: experiment 1",
+        (*_TRAINED[:4], pequignot_posteriors.REFERENCE, *_TRAINED[4:]),
+        _columns(pequignot.SMALL + pequignot.LARGE, "experiment=2;hardware=rtx2080ti"),
+        _hmc_recipe,
+        paper=pequignot.PAPER,
+        number="7",
+        notes=dict.fromkeys(
+            ("paper", "short", "smoke"),
+            (
+                _MACHINE,
+                "HMC: all 100 chains side by side in one process, split of experiment 1; the paper's are of its "
+                "experiment 1 too, on CPUs.",
+            ),
+        ),
+        reductions=pequignot.REDUCTIONS,
+    ),
+)

@@ -1,0 +1,62 @@
+"""Preprocessed photographs, kept as bytes in the file cache: made once, in batches, by any number of processes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+
+import numpy as np
+
+from ..fetch import cache_folder
+from ..grades import outlines
+from . import sources
+from .sources import Source
+
+VERSION = "1"
+BATCH = 64
+OUTLINE, FROM = 16, 64  # pixels of an outline's side, and of the squares that it is made of
+
+
+def images(source: Source, side: int, root: str | os.PathLike | None = None) -> np.ndarray:
+    """Squares [N, 3, side, side] after Graham's preprocessing, mapped from the cache. Raises BadData."""
+    from .graham import graham
+
+    return _kept(source, f"graham-{side}", (3, side, side), lambda rows: graham(_squares(source, side, rows)), root)
+
+
+def eye_outlines(source: Source, root: str | os.PathLike | None = None) -> np.ndarray:
+    """Which share of each block of the image is eye: [N, 1, 16, 16]. Raises BadData."""
+    made = lambda rows: outlines(_squares(source, FROM, rows), OUTLINE)
+    return _kept(source, "outline", (1, OUTLINE, OUTLINE), made, root)
+
+
+def _squares(source: Source, side: int, rows: range) -> np.ndarray:
+    from .graham import square
+
+    return np.stack([square(source.image(i), side, source.cut) for i in rows])
+
+
+def _kept(
+    source: Source,
+    what: str,
+    shape: tuple[int, ...],
+    make: Callable[[range], np.ndarray],
+    root: str | os.PathLike | None,
+) -> np.ndarray:
+    from ..corruptions.cache import SeverityFile  # here, since scipy takes a second to load
+
+    n = len(source.ids)
+    batches = -(-n // BATCH)
+
+    def batch(i: int) -> np.ndarray:
+        made = np.zeros((BATCH, *shape), np.uint8)
+        rows = range(i * BATCH, min((i + 1) * BATCH, n))
+        made[: len(rows)] = make(rows)
+        return made
+
+    about = source.digest or hashlib.sha256("\0".join(source.ids).encode()).hexdigest()[:16]
+    path = cache_folder(root) / "retinopathy" / f"{source.name}-{about}-{VERSION}" / f"{what}.npy"
+    found = SeverityFile(path, (batches, BATCH, *shape)).images(range(batches), batch)
+    sources.forget()
+    return found.reshape(-1, *shape)[:n]

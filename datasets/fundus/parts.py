@@ -1,0 +1,64 @@
+"""Which images may be told apart in training and testing: eyes of one patient, and known duplicates, may not."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from ..checks import BadData
+
+PARTS = ("train", "validation", "test")
+_ENDS = (0.7, 0.8)  # of the training and the validation part
+
+
+@cache
+def duplicates() -> dict[tuple[str, str], str]:
+    """The group of every image that is known to be another one's duplicate, by set and id."""
+    with Path(__file__).with_name("duplicates.csv").open(newline="") as file:
+        return {(row["set"], row["id"]): f"duplicates {row['group']}" for row in csv.DictReader(file)}
+
+
+def groups(name: str, ids: Sequence[str]) -> list[str]:
+    """What each image must stay together with: its patient's other eye ("10_left"), or its duplicates."""
+    if name == "eyepacs":
+        return [image.rpartition("_")[0] or image for image in ids]
+    known = duplicates()
+    return [known.get((name, image), image) for image in ids]
+
+
+def parted(together: Sequence[str], grades: np.ndarray) -> np.ndarray:
+    """The part of each image: of the groups of each worst grade, in the order of a hash of their names, those that
+    begin in the first 70 % of the images train, those in the next 10 % validate, the others test.
+
+    So it depends on names and grades alone, and not on where the images come from.
+    """
+    members: dict[str, list[int]] = defaultdict(list)
+    for i, group in enumerate(together):
+        members[group].append(i)
+    strata: dict[int, list[str]] = defaultdict(list)
+    for group, rows in members.items():
+        strata[int(grades[rows].max())].append(group)
+    part = np.empty(len(together), dtype="<U10")
+    for stratum in strata.values():
+        n, before = sum(len(members[group]) for group in stratum), 0
+        for group in sorted(stratum, key=lambda group: hashlib.sha256(group.encode()).digest()):
+            part[members[group]] = PARTS[sum(before >= end * n for end in _ENDS)]
+            before += len(members[group])
+    return part
+
+
+def check_apart(where: str, together: Sequence[str], part: np.ndarray) -> None:
+    """Raises BadData where images that must stay together are in two parts."""
+    found: dict[str, str] = {}
+    for group, own in zip(together, part):
+        if found.setdefault(group, own) != own:
+            raise BadData(
+                f"{where}: expected all images of {group} in one part, found some in {found[group]} and some in {own}; "
+                "correct the table that says which part they are in"
+            )

@@ -1,0 +1,307 @@
+"""Where graded photographs come from: a user's folder as upstream publishes it, or mosaics of 256 pixels.
+
+$FVI_RETINOPATHY names a folder with one for each set that is at hand:
+
+eyepacs  Kaggle's: trainLabels.csv and train/*.jpeg, and perhaps retinopathy_solution.csv and test/*.jpeg
+         (validation: usage Public, test: Private); or what tensorflow-datasets has prepared of it (`prepared`)
+aptos    Kaggle's: train.csv and train_images/*.png
+idrid    the challenge's part B, "B. Disease Grading"
+
+Without it mosaics are looked for, `retina/` in the cache and the mirrors, with the SHA-256 of known.txt.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import itertools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import fetch
+from ..checks import GET_AGAIN, BadData, DataNotFound, reading, stamped
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+VARIABLE = "FVI_RETINOPATHY"
+NAMES = ("eyepacs", "aptos", "idrid")
+GRADES = 5
+LABELS = "retina/labels.csv"
+TILE, ACROSS = 256, 30  # pixels of a tile, tiles in a row of a mosaic
+_WHERE = {
+    "eyepacs": "Kaggle's diabetic-retinopathy-detection (trainLabels.csv, train/*.jpeg)",
+    "aptos": "Kaggle's aptos2019-blindness-detection (train.csv, train_images/*.png)",
+    "idrid": "IDRiD, part B, disease grading (the folder as it is unpacked)",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Graded images, in the order of their ids.
+
+    official: the part that upstream puts each image in, empty where it has none. image: the i-th, to be read in order.
+    cut: whether the eye's box is still to be cut out. largest: side in pixels that images are large enough for.
+    digest: of a user's folder, empty for known files.
+    """
+
+    name: str
+    origin: str
+    ids: tuple[str, ...]
+    grades: np.ndarray
+    image: Callable[[int], Image.Image] = field(repr=False)
+    official: tuple[str, ...] = ()
+    cut: bool = True
+    largest: int = 1 << 30
+    digest: str = ""
+
+
+def folder_of(name: str) -> Path | None:
+    """The user's folder of a set, if there is one."""
+    root = os.environ.get(VARIABLE)
+    path = Path(os.path.expanduser(root)) / name if root else None
+    return path if path and path.is_dir() else None
+
+
+def find(name: str, root: str | os.PathLike | None = None) -> Source:
+    """The photographs of a set. Raises DataNotFound, BadData."""
+    folder = folder_of(name)
+    if folder is None:
+        return _mosaics(name, *(_known(file, name, root) for file in (LABELS, *_files(name))))
+    tables = (
+        path
+        for pattern in ("*.csv", "2. Groundtruths/*.csv", "*/2. Groundtruths/*.csv")
+        for path in folder.glob(pattern)
+    )
+    return _read(name, folder, *(stamped(path) for path in sorted(tables)))
+
+
+def content(name: str) -> dict[str, str]:
+    """The digest of a user's folder, as the identity of runs has it; empty where known files are used."""
+    return {f"{name}/images": find(name).digest} if folder_of(name) else {}
+
+
+def forget() -> None:
+    """Let go of the mosaics, which take some hundred megabytes."""
+    _opened.cache_clear()
+
+
+def at_hand(name: str, root: str | os.PathLike | None = None) -> str:
+    """Why a set is not at hand; empty where it is."""
+    try:
+        if folder_of(name) is None:
+            for file in (LABELS, *_files(name)):
+                _known(file, name, root)
+        else:
+            find(name, root)
+    except (DataNotFound, BadData) as error:
+        return str(error)
+    return ""
+
+
+def graded(where: str, rows: list[tuple[str, str]]) -> tuple[tuple[str, ...], np.ndarray]:
+    """Distinct ids and grades 0 to 4 of a table's pairs (id, grade), in the order of the ids. Raises BadData."""
+    if not rows:
+        raise BadData(f"{where}: expected graded images, found none; {GET_AGAIN}")
+    for image, grade in rows:
+        if grade.strip() not in map(str, range(GRADES)) or not image:
+            raise BadData(
+                f"{where}: expected a grade from 0 to {GRADES - 1} of every image, found {grade!r} of {image!r}; "
+                f"{GET_AGAIN}"
+            )
+    rows = sorted(rows)
+    ids = tuple(image for image, _ in rows)
+    if len(set(ids)) < len(ids):
+        twice = next(a for a, b in itertools.pairwise(ids) if a == b)
+        raise BadData(f"{where}: expected every image once, found {twice!r} twice; {GET_AGAIN}")
+    return ids, np.array([int(grade) for _, grade in rows], np.int64)
+
+
+def opened(path: Path) -> Image.Image:
+    """An image whose pixels are read. Raises BadData."""
+    from PIL import Image  # here, since most commands read no image
+
+    with reading(path, "a whole image"):
+        image = Image.open(path)
+        image.load()
+        return image
+
+
+def table(path: Path, *columns: str) -> list[tuple[str, ...]]:
+    """These columns of a CSV file with a header. Raises BadData."""
+    with reading(path, f"a table with the columns {', '.join(columns)}"), path.open(newline="") as file:
+        rows = csv.DictReader(file, strict=True)
+        names = [name.strip() for name in rows.fieldnames or ()]
+        if not set(columns) <= set(names):
+            found = ", ".join(names)[:100] or "none"
+            raise BadData(f"{path}: expected the columns {', '.join(columns)}, found {found}; {GET_AGAIN}")
+        rows.fieldnames = names
+        return [tuple(row[name] or "" for name in columns) for row in rows]
+
+
+def digest_of(tables: list[Path], images: list[Path]) -> str:
+    """Of the content of tables, and of the names and sizes of images: 16 digits."""
+    digest = hashlib.sha256()
+    for path in tables:
+        with reading(path, "a file"):
+            digest.update(path.read_bytes())
+    for path in images:
+        with reading(path, "an image"):
+            digest.update(f"\0{path.name} {path.stat().st_size}".encode())
+    return digest.hexdigest()[:16]
+
+
+@lru_cache(maxsize=8)
+def _read(name: str, folder: Path, *tables: tuple[Path, int, int]) -> Source:
+    """A user's folder, looked through once for every state of its tables."""
+    if name == "eyepacs" and not (folder / "trainLabels.csv").exists():
+        from .prepared import prepared  # here, since tensorflow-datasets takes seconds to load
+
+        return prepared(folder)
+    return _folder(name, folder)
+
+
+def _folder(name: str, folder: Path) -> Source:
+    """Upstream's files. Each graded image must be there, and no other one."""
+    tables, found = {"eyepacs": _eyepacs, "aptos": _aptos, "idrid": _idrid}[name](folder)
+    where = " and ".join(map(str, tables))
+    ids, grades = graded(where, [(image, grade) for image, (grade, _, _) in found.items()])
+    paths = [found[image][1] for image in ids]
+    official = tuple(found[image][2] for image in ids)
+    for path in {path.parent for path in paths}:
+        _check_files(path, where, [own for own in paths if own.parent == path])
+    return Source(
+        name,
+        f"{name}, the user's folder",
+        ids,
+        grades,
+        lambda i: opened(paths[i]),
+        official if any(official) else (),
+        digest=digest_of(tables, paths),
+    )
+
+
+Found = dict[str, tuple[str, Path, str]]  # by id: grade, path, official part
+
+
+def _eyepacs(folder: Path) -> tuple[list[Path], Found]:
+    labels, solution = folder / "trainLabels.csv", folder / "retinopathy_solution.csv"
+    rows = [(image, grade, "train") for image, grade in _once(labels, "image", "level")]
+    tables = [labels, solution] if solution.exists() else [labels]
+    usage = {"Public": "validation", "Private": "test"}
+    for image, grade, used in _once(solution, "image", "level", "Usage") if solution in tables else ():
+        if used not in usage:
+            raise BadData(f"{solution}: expected the usage Public or Private of {image!r}, found {used!r}; {GET_AGAIN}")
+        rows.append((image, grade, usage[used]))
+    found = {}
+    for image, grade, part in rows:
+        if image in found:
+            raise BadData(f"{solution}: expected other images than in {labels.name}, found {image!r}; {GET_AGAIN}")
+        path = folder / ("train" if part == "train" else "test") / f"{image}.jpeg"
+        found[image] = (grade, path, part if solution in tables else "")
+    return tables, found
+
+
+def _aptos(folder: Path) -> tuple[list[Path], Found]:
+    labels, images = folder / "train.csv", folder / "train_images"
+    rows = _once(labels, "id_code", "diagnosis")
+    return [labels], {image: (grade, images / f"{image}.png", "") for image, grade in rows}
+
+
+def _idrid(folder: Path) -> tuple[list[Path], Found]:
+    folder = folder / "B. Disease Grading" if (folder / "B. Disease Grading").is_dir() else folder
+    tables, found = [], {}
+    for part, images, labels in (
+        ("train", "a. Training Set", "a. IDRiD_Disease Grading_Training Labels.csv"),
+        ("test", "b. Testing Set", "b. IDRiD_Disease Grading_Testing Labels.csv"),
+    ):
+        tables.append(folder / "2. Groundtruths" / labels)
+        for image, grade in _once(tables[-1], "Image name", "Retinopathy grade"):
+            found[f"{part}/{image}"] = (grade, folder / "1. Original Images" / images / f"{image}.jpg", "")
+    return tables, found
+
+
+def _once(path: Path, *columns: str) -> list[tuple[str, ...]]:
+    """A table of images, of which each is graded, and once. Rows without a name are blank ones of IDRiD's."""
+    rows = [row for row in table(path, *columns) if any(row)]
+    graded(str(path), [(row[0], row[1]) for row in rows])
+    return rows
+
+
+def _check_files(folder: Path, where: str, paths: list[Path]) -> None:
+    """A graded image that is not there, and one without a grade, raise BadData."""
+    wanted = {path.name for path in paths}
+    with reading(folder, "a folder of images"):
+        there = {path.name for path in folder.iterdir() if path.suffix == paths[0].suffix}
+    absent, more = wanted - there, there - wanted
+    what = f"graded in {where} and not there" if absent else f"there without a grade in {where}"
+    if absent or more:
+        raise BadData(
+            f"{folder}: expected the {len(wanted)} images that are graded, found {len(absent or more)} {what}, "
+            f"{min(absent or more)} first; get it again, or take these from both"
+        )
+
+
+@lru_cache(maxsize=1)
+def known_files() -> dict[str, fetch.File]:
+    """The mosaics by name, from known.txt."""
+    lines = Path(__file__).with_name("known.txt").read_text().splitlines()
+    rows = [line.split() for line in lines if line and not line.startswith("#")]
+    return {name: fetch.File(name, sha256, int(size), ()) for name, sha256, size in rows}
+
+
+def _files(name: str) -> list[str]:
+    return [file for file in known_files() if file.startswith(f"retina/{name}-")]
+
+
+def _known(file: str, name: str, root: str | os.PathLike | None) -> Path:
+    tried = []
+    for folder in (fetch.cache_folder(root), *fetch.mirror_folders()):
+        fault = fetch.check_file(folder / file, known_files()[file])
+        if fault is None:
+            return folder / file
+        tried.append(f"{folder / file}: {fault}")
+    raise DataNotFound(
+        f"data set {name} was not found. Tried:\n  " + "\n  ".join(tried) + f"\nIt is not fetched: get {_WHERE[name]} "
+        f"under the provider's rules (docs/retinopathy.md), and set {VARIABLE} to the folder that holds it as {name}/."
+    )
+
+
+def _mosaics(name: str, labels: Path, *mosaics: Path) -> Source:
+    by_name = {path.name: path for path in mosaics}
+    columns = ("set", "id", "grade", "file", "tile")
+    rows = {image: (grade, file, tile) for own, image, grade, file, tile in table(labels, *columns) if own == name}
+    ids, grades = graded(f"{labels}, set {name}", [(image, grade) for image, (grade, _, _) in rows.items()])
+    places = []
+    for image in ids:
+        _, file, tile = rows[image]
+        if file not in by_name or not tile.isdecimal():
+            raise BadData(
+                f"{labels}: expected of {image!r} a tile in {', '.join(by_name)}, found tile {tile!r} of {file!r}; "
+                f"{GET_AGAIN}"
+            )
+        places.append((by_name[file], int(tile)))
+    return Source(name, f"{name}, mosaics of {TILE} pixels", ids, grades, partial(_tile, places), (), False, TILE)
+
+
+def _tile(places: list[tuple[Path, int]], i: int) -> Image.Image:
+    path, tile = places[i]
+    mosaic = _opened(path)
+    left, top = tile % ACROSS * TILE, tile // ACROSS * TILE
+    if mosaic.width != ACROSS * TILE or top + TILE > mosaic.height:
+        raise BadData(
+            f"{path}: expected {ACROSS} tiles of {TILE} pixels in a row, and tile {tile}, found an image of "
+            f"{mosaic.width}x{mosaic.height}; {GET_AGAIN}"
+        )
+    return mosaic.crop((left, top, left + TILE, top + TILE))
+
+
+@lru_cache(maxsize=2)  # ids run through both of EyePACS's
+def _opened(path: Path) -> Image.Image:
+    return opened(path)

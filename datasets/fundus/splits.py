@@ -1,0 +1,183 @@
+"""Retinopathy as a task: findings, country shift, severity shift.
+
+A scheme names the task and the side of the images in pixels, "moderate-64": the finding is of grade 2 or more
+("moderate", it threatens sight) or of grade 1 or more ("mild"). "severity" and "severity-mild" train and test on grades
+up to the finding's first one; the images of higher grades are the shift, those of the training part among them (Band et
+al. 2021). "outline" has the finding of "moderate" and only says where the eye is.
+
+A set without official parts is cut 70 : 10 : 20 (`parts.parted`). Evaluation sets: "shift-<set>", another country's
+images (of EyePACS its test part where it has official parts, of APTOS the first 2,929 by name as in RETINA, of IDRiD
+all); "shift-severity".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+
+from ..checks import DataNotFound
+from ..contract import Arrays, Description, EvaluationSet, Pixels, Split
+from ..grades import FINDINGS
+from . import kept, parts, sources
+from .sources import NAMES, Source
+
+VERSION = "1"
+SIDES = (64, 512)
+RETINAS_APTOS = 2929
+SHIFTS = {"aptos": ("eyepacs", "idrid"), "eyepacs": ("aptos", "idrid"), "idrid": ("aptos", "eyepacs")}
+_ORIGINS = {
+    "eyepacs": "Kaggle 2015, EyePACS (USA)",
+    "aptos": "Kaggle 2019, Aravind (India)",
+    "idrid": "Porwal et al. 2018 (India), CC BY 4.0",
+}
+_PIXELS = Pixels((0.0,) * 3, (1.0,) * 3)
+_OUTLINE = Pixels((0.5,), (0.5,))
+
+
+@dataclass(frozen=True)
+class Task:
+    """Grades from `first` on are a finding; those after `last` are a shift."""
+
+    first: int
+    last: int = 4
+    outline: bool = False
+
+
+TASKS = {
+    **{name: Task(first) for name, first in FINDINGS.items()},
+    "severity": Task(FINDINGS["moderate"], 2),
+    "severity-mild": Task(FINDINGS["mild"], 1),
+}
+SCHEMES = (*(f"{task}-{side}" for side in SIDES for task in TASKS), "outline")
+# Training and test images of the known mosaics, for each task.
+SIZES = {
+    "eyepacs": {"moderate": (678, 188), "mild": (678, 188), "severity": (642, 179), "severity-mild": (541, 152)},
+    "aptos": {"moderate": (2566, 731), "mild": (2566, 731), "severity": (2223, 634), "severity-mild": (1524, 433)},
+    "idrid": {"moderate": (364, 100), "mild": (364, 100), "severity": (253, 71), "severity-mild": (134, 38)},
+}
+
+
+def task_of(scheme: str) -> tuple[Task, int]:
+    """The task and the side of its images."""
+    if scheme == "outline":
+        return Task(FINDINGS["moderate"], outline=True), kept.OUTLINE
+    name, _, side = scheme.rpartition("-")
+    return TASKS[name], int(side)
+
+
+def describe(name: str, scheme: str) -> Description:
+    """Looks at a user's tables, if there are any. Raises DataNotFound, BadData."""
+    task, side = task_of(scheme)
+    if sources.folder_of(name):
+        source = sources.find(name)
+        part = parts_of(source)
+        n_train, n_test = (int(((part == own) & (source.grades <= task.last)).sum()) for own in ("train", "test"))
+    else:
+        n_train, n_test = SIZES[name]["moderate" if task.outline else scheme.rpartition("-")[0]]
+    shape = (1, side, side) if task.outline else (3, side, side)
+    return Description(
+        name, "classification", VERSION, scheme, SCHEMES, 1, 2, shape, n_train, n_test, _ORIGINS[name], ()
+    )
+
+
+def parts_of(source: Source) -> np.ndarray:
+    """The part of each image, upstream's or cut here. Raises BadData for eyes of one patient in two parts."""
+    together = parts.groups(source.name, source.ids)
+    if not source.official:
+        return parts.parted(together, source.grades)
+    part = np.array(source.official)
+    parts.check_apart(source.origin, together, part)
+    return part
+
+
+def training_content(name: str, scheme: str, pools: Iterable[str]) -> dict[str, str]:
+    return sources.content(name)
+
+
+def evaluation_content(name: str, scheme: str, sets: Iterable[str]) -> dict[str, str]:
+    return {key: value for own in (name, *_others(sets)) for key, value in sources.content(own).items()}
+
+
+def lacking(name: str, sets: Iterable[str], root: str | os.PathLike | None = None) -> dict[str, str]:
+    """Of this set and of those in evaluation sets, the ones that are not at hand, and why."""
+    return {own: why for own in dict.fromkeys((name, *_others(sets))) if (why := sources.at_hand(own, root))}
+
+
+def _others(sets: Iterable[str]) -> list[str]:
+    return [other for each in sets if (other := each.removeprefix("shift-")) in NAMES and other != each]
+
+
+def load(name: str, scheme: str, root: str | os.PathLike | None = None) -> Split:
+    """The one split. Raises DataNotFound, BadData."""
+    return _assemble(name, scheme, None if root is None else os.fspath(root), sources.find(name, root))
+
+
+@lru_cache(maxsize=2)
+def _assemble(name: str, scheme: str, root: str | None, source: Source) -> Split:
+    task, _ = task_of(scheme)
+    images, part = _images(source, scheme, root), parts_of(source)
+    known = source.grades <= task.last
+    rows = {own: np.flatnonzero((part == own) & known) for own in parts.PARTS}
+    arrays = {own: Arrays(images[index], _findings(source, index, task)) for own, index in rows.items()}
+    evaluations: dict[str, Callable[[], EvaluationSet]]
+    if known.all():
+        evaluations = {f"shift-{other}": partial(_country, other, scheme, root) for other in SHIFTS[name]}
+    else:
+        severe = np.flatnonzero(~known & (part != "validation"))
+        rows, evaluations = {}, {"shift-severity": partial(_severe, images, source, severe, task)}
+    pixels, x = _OUTLINE if task.outline else _PIXELS, arrays["train"].x
+    return Split(
+        name,
+        VERSION,
+        0,
+        scheme,
+        "classification",
+        2,
+        arrays["train"],
+        arrays["test"],
+        pixels(x.min(0)),
+        pixels(x.max(0)),
+        validation=arrays["validation"] if len(arrays["validation"]) else None,
+        rows={own: index for own, index in rows.items() if len(index)},
+        evaluations=evaluations,
+        pixels=pixels,
+        screens=True,
+    )
+
+
+def _images(source: Source, scheme: str, root: str | None) -> np.ndarray:
+    task, side = task_of(scheme)
+    if task.outline:
+        return kept.eye_outlines(source, root)
+    if side > source.largest:
+        raise DataNotFound(
+            f"data set {source.name}, scheme {scheme}: expected images of {side} pixels, found mosaics of "
+            f"{source.largest}; set {sources.VARIABLE} to a folder with the original ones (docs/retinopathy.md)"
+        )
+    return kept.images(source, side, root)
+
+
+def _findings(source: Source, rows: np.ndarray, task: Task) -> np.ndarray:
+    return (source.grades[rows] >= task.first).astype(np.int64)
+
+
+def _country(other: str, scheme: str, root: str | None) -> EvaluationSet:
+    source = sources.find(other, root)
+    images, rows = _images(source, scheme, root), np.arange(len(source.ids))
+    if source.official:
+        rows = np.flatnonzero(parts_of(source) == "test")
+    elif other == "aptos":
+        rows = rows[:RETINAS_APTOS]
+    about = f"{source.origin}, {len(rows)} images"
+    y = _findings(source, rows, task_of(scheme)[0])
+    return EvaluationSet(f"shift-{other}", "shift", f"shift=country;to={other}", images[rows], y, about)
+
+
+def _severe(images: np.ndarray, source: Source, rows: np.ndarray, task: Task) -> EvaluationSet:
+    about = f"{source.origin}, {len(rows)} images of higher grades"
+    y = _findings(source, rows, task)
+    return EvaluationSet("shift-severity", "shift", "shift=severity", images[rows], y, about)

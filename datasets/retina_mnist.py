@@ -1,0 +1,107 @@
+"""RetinaMNIST (Yang et al. 2023): fundus photographs of 28x28 pixels from DeepDRiD, graded 0 to 4.
+
+The finding is retinopathy of grade 2 or more ("moderate": it threatens sight) or of grade 1 or more ("mild"). Scheme
+"outline" has the finding of "moderate" and, in the place of the images, only where the eye is in them. The parts are
+the source's own, split 0 the only one; row numbers count the training, validation and test images in this order.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from .checks import GET_AGAIN, WHOLE, BadData, check_labels, reading, stamped
+from .contract import Arrays, Description, Pixels, Split
+from .fetch import locate
+from .grades import FINDINGS, outlines
+from .npy import read_header
+
+NAME, VERSION = "retina_mnist", "1"
+FILE = "retina/retinamnist.npz"
+SIDE, GRADES = 28, 5
+SIZES = {"train": 1080, "validation": 120, "test": 400}
+SCHEMES = ("moderate", "mild", "outline")
+_STEMS = {"train": "train", "validation": "val", "test": "test"}
+_PIXELS = Pixels((0.5,) * 3, (0.5,) * 3)  # as MedMNIST's own code
+_OUTLINE = Pixels((0.5,), (0.5,))
+
+
+def describe(scheme: str) -> Description:
+    side = SIDE // 2
+    return Description(
+        NAME,
+        "classification",
+        VERSION,
+        scheme,
+        SCHEMES,
+        1,
+        2,
+        (1, side, side) if scheme == "outline" else (3, SIDE, SIDE),
+        SIZES["train"],
+        SIZES["test"],
+        "Yang et al. 2023, from DeepDRiD, CC BY 4.0",
+        (FILE,),
+    )
+
+
+def load(scheme: str, root: str | os.PathLike | None = None) -> Split:
+    """The one split. Raises DataNotFound, BadData."""
+    graded = _read(*stamped(locate(FILE, root)))
+    outline, first = scheme == "outline", FINDINGS["moderate" if scheme == "outline" else scheme]
+    parts = {
+        part: Arrays(outlines(images, SIDE // 2) if outline else images, (grades >= first).astype(np.int64))
+        for part, (images, grades) in graded.items()
+    }
+    ends = np.cumsum([len(arrays) for arrays in parts.values()])
+    pixels, x = _OUTLINE if outline else _PIXELS, parts["train"].x
+    return Split(
+        NAME,
+        VERSION,
+        0,
+        scheme,
+        "classification",
+        2,
+        parts["train"],
+        parts["test"],
+        pixels(x.min(0)),
+        pixels(x.max(0)),
+        validation=parts["validation"],
+        rows={part: np.arange(end - len(parts[part]), end) for part, end in zip(parts, ends)},
+        pixels=pixels,
+        screens=True,
+    )
+
+
+@lru_cache(maxsize=2)
+def _read(path: Path, size: int, changed: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Images uint8 [N, 3, 28, 28] and grades [N] of each part, read once for every state of the file."""
+    return read(path)
+
+
+def read(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Images uint8 [N, 3, 28, 28] and grades [N] of each part of MedMNIST's file. Raises BadData."""
+    parts = {}
+    with reading(path, "an .npz file of plain arrays"), zipfile.ZipFile(path) as archive:
+        for part, n in SIZES.items():
+            images = _array(path, archive, f"{_STEMS[part]}_images", (n, SIDE, SIDE, 3))
+            grades = _array(path, archive, f"{_STEMS[part]}_labels", (n, 1))
+            check_labels(grades, GRADES, f"{path}, {_STEMS[part]}_labels", all_occur=False)
+            parts[part] = (np.ascontiguousarray(images.transpose(0, 3, 1, 2)), grades[:, 0].astype(np.int64))
+    return parts
+
+
+def _array(path: Path, archive: zipfile.ZipFile, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """An array whose header is right: it is read only then."""
+    with archive.open(f"{name}.npy") as stream:
+        header = read_header(stream)
+    bytes_asked = len(shape) > 2
+    fits = header.dtype == np.uint8 if bytes_asked else header.dtype.kind in WHOLE
+    if header.shape != shape or not fits or archive.getinfo(f"{name}.npy").file_size != header.size:
+        what = "bytes" if bytes_asked else "whole numbers"
+        raise BadData(f"{path}, {name}: expected {what} {list(shape)}, found {header}; {GET_AGAIN}")
+    with archive.open(f"{name}.npy") as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)

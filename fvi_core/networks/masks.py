@@ -1,0 +1,35 @@
+"""Masks of dropout, drawn for every input."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fvi_core.networks.pooling import rectified
+from fvi_core.random import Streams
+
+
+class InputMasks:
+    """Activations times Bernoulli(1 - rate) / (1 - rate), drawn anew for every input and each of ``samples``.
+
+    What is before the first mask is one sample for all.
+    """
+
+    def __init__(self, rate: float, samples: int, streams: Streams):
+        self.keep, self.samples, self.streams = 1 - rate, samples, streams
+
+    def __call__(self, site: str, a: Tensor) -> Tensor:
+        """Activations a ``[R, S, N, ...]``, masked."""
+        if a.shape[1] == 1 and self.samples > 1:
+            a = a.expand(a.shape[0], self.samples, *a.shape[2:])
+        return a * ((self.streams.uniform(*a.shape[1:]) < self.keep) / self.keep)
+
+    def rectified(self, z: Tensor, pool: bool) -> Tensor:
+        """The same of ``relu(z)`` for images z ``[R, S, N, C, H, W]``, then pooled where ``pool`` says so: the same
+        masks.
+        """
+        factor = float(torch.ones((), dtype=z.dtype) / self.keep)
+        return rectified(z, pool, max(z.shape[1], self.samples), self._kept, factor)
+
+    def _kept(self, replica: int, mask: Tensor) -> Tensor:
+        return self.streams.uniform_into(replica, mask).lt_(self.keep)

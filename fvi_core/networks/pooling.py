@@ -1,0 +1,97 @@
+"""ReLU, dropout and 2x2 max-pooling of images in one go: a few images at a time, which stay in a processor's cache.
+
+Pooling before the ReLU gives the same values and sends gradients to the same pixels: the largest of four numbers stays
+the largest, and where none is positive no gradient passes. So the ReLU sees a quarter of the pixels. No mask is kept
+for the gradient either: it passes where the result is positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+BLOCK_ELEMENTS = 2**18
+"""Numbers of the images that are worked on together: 1 MiB in float32, about a core's second-level cache."""
+Kept = Callable[[int, Tensor], Tensor]
+"""Fills images ``[B, C, H, W]`` with 1 where an activation of replica r is kept and 0 where not; asked for all images
+of a replica in order, sample after sample."""
+_pool = torch.ops.aten.max_pool2d_with_indices.out
+_pool_backward = torch.ops.aten.max_pool2d_with_indices_backward.grad_input
+_threshold_backward = torch.ops.aten.threshold_backward
+
+
+def rectified(
+    z: Tensor, pool: bool, samples: int | None = None, kept: Kept | None = None, factor: float = 1.0
+) -> Tensor:
+    """``relu(z)``, with ``kept`` times ``factor`` where kept and 0 elsewhere, then pooled where ``pool`` says so.
+
+    z ``[R, S, N, C, H, W]`` may have one sample for all of ``samples``, which are masked apart. Differentiable once.
+    """
+    return _Rectified.apply(z, pool, samples or z.shape[1], kept, factor)
+
+
+def _largest(z: Tensor) -> Tensor:
+    """2x2 max-pooling of images z ``[N, C, H, W]`` without the places that a gradient asks for, which takes longer."""
+    height, width = z.shape[-2] // 2 * 2, z.shape[-1] // 2 * 2
+    rows = torch.maximum(z[..., :height:2, :width], z[..., 1:height:2, :width])
+    return torch.maximum(rows[..., ::2], rows[..., 1::2])
+
+
+class _Rectified(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, z: Tensor, pool: bool, samples: int, kept: Kept | None, factor: float) -> Tensor:
+        replicas, own, n, channels, height, width = z.shape
+        shape = (height // 2, width // 2, channels) if pool else (height, width, channels)
+        out = z.new_empty(replicas, samples, n, *shape).movedim(-1, -3)
+        places = torch.empty_like(out, dtype=torch.int64) if pool and ctx.needs_input_grad[0] else None
+        size = max(1, BLOCK_ELEMENTS // z[0, 0, 0].numel())
+        # Masks are drawn channel by channel of an image; images lie the other way round.
+        mask = z.new_empty(min(size, n), *z.shape[3:])
+        product = torch.empty_like(mask, memory_format=torch.channels_last)
+        for r in range(replicas):
+            for s in range(samples):
+                for start in range(0, n, size):
+                    rows = slice(start, start + size)
+                    piece, target = z[r, s if own > 1 else 0, rows], out[r, s, rows]
+                    if kept is not None:
+                        drawn = kept(r, mask[: len(piece)])
+                        piece = torch.mul(piece, factor, out=product[: len(piece)]).mul_(drawn)
+                    if places is not None:
+                        _pool(piece, [2, 2], [2, 2], out=target, indices=places[r, s, rows])
+                    else:
+                        target.copy_(_largest(piece) if pool else piece)
+                    target.relu_()
+        ctx.save_for_backward(out, *([] if places is None else [places]))
+        ctx.shape, ctx.size, ctx.factor = z.shape, size, factor
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor):
+        out, *places = ctx.saved_tensors
+        replicas, own, n, channels, height, width = ctx.shape
+        total = out.new_empty(replicas, own, n, height, width, channels).movedim(-1, -3)
+        spare = out.new_empty(min(ctx.size, n), height, width, channels).movedim(-1, -3)
+        for r in range(replicas):
+            for start in range(0, n, ctx.size):
+                rows = slice(start, start + ctx.size)
+                for s in range(out.shape[1]):
+                    passed = _threshold_backward(gradient[r, s, rows], out[r, s, rows], 0)
+                    if ctx.factor != 1:
+                        passed = passed.mul_(ctx.factor)
+                    target, first = total[r, s if own > 1 else 0, rows], s == 0 or own > 1
+                    if places:
+                        into = target if first else spare[: len(target)]
+                        passed = passed.contiguous(memory_format=torch.channels_last)
+                        _pool_backward(
+                            passed, into, [2, 2], [2, 2], [0, 0], [1, 1], False, places[0][r, s, rows], grad_input=into
+                        )
+                        passed = into
+                    if not first:
+                        target.add_(passed)
+                    elif passed is not target:
+                        target.copy_(passed)
+        return total, None, None, None, None

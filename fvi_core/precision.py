@@ -1,0 +1,48 @@
+"""What networks compute in: float32 as their inputs are, or products and convolutions in bfloat16."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import torch
+
+from fvi_core.spelling import nearest
+
+PRECISIONS = ("float32", "bfloat16")
+
+
+def check(precision: str) -> None:
+    """Raise ValueError for a precision that is none."""
+    if precision not in PRECISIONS:
+        raise ValueError(f"training: precision {precision!r} is not known; {nearest(precision, PRECISIONS)}")
+
+
+@cache
+def has_bfloat16(device: str) -> bool:
+    """Whether a kind of device ("cpu", "cuda") has instructions for products in bfloat16; those of a CPU are AMX and
+    AVX-512 BF16. Without them such products are slower than in float32.
+    """
+    return device != "cpu" or torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+def used(precision: str, device: torch.device) -> str:
+    """The precision that a network asked for ``precision`` computes in on a device; in place of bfloat16 on one that
+    has it not it is float32, of which a process is told once.
+    """
+    check(precision)
+    if precision == "float32" or has_bfloat16(device.type):
+        return precision
+    _say(device.type)
+    return "float32"
+
+
+@cache
+def _say(device: str) -> None:
+    warnings.warn(instead(device), stacklevel=3)
+
+
+def instead(device: str) -> str:
+    """That bfloat16 was asked for in vain."""
+    found = "neither AMX nor AVX-512 BF16" if device == "cpu" else "no instructions for it"
+    return f"training: precision 'bfloat16' was asked for, but this {device} has {found}: float32 is used"

@@ -1,0 +1,269 @@
+"""Graded photographs: their folders, their parts, preprocessing, tasks and shifts, and what is refused."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import datasets
+from datasets import BadData, DataNotFound, fetch, needs
+from datasets.fundus import kept, parts, sources, splits
+from datasets.fundus.graham import eye_box, graham, square
+from tests.datasets.fundus_files import Files, aptos, encoded, eyepacs, idrid, mosaics, photograph, table
+
+Lay = Callable[[Files], Path]
+
+
+@pytest.fixture
+def lay(places: tuple[Path, Path], tmp_path: Path, write: Callable, monkeypatch: pytest.MonkeyPatch) -> Lay:
+    """lay(files) writes a user's folder."""
+    monkeypatch.setenv(sources.VARIABLE, str(tmp_path / "mine"))
+
+    def laid(files: Files) -> Path:
+        for name, content in files.items():
+            write(tmp_path / "mine", name, content)
+        return tmp_path / "mine"
+
+    return laid
+
+
+def without(files: Files, end: str) -> Files:
+    return {name: content for name, content in files.items() if not name.endswith(end)}
+
+
+def replaced(files: Files, end: str, old: bytes, new: bytes) -> Files:
+    assert any(old in content for name, content in files.items() if name.endswith(end))
+    return {name: c.replace(old, new) if name.endswith(end) else c for name, c in files.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "n"), [("eyepacs", eyepacs(60), 120), ("aptos", aptos(), 60), ("idrid", idrid(), 60)]
+)
+def test_a_users_folder_is_read_as_upstream_publishes_it(name: str, files: Files, n: int, lay: Lay) -> None:
+    lay(files)
+    source = sources.find(name)
+    assert len(source.ids) == n and sorted(set(source.grades)) == [0, 1, 2, 3, 4] and source.cut
+    split, known = datasets.load(name), datasets.describe(name)
+    assert (len(split.train), len(split.test)) == (known.n_train, known.n_test)
+    assert len(split.train) + len(split.validation) + len(split.test) == n
+    assert split.train.x.dtype == np.uint8 and split.train.x.shape[1:] == (3, 64, 64) and split.screens
+    for part, rows in split.rows.items():
+        assert getattr(split, part).y.tolist() == (source.grades[rows] >= 2).astype(int).tolist()
+    image = np.asarray(source.image(3).convert("RGB"))
+    assert np.array_equal(kept.images(source, 64)[3], graham(square(Image.fromarray(image), 64)[None])[0])
+    assert datasets.training_content(name) == {f"{name}/images": source.digest} and len(source.digest) == 16
+
+
+def test_ids_name_images_and_not_their_place_in_the_table(lay: Lay) -> None:
+    files = aptos()
+    lay(files)
+    before = sources.find("aptos")
+    rows = files["aptos/train.csv"].splitlines()
+    lay({"aptos/train.csv": b"\n".join([rows[0], *rows[:0:-1], b""])})
+    after = sources.find("aptos")
+    assert before.ids == after.ids and np.array_equal(before.grades, after.grades)
+    assert np.array_equal(before.image(2), after.image(2)) and before.digest != after.digest
+
+
+def test_official_parts_of_eyepacs_are_kept(lay: Lay) -> None:
+    lay(eyepacs(official=True))
+    source = sources.find("eyepacs")
+    split = datasets.load("eyepacs")
+    ids = {part: {source.ids[i] for i in rows} for part, rows in split.rows.items()}
+    assert ids["validation"] == {"18_left", "18_right"}
+    assert ids["test"] == {f"{patient}_{eye}" for patient in (19, 20, 21) for eye in ("left", "right")}
+    lay(aptos())
+    shifted = datasets.load("aptos").evaluation("shift-eyepacs")
+    assert len(shifted.x) == 6 and shifted.condition == "shift=country;to=eyepacs"
+
+
+def test_both_eyes_of_a_patient_and_duplicates_are_in_one_part() -> None:
+    ids = [f"{p}_{eye}" for p in range(300) for eye in ("left", "right")]
+    grades = np.random.default_rng(0).integers(0, 5, len(ids))
+    together = parts.groups("eyepacs", ids)
+    part = parts.parted(together, grades)
+    assert all(part[i] == part[i + 1] for i in range(0, len(ids), 2))
+    shares = [(part == own).mean() for own in parts.PARTS]
+    assert shares == pytest.approx([0.7, 0.1, 0.2], abs=0.02)
+    for grade in range(5):
+        assert (part[grades == grade] == "train").mean() == pytest.approx(0.7, abs=0.12)
+    turned = np.random.default_rng(1).permutation(len(ids))
+    assert np.array_equal(parts.parted([together[i] for i in turned], grades[turned]), part[turned])
+    assert len(parts.duplicates()) == 282
+    first, second = "00cb6555d108", "ca25745942b0"
+    assert len(set(parts.groups("aptos", [first, second, "0024cdab0c1e"]))) == 2
+    parts.check_apart("here", together, part)
+
+
+def test_eyes_of_one_patient_in_two_parts_are_refused(lay: Lay) -> None:
+    files = eyepacs(official=True)
+    moved = files.pop("eyepacs/test/21_right.jpeg")
+    files |= {"eyepacs/train/21_right.jpeg": moved}
+    labels = files["eyepacs/trainLabels.csv"] + b"21_right,3\n"
+    solution = b"\n".join(r for r in files["eyepacs/retinopathy_solution.csv"].split(b"\n") if b"21_right" not in r)
+    lay(files | {"eyepacs/trainLabels.csv": labels, "eyepacs/retinopathy_solution.csv": solution})
+    with pytest.raises(BadData, match="expected all images of 21 in one part, found some in test and some in train"):
+        datasets.load("eyepacs")
+
+
+def changed(old: bytes, new: bytes) -> Files:
+    return replaced(eyepacs(), ".csv", old, new)
+
+
+USAGE = replaced(eyepacs(official=True), "tion.csv", b"Public", b"Other")
+REFUSED = {
+    "no image": (without(eyepacs(), "10_left.jpeg"), "1 graded in .*trainLabels.csv and not there, 10_left.jpeg first"),
+    "no grade": (changed(b"10_left,0\n", b""), "1 there without a grade in .*, 10_left.jpeg first"),
+    "empty grade": (changed(b"10_left,0", b"10_left,"), "a grade from 0 to 4 .* found '' of '10_left'"),
+    "high grade": (changed(b"10_left,0", b"10_left,5"), "found '5' of '10_left'"),
+    "twice": (changed(b"10_left", b"10_right"), "every image once, found '10_right' twice"),
+    "columns": (changed(b"level", b"grade"), "expected the columns image, level, found image, grade"),
+    "usage": (USAGE, "usage Public or Private .* 'Other'"),
+}
+
+
+@pytest.mark.parametrize(("files", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_a_folder_lacks_is_named(files: Files, message: str, lay: Lay) -> None:
+    lay(files)
+    with pytest.raises(BadData, match=message):
+        datasets.load("eyepacs")
+    assert needs.lacking("eyepacs")[0].reason
+
+
+def test_a_corrupt_image_is_named(lay: Lay) -> None:
+    folder = lay(eyepacs())
+    image = folder / "eyepacs" / "train" / "12_left.jpeg"
+    image.write_bytes(image.read_bytes()[:500])
+    with pytest.raises(BadData, match=r"12_left.jpeg: expected a whole image, found: .*[Tt]runcated"):
+        datasets.load("eyepacs")
+
+
+def test_absent_sets_are_said_to_be_got_under_the_providers_rules(places: tuple[Path, Path]) -> None:
+    with pytest.raises(DataNotFound, match=r"data set aptos was not found(?s:.*)not fetched: get Kaggle's aptos2019"):
+        datasets.load("aptos")
+    assert [lack.dataset for lack in needs.lacking("aptos", sets=("test", "shift-idrid"))] == ["aptos", "idrid"]
+    assert datasets.describe("aptos").n_train == 2566  # known of the mosaics: runs have names without data
+    assert not any(file.startswith(("retina/aptos", "retina/eyepacs")) for file in fetch.registry())
+
+
+def test_prepared_folders_are_said_to_be_missing(lay: Lay) -> None:
+    (lay({}) / "eyepacs").mkdir(parents=True)
+    with pytest.raises(DataNotFound, match="expected Kaggle's trainLabels.csv and train/, or diabetic_retin"):
+        datasets.load("eyepacs")
+
+
+@pytest.fixture
+def tiles(places: tuple[Path, Path], write: Callable, monkeypatch: pytest.MonkeyPatch) -> Files:
+    files = mosaics()
+    for name, content in files.items():
+        write(places[1], name, content)
+    known = {n: fetch.File(n, fetch.hashlib.sha256(c).hexdigest(), len(c), ()) for n, c in files.items()}
+    monkeypatch.setattr(sources, "known_files", lambda: known)
+    return files
+
+
+def test_mosaics_are_cut_into_their_tiles(tiles: Files) -> None:
+    source = sources.find("aptos")
+    assert not source.cut and source.largest == 256 and source.digest == "" and len(source.ids) == 35
+    assert np.array_equal(np.asarray(source.image(33))[::16, ::16], photograph(33, 16, 16))
+    split = datasets.load("aptos")
+    assert len(split.train) + len(split.validation) + len(split.test) == 35
+    assert datasets.training_content("aptos") == {}
+    with pytest.raises(DataNotFound, match="scheme moderate-512: expected images of 512 pixels, found mosaics of 256"):
+        datasets.load("aptos", scheme="moderate-512")
+
+
+def test_preprocessed_images_are_kept_and_made_again_where_they_are_damaged(
+    lay: Lay, places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay(aptos())
+    source = sources.find("aptos")
+    first = np.array(kept.images(source, 64))
+    (file,) = places[0].rglob("graham-64.npy")
+    content = bytearray(file.read_bytes())
+    content[5000] ^= 1
+    file.write_bytes(content)
+    assert np.array_equal(kept.images(source, 64), first)
+    monkeypatch.setattr(kept, "_squares", None)  # what is kept is not made
+    assert np.array_equal(kept.images(source, 64), first)
+
+
+def test_the_box_of_the_eye() -> None:
+    image = np.zeros((50, 80, 3), np.uint8)
+    image[10:40, 30:70] = 200
+    image[0, 0] = 255  # one bright pixel is no eye
+    assert eye_box(image) == (30, 10, 70, 40)
+    assert eye_box(np.zeros((50, 80, 3), np.uint8)) == (0, 0, 80, 50)
+    speck = np.zeros((50, 80, 3), np.uint8)
+    speck[20:24, 20:24] = 9
+    assert eye_box(speck) == (0, 0, 80, 50)
+    assert square(Image.fromarray(image), 20).min() == 200 and square(Image.fromarray(image), 20, cut=False).min() == 0
+
+
+def test_local_averages_are_taken_away_by_grahams_formula() -> None:
+    side = 60
+    image = np.full((1, 3, side, side), 100, np.uint8)
+    assert (graham(image) == 128).all()
+    image[0, 1, 30, 30] = 110
+    # A blur of one pixel's deviation keeps the square of its kernel's largest weight.
+    weights = np.exp(-(np.arange(-3, 4) ** 2) / 2)
+    largest = weights.max() / weights.sum()
+    found = graham(image)
+    assert found[0, 1, 30, 30] == round(128 + 4 * 10 * (1 - largest**2))
+    assert found[0, 1, 30, 31] == round(128 - 4 * 10 * largest * weights[4] / weights.sum())
+    assert (found[0, 0] == 128).all()
+    noise = graham(np.random.default_rng(0).integers(0, 256, (2, 3, side, side)).astype(np.uint8))
+    radius = np.hypot(*(np.mgrid[:side, :side] - 29.5))
+    assert (noise[..., radius > 27] == 128).all() and (noise[..., radius < 26] != 128).mean() > 0.9
+
+
+def test_severity_shift_moves_higher_grades_of_training_and_test_part(lay: Lay) -> None:
+    lay(aptos(40))
+    source = sources.find("aptos")
+    part = splits.parts_of(source)
+    for scheme, last, finding in (("severity-64", 2, 2), ("severity-mild-64", 1, 1)):
+        split = datasets.load("aptos", scheme=scheme)
+        for own in parts.PARTS:
+            grades = source.grades[(part == own) & (source.grades <= last)]
+            assert getattr(split, own).y.tolist() == (grades >= finding).astype(int).tolist()
+        assert split.evaluation_sets() == ["test", "validation", "shift-severity"]
+        shifted = split.evaluation("shift-severity")
+        assert len(shifted.x) == ((source.grades > last) & (part != "validation")).sum() and (shifted.y == 1).all()
+
+
+def test_country_shift_scores_another_sets_images(lay: Lay, monkeypatch: pytest.MonkeyPatch) -> None:
+    lay(aptos() | idrid() | eyepacs(60))
+    split = datasets.load("eyepacs", scheme="mild-64")
+    assert split.evaluation_sets() == ["test", "validation", "shift-aptos", "shift-idrid"]
+    found = split.evaluation("shift-idrid")
+    source = sources.find("idrid")
+    assert np.array_equal(found.x, kept.images(source, 64)) and found.kind == "shift"
+    assert found.y.tolist() == (source.grades >= 1).astype(int).tolist()
+    monkeypatch.setattr(splits, "RETINAS_APTOS", 12)
+    assert len(split.evaluation("shift-aptos").x) == 12
+    content = datasets.evaluation_content("eyepacs", "mild-64", ["test", "shift-aptos"])
+    assert set(content) == {"eyepacs/images", "aptos/images"}
+
+
+def test_outlines_say_where_the_eye_is_and_nothing_of_it(lay: Lay) -> None:
+    lay(aptos())
+    split = datasets.load("aptos", scheme="outline")
+    assert split.train.x.shape[1:] == (1, 16, 16) and split.train.x[:, 0, 8, 8].min() == 255
+    assert split.train.x[:, 0, 0, 0].max() == 0 and split.train.y.tolist() == datasets.load("aptos").train.y.tolist()
+
+
+def test_a_table_with_a_byte_order_mark_or_crlf_is_no_problem(lay: Lay) -> None:
+    files = aptos()
+    lay(files | {"aptos/train.csv": files["aptos/train.csv"].replace(b"\n", b"\r\n")})
+    assert len(sources.find("aptos").ids) == 60
+
+
+def test_grey_and_transparent_images_are_made_colour() -> None:
+    grey = Image.open(io.BytesIO(encoded(photograph(0)))).convert("LA")
+    assert square(grey, 32).shape == (3, 32, 32)
+    assert table("a,b", [(1, 2)]) == b"a,b\n1,2\n"
