@@ -42,10 +42,6 @@ def results(write: Callable[..., Path]) -> Path:
     return write("MFVI", "yacht", {("", "rmse"): [2.0]})
 
 
-def joined(words: str) -> str:
-    return " ".join(words.split())
-
-
 def forms(results: Path, protocol: str = "paper") -> tuple[str, str, str]:
     result = aggregate(uci(), protocol, Records(results))
     return text(result), markdown(result), latex(result)
@@ -62,17 +58,18 @@ def test_numbers_show_two_digits_of_their_error() -> None:
 
 def test_the_caption_counts_under_the_other_reading_of_published_errors(results: Path) -> None:
     plain, unclear = (aggregate(table, "paper", Records(results)) for table in (uci(), replace(uci(), deviations=True)))
-    said = re.search(r"Were the published errors standard deviations over runs: (\d+) rep", joined(text(unclear)))
-    counted = re.search(r"(\d+) reproduced,", joined(text(plain)))
+    told = [" ".join(text(result).split()) for result in (unclear, plain)]
+    said = re.search(r"Were the published errors standard deviations over runs: (\d+) reproduced", told[0])
+    counted = re.search(r"(\d+) reproduced,", told[1])
     assert said and counted and int(said[1]) <= int(counted[1]) + 2
-    assert "standard deviations over runs" not in joined(text(plain))
+    assert "standard deviations over runs" not in told[1]
 
 
 def test_quoted_numbers_are_marked_and_the_caption_says_whose_they_are(results: Path) -> None:
     rows = tuple(Row(method, method, method) for method in METHODS) + (Row("FBNN", "FBNN", None),)
     table = replace(uci(), rows=rows)
     for form, mark in zip((text, markdown, latex), ("†", "†", r"$^\dagger$")):
-        told = joined(form(aggregate(table, "paper", Records(results))))
+        told = " ".join(form(aggregate(table, "paper", Records(results))).split())
         assert f"2.378 ± 0.03{mark}".replace("±", r"$\pm$" if form is latex else "±") in told
         assert f"{mark} FBNN: quoted from Sun et al. (2019): the paper says so." in told
         assert told.count(mark) == 10 + 1
