@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
 from fvi_core.networks.pooling import rectified
 from fvi_core.random import Streams
+
+
+@lru_cache(maxsize=16)
+def _factor(keep: float, dtype: torch.dtype) -> float:
+    """``1 / keep`` as tensors of that type divide; kept, since reading it from one waits for the device."""
+    return float(torch.ones((), dtype=dtype) / keep)
 
 
 class InputMasks:
@@ -28,8 +36,7 @@ class InputMasks:
         """The same of ``relu(z)`` for images z ``[R, S, N, C, H, W]``, then pooled where ``pool`` says so: the same
         masks.
         """
-        factor = float(torch.ones((), dtype=z.dtype) / self.keep)
-        return rectified(z, pool, max(z.shape[1], self.samples), self._kept, factor)
+        return rectified(z, pool, max(z.shape[1], self.samples), self._kept, _factor(self.keep, z.dtype))
 
     def _kept(self, replica: int, mask: Tensor) -> Tensor:
         return self.streams.uniform_into(replica, mask).lt_(self.keep)
