@@ -13,8 +13,10 @@ from collections.abc import Iterable
 
 from . import BadData, DataNotFound, UnknownDataset, describe, names
 from .fetch import cache_folder, fetch, mirror_folders
+from .fundus import splits as fundus
 from .image_sets import CORRUPTED, SEVERITIES, some
 from .images import read_subset
+from .needs import lacking
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -53,6 +55,8 @@ def _fetch(wanted: list[str], cache: str | None) -> int:
         for name in wanted
     }
     failed = fetch(groups, cache, lambda line: print(line, flush=True))
+    for lack in (lack for name in wanted if name in fundus.NAMES for lack in lacking(name, root=cache)):
+        print(f"{lack.dataset}: not at hand. {lack.reason.splitlines()[-1]}")
     have = len(groups) - len(failed)
     missing = f"; not available: {', '.join(failed)}" if failed else ""
     print(f"{have} of {len(groups)} data sets are ready{missing}")

@@ -43,10 +43,10 @@ class Optimiser:
         return list(torch._foreach_add(gradients, parameters, alpha=self.weight_decay))
 
 
+@torch.no_grad()
 def _move(parameters: list[Tensor], directions: Sequence[Tensor], lr: Tensor) -> None:
-    with torch.no_grad():
-        for parameter, direction in zip(parameters, directions, strict=True):
-            parameter.sub_(direction * lr.view(-1, *[1] * (parameter.dim() - 1)))
+    rates: Any = lr[0] if len(lr) == 1 else [lr.view(-1, *[1] * (p.dim() - 1)) for p in parameters]
+    torch._foreach_sub_(parameters, torch._foreach_mul(list(directions), rates))
 
 
 @OPTIMISERS.register("adam")
@@ -102,7 +102,7 @@ class SGD(Optimiser):
             directions = torch._foreach_add(gradients, state["m"], alpha=self.momentum) if self.nesterov else state["m"]
         else:
             directions = gradients
-        _move(parameters, list(directions), lr)
+        _move(parameters, directions, lr)
 
 
 @dataclass

@@ -61,6 +61,7 @@ def _declared() -> dict[str, Table]:
         cifar,
         cifar_dirichlet,
         cinquin,
+        cinquin_figures,
         cinquin_images,
         cinquin_ocean,
         cinquin_posteriors,
@@ -72,6 +73,7 @@ def _declared() -> dict[str, Table]:
         precision,
         published,
         retina_mnist,
+        retinopathy,
         rotated_mnist,
         rudner2021,
         toys,
@@ -82,6 +84,7 @@ def _declared() -> dict[str, Table]:
         digits,
         toys,
         retina_mnist,
+        retinopathy,
         precision,
         pequignot,
         pequignot_posteriors,
@@ -95,6 +98,7 @@ def _declared() -> dict[str, Table]:
         cinquin_ocean,
         cinquin_posteriors,
         cinquin_tfsvi,
+        cinquin_figures,
         training_times,
     )
     declared = [table for module in modules for table in module.TABLES]

@@ -41,7 +41,7 @@ def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Sourc
     found: dict[str, tuple[str, str, int]] = {}
     for part, rows in splits.items():
         for i in range(len(rows)):
-            with reading(where, f"image {i} of split {part}"):
+            with reading(_shards(where, part), f"image {i} of split {part}"):
                 name, label = rows[i]["name"], int(rows[i]["label"])
             name = name.decode() if isinstance(name, bytes) else str(name)
             if name in found:
@@ -53,7 +53,7 @@ def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Sourc
 
     def image(i: int) -> Image.Image:
         part, row = places[i]
-        with reading(where, f"image {row} of split {part}"):
+        with reading(_shards(where, part), f"image {row} of split {part}"):
             return Image.fromarray(np.asarray(splits[part][row]["image"]))
 
     about = hashlib.sha256()
@@ -72,9 +72,20 @@ def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Sourc
     )
 
 
+def _shards(where: Path, split: str) -> str:
+    """The files of a split and the one that describes them, in words."""
+    names = sorted(path.name for path in where.glob(f"*-{split}.*")) if where.is_dir() else []
+    more = f" or another of its {len(names)} files" if len(names) > 1 else ""
+    return ", ".join([str(where / "dataset_info.json"), *(f"{name}{more}" for name in names[:1])])
+
+
 def opened(folder: Path, split: str) -> Sequence[dict[str, Any]]:
     """The rows of one split. Raises BadData for files that were prepared in another format."""
     import tensorflow_datasets as tfds  # here, since it takes seconds to load
 
-    with reading(folder, f"split {split} in the format array_record", "prepare it with file_format='array_record'"):
+    with reading(
+        _shards(folder, split),
+        f"split {split} in the format array_record",
+        "prepare it with file_format='array_record'",
+    ):
         return tfds.builder_from_directory(folder).as_data_source(split)

@@ -43,8 +43,26 @@ PUBLISHED = [
     ("rudner2021", "1", f"Snelson: {_CURVE}", "toys", "snelson", "toys:samples"),
     ("rudner2021", "4", "Two moons", "toys", "two_moons_rudner", "toys:moons"),
     ("dirichlet2022", "3", "Two moons", "toys", "two_moons_dirichlet", "toys:moons"),
+    *(
+        (
+            "cinquin2024",
+            number,
+            f"y = sin(2πx) by {what}: {_CURVE}",
+            f"cinquin2024-figure-{number}",
+            "cinquin_1d",
+            "toys:samples",
+        )
+        for number, what in (
+            ("6", "length-scale"),
+            ("7", "points of the divergence"),
+            ("8", "points of the divergence"),
+            ("11", "network and prior"),
+            ("18", "gamma"),
+        )
+    ),
     ("cinquin2024", "3", "Ocean currents", "cinquin2024-3", "gulf_drifters", "ocean:currents"),
     ("cinquin2024", "9", "Two moons", "toys", "two_moons_cinquin", "toys:moons"),
+    ("rudner2022", "4", "Diabetic retinopathy", "retinopathy", "eyepacs", "screening:screening"),
     ("rudner2022", "2", "Rotated MNIST", "rudner2022-figure-2", "mnist", "shifts:brier_and_entropy"),
     ("dirichlet2022", "1", "Digits as they turn", "rotated-mnist", "mnist", "shifts:examples"),
     ("dirichlet2022", "4", "Rotated MNIST by index set", "rotated-mnist-index-sets", "mnist", "shifts:index_sets"),
@@ -68,9 +86,35 @@ BY_SET = [
 ]
 NAMES = {
     "mnist": "MNIST", "fashion_mnist": "FashionMNIST", "notmnist": "NotMNIST", "cifar10": "CIFAR-10",
-    "cifar100": "CIFAR-100", "svhn": "SVHN",
+    "cifar100": "CIFAR-100", "svhn": "SVHN", "eyepacs": "EyePACS", "aptos": "APTOS", "idrid": "IDRiD",
+    "retina_mnist": "RetinaMNIST",
 }  # fmt: skip
+SCREENING = [
+    ("retinopathy-aptos", "Diabetic retinopathy, trained on APTOS", "retinopathy", "aptos", "screening:screening"),
+    (
+        "retinopathy-aptos-accuracy",
+        "Diabetic retinopathy, trained on APTOS",
+        "retinopathy",
+        "aptos",
+        "screening:accuracy",
+    ),
+    (
+        "retina-mnist",
+        "Sight-threatening retinopathy, RetinaMNIST",
+        "retina-mnist",
+        "retina_mnist",
+        "screening:screening",
+    ),
+    (
+        "retina-mnist-accuracy",
+        "Sight-threatening retinopathy, RetinaMNIST",
+        "retina-mnist",
+        "retina_mnist",
+        "screening:accuracy",
+    ),
+]
 _EVERY = [
+    *(Figure(*each) for each in SCREENING),
     Figure(
         "cinquin2024-tfsvi-points-and-jitter",
         "TFSVI on Boston by points and jitter of its divergence",

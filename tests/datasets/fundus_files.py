@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -90,3 +94,41 @@ def mosaics(name: str = "aptos", n: int = 35) -> Files:
     stream = io.BytesIO()
     Image.fromarray(tiles).save(stream, "WEBP", lossless=True, quality=0, method=0)
     return {"retina/labels.csv": table("set,id,grade,file,tile", rows), f"retina/{name}-0.webp": stream.getvalue()}
+
+
+@cache
+def prepared() -> Files:
+    """EyePACS as tensorflow-datasets prepares it: 8 patients train, 1 validates, 2 test; 2_right has no grade."""
+    import tensorflow_datasets as tfds
+    from etils import epath
+
+    parts = {"train": range(8), "validation": range(8, 9), "test": range(9, 11)}
+    with tempfile.TemporaryDirectory() as folder, tfds.core.registered.skip_registration():
+
+        class DiabeticRetinopathyDetection(tfds.core.GeneratorBasedBuilder):
+            VERSION = tfds.core.Version("3.0.0")
+            BUILDER_CONFIGS = [tfds.core.BuilderConfig(name="original")]
+            pkg_dir_path = epath.Path(folder)
+            __module__ = "__main__"  # else its package is looked for
+
+            def _info(self) -> Any:
+                features = {
+                    "name": tfds.features.Text(),
+                    "image": tfds.features.Image(),
+                    "label": tfds.features.ClassLabel(num_classes=5),
+                }
+                return self.dataset_info_from_configs(features=tfds.features.FeaturesDict(features))
+
+            def _split_generators(self, manager: Any) -> dict[str, Iterator]:
+                return {part: self._generate_examples(part) for part in parts}
+
+            def _generate_examples(self, part: str) -> Iterator[tuple[str, dict]]:
+                for eye in (f"{patient}_{side}" for patient in parts[part] for side in ("left", "right")):
+                    seed = 2 * int(eye.split("_")[0]) + eye.endswith("right")
+                    image = io.BytesIO(encoded(photograph(seed)))
+                    yield eye, {"name": eye, "image": image, "label": -1 if eye == "2_right" else seed % 5}
+
+        home = Path(folder) / "made"
+        DiabeticRetinopathyDetection(data_dir=home, file_format="array_record").download_and_prepare()
+        paths = [path for path in home.glob("diabetic_retinopathy_detection/original/**/*") if path.is_file()]
+        return {f"eyepacs/{path.relative_to(home)}": path.read_bytes() for path in sorted(paths)}

@@ -12,7 +12,7 @@ import numpy as np
 from datasets import retina_mnist
 from datasets.fetch import locate
 from datasets.fundus import kept, sources
-from tests.datasets.fundus_files import aptos, encoded, eyepacs, idrid, medmnist, mosaics
+from tests.datasets.fundus_files import aptos, encoded, eyepacs, idrid, medmnist, mosaics, prepared
 from tests.datasets.mutations import TERA, Contents, Format, archive, marked, npy
 
 
@@ -58,6 +58,10 @@ def _format(name: str, files: Contents, victim: str, **options: Any) -> Format:
     return Format(f"{name} {victim}", _photographs(files, victim), _source(name), seeds=3, **options)
 
 
+def _prepared(victim: str) -> Callable[[], Contents]:
+    return lambda: _photographs(prepared(), victim)()
+
+
 def _tables() -> list[bytes]:
     return [b"image,level\n", b"image,level\n10_left\n", b'image,level\n"10_left,0\n', b"\xff\xfe" * 40]
 
@@ -70,6 +74,8 @@ FUNDUS = [
     Format("RetinaMNIST", _retina_mnist, _graded, _misleading, checked=True, seeds=3),
     _format("eyepacs", eyepacs(3), "10_left.jpeg"),
     _format("eyepacs", eyepacs(3), "trainLabels.csv", misleading=_tables),
+    Format("prepared records", _prepared("train.array_record-00000-of-00001"), _source("eyepacs"), seeds=3),
+    Format("prepared description", _prepared("dataset_info.json"), _source("eyepacs"), seeds=3),
     _format("aptos", aptos(5), "000000000002.png"),
     _format("aptos", aptos(5), "train.csv"),
     _format("idrid", idrid(4, 2), "IDRiD_003.jpg"),

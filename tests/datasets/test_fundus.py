@@ -151,6 +151,14 @@ def test_absent_sets_are_said_to_be_got_under_the_providers_rules(places: tuple[
     assert not any(file.startswith(("retina/aptos", "retina/eyepacs")) for file in fetch.registry())
 
 
+def test_fetching_says_what_a_user_has_to_get(places: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    from datasets.__main__ import main
+
+    assert main(["fetch", "aptos"]) == 0
+    said = capsys.readouterr().out
+    assert "aptos: not at hand. It is not fetched: get Kaggle's aptos2019" in said
+
+
 def test_prepared_folders_are_said_to_be_missing(lay: Lay) -> None:
     (lay({}) / "eyepacs").mkdir(parents=True)
     with pytest.raises(DataNotFound, match="expected Kaggle's trainLabels.csv and train/, or diabetic_retin"):
