@@ -20,9 +20,8 @@ from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_ta
 
 LABELS = ("MAP", "MAP fVI", "Ensemble", "Ensemble fVI", "MC Dropout")
 TURNED = ("MAP fVI +90°", "Ensemble fVI +90°, +180°")
-ELSEWHERE = ("digits", "toys", "cinquin2024-3", "retinopathy", "retina-mnist")
-FIGURES_OF_IMAGES = [figure for figure in FIGURES.values() if figure.table not in ELSEWHERE]
 OOD = {"mnist": "fashion_mnist", "fashion_mnist": "mnist", "cifar10": "svhn", "cifar100": "svhn"}
+FIGURES_OF_IMAGES = [figure for figure in FIGURES.values() if figure.dataset in OOD]
 PNG = b"\x89PNG"
 
 
