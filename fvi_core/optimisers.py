@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ class Optimiser:
     State is a list of lists of tensors, so that it can be sliced by replica and saved.
     """
 
+    name: ClassVar[str]
+    capturable: ClassVar[bool] = False  # no number of a step is made on the host
     lr: float
     weight_decay: float
 
@@ -41,10 +43,10 @@ class Optimiser:
         return list(torch._foreach_add(gradients, parameters, alpha=self.weight_decay))
 
 
+@torch.no_grad()
 def _move(parameters: list[Tensor], directions: Sequence[Tensor], lr: Tensor) -> None:
-    with torch.no_grad():
-        for parameter, direction in zip(parameters, directions, strict=True):
-            parameter.sub_(direction * lr.view(-1, *[1] * (parameter.dim() - 1)))
+    rates: Any = lr[0] if len(lr) == 1 else [lr.view(-1, *[1] * (p.dim() - 1)) for p in parameters]
+    torch._foreach_sub_(parameters, torch._foreach_mul(list(directions), rates))
 
 
 @OPTIMISERS.register("adam")
@@ -80,6 +82,8 @@ class Adam(Optimiser):
 class SGD(Optimiser):
     """Stochastic gradient descent with (Nesterov) momentum and an L2 penalty, as ``torch.optim.SGD``."""
 
+    capturable = True
+
     lr: float = 1e-2
     weight_decay: float = 0.0
     momentum: float = 0.0
@@ -98,7 +102,7 @@ class SGD(Optimiser):
             directions = torch._foreach_add(gradients, state["m"], alpha=self.momentum) if self.nesterov else state["m"]
         else:
             directions = gradients
-        _move(parameters, list(directions), lr)
+        _move(parameters, directions, lr)
 
 
 @dataclass

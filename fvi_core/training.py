@@ -5,23 +5,24 @@ samples.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from fvi_core import precision
+from fvi_core import graphs, precision
 from fvi_core.contexts import ContextSource
 from fvi_core.data import TrainingData, take
+from fvi_core.graphs import Graphs
 from fvi_core.images import Augmentation
 from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.optimisers import OptimiserState, ScheduleState
 from fvi_core.random import Streams
-from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, PartSpec, nested
+from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, PartSpec, later, nested
 from fvi_core.stack import DTYPES, Procedure, SavedState, Stack, State, Trained, named_streams, trained_names
 
 __all__ = ["DTYPES", "EarlyStopping", "Trained", "Trainer", "Training", "TrainingData"]
@@ -51,6 +52,7 @@ class Training(Procedure):
     training images. ``precision`` "bfloat16": products and convolutions of the network in that type, in prediction
     too, where the device has it (see :mod:`fvi_core.precision`); parameters, statistics of batches, likelihood and
     divergence stay in ``dtype``. ``compile``: the network's passes by torch.compile, for large networks on a GPU.
+    ``graph``: steps captured as CUDA graphs (see :mod:`fvi_core.graphs`), the same operations in the same order.
     """
 
     epochs: int
@@ -64,6 +66,7 @@ class Training(Procedure):
     augment: PartSpec | None = nested(Augmentation, None)
     precision: str = "float32"
     compile: bool = False
+    graph: bool = later(False)
 
     def start(
         self, model: Model, training_data: TrainingData, streams: Streams, state: SavedState | None = None
@@ -119,6 +122,9 @@ class Trainer(Stack):
             network = network.in_precision(training.precision)
         if training.compile:
             network = network.compiled()
+        if training.graph:
+            graphs.check(training_data.x.device, self.optimiser, model.family)
+        self.graphs: tuple[TrainingState, Graphs, Tensor] | None = None
         super().__init__(replace(model, network=network), training_data, streams, training.dtype, state)
 
     @property
@@ -162,12 +168,25 @@ class Trainer(Stack):
         )
         total = torch.zeros(len(now.active), dtype=torch.float64, device=training_data.x.device)
         order = now.streams["batch"].permutation(n) if size < n else None
-        low, high = take(training_data.low, now.owner), take(training_data.high, now.owner)
-        tensors = [now.parameters[name].requires_grad_() for name in trained_names(now.parameters)]
-        before = self.epoch * self.steps
+        take_step, before = self._stepper(), self.epoch * self.steps
         for step, start in enumerate(range(0, n, size)[:steps]):
             self.schedule.before_step(now.schedule, before + step, self.epochs * self.steps, self.optimiser.lr)
-            index = None if order is None else order[:, start : start + size]
+            loss = take_step(None if order is None else order[:, start : start + size])
+            total += loss * min(size, n - start)
+        family = split_parameters(now.parameters)[0]
+        self._hold(self.model.family.after_epoch(self.model.network, family, self.epoch + 1, self.epochs))
+        return total / n
+
+    def _stepper(self) -> Callable[[Tensor | None], Tensor]:
+        """One step on given rows of the training data, or on all; its loss ``[R]``."""
+        now, training_data, n = self.now, self.training_data, self.training_data.x.shape[1]
+        if self.graphs is not None and self.graphs[0] is now:
+            return self._replayed
+        low, high = take(training_data.low, now.owner), take(training_data.high, now.owner)
+        tensors = [now.parameters[name].requires_grad_() for name in trained_names(now.parameters)]
+        rate = now.schedule.lr.clone() if self.training.graph else None
+
+        def step(index: Tensor | None) -> Tensor:
             x, y = take(training_data.x, now.owner, index), take(training_data.y, now.owner, index)
             x = training_data.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))
             family, likelihood = split_parameters(now.parameters)
@@ -183,12 +202,24 @@ class Trainer(Stack):
             gradients = [gradient.contiguous() for gradient in made]
             if self.training.clip is not None:
                 gradients = [g.clamp(-self.training.clip, self.training.clip) for g in gradients]
-            self.optimiser.step(tensors, gradients, now.optimiser, now.schedule.lr.to(x.dtype))
+            lr = now.schedule.lr if rate is None else rate
+            self.optimiser.step(tensors, gradients, now.optimiser, lr.to(x.dtype))
             self._hold(self.model.network.track(now.parameters, seen))
-            total += loss.detach() * x.shape[1]
-        family = split_parameters(now.parameters)[0]
-        self._hold(self.model.family.after_epoch(self.model.network, family, self.epoch + 1, self.epochs))
-        return total / n
+            return loss.detach()
+
+        if rate is None:
+            return step
+        generators = [each for streams in now.streams.values() for each in streams.generators]
+        self.graphs = now, Graphs(step, generators, training_data.x.device), rate
+        return self._replayed
+
+    def _replayed(self, index: Tensor | None) -> Tensor:
+        now, captured, rate = cast(tuple[TrainingState, Graphs, Tensor], self.graphs)
+        rate.copy_(now.schedule.lr)  # a schedule may put another tensor in its place
+        if index is None:
+            rows = torch.arange(self.training_data.x.shape[1], device=rate.device)
+            index = rows.expand(len(now.active), -1)
+        return captured(index)
 
     def done(self, loss: Tensor) -> Tensor:
         self.schedule.after_epoch(self.now.schedule, self.epoch, self.epochs, loss, self.optimiser.lr)
@@ -206,7 +237,13 @@ class Trainer(Stack):
                 self.explained.setdefault(r, fault)
 
     def _hold(self, values: Parameters) -> None:
-        self.now.parameters.update({name: value.detach() for name, value in values.items()})
+        """Keep new values; with graphs, which read and write the same memory at every replay, in that of the old."""
+        held = self.now.parameters
+        for name, value in values.items():
+            if self.training.graph and name in held and held[name].shape == value.shape:
+                held[name].copy_(value.detach())
+            else:
+                held[name] = value.detach()
 
     @torch.no_grad()
     def _validate(self) -> None:

@@ -30,6 +30,7 @@ RULE = (
     f"reproduced where a t-test at level {LEVEL} tells no difference (Welch's degrees of freedom), uninformative "
     "where it would tell none between any two published rows of the column; ~: no published error, taken as ours."
 )
+MOST = 1000  # runs that anybody would make
 FEWEST, SHARE = 3, 0.5  # rows that make a range, and the share of a published value that stands for one
 
 
@@ -105,12 +106,46 @@ class Comparison:
         return self.p >= LEVEL
 
     @property
+    def limit(self) -> float:
+        """The largest width that tells anything."""
+        return SHARE * abs(self.published.mean) if self.range_of_column is None else self.range_of_column / 2
+
+    @property
     def informative(self) -> bool:
         """Whether it could have told any."""
-        limit = SHARE * abs(self.published.mean) if self.range_of_column is None else self.range_of_column / 2
-        return self.width <= limit
+        return self.width <= self.limit
+
+    @cached_property
+    def needed(self) -> int | None:
+        """How many runs of ours, as scattered as these, would tell; None where MOST are not enough, the published error
+        alone being too wide."""
+        own, other = self._errors
+        spread = own * math.sqrt(len(self.values))
+        runs = self.published.n_runs
+        counts = np.arange(2, MOST + 1)
+        errors = spread**2 / counts
+        freedoms = errors**2 / (counts - 1) + (other**4 / (runs - 1) if runs and runs > 1 else 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quantiles = stdtrit((errors + other**2) ** 2 / freedoms, 1 - LEVEL / 2)
+        quantiles = np.where(np.isfinite(quantiles), quantiles, 1.959963984540054)
+        enough = quantiles * np.sqrt(errors + other**2) <= self.limit
+        return int(counts[enough.argmax()]) if enough.any() else None
 
 
 def range_of(means: Sequence[float]) -> float | None:
     """Largest minus smallest published mean of a column; None for fewer than three rows, which make no range."""
     return max(means) - min(means) if len(means) >= FEWEST else None
+
+
+def rank_agreement(ours: Sequence[float], published: Sequence[float]) -> float | None:
+    """Spearman's correlation of two columns, equal values sharing their rank; None for fewer than three rows, or where
+    one of them is constant."""
+    if len(ours) < FEWEST:
+        return None
+    ranks = []
+    for values in (np.asarray(ours, dtype=float), np.asarray(published, dtype=float)):
+        below, equal = values[:, None] > values, values[:, None] == values
+        ranks.append(below.sum(1) + equal.sum(1) / 2)
+    if min(np.ptp(each) for each in ranks) == 0:
+        return None
+    return float(np.corrcoef(*ranks)[0, 1])

@@ -14,6 +14,7 @@ from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import also as with_rows
 from benchmarks.sweep.plan import beyond, check_protocol, lacking, parse_seeds
+from reports.brought import with_rows_brought
 from reports.records import Records
 
 HELP = (
@@ -52,11 +53,13 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         out: OutOption = OUT,
     ) -> None:
         """Print one table; write it as Markdown and LaTeX, and draw its figures."""
+        records = Records(results, state)
         found = with_rows(suite.table(name), also, suite.catalogue() if also else {})
+        (found,) = with_rows_brought([found], suite, records)
         chosen, numbers = check_protocol(found, protocol), parse_seeds(seeds)
         for line in (*beyond([found], chosen, seeds), *lacking([found], chosen)):
             print(line)
-        _print_table(suite, found, chosen, numbers, Records(results, state), out)
+        _print_table(suite, found, chosen, numbers, records, out)
 
     @app.command()
     def tables(
@@ -71,7 +74,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
         records = Records(results, state)
         problems: list[str] = []
-        for found in map(suite.table, suite.table_names()):
+        for found in with_rows_brought([suite.table(name) for name in suite.table_names()], suite, records):
             if protocol is None or protocol in found.protocols:
                 chosen = protocol or found.default_protocol
                 for line in beyond([found], chosen, seeds):

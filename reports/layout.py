@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+import numpy as np
+
 from benchmarks.records.published import Published
 from reports.aggregate import NOT_PLANNED, CellResult, Counts, TableResult
 from reports.agreement import RULE as AGREEMENT
+from reports.agreement import rank_agreement
 from reports.labels import MARKS, direction, title
 from reports.significance import RULE
 
@@ -107,10 +110,49 @@ def caption(result: TableResult) -> list[str]:
             f"{len(known)} published cells: {counts.recorded} with records{partly}, "
             f"{counts.reproduced} reproduced, {counts.differing} differ, {counts.uninformative} uninformative."
         )
+        sentences.append(_runs_needed(known))
+        sentences.append(_rank_agreement(result))
         sentences.append(_published_runs(known))
         sentences += _quoted(known)
         sentences.append(_if_deviations(result, known))
     return [sentence for sentence in sentences if sentence]
+
+
+def _runs_needed(known: Iterable[CellResult]) -> str:
+    """How many runs the uninformative cells would want."""
+    found = [cell.comparison for cell in known if cell.agreement == "uninformative" and cell.comparison]
+    needed = sorted(each.needed for each in found if each.needed is not None)
+    if not found:
+        return ""
+    never = len(found) - len(needed)
+    told = []
+    if needed:
+        counts = " to ".join(dict.fromkeys((str(needed[0]), str(needed[-1]))))
+        told.append(f"{counts} runs would make {len(needed)} of the uninformative cells informative")
+    if never:
+        what = "others" if needed else "uninformative cells"
+        told.append(
+            f"no number of runs would make {never} {what} informative, the published error alone being too wide"
+        )
+    sentence = "; ".join(told)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _rank_agreement(result: TableResult) -> str:
+    """Whether rows are in the published order, column by column."""
+    found = []
+    for j in range(len(result.table.columns)):
+        cells = [row[j] for row in result.cells]
+        both = [(cell.mean, cell.published.mean) for cell in cells if cell.published and cell.values]
+        agreement = rank_agreement(*zip(*both)) if both else None
+        if agreement is not None:
+            found.append(agreement)
+    if not found:
+        return ""
+    columns = "one column" if len(found) == 1 else f"{len(found)} columns, on average"
+    return f"Order of the rows, ours and published: Spearman's correlation {np.mean(found):.2f} in {columns}.".replace(
+        " -", " −"
+    )
 
 
 def _if_deviations(result: TableResult, known: Iterable[CellResult]) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from benchmarks.commands import inspection, parts, starting, upkeep
+from benchmarks.commands import brought, inspection, parts, starting, upkeep
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
@@ -102,6 +102,7 @@ def build(suite: Suite) -> CommandLine:
         return planning.only(configs, methods or [], datasets or []), asked
 
     upkeep.add(app, suite)
+    brought.add(app, suite)
 
     @app.command("tables")
     def tables_() -> None:

@@ -18,6 +18,7 @@ from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.groups import Executor
 from benchmarks.sweep.runner import Display
+from benchmarks.tables.brought import is_brought
 
 ROUNDING = 1e-9  # relative differences up to this are the order of additions
 EQUAL, ROUNDED, DIFFERENT, FAILED = "equal", "equal to rounding", "different", "failed"
@@ -61,6 +62,7 @@ def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record
     if n < 1:
         raise UsageError(f"N is {n}, expected 1 or more")
     every = [record for record in store.records(curves=False) if not isinstance(record, RecordError)]
+    every = [record for record in every if not is_brought(record["config"])]  # there is nothing to train
     short = [record for record in every if _seconds(record) <= 60 * minutes]
     if not short:
         raise UsageError(f"{store.root}: no record whose training took at most {minutes:g} min, among {len(every)}")

@@ -61,6 +61,7 @@ def _declared() -> dict[str, Table]:
         cifar,
         cifar_dirichlet,
         cinquin,
+        cinquin_figures,
         cinquin_images,
         cinquin_ocean,
         cinquin_posteriors,
@@ -97,6 +98,7 @@ def _declared() -> dict[str, Table]:
         cinquin_ocean,
         cinquin_posteriors,
         cinquin_tfsvi,
+        cinquin_figures,
         training_times,
     )
     declared = [table for module in modules for table in module.TABLES]

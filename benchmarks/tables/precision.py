@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table, merge
-from fvi_core.precision import PRECISIONS
 
-METHODS = ("MAP", "FSVI")
+METHODS, PRECISIONS = ("MAP", "FSVI"), ("float32", "bfloat16")
 ROWS = tuple(Row(f"{method} ({precision})", None, method, precision) for method in METHODS for precision in PRECISIONS)
 _SEEDS = {"paper": 5, "smoke": 2}
 _EPOCHS = {"paper": 20, "smoke": 1}

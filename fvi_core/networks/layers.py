@@ -7,7 +7,7 @@ replicas or samples. A layer with parameters names them in ``shapes`` and draws 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -312,33 +312,3 @@ class Parallel:
     """Branches of layers that are given the same a; their units ``[R, S, N, units, ...]`` side by side."""
 
     branches: tuple[tuple, ...]
-
-
-@dataclass(frozen=True)
-class Rectified:
-    """A convolution, a normalisation or a sum with the ReLU after it, the dropout site after that, and with ``pool``
-    the pooling after these: one step that keeps fewer tensors.
-    """
-
-    layer: Conv2d | BatchNorm | Residual
-    site: DropoutSite | None
-    pool: bool
-
-
-def together(layers: Sequence) -> list:
-    """The same layers, with those in one :class:`Rectified` that can be."""
-    found: list = []
-    rest = list(layers)
-    while rest:
-        layer = rest.pop(0)
-        if isinstance(layer, Residual):
-            layer = Residual(tuple(together(layer.body)), tuple(together(layer.shortcut)))
-        if isinstance(layer, Conv2d | BatchNorm | Residual) and rest[:1] == [Activation("relu")]:
-            del rest[0]
-            site = rest.pop(0) if rest and type(rest[0]) is DropoutSite else None
-            pool = isinstance(layer, Conv2d) and rest[:1] == [MaxPool()]
-            if pool:
-                del rest[0]
-            layer = Rectified(layer, site, pool)
-        found.append(layer)
-    return found

@@ -24,12 +24,11 @@ from fvi_core.networks.layers import (
     Parallel,
     Parameters,
     ParametricLayer,
-    Rectified,
     Residual,
-    together,
 )
 from fvi_core.networks.masks import InputMasks
 from fvi_core.networks.pooling import rectified
+from fvi_core.networks.steps import Rectified, together
 from fvi_core.precision import check, has_bfloat16
 from fvi_core.random import Streams
 
@@ -198,8 +197,9 @@ class Network:
 
     def _pass(self, whole: bool, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
         if self._plain is None or ride != Pass(seen=ride.seen):
-            # A step of several layers can be differentiated once only, and has no values of each for a tape.
-            lean = a.device.type == "cpu" and not self.reduced and ride.tape is None and ride.apply is None
+            # A step of several layers has no values of each for a tape; it is differentiated once, and backwards only.
+            plain = ride.tape is not None or ride.apply is not None or torch._C._are_functorch_transforms_active()
+            lean = not plain and a.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
             layers = self.steps if lean else self.layers
             return self._run(layers if whole else layers[:-1], parameters, a, ride)
         f, seen = self._plain(whole, parameters, a)
@@ -230,7 +230,7 @@ class Network:
         layer, site, masks = step.layer, step.site, ride.dropout
         if site is not None and masks is not None:
             z = self._run([layer], parameters, a, ride)
-            if isinstance(masks, InputMasks):
+            if isinstance(masks, InputMasks) and masks.streams.dtype == z.dtype:
                 return masks.rectified(z, step.pool)
             a = site.masked(masks, torch.relu(z))
             return MaxPool()(parameters, a) if step.pool else a

@@ -152,6 +152,7 @@ def _draw(figure: Figure, table: Any, runs: Runs, records: Records, out: Path, f
     if not (stamped.exists() and stamped.read_text() == stamp and all(file.exists() for file in files)):
         module, function = figure.draw.split(":")
         style = importlib.import_module("reports.figures.style")
+        style.assign(row.label for row in table.rows)
         try:
             drawn = getattr(importlib.import_module(f"reports.figures.{module}"), function)(runs)
         except NothingToShow as reason:

@@ -43,6 +43,23 @@ PUBLISHED = [
     ("rudner2021", "1", f"Snelson: {_CURVE}", "toys", "snelson", "toys:samples"),
     ("rudner2021", "4", "Two moons", "toys", "two_moons_rudner", "toys:moons"),
     ("dirichlet2022", "3", "Two moons", "toys", "two_moons_dirichlet", "toys:moons"),
+    *(
+        (
+            "cinquin2024",
+            number,
+            f"y = sin(2πx) by {what}: {_CURVE}",
+            f"cinquin2024-figure-{number}",
+            "cinquin_1d",
+            "toys:samples",
+        )
+        for number, what in (
+            ("6", "length-scale"),
+            ("7", "points of the divergence"),
+            ("8", "points of the divergence"),
+            ("11", "network and prior"),
+            ("18", "gamma"),
+        )
+    ),
     ("cinquin2024", "3", "Ocean currents", "cinquin2024-3", "gulf_drifters", "ocean:currents"),
     ("cinquin2024", "9", "Two moons", "toys", "two_moons_cinquin", "toys:moons"),
     ("rudner2022", "4", "Diabetic retinopathy", "retinopathy", "eyepacs", "screening:screening"),

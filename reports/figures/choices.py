@@ -29,6 +29,7 @@ def points_and_jitter(runs: Runs) -> Canvas:
         found.setdefault(named[2], {})[int(named[1])] = values
     if not found:
         raise NothingToShow("no row says points and jitter")
+    ticks = sorted({n for by_points in found.values() for n in by_points})
     figure, axes = plt.subplots(1, len(METRICS), figsize=(2 * COLUMN, 2.3), sharex=True)
     for axis, (metric, (number, name)) in zip(axes, METRICS.items()):
         for jitter, by_points in found.items():
@@ -43,8 +44,8 @@ def points_and_jitter(runs: Runs) -> Canvas:
                 axis.axhspan(
                     printed.mean - printed.stderr, printed.mean + printed.stderr, color=GREY, alpha=0.2, linewidth=0
                 )
-        axis.set(xlabel="points of the divergence", ylabel=name, xscale="log", xticks=sorted(points))
-        axis.set_xticklabels([str(n) for n in sorted(points)])
+        axis.set(xlabel="points of the divergence", ylabel=name, xscale="log", xticks=ticks)
+        axis.set_xticklabels([str(n) for n in ticks])
         axis.minorticks_off()
     axes[0].legend()
     head(figure, runs.figure.title, runs.subtitle, runs.missing)

@@ -19,7 +19,7 @@ from reports.figures.parts import (
     mean_and_error,
     published_by_level,
 )
-from reports.figures.style import GREY, PAGE, RED, colour, head, plt
+from reports.figures.style import GREY, PAGE, RED, head, line, plt
 
 LIKELIHOOD = "smoothed_log_likelihood"
 METRICS = {"accuracy": ("accuracy (%)", 100.0), LIKELIHOOD: ("log-likelihood", 1.0), "ece": ("ECE", 1.0)}
@@ -69,7 +69,7 @@ def gains(runs: Runs) -> Canvas:
                 raise NothingToShow(f"the records of {' and '.join(both)} hold different levels")
             (plain, error), (prior, prior_error) = (mean_and_error(values) for _, values in lines)
             gain, combined_error = prior - plain, np.hypot(error, prior_error)
-            axis.errorbar(lines[0][0], gain, combined_error, label=label, elinewidth=0.7, color=colour(label))
+            axis.errorbar(lines[0][0], gain, combined_error, label=label, elinewidth=0.7, **line(label))
             known = [dict(zip(*published_by_level(runs, each, LIKELIHOOD, shift))) for each in both]
             shared = sorted(known[0].keys() & known[1].keys())
             marks(axis, label, shared, [known[1][level] - known[0][level] for level in shared])

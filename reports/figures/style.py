@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import matplotlib
 
@@ -92,6 +92,24 @@ class Look(TypedDict):
 
     color: str
     linestyle: str | tuple[int, tuple[int, ...]]
+    marker: NotRequired[str]
+    markersize: NotRequired[float]
+    markevery: NotRequired[float]
+
+
+MARKERS = ("", "s", "^", "D", "v", "P", "X", "*", "<", ">", "h", "p")  # circles are published values
+_markers: dict[str, str] = {}  # of the rows of the figure that is drawn now
+
+
+def assign(labels: Iterable[str]) -> None:
+    """Tell the rows of a figure apart: those whose lines are alike get markers, so that no two of them look the same
+    in black and white either."""
+    _markers.clear()
+    taken: set[tuple[str, str]] = set()
+    for label in dict.fromkeys(labels):
+        drawn = str(line(label)["linestyle"])
+        _markers[label] = next((marker for marker in MARKERS if (drawn, marker) not in taken), MARKERS[-1])
+        taken.add((drawn, _markers[label]))
 
 
 def colour(method: str) -> str:
@@ -100,8 +118,10 @@ def colour(method: str) -> str:
 
 
 def line(method: str) -> Look:
-    """Colour and line style of a method: broken where its name says that it changes another one."""
-    return Look(color=colour(method), linestyle=next((v for word, v in LINES.items() if word in method), "-"))
+    """Colour, line style and marker of a method: broken where its name says that it changes another one."""
+    look = Look(color=colour(method), linestyle=next((v for word, v in LINES.items() if word in method), "-"))
+    marker = _markers.get(method)
+    return Look(**look, marker=marker, markersize=3.0, markevery=0.12) if marker else look
 
 
 def in_function_space(method: str) -> bool:

@@ -10,6 +10,7 @@ from benchmarks.records import published
 from benchmarks.records.store import slug
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult, TableResult, aggregate
+from reports.brought import with_rows_brought
 from reports.causes import Cause, shown
 from reports.layout import Column, columns_of
 from reports.records import Records
@@ -107,7 +108,7 @@ class Book:
     def sheets(self) -> dict[str, list[Sheet]]:
         """Of every table its protocols that have records, and its own protocol, which goes first."""
         found: dict[str, list[Sheet]] = {}
-        for table in map(self.suite.table, self.suite.table_names()):
+        for table in with_rows_brought(list(map(self.suite.table, self.suite.table_names())), self.suite, self.records):
             own = table.default_protocol
             every = [Sheet(self.result(table, name)) for name in dict.fromkeys((own, *table.protocols))]
             found[table.name] = [sheet for sheet in every if sheet.protocol == own or sheet.filled]

@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks.commands.inspection import OWN_FOLDERS, configuration_lines, making
 from benchmarks.records.store import RecordError
 from benchmarks.shapes import RunConfig
+from benchmarks.tables.brought import is_brought
 from reports.aggregate import NOT_PLANNED, CellResult
 from reports.labels import direction, name, title
 from reports.origins import Made, ask
@@ -97,6 +98,8 @@ def _group(sheet: Sheet, book: Book, origins: Origins, i: int, dataset: str) -> 
         return {}
     beside = _beside(sheet, i, column)
     command = making(table, row, protocol, configs)
+    if is_brought(configs[0]):
+        command = ["score", table.name, "--protocol", protocol, "--method", row.method, "FILE"]
     return {
         "runs": [origins.line(made) for made in ask(table, row, column, protocol, book.records).made],
         "planned": len(configs),
@@ -159,6 +162,8 @@ def _cell(sheet: Sheet, book: Book, i: int, j: int) -> dict[str, Any] | None:
         found["cause"] = f"{cause.cause} (shown by {cause.row}, table {cause.shown_by})"
     if cell.comparison:
         found["test"] = {"t": _number(cell.comparison.t), "p": _number(cell.comparison.p)}
+        if cell.agreement == "uninformative":
+            found["needed"] = cell.comparison.needed or 0
     return found
 
 

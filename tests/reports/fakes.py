@@ -61,3 +61,6 @@ class FakeSuite:
 
     def table_names(self) -> list[str]:
         return list(self.tables)
+
+    def catalogue(self) -> dict[str, Any]:
+        return {}

@@ -14,7 +14,7 @@ from benchmarks.records.config import run_key
 from benchmarks.records.published import Published
 from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
-from reports.aggregate import CellResult, aggregate
+from reports.aggregate import CellResult, Counts, aggregate
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeTable, Row, config, fake_table
 
@@ -93,6 +93,15 @@ def test_without_an_error_of_ours_the_relative_difference_is_said() -> None:
     assert result([3.5], number(-2.0), expected=1).verdict == "one run, no error, +275.0 %"
     assert result([3.5, 3.5], number(3.5, 0.0)).verdict == "reproduced"
     assert result([3.5, 3.5], number(3.4, 0.0)).verdict == "differs, worse"
+
+
+def test_times_of_another_machine_have_a_ratio_and_no_verdict() -> None:
+    seconds = Column(Cell("boston", "", "training_seconds"), "boston")
+    cell = result([20.0, 40.0], number(60.0, 3.0), column=seconds)
+    assert cell.comparison is None and cell.agreement == "another machine, 0.5 of the published time"
+    counted = Counts.of([cell])
+    assert (counted.recorded, counted.reproduced, counted.differing) == (1, 0, 0)
+    assert result([20.0], None, column=seconds).agreement is None
 
 
 def test_partial_cells_say_how_much_is_there(write: Writer) -> None:

@@ -11,7 +11,7 @@ from scipy import stats
 
 from benchmarks.records import published
 from benchmarks.records.published import Published
-from reports.agreement import Comparison, range_of
+from reports.agreement import Comparison, range_of, rank_agreement
 
 OURS = (3.1, 3.9, 3.5)
 THEIRS = Published("p", "1", "boston", "", "GP", "rmse", 3.0, 0.2, 5, "", "")
@@ -93,3 +93,27 @@ def test_the_level_holds_for_few_runs(runs: int) -> None:
         cell = replace(THEIRS, mean=theirs.mean(), stderr=theirs.std(ddof=1) / math.sqrt(runs), n_runs=runs)
         out += not Comparison(tuple(ours), cell, 1.0).agrees
     assert out <= stats.binom.ppf(0.999, trials, 0.05)
+
+
+@pytest.mark.parametrize("stderr, n_runs", [(0.2, 5), (0.2, None), (None, 10)])
+def test_so_many_runs_would_tell(stderr: float | None, n_runs: int | None) -> None:
+    def scattered(n: int) -> tuple[float, ...]:
+        values = np.linspace(-1, 1, n)
+        return tuple(3.5 + 0.4 * values / values.std(ddof=1))
+
+    few = Comparison(scattered(3), replace(THEIRS, stderr=stderr, n_runs=n_runs), 1.3)
+    assert few.needed is not None and few.needed > 3 and not few.informative
+    if stderr is not None:  # without an error of its own, the published one is taken from ours, whatever their number
+        assert replace(few, values=scattered(few.needed)).informative
+        assert not replace(few, values=scattered(few.needed - 1)).informative
+
+
+def test_no_number_of_runs_helps_against_a_wide_published_error() -> None:
+    assert comparison(stderr=3.0).needed is None or comparison(stderr=3.0).informative
+    assert Comparison(OURS, replace(THEIRS, stderr=3.0), 1.0).needed is None
+
+
+def test_rank_agreement_is_spearmans() -> None:
+    ours, theirs = [1.0, 2.0, 2.0, 5.0, 4.0], [10.0, 30.0, 20.0, 20.0, 50.0]
+    assert rank_agreement(ours, theirs) == pytest.approx(stats.spearmanr(ours, theirs).statistic)
+    assert rank_agreement(ours[:2], theirs[:2]) is None and rank_agreement([1.0] * 5, theirs) is None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import tables
 from benchmarks.errors import UnknownName
 from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
@@ -182,6 +183,15 @@ def test_mean_and_error_leave_out_empty_bins() -> None:
     mean, error = mean_and_error(np.array([[1.0, np.nan, 2.0], [3.0, np.nan, np.nan]]))
     np.testing.assert_array_equal(mean, [2.0, np.nan, 2.0])
     np.testing.assert_array_equal(error, [1.0, 0.0, 0.0])  # sd sqrt(2) over sqrt(2) runs
+
+
+@pytest.mark.parametrize("name", sorted({figure.table for figure in FIGURES.values()}))
+def test_no_two_rows_of_a_figure_look_alike_without_colour(name: str) -> None:
+    labels = [row.label for row in tables.get(name).rows]
+    style.assign(labels)
+    looks = [(str(style.line(label)["linestyle"]), style.line(label).get("marker", "")) for label in labels]
+    style.assign([])
+    assert len(set(looks)) == len(labels) and "o" not in {marker for _, marker in looks}, looks
 
 
 def test_methods_of_the_catalogue_look_different() -> None:

@@ -13,6 +13,7 @@ from benchmarks import tables
 from benchmarks.tables.spec import Parts, merge
 from datasets.contract import Arrays, Pixels, Split
 from fvi_core import methods
+from fvi_core.registry import OPTIMISERS
 from tools.cost.timing import Measurement, Timing, interleave, ratio, threads
 from tools.cost.trainings import one_by_one, training_of
 
@@ -35,7 +36,7 @@ RATIOS = {
 """Over MAP, which draws one network; on FashionMNIST these methods draw five."""
 SHARES = {"fashion_mnist": {"MAP": 0.45}, "cifar10": {}}
 """Of the peak of products of matrices, on a CPU."""
-COMPILED = ", compiled"
+COMPILED, GRAPHS = ", compiled", ", graphs"
 
 
 def random_images(dataset: str, n: int, seed: int = 0, pools: Sequence[str] = ()) -> Split:
@@ -118,12 +119,14 @@ def _networks(
 ) -> list[Measurement]:
     """Rows of tables on one data set: a step, an epoch, the ratio to the first table's MAP, the share of the peak.
 
-    On a GPU in bfloat16, as they are and compiled.
+    On a GPU in bfloat16, as they are, compiled, and as graphs where the optimiser allows it.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     cuda = device.type == "cuda"
     precision: Parts = {"training": {"precision": "bfloat16"}} if cuda else {}
-    ways: dict[str, Parts] = {"": {}, COMPILED: {"training": {"compile": True}}} if cuda else {"": {}}
+    ways: dict[str, Parts] = {"": {}}
+    if cuda:
+        ways |= {COMPILED: {"training": {"compile": True}}, GRAPHS: {"training": {"graph": True}}}
     count = 1 if cuda else torch.get_num_threads()
     batches = 100 if cuda else batches
     works, needed, labels = {}, {}, {}
@@ -134,7 +137,10 @@ def _networks(
             batch = plain["training"]["batch_size"]
             split = random_images(dataset, batches * batch, pools=("kmnist", "cifar100"))
             needed[label] = operations(plain, split, device) / batches
+            capturable = OPTIMISERS.classes[plain["training"]["optimiser"]["name"]].capturable
             for way, changes in ways.items():
+                if way == GRAPHS and not capturable:
+                    continue
                 works[label + way] = training_of(merge(plain, changes), [split], device)
                 labels[label + way] = label, way, batch
     times = interleave(works, repeats, batches)

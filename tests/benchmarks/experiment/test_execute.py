@@ -53,6 +53,7 @@ CASES = [
     config("MFVI", samples=10),
     config("MC Dropout"),
     config("FSVI", parts=FEW),
+    config("FSVI", parts=FEW | {"prior": {"features": "current"}}, dtype="float64"),
     config("GFSVI", parts=FEW | {"prior": {"fit_steps": 2}}, dtype="float64"),
     config("Deep Ensemble", parts={"family": {"size": 2}, "likelihood": {"name": "residual_gaussian"}}),
     config("GP", dtype="float64"),

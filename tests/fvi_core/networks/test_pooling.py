@@ -6,10 +6,12 @@ import pytest
 import torch
 
 from fvi_core.families.dropout import Dropout
+from fvi_core.linearisation import linearised
 from fvi_core.networks import Network, Tape, pooling
-from fvi_core.networks.layers import Activation, Conv2d, MaxPool, Rectified
+from fvi_core.networks.layers import Activation, Conv2d, MaxPool
 from fvi_core.networks.masks import InputMasks
 from fvi_core.networks.pooling import rectified
+from fvi_core.networks.steps import Rectified
 from fvi_core.random import Streams
 from fvi_core.registry import NETWORKS
 
@@ -154,3 +156,14 @@ def test_which_layers_go_together():
     steps = NETWORKS.build(NETWORK_SPECS[0]).build((2, 12, 12), 3).steps
     assert [(step.site.name, step.pool) for step in steps[:3]] == [("conv0", True), ("conv1", True), ("conv2", False)]
     assert not any(isinstance(step, Rectified) for step in steps[3:]) and Activation("relu") in steps
+
+
+def test_a_network_of_such_steps_can_be_linearised():
+    network = NETWORKS.build(NETWORK_SPECS[0]).build((2, 10, 12), 3)
+    streams = Streams([6], dtype=torch.float64)
+    centre, x = network.init(streams), streams.normal(4, 2, 10, 12)
+    steps = {name: streams.normal(2, *shape) for name, shape in network.shapes.items()}
+    found = linearised(network, centre, steps, {})(x)
+    at, moved = ({k: v.unsqueeze(1) + h * steps[k] for k, v in centre.items()} for h in (0.0, 1e-6))
+    slope = (network(moved, x) - network(at, x)) / 1e-6
+    torch.testing.assert_close(found, network(at, x) + slope, rtol=1e-4, atol=1e-3)

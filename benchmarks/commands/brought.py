@@ -1,0 +1,61 @@
+"""Commands for models made elsewhere: sets, score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.records.store import Store
+from benchmarks.suite import Suite
+from benchmarks.sweep import hints, runner
+from benchmarks.sweep.plan import check_protocol, parse_seeds
+
+ProtocolOption = Annotated[
+    str | None, typer.Option("--protocol", help="paper, short or smoke; without it the table's own")
+]
+
+
+def add(app: typer.Typer, suite: Suite) -> None:
+    """Add the commands to a command line."""
+
+    @app.command()
+    def sets(
+        table: Annotated[str, typer.Argument(help="name of a table")],
+        out: Annotated[Path, typer.Option("--out", help="folder to write to")],
+        protocol: ProtocolOption = None,
+        seeds: Annotated[
+            str | None, typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3)")
+        ] = None,
+    ) -> None:
+        """Write the data of a table, one npz file for every split, for models made elsewhere (docs/predictions.md)."""
+        from benchmarks.experiment.brought import write_sets  # here, since it needs torch
+
+        found, numbers = suite.table(table), parse_seeds(seeds)
+        chosen = check_protocol(found, protocol)
+        places = {(c["dataset"]["name"], c["dataset"]["split"]) for c in found.runs(chosen, numbers)}
+        for path, left in write_sets(
+            found, chosen, out, lambda one: (one["dataset"]["name"], one["dataset"]["split"]) in places
+        ):
+            print(path, *([f"without {', '.join(left)}: attacks need the model"] if left else []))
+
+    @app.command()
+    def score(
+        table: Annotated[str, typer.Argument(help="name of a table")],
+        files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="npz files of predictions")],
+        method: Annotated[str, typer.Option("--method", help="the name of the row")],
+        protocol: ProtocolOption = None,
+        results: Annotated[
+            Path, typer.Option("--results", help="folder of the records", show_default="results")
+        ] = runner.RESULTS,
+    ) -> None:
+        """Measure predictions made elsewhere, and add them to a table as a row (docs/predictions.md)."""
+        from benchmarks.experiment.brought import score as score_file  # here, since it needs torch
+
+        found = suite.table(table)
+        chosen = check_protocol(found, protocol)
+        store = Store(results, suite.metrics)
+        for file in files:
+            print(score_file(found, chosen, method, file, store, suite.catalogue()))
+        print(f"the row is in {hints.module('reports', 'table', found.name, '--protocol', chosen)}")
