@@ -123,11 +123,11 @@ def referral_curves(cases: Cases) -> Curves:
 
 
 def _areas(kept: Cases, area: Callable[[np.ndarray, np.ndarray], float | None]) -> np.ndarray:
-    values, right = [1.0], True
+    values = [1.0]
     for bucket in range(1, BUCKETS + 1):
         n = bucket * len(kept) // BUCKETS
         labels = kept.labels[:n]
-        right = right and len(np.unique(labels)) < 2 and bool(kept.correct[:n].all())
+        right = len(np.unique(labels)) < 2 and bool(kept.correct[:n].all())
         value = 1.0 if right else area(kept.score[:n], labels)
         values.append(0.0 if value is None else value)
     return np.array(values[::-1])

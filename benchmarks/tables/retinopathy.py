@@ -93,8 +93,6 @@ def _recipe(task: str, finding: str, row: Row, dataset: str, protocol: str) -> R
     if protocol == "short" and dataset != "aptos":
         return None
     parts = merge({"likelihood": {"name": "categorical"}}, (_paper if protocol == "paper" else _short)(row, task))
-    if protocol == "smoke":
-        parts = merge(parts, {"network": {"width": 2}, "training": {"epochs": 1}})
     if row.variant == MASK_ONLY:
         parts = merge(
             parts,
@@ -105,6 +103,9 @@ def _recipe(task: str, finding: str, row: Row, dataset: str, protocol: str) -> R
                 | {"optimiser": {"name": "adam", "lr": 0.002}, "schedule": {"name": "constant"}},
             },
         )
+    if protocol == "smoke":
+        narrow = {} if row.variant == MASK_ONLY else {"network": {"width": 2}}
+        parts = merge(parts, narrow | {"training": {"epochs": 1}})
     side = 512 if protocol == "paper" else 64
     scheme = f"{finding if task != SEVERITY else SEVERITY}-{side}"
     samples = _SAMPLES[protocol] * (3 if row.made_by != _member(row) else 1)
@@ -171,18 +172,17 @@ def _columns(datasets: tuple[str, ...], task: str) -> tuple[Column, ...]:
 
 
 def _table(name: str, title: str, task: str, finding: str, datasets: tuple[str, ...], short: bool = False) -> Table:
+    protocols = ("paper", "short", "smoke") if short else ("paper", "smoke")
+    notes = {"paper": (*PAPER_NOTES, *NOTES_ON_SCREENING), "short": (*SHORT_NOTES, *NOTES_ON_SCREENING)}
     return Table(
         name,
         f"Diabetic retinopathy: {title}",
         tuple(row for row in ROWS if (finding in OUTLINED and task != SEVERITY) or row.variant != MASK_ONLY),
         _columns(datasets, task),
         lambda row, dataset, protocol: _recipe(task, finding, row, dataset, protocol),
-        protocols=("paper", "short", "smoke") if short else ("paper", "smoke"),
-        notes={
-            "paper": (*PAPER_NOTES, *NOTES_ON_SCREENING),
-            "short": (*SHORT_NOTES, *NOTES_ON_SCREENING),
-        },
-        reductions=REDUCTIONS,
+        protocols=protocols,
+        notes={protocol: said for protocol, said in notes.items() if protocol in protocols},
+        reductions={protocol: said for protocol, said in REDUCTIONS.items() if protocol in protocols},
     )
 
 

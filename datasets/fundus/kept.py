@@ -11,7 +11,7 @@ import numpy as np
 from ..fetch import cache_folder
 from ..grades import outlines
 from . import sources
-from .sources import Source
+from .source import Source
 
 VERSION = "1"
 BATCH = 64

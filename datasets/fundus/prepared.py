@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from ..checks import GET_AGAIN, BadData, DataNotFound, reading
-from .sources import Source, graded
+from .source import Source, graded
 
 SPLITS = {"train": "train", "validation": "validation", "test": "test"}
 BUILDER, CONFIG = "diabetic_retinopathy_detection", "original"

@@ -23,7 +23,8 @@ from ..checks import DataNotFound
 from ..contract import Arrays, Description, EvaluationSet, Pixels, Split
 from ..grades import FINDINGS
 from . import kept, parts, sources
-from .sources import NAMES, Source
+from .source import Source
+from .sources import NAMES
 
 VERSION = "1"
 SIDES = (64, 512)

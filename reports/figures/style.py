@@ -44,6 +44,11 @@ COLOURS = {
     "MAP": "#000000",
 }
 LINES: dict[str, str | tuple[int, tuple[int, ...]]] = {
+    "MAP Ensemble": ":",
+    "MFVI Ensemble": "-.",
+    "(radial) Ensemble": DASHES,
+    "Dropout Ensemble": "-.",
+    "Rank1 Ensemble": DASHES,
     "fVI": "--",
     "radial": ":",
     "tempered": "--",

@@ -108,7 +108,7 @@ FSVI = {
 KINDS = {
     "MAP": POINT,
     "FSVI": FSVI,
-    "MC Dropout": {"family": {"name": "dropout", "rate": 0.2}, "network": small.CNN},
+    "MC Dropout": {"family": {"name": "dropout", "rate": 0.2, "masks": "function"}, "network": small.CNN},
     "Radial": {"family": {"name": "radial"}, "network": small.CNN},
     "SWAG": {**POINT, "family": {"name": "swag", "rank": 2, "start": 0.0}},
 }
