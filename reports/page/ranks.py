@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -138,4 +139,5 @@ def _diagram(blocks: np.ndarray, labels: list[str]) -> str:
         figure.savefig(written, format="svg", metadata={"Date": None}, transparent=True, bbox_inches="tight")
         plt.close(figure)
     svg = written.getvalue()
+    svg = re.sub(r"font-family: [^;\"]*;|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)  # the page has a font
     return svg[svg.index("<svg") :].replace(INK, "currentColor").replace("<svg ", '<svg role="img" ', 1)

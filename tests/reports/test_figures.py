@@ -195,6 +195,8 @@ def test_no_two_rows_of_a_figure_look_alike_without_colour(name: str) -> None:
 
 
 def test_methods_of_the_catalogue_look_different() -> None:
+    style.assign(methods.catalogue())
     looks = {name: tuple(style.line(name).values()) for name in methods.catalogue()}
+    style.assign([])
     assert len(set(looks.values())) == len(looks), looks
     assert all(look[0] != style.GREY for look in looks.values()), looks
