@@ -90,7 +90,7 @@ def _places(runs: Runs, labels: list[str]) -> dict[str, int]:
 
 def _line(axis: Axes, label: str, at: int, x: np.ndarray, y: np.ndarray, every: int) -> None:
     mean, error = mean_and_error(y)
-    marked: dict[str, Any] = {"marker": MARKERS[at % len(MARKERS)], "markersize": 3.2, "markevery": (2 * at, every)}
-    look = line(label.removesuffix(" Ensemble"))
-    axis.plot(x, mean, label=label, linewidth=0.9, **look, **marked)
+    look: dict[str, Any] = {**line(label.removesuffix(" Ensemble"))}
+    look |= {"marker": MARKERS[at % len(MARKERS)], "markersize": 3.2, "markevery": (2 * at, every)}
+    axis.plot(x, mean, label=label, linewidth=0.9, **look)
     axis.fill_between(x, mean - error, mean + error, color=look["color"], alpha=0.18, linewidth=0)

@@ -45,7 +45,7 @@ COLOURS = {
 }
 LINES: dict[str, str | tuple[int, tuple[int, ...]]] = {
     "MAP Ensemble": ":",
-    "MFVI Ensemble": "-.",
+    "MFVI Ensemble": (0, (6, 1)),
     "(radial) Ensemble": DASHES,
     "Dropout Ensemble": "-.",
     "Rank1 Ensemble": DASHES,
