@@ -28,7 +28,12 @@ SETS = [
     SetInfo("plane", "grid"),
     SetInfo("rotation-30", "shift", "shift=rotation;angle=30"),
 ]
-MEASURED_ELSEWHERE = {"training_seconds", "entropy", "knn_kl"}  # of trainings and of posteriors
+MEASURED_ELSEWHERE = {name for name, metric in METRICS.items() if metric.of_draws} | {
+    "training_seconds",
+    "mean_distance",
+    "std_distance",
+    "wasserstein2",
+}  # of trainings, of posteriors, of distances to a reference
 
 
 def classifier(samples: int = 4) -> dict[str, ClassificationPredictions]:
