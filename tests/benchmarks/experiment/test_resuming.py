@@ -125,8 +125,8 @@ RULES = {
     "seldom looking": {"epochs": 5, "early_stopping": {"patience": 50, "every": 2}},
 }
 NAMED = {rule[kind]["name"] for rule in RULES.values() for kind in ("optimiser", "schedule") if kind in rule}
-RULES |= {name: {"optimiser": {"name": name}} for name in set(OPTIMISERS.classes) - NAMED}
-RULES |= {name: {"schedule": {"name": name}} for name in set(SCHEDULES.classes) - NAMED}
+RULES |= {name: {"optimiser": {"name": name}} for name in sorted(set(OPTIMISERS.classes) - NAMED)}
+RULES |= {name: {"schedule": {"name": name}} for name in sorted(set(SCHEDULES.classes) - NAMED)}
 
 
 OTHERS = {  # parts of no row of the catalogue
