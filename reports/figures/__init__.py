@@ -162,6 +162,8 @@ def _draw(figure: Figure, table: Any, runs: Runs, records: Records, out: Path, f
             problem = f"Not drawn: {figure.name}: {type(error).__name__}: {plain(str(error))}"
             what = f"its records cannot be drawn {where}"
             return Drawn(figure.name, skipped=what, problems=(*runs.problems, problem))
+        finally:
+            style.assign(())
         style.save(drawn, files)
         stamped.write_text(stamp)
     return Drawn(figure.name, files, problems=runs.problems)

@@ -97,7 +97,7 @@ def test_regression_metrics_are_those_of_the_predictions(tmp_path):
 
 
 def test_a_family_with_closed_form_marginals_hands_them_over(tmp_path):
-    for case in (CASES[4], CASES[6], CASES[8]):
+    for case in (case for case in CASES if case["method"] in ("GFSVI", "GP", "Laplace (full)")):
         run(case, tmp_path)
         saved = predictions.load(tmp_path / "artifacts" / f"{run_key(case)}.npz")["test"]
         assert saved.mean.shape == saved.variance.shape == saved.targets.shape and (saved.variance > 0).all()

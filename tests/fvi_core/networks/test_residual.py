@@ -7,6 +7,7 @@ from torch import nn
 
 from fvi_core.linearisation import full_network_moments, last_layer_moments
 from fvi_core.networks import BatchNorm
+from fvi_core.networks.layers import Conv2d
 from fvi_core.networks.residual import residual_network
 from fvi_core.registry import NETWORKS
 from fvi_core.training import Trainer, Training
@@ -273,3 +274,23 @@ def test_training_in_bfloat16_hands_over_parameters_in_float32(processor):
     assert results[1].loss == pytest.approx(results[0].loss, rel=0.05)
     with pytest.raises(ValueError, match="precision 'bf16' is not known; did you mean 'bfloat16'"):
         train("bf16")
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "pixels"), [(8, 16, 64), (4, 8, 64), (16, 32, 32)])
+def test_strided_kernels_of_one_pixel_stay_in_their_memory(inputs: int, outputs: int, pixels: int) -> None:
+    layer = Conv2d("shortcut", inputs, outputs, kernel=1, padding=0, stride=2, bias=False)
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(1, 1, 4, inputs, pixels, pixels, generator=generator, requires_grad=True)
+    w = torch.randn(1, 1, outputs, inputs, 1, 1, generator=generator, requires_grad=True)
+    z = layer({"shortcut.weight": w}, x)
+    given = torch.randn(z.shape, generator=generator)
+    z.backward(given)
+    read = x.detach()[0, 0, ..., ::2, ::2]
+    matrix = w.detach()[0, 0, :, :, 0, 0]
+    torch.testing.assert_close(z[0, 0], torch.einsum("oc,nchw->nohw", matrix, read))
+    assert x.grad is not None and w.grad is not None
+    torch.testing.assert_close(
+        w.grad[0, 0, :, :, 0, 0], torch.einsum("nohw,nchw->oc", given[0, 0], read), rtol=1e-4, atol=1e-3
+    )
+    torch.testing.assert_close(x.grad[0, 0, ..., ::2, ::2], torch.einsum("oc,nohw->nchw", matrix, given[0, 0]))
+    assert x.grad[..., 1::2, :].abs().max() == x.grad[..., 1::2].abs().max() == 0
