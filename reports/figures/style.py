@@ -81,6 +81,7 @@ plt.rcParams.update(
         "legend.frameon": False,
         "figure.constrained_layout.use": True,
         "pdf.fonttype": 42,
+        "svg.fonttype": "none",  # text stays text: small files, and it can be searched
         "svg.hashsalt": "fvi-bench",
         "savefig.dpi": 200,
     }
