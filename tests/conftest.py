@@ -8,8 +8,10 @@ from pathlib import Path
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"
 os.environ["MPLBACKEND"] = "Agg"
-# Where tests are started by nohup, processes would inherit that they ignore a hang-up, and rightly go on after one.
+# Where tests are started by nohup, or in the background of a script, processes would inherit that they ignore a
+# hang-up or Ctrl-C, and rightly go on after one.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest  # noqa: E402  (the environment has to be set before numerical libraries load)
 from hypothesis import settings  # noqa: E402

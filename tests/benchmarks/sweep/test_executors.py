@@ -20,7 +20,7 @@ from benchmarks.sweep.executors.cores import available_cores
 from benchmarks.sweep.executors.in_process import InProcess
 from benchmarks.sweep.executors.pool import Pool, death
 from benchmarks.sweep.plan import make_plan
-from benchmarks.sweep.stopping import REPEATED, stoppable
+from benchmarks.sweep.stopping import stoppable
 from tests.benchmarks import fakes
 from tests.benchmarks.sweep.executor_contract import ExecutorContract
 
@@ -69,24 +69,17 @@ class TestPool(ExecutorContract):
 
     def test_an_interrupted_timing_leaves_no_process(self, folders):
         (group,) = make_plan([fakes.config(do="wait")], *folders, fakes.TIMED).groups(*folders, fakes.TIMED)
-        pool, timing, over = Pool(1), [], threading.Event()
+        pool, timing = Pool(1), []
 
         def interrupt():
             while not (pool.workers and pool.workers[0].group):
                 time.sleep(0.02)
             timing.append(pool.workers[0].process)
             os.kill(os.getpid(), signal.SIGINT)
-            # Python drops what is raised while it collects garbage: then, as a person would, once more.
-            while not over.wait(REPEATED + 1):
-                os.kill(os.getpid(), signal.SIGINT)
 
-        with stoppable(), pool:
+        with stoppable(), pool, pytest.raises(KeyboardInterrupt):
             threading.Thread(target=interrupt).start()
-            try:
-                with pytest.raises(KeyboardInterrupt):
-                    pool.timed(group, 60.0)
-            finally:
-                over.set()
+            pool.timed(group, 60.0)
         assert pool.workers == [] and not timing[0].is_alive()
 
     @pytest.mark.parametrize(
