@@ -30,7 +30,7 @@ from reports.records import Records
 from reports.tables import notes
 
 MADE = ".made"  # names the files of the last time, so that those that are made no more can go
-LARGE = 100_000  # bytes of numbers that are compressed
+LARGE = 20_000  # bytes of numbers that are compressed
 NEWEST = 12
 PAPERS = {
     "pequignot2020": "Implicit variational inference: the parameter and the predictor space",
