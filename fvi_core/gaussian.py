@@ -40,6 +40,11 @@ def log_determinant(factor: Tensor) -> Tensor:
     return 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
+def lower_triangle(raw: Tensor) -> Tensor:
+    """A lower factor of free numbers ``[..., M, M]``: those below the diagonal, and the exponentials of those on it."""
+    return raw.tril(-1) + torch.diag_embed(raw.diagonal(dim1=-2, dim2=-1).exp())
+
+
 def gaussian_kl_full(mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor, jitter: float = 0.0) -> Tensor:
     """KL(N(mean_q, cov_q + jitter I) || N(mean_p, cov_p + jitter I)), in nats.
 

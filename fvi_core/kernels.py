@@ -13,6 +13,12 @@ from fvi_core.registry import KERNELS
 from fvi_core.spelling import nearest
 
 Params = dict[str, Tensor]
+FIELDS = {
+    "helmholtz": ("potential", "stream"),
+    "curl_free": ("potential",),
+    "divergence_free": ("stream",),
+}
+"""Whose gradients make up a field, by its name."""
 
 
 @dataclass(frozen=True)
@@ -150,14 +156,6 @@ class Helmholtz(Kernel):
             slopes = slopes.flip(-2, -1) * turn
         decay = (-0.5 * difference.square().sum(-1, keepdim=True) / square).exp()
         return (_variance_of_slope(params, part)[:, None, None, None] * decay).unsqueeze(-1) * slopes
-
-
-FIELDS = {
-    "helmholtz": ("potential", "stream"),
-    "curl_free": ("potential",),
-    "divergence_free": ("stream",),
-}
-"""Whose gradients make up a field, by its name."""
 
 
 def _variance_of_slope(params: Params, part: str) -> Tensor:

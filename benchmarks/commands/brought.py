@@ -7,14 +7,11 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, runner
 from benchmarks.sweep.plan import check_protocol, parse_seeds
-
-ProtocolOption = Annotated[
-    str | None, typer.Option("--protocol", help="paper, short or smoke; without it the table's own")
-]
 
 
 def add(app: typer.Typer, suite: Suite) -> None:
@@ -25,9 +22,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         table: Annotated[str, typer.Argument(help="name of a table")],
         out: Annotated[Path, typer.Option("--out", help="folder to write to")],
         protocol: ProtocolOption = None,
-        seeds: Annotated[
-            str | None, typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3)")
-        ] = None,
+        seeds: SeedsOption = None,
     ) -> None:
         """Write the data of a table, one npz file for every split, for models made elsewhere (docs/predictions.md)."""
         from benchmarks.experiment.brought import write_sets  # here, since it needs torch
@@ -46,9 +41,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="npz files of predictions")],
         method: Annotated[str, typer.Option("--method", help="the name of the row")],
         protocol: ProtocolOption = None,
-        results: Annotated[
-            Path, typer.Option("--results", help="folder of the records", show_default="results")
-        ] = runner.RESULTS,
+        results: ResultsOption = runner.RESULTS,
     ) -> None:
         """Measure predictions made elsewhere, and add them to a table as a row (docs/predictions.md)."""
         from benchmarks.experiment.brought import score as score_file  # here, since it needs torch

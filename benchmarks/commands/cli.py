@@ -10,6 +10,7 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from benchmarks.commands import brought, inspection, parts, starting, upkeep
+from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
@@ -33,12 +34,6 @@ what is missing to the cluster and returns; `status` then reads records and queu
 
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE...", help="names of tables (see `tables`)")]
 AnyTables = Annotated[list[str] | None, typer.Argument(metavar="[TABLE...]", help="names of tables; without any, all")]
-ProtocolOption = Annotated[
-    str | None, typer.Option("--protocol", help="paper, short or smoke; without it the table's own")
-]
-SeedsOption = Annotated[
-    str | None, typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")
-]
 MethodOption = Annotated[list[str] | None, typer.Option("--method", help="only this method; may be given again")]
 DatasetOption = Annotated[list[str] | None, typer.Option("--dataset", help="only this data set; may be given again")]
 AlsoOption = Annotated[
@@ -62,7 +57,6 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and
 AnywayOption = Annotated[
     bool, typer.Option("--anyway", help=f"begin also what would take more than {starting.LONGEST / 3600:.0f} h here")
 ]
-ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records", show_default="results")]
 StateOption = Annotated[
     Path, typer.Option("--state", help="folder of claims, failures, logs, checkpoints", show_default=".state")
 ]

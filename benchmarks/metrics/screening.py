@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .classification import Summary
+from .ood import Detection
 
 NHS = (0.85, 0.80)
 """Sensitivity and specificity that the NHS asks of screening (Widdowson 2016)."""
@@ -92,10 +93,8 @@ def balanced_accuracy(cases: Cases) -> float:
 
 def roc(score: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """False and true positive rates at every threshold, from (0, 0) to (1, 1); for labels of both kinds."""
-    order = np.argsort(-score, kind="stable")
-    last = np.append(np.diff(score[order]) != 0, True)
-    true, false = np.cumsum(labels[order] == 1)[last], np.cumsum(labels[order] == 0)[last]
-    return np.append(0, false / false[-1]), np.append(0, true / true[-1])
+    found = Detection.of(score[labels == 0], score[labels == 1])
+    return found.fpr, found.tpr
 
 
 def sensitivity(score: np.ndarray, labels: np.ndarray, specificity: float = NHS[1]) -> float | None:

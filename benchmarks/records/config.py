@@ -26,7 +26,7 @@ REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources
 DATASET = ("name", "version", "scheme", "split", "content")
 EVALUATION = ("samples", "sets", "content")
 OPTIONAL = {"evaluation": ("posterior", "reference")}
-"""Entries that most configurations do without."""
+"""Entries that most configurations do without: comparisons with what other trainings gave."""
 
 
 class InvalidConfig(ValueError):
@@ -116,10 +116,11 @@ def _stack_key(config: RunConfig) -> str:
 
 def _kind_key(config: RunConfig) -> str:
     evaluation: Any = config.get("evaluation")
-    if evaluation and (posterior := evaluation.get("posterior")):
-        # A run costs the same whichever other runs it is compared with.
-        counts = {label: len(runs) for label, runs in posterior["against"].items()}
-        evaluation = {**evaluation, "posterior": {**posterior, "against": counts}}
+    for name in OPTIONAL["evaluation"]:
+        if asked := (evaluation or {}).get(name):
+            # A run costs the same whichever other runs it is compared with.
+            counts = {label: len(runs) for label, runs in asked["against"].items()}
+            evaluation = {**evaluation, name: {**asked, "against": counts}}
     return f"{stack_key(config)}-{digest(evaluation, 8)}"
 
 

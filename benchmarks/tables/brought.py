@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, cast
 
-from benchmarks.records.config import PARTS, fixed
+from benchmarks.records.config import OPTIONAL, PARTS, fixed
 from benchmarks.records.store import RecordError, Store, slug
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.spec import Row, Table
@@ -30,8 +30,9 @@ def template(table: Table, dataset: str, protocol: str) -> list[RunConfig]:
 
 def config(asked: RunConfig, method: str, digest: str, samples: int) -> RunConfig:
     """The configuration of predictions brought for what a run of the table was asked."""
-    evaluation = {**asked["evaluation"], "samples": samples}
-    evaluation.pop("posterior", None)
+    evaluation: Any = {**asked["evaluation"], "samples": samples}
+    for name in OPTIONAL["evaluation"]:  # they need more than predictions
+        evaluation.pop(name, None)
     given = {"method": method, "parts": dict.fromkeys(PARTS), "sources": {SOURCE: digest}, "evaluation": evaluation}
     return fixed(cast(RunConfig, {**asked, **given}))
 

@@ -58,7 +58,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     )
 
 
-def _column(metric: str, label: str, condition: str = "", scale: float = 1.0, digits: int = 3) -> Column:
+def column(metric: str, label: str, condition: str = "", scale: float = 1.0, digits: int = 3) -> Column:
     return Column(Cell("digits", condition, metric), label, scale=scale, digits=digits)
 
 
@@ -67,14 +67,14 @@ TABLE = Table(
     "Handwritten digits 8x8: calibration, rotation, photographs as out-of-distribution inputs",
     ROWS,
     (
-        _column("accuracy", "accuracy %", scale=100, digits=1),
-        _column("nll", "NLL"),
-        _column("ece", "ECE"),
-        _column("aurc", "AURC"),
-        _column("accuracy", "accuracy % at 45°", "shift=rotation;angle=45", 100, 1),
-        _column("nll", "NLL at 45°", "shift=rotation;angle=45"),
-        _column("ood_auroc", "AUROC % photographs", "ood=photos", 100, 1),
-        _column("training_seconds", "seconds", digits=1),
+        column("accuracy", "accuracy %", scale=100, digits=1),
+        column("nll", "NLL"),
+        column("ece", "ECE"),
+        column("aurc", "AURC"),
+        column("accuracy", "accuracy % at 45°", "shift=rotation;angle=45", 100, 1),
+        column("nll", "NLL at 45°", "shift=rotation;angle=45"),
+        column("ood_auroc", "AUROC % photographs", "ood=photos", 100, 1),
+        column("training_seconds", "seconds", digits=1),
     ),
     recipe,
     protocols=("paper", "smoke"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table, merge
+from benchmarks.tables.digits import column
+from benchmarks.tables.spec import Recipe, Row, Table, merge
 
 METHODS, PRECISIONS = ("MAP", "FSVI"), ("float32", "bfloat16")
 ROWS = tuple(Row(f"{method} ({precision})", None, method, precision) for method in METHODS for precision in PRECISIONS)
@@ -30,20 +31,16 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return Recipe(parts, seeds, samples=10, sets=("test", "ood-photos"))
 
 
-def _column(metric: str, label: str, condition: str = "", scale: float = 1.0, digits: int = 3) -> Column:
-    return Column(Cell("digits", condition, metric), label, scale=scale, digits=digits)
-
-
 TABLE = Table(
     "precision",
     "A narrow residual network on 8x8 digits, products and convolutions in float32 or in bfloat16",
     ROWS,
     (
-        _column("accuracy", "accuracy %", scale=100, digits=2),
-        _column("nll", "NLL"),
-        _column("ece", "ECE"),
-        _column("ood_auroc", "AUROC % photographs", "ood=photos", 100, 1),
-        _column("training_seconds", "seconds", digits=1),
+        column("accuracy", "accuracy %", scale=100, digits=2),
+        column("nll", "NLL"),
+        column("ece", "ECE"),
+        column("ood_auroc", "AUROC % photographs", "ood=photos", 100, 1),
+        column("training_seconds", "seconds", digits=1),
     ),
     recipe,
     protocols=("paper", "smoke"),

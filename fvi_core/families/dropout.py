@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
 from fvi_core.families.base import Functions
 from fvi_core.families.point import Point
 from fvi_core.networks import Network, Parameters
-from fvi_core.networks.masks import InputMasks
+from fvi_core.networks.masks import FunctionMasks, InputMasks
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
 
@@ -37,17 +35,5 @@ class Dropout(Point):
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         weights = {name: value.unsqueeze(1) for name, value in parameters.items()}
-        if self.masks == "input":
-            masks = InputMasks(self.rate, samples, streams)
-            return lambda x: network(weights, x, dropout=masks)
-        kept: dict[str, Tensor] = {}
-        keep = 1 - self.rate
-
-        def mask(site: str, a: Tensor) -> Tensor:
-            if a.shape[1] == 1 and samples > 1:
-                a = a.expand(a.shape[0], samples, *a.shape[2:])
-            if site not in kept:
-                kept[site] = (streams.uniform(samples, 1, *a.shape[3:]) < keep) / keep
-            return a * kept[site]
-
-        return lambda x: network(weights, x, dropout=mask)
+        masks = (InputMasks if self.masks == "input" else FunctionMasks)(self.rate, samples, streams)
+        return lambda x: network(weights, x, dropout=masks)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from fvi_core.families.base import Family, Functions, NotSupported
@@ -36,7 +35,7 @@ class ExactGP(Family):
     kernel: PartSpec = nested(KERNELS, {"name": "rbf", "ard": False})
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        features = int(torch.tensor(network.input_shape).prod())
+        features = network.n_features
         made = KERNELS.build(self.kernel).init(len(streams), features)
         return {name: value.to(streams.device) for name, value in made.items()}
 

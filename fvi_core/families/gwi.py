@@ -42,7 +42,7 @@ class GWI(Inducing):
     alpha_eps: float = 0.01
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        features = int(torch.tensor(network.input_shape).prod())
+        features = network.n_features
         hyper = KERNELS.build(self.kernel).init(len(streams), features)
         z = streams.normal(self.points, features)  # until training inputs are known
         factor = torch.eye(self.points, dtype=z.dtype, device=z.device)

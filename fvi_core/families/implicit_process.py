@@ -11,6 +11,7 @@ from torch import Tensor
 from fvi_core.blocks import evaluate
 from fvi_core.families.base import Family, Functions, buffers_of
 from fvi_core.families.mean_field import MEAN
+from fvi_core.gaussian import lower_triangle
 from fvi_core.networks import CONSTANT, Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
@@ -68,8 +69,7 @@ class ImplicitProcess(Family):
 
     def factor(self, parameters: Parameters) -> Tensor:
         """L ``[R, D, D]``, whose diagonal is held by its logarithm."""
-        raw = parameters[FACTOR]
-        return raw.tril(-1) + torch.diag_embed(raw.diagonal(dim1=-2, dim2=-1).exp())
+        return lower_triangle(parameters[FACTOR])
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         epsilon = streams.normal(samples, self.draws)

@@ -193,8 +193,3 @@ class Inducing(Family):
                 )
             else:
                 yield ""
-
-
-def lower_triangle(raw: Tensor) -> Tensor:
-    """A lower factor of free numbers ``[..., M, M]``: those below the diagonal, and the exponentials of those on it."""
-    return raw.tril(-1) + torch.diag_embed(raw.diagonal(dim1=-2, dim2=-1).exp())

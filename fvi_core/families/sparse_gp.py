@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
-from fvi_core.families.inducing import INPUTS, InducedProcess, Inducing, InducingPoints, lower_triangle
+from fvi_core.families.inducing import INPUTS, InducedProcess, Inducing, InducingPoints
+from fvi_core.gaussian import lower_triangle
 from fvi_core.kernels import evenly_spaced
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
@@ -33,7 +33,7 @@ class SparseGP(Inducing):
     """
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        features = int(torch.tensor(network.input_shape).prod())
+        features = network.n_features
         hyper = KERNELS.build(self.kernel).init(len(streams), features)
         values = streams.normal(self.points, features)  # until training inputs are known
         return {name: value.to(streams.device) for name, value in hyper.items()} | _start(values, network.n_outputs)

@@ -8,14 +8,13 @@ from fvi_core.networks.convolutional import images
 from fvi_core.networks.layers import (
     Activation,
     AveragePool,
-    BatchNorm,
-    Conv2d,
     DropoutSite,
     Linear,
-    OverlappingMaxPool,
+    MaxPool,
     Residual,
 )
 from fvi_core.networks.network import HEAD, Network
+from fvi_core.networks.residual import convolution
 from fvi_core.registry import NETWORKS
 
 BLOCKS = (3, 4, 6, 3)
@@ -37,8 +36,8 @@ class ResNet50:
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         planes = images("resnet50", input_shape)[0]
-        layers = [*_conv("stem", planes, self.width, 7, 2), Activation("relu"), DropoutSite("stem")]
-        layers.append(OverlappingMaxPool())
+        layers = [*convolution("stem", planes, self.width, 7, 2), Activation("relu"), DropoutSite("stem")]
+        layers.append(MaxPool(3, 1))
         planes = self.width
         for g, count in enumerate(BLOCKS):
             inner = self.width * 2**g
@@ -51,17 +50,13 @@ class ResNet50:
 def _block(name: str, planes: int, inner: int, stride: int) -> list:
     out = _WIDER * inner
     body = (
-        *_conv(f"{name}.conv0", planes, inner, 1, 1),
+        *convolution(f"{name}.conv0", planes, inner, 1, 1),
         Activation("relu"),
         DropoutSite(f"{name}.conv0"),
-        *_conv(f"{name}.conv1", inner, inner, 3, stride),
+        *convolution(f"{name}.conv1", inner, inner, 3, stride),
         Activation("relu"),
         DropoutSite(f"{name}.conv1"),
-        *_conv(f"{name}.conv2", inner, out, 1, 1),
+        *convolution(f"{name}.conv2", inner, out, 1, 1),
     )
-    shortcut = () if planes == out and stride == 1 else tuple(_conv(f"{name}.shortcut", planes, out, 1, stride))
+    shortcut = () if planes == out and stride == 1 else tuple(convolution(f"{name}.shortcut", planes, out, 1, stride))
     return [Residual(body, shortcut), Activation("relu"), DropoutSite(name)]
-
-
-def _conv(name: str, planes: int, out: int, kernel: int, stride: int) -> list:
-    return [Conv2d(name, planes, out, kernel, kernel // 2, stride, bias=False), BatchNorm(f"{name}.norm", out)]

@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fvi_core.networks.layers import ACTIVATIONS, DropoutSite, Masks, Parallel, Parameters, PlacesLayer
+from fvi_core.kernels import FIELDS
+from fvi_core.networks.layers import ACTIVATIONS, Affine, DropoutSite, Masks, Parallel, Parameters, PlacesLayer
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.products import product
 from fvi_core.registry import NETWORKS
@@ -27,7 +28,6 @@ SLOPES = {
     "gelu": lambda z, a: torch.special.ndtr(z) + z * torch.exp(-0.5 * z.square()) / (2 * torch.pi) ** 0.5,
 }
 """Derivatives of smooth activations at z, of value a."""
-FIELDS = ("helmholtz", "curl_free", "divergence_free")
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,8 @@ class Derivatives:
 
 
 @dataclass(frozen=True)
-class FieldLinear(PlacesLayer):
+class FieldLinear(Affine, PlacesLayer):
     """``z = W^T a + b`` with ``W [in, out]``; of derivatives ``W^T a``."""
-
-    name: str
-    inputs: int
-    outputs: int
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {f"{self.name}.weight": (self.inputs, self.outputs), f"{self.name}.bias": (self.outputs,)}
 
     def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
         return self.shifted(mixed(a, parameters[f"{self.name}.weight"]), parameters[f"{self.name}.bias"])
@@ -121,6 +113,9 @@ class RotatedGradient:
         return torch.stack([a[..., 2], -a[..., 1]], dim=-1)
 
 
+GRADIENTS = {"potential": Gradient(), "stream": RotatedGradient()}
+
+
 def mixed(a: Tensor, weight: Tensor) -> Tensor:
     """``W^T a`` in the axis of units: a ``[R, S, N, in, P]``, W ``[R, S, in, out]``, S perhaps 1 -> ``[R, S, N, out,
     P]``.
@@ -162,11 +157,7 @@ class VectorField:
             raise ValueError(
                 f"network 'vector_field': expected inputs{plane} and as many numbers in a target, found {found}"
             )
-        branches = []
-        if self.field != "divergence_free":
-            branches.append((*self._potential("potential", n_outputs), Gradient()))
-        if self.field != "curl_free":
-            branches.append((*self._potential("stream", n_outputs), RotatedGradient()))
+        branches = [(*self._potential(part, n_outputs), GRADIENTS[part]) for part in FIELDS[self.field]]
         head = FieldHead(HEAD, len(branches) * self.hidden[-1], n_outputs)
         return Network([Derivatives(), Parallel(tuple(branches)), head], tuple(input_shape))
 

@@ -86,8 +86,8 @@ class PlacesLayer(ParametricLayer):
 
 
 @dataclass(frozen=True)
-class Linear(ParametricLayer):
-    """``z = a W + b`` with ``W [in, out]``."""
+class Affine(ParametricLayer):
+    """A layer with weights ``W [in, out]`` and a bias ``b [out]``."""
 
     name: str
     inputs: int
@@ -96,6 +96,11 @@ class Linear(ParametricLayer):
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return {f"{self.name}.weight": (self.inputs, self.outputs), f"{self.name}.bias": (self.outputs,)}
+
+
+@dataclass(frozen=True)
+class Linear(Affine):
+    """``z = a W + b``."""
 
     def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
         # Computed transposed, units before points: with few units and many points every product then runs along the
@@ -259,18 +264,13 @@ class Activation:
 
 @dataclass(frozen=True)
 class MaxPool:
-    """2x2 max-pooling with stride 2."""
+    """Max-pooling of squares of ``size`` pixels a side, at every other pixel."""
+
+    size: int = 2
+    padding: int = 0
 
     def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
-        return F.max_pool2d(a.flatten(0, -4), 2).unflatten(0, a.shape[:-3])
-
-
-@dataclass(frozen=True)
-class OverlappingMaxPool:
-    """3x3 max-pooling with stride 2 and a margin of 1."""
-
-    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
-        return F.max_pool2d(a.flatten(0, -4), 3, 2, 1).unflatten(0, a.shape[:-3])
+        return F.max_pool2d(a.flatten(0, -4), self.size, 2, self.padding).unflatten(0, a.shape[:-3])
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,26 @@ def _factor(keep: float, dtype: torch.dtype) -> float:
     return float(torch.ones((), dtype=dtype) / keep)
 
 
+def _each(a: Tensor, samples: int) -> Tensor:
+    """Activations ``[R, S, N, ...]`` of every sample: of one for all of them, that."""
+    return a.expand(a.shape[0], samples, *a.shape[2:]) if a.shape[1] == 1 and samples > 1 else a
+
+
+class FunctionMasks:
+    """Activations times Bernoulli(1 - rate) / (1 - rate), drawn once for each of ``samples`` and of all inputs."""
+
+    def __init__(self, rate: float, samples: int, streams: Streams):
+        self.keep, self.samples, self.streams = 1 - rate, samples, streams
+        self.kept: dict[str, Tensor] = {}
+
+    def __call__(self, site: str, a: Tensor) -> Tensor:
+        """Activations a ``[R, S, N, ...]``, masked."""
+        a = _each(a, self.samples)
+        if site not in self.kept:
+            self.kept[site] = (self.streams.uniform(self.samples, 1, *a.shape[3:]) < self.keep) / self.keep
+        return a * self.kept[site]
+
+
 class InputMasks:
     """Activations times Bernoulli(1 - rate) / (1 - rate), drawn anew for every input and each of ``samples``.
 
@@ -28,8 +48,7 @@ class InputMasks:
 
     def __call__(self, site: str, a: Tensor) -> Tensor:
         """Activations a ``[R, S, N, ...]``, masked."""
-        if a.shape[1] == 1 and self.samples > 1:
-            a = a.expand(a.shape[0], self.samples, *a.shape[2:])
+        a = _each(a, self.samples)
         return a * ((self.streams.uniform(*a.shape[1:]) < self.keep) / self.keep)
 
     def rectified(self, z: Tensor, pool: bool) -> Tensor:

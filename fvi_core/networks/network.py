@@ -70,6 +70,7 @@ class Network:
         self.layers = list(layers)
         self.steps = together(self.layers)
         self.input_shape = input_shape
+        self.n_features = math.prod(input_shape)
         self.shares_statistics = shares_statistics
         self.parametrised = list(_weighted(self.layers))
         self.head: ParametricLayer = self.layers[-1]

@@ -46,7 +46,7 @@ def residual_network(
 ) -> Network:
     """Groups of ``blocks`` basic blocks; each group but the first halves the image and doubles the channels."""
     planes = images("resnet18", input_shape)[0]
-    layers = [*_conv("stem", planes, width, 3, 1, norm), Activation("relu"), DropoutSite("stem")]
+    layers = [*convolution("stem", planes, width, 3, 1, norm), Activation("relu"), DropoutSite("stem")]
     planes = width
     for g, count in enumerate(blocks):
         for b in range(count):
@@ -57,15 +57,16 @@ def residual_network(
 
 def _block(name: str, planes: int, out: int, stride: int, norm: bool) -> list:
     body = (
-        *_conv(f"{name}.conv0", planes, out, 3, stride, norm),
+        *convolution(f"{name}.conv0", planes, out, 3, stride, norm),
         Activation("relu"),
         DropoutSite(f"{name}.conv0"),
-        *_conv(f"{name}.conv1", out, out, 3, 1, norm),
+        *convolution(f"{name}.conv1", out, out, 3, 1, norm),
     )
-    shortcut = () if planes == out and stride == 1 else tuple(_conv(f"{name}.shortcut", planes, out, 1, stride, norm))
-    return [Residual(body, shortcut), Activation("relu"), DropoutSite(name)]
+    projected = () if planes == out and stride == 1 else convolution(f"{name}.shortcut", planes, out, 1, stride, norm)
+    return [Residual(body, tuple(projected)), Activation("relu"), DropoutSite(name)]
 
 
-def _conv(name: str, planes: int, out: int, kernel: int, stride: int, norm: bool) -> list:
+def convolution(name: str, planes: int, out: int, kernel: int, stride: int, norm: bool = True) -> list:
+    """A convolution that keeps the size of images but for its stride, normalised or with a bias."""
     conv = Conv2d(name, planes, out, kernel, kernel // 2, stride, bias=not norm)
     return [conv, BatchNorm(f"{name}.norm", out)] if norm else [conv]

@@ -98,28 +98,7 @@ class Look(TypedDict):
     markevery: NotRequired[float]
 
 
-MARKERS = (
-    "",
-    "s",
-    "^",
-    "D",
-    "v",
-    "P",
-    "X",
-    "*",
-    "<",
-    ">",
-    "h",
-    "p",
-    "d",
-    "8",
-    "+",
-    "x",
-    "1",
-    "2",
-    "3",
-    "4",
-)  # circles are published values
+MARKERS = ("", *"s^DvPX*<>hpd8+x1234")  # circles are published values
 _markers: dict[str, str] = {}  # of the rows of the figure that is drawn now
 
 

@@ -13,7 +13,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from benchmarks import files
-from benchmarks.records.provenance import ROOT
 from benchmarks.records.store import slug
 from benchmarks.suite import Suite
 from reports.figures import draw, select
@@ -213,8 +212,3 @@ def formula(words: str) -> Markup:
 def _words(sheet: Sheet) -> dict[str, list[str]]:
     """What stands under a table: its caption and its notes, as in every other form."""
     return {"caption": caption(sheet.result), "notes": notes(sheet.result), "problems": sheet.result.problems}
-
-
-def default_folder() -> Path:
-    """Where the site is written without another choice."""
-    return ROOT / "reports" / "output" / "page"

@@ -31,6 +31,12 @@ def streams(replicas: int = 3, dtype: torch.dtype = torch.float64, name: str = "
     return Streams([seed_from(name, r) for r in range(replicas)], dtype=dtype)
 
 
+def moved(parameters: Parameters, size: float = 0.3) -> Parameters:
+    """Parameters away from their start, constants too, in double precision."""
+    noise = streams(len(next(iter(parameters.values()))), name="moved")
+    return {k: v.double() + size * noise.normal(*v.shape[1:]) for k, v in parameters.items()}
+
+
 def network(spec: dict[str, Any] = TANH, outputs: int = 2, shape: tuple[int, ...] | None = None) -> Network:
     """A network for inputs of two features, or for 4x4 images of two channels, unless the shape is given."""
     return NETWORKS.build(spec).build(shape or SHAPES[spec["name"]], outputs)

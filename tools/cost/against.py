@@ -11,7 +11,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -83,8 +83,7 @@ def compare(commit: str, names: Sequence[str], turns: int) -> list[Compared]:
             for before, after in spent.values():
                 if before and after:
                     (wall, process), now = (_medians(side) for side in (before, after))
-                    last = after[-1]
-                    found.append(Compared(_with(last, *now), (wall, process)))
+                    found.append(Compared(replace(after[-1], wall=now[0], process=now[1]), (wall, process)))
     return found
 
 
@@ -126,7 +125,3 @@ def compared_block() -> list[str]:
 
 def _medians(side: Sequence[Measurement]) -> tuple[float, float]:
     return median(m.wall for m in side), median(m.process for m in side)
-
-
-def _with(m: Measurement, wall: float, process: float) -> Measurement:
-    return Measurement(m.benchmark, m.name, m.threads, m.unit, wall, process, m.times, m.goal, m.at_least)

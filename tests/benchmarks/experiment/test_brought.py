@@ -19,7 +19,7 @@ from benchmarks.experiment.brought import Refused, score, write_sets
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import verify
-from benchmarks.tables.brought import recorded, with_brought
+from benchmarks.tables.brought import config, recorded, template, with_brought
 from fvi_core import methods
 from reports.aggregate import aggregate
 from reports.records import Records
@@ -174,3 +174,17 @@ def run_example(name: str, text: str, folder: Path):
     store = Store(folder / "results")
     table = Suite().table(TABLES[name])
     return store.read(score(table, "paper", "Mine", folder / "mine.npz", store, methods.catalogue()))
+
+
+@pytest.mark.parametrize("table", ["pequignot2020-1", "toys-distances", "cinquin2024-7"])
+def test_nothing_is_asked_that_needs_more_than_predictions(table: str) -> None:
+    found = tables.get(table)
+    compared = [
+        one
+        for dataset in found.datasets
+        for one in template(found, dataset, "smoke")
+        if {"posterior", "reference"} & set(one["evaluation"])
+    ]
+    assert compared
+    for one in compared:
+        assert set(config(one, "Mine", "0" * 64, 7)["evaluation"]) == {"samples", "sets", "content"}

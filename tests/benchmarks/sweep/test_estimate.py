@@ -281,3 +281,13 @@ def test_runs_that_are_compared_with_others_are_of_one_kind_whichever_these_are(
     assert first["evaluation"]["posterior"]["against"] != second["evaluation"]["posterior"]["against"]
     assert kind_key(first) == kind_key(second)
     assert len({kind_key(of[method, "boston", 0]) for method in ("NN-HyVI", "FuNN-HyVI", "MC Dropout")}) == 3
+
+
+def test_comparisons_count_by_how_many_they_are_with():
+    def compared(*others, entry="reference"):
+        config = fakes.config()
+        config["evaluation"][entry] = {"set": "grid", "against": {"HMC": list(others)}}
+        return kind_key(config)
+
+    assert compared("a") == compared("b") != compared("a", "b")
+    assert compared("a") != compared("a", entry="posterior") and compared("a") != kind_key(fakes.config())

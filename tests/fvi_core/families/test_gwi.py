@@ -23,18 +23,12 @@ BATCH = {"name": "training_batch"}
 W2 = {"family": SPEC, "divergence": {"name": "gaussian_wasserstein"}, "context": BATCH}
 
 
-def moved(parameters, size=0.3):
-    """Parameters away from their start, constants too."""
-    noise = small.streams(len(next(iter(parameters.values()))), name="moved")
-    return {k: v.double() + size * noise.normal(*v.shape[1:]) for k, v in parameters.items()}
-
-
 class TestGWI(FamilyContract):
     spec = SPEC
     one_function = False  # what inducing values leave open is drawn at every call
 
     def parameters(self, replicas=range(R)):
-        both = moved(self.family().init(self.network(), small.streams(R)))
+        both = small.moved(self.family().init(self.network(), small.streams(R)))
         return {k: v[list(replicas)] for k, v in both.items()}
 
     def test_moments_are_the_network_and_the_covariance_of_the_paper(self):
@@ -73,7 +67,7 @@ class TestGaussianWasserstein(DivergenceContract):
     outputs = 2
 
     def start(self, model):
-        return moved(super().start(model))
+        return small.moved(super().start(model))
 
     def expected(self, model, parameters, x):
         """Of the Gaussians of all values at x, each point of weight 1 / N: 1/N [ |m|^2 + tr K + tr R - 2 tr (K^1/2 R

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.distributions import MultivariateNormal, kl_divergence
 
-from fvi_core.families.inducing import lower_triangle
 from fvi_core.families.sparse_gp import FACTOR, INPUTS, MEAN
+from fvi_core.gaussian import lower_triangle
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
 from fvi_core.registry import FAMILIES, KERNELS
 from fvi_core.training import Training
@@ -21,18 +21,12 @@ SPEC = {"name": "sparse_gp", "kernel": {"name": "rbf"}, "points": M}
 KL = {"family": SPEC, "divergence": {"name": "inducing_kl"}}
 
 
-def moved(parameters, size=0.3):
-    """Parameters away from their start."""
-    noise = small.streams(len(next(iter(parameters.values()))), name="moved")
-    return {k: v.double() + size * noise.normal(*v.shape[1:]) for k, v in parameters.items()}
-
-
 class TestSparseGP(FamilyContract):
     spec = SPEC
     one_function = False  # what inducing values leave open is drawn at every call
 
     def parameters(self, replicas=range(R)):
-        both = moved(self.family().init(self.network(), small.streams(R)))
+        both = small.moved(self.family().init(self.network(), small.streams(R)))
         return {k: v[list(replicas)] for k, v in both.items()}
 
     def test_values_of_one_call_vary_together(self):
@@ -72,7 +66,7 @@ class TestInducingKL(DivergenceContract):
     outputs = 2
 
     def start(self, model):
-        return moved(super().start(model))
+        return small.moved(super().start(model))
 
     def test_is_that_of_the_values_themselves_by_torch_distributions(self):
         model = self.model()
@@ -111,7 +105,7 @@ class Variational(gpytorch.models.ApproximateGP):
 
 def test_bound_mean_and_variance_are_those_of_gpytorch():
     model, data, jitter = small.model(KL), small.training_data(R, N), 1e-6
-    parameters = moved(model.family.init(model.network, small.streams(R)))
+    parameters = small.moved(model.family.init(model.network, small.streams(R)))
     noise = {"rho": torch.linspace(-1.5, 0.5, R).double()}
     variance = model.likelihood.noise_std(noise).square()
     loss = model.loss(
