@@ -88,8 +88,8 @@ TABLE = Table(
             "0 and 1; three 3x3 convolutions of 8, 16 and 32 channels, each pooled, 32 dense units, Adam, learning "
             "rate .002, batches of 64, 30 epochs, crops of 2 pixels and mirror images, 10 seeds, ensembles of 3. "
             "Hyper-parameters were fixed beforehand and are the same for all methods.",
-            "FSVI: contexts are 10 images of the training batch, as in RETINA's code. With these settings it hardly learns "
-            "(balanced accuracy near one half); why was not looked into.",
+            "FSVI: contexts are 10 images of the training batch, as in RETINA's code. With these settings it hardly "
+            "learns (balanced accuracy near one half); why was not looked into.",
             "Seconds: wall time, of runs that were made while the machine did other work: they rank nothing.",
             *NOTES_ON_SCREENING,
         )
