@@ -50,10 +50,13 @@ def add(app: typer.Typer, suite: Suite) -> None:
     @app.command()
     def select(
         table: Annotated[str, typer.Argument(help="name of a table whose hyper-parameters table NAME-selection tries")],
+        protocol: Annotated[
+            str | None, typer.Option(help="whose candidates; without it the selection table's default")
+        ] = None,
         results: ResultsOption = runner.RESULTS,
     ) -> None:
         """Choose hyper-parameters by the validation scores of a selection table's records."""
-        print(selection.write(table, results))
+        print(selection.write(table, results, protocol))
 
     @app.command("verify")
     def verify_(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.tables import cinquin
-from benchmarks.tables.cinquin import PAPER, SMALL
+from benchmarks.tables.cinquin_candidates import PAPER, SMALL, settings
 from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Reference, Row, Table, merge
 
 NAME, METRIC = "cinquin2024-7", "wasserstein2"
@@ -14,7 +14,7 @@ _POINTS = {"paper": (450, 50), "short": (90, 10), "smoke": (9, 1)}
 def _parts(method: str, protocol: str) -> Parts:
     """App. C.6: 2x100 tanh, gamma 1e-15, 500 points of the batch and of the box; kernels by full-batch marginal
     likelihood."""
-    parts = cinquin.settings(method)
+    parts = settings(method, "short" if protocol == "smoke" else protocol)
     if method == "Sparse GP":
         return parts
     batch, uniform = _POINTS[protocol]
