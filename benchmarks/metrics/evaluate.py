@@ -13,7 +13,7 @@ from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 from fvi_core.smoothing import smooth
 
-from . import calibration, classification, curves, ood, own, regression, screening, selective
+from . import calibration, classification, curves, groups, ood, own, predictive, regression, screening, selective
 
 Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 Result = tuple[list[MetricRow], dict[str, curves.Curve]]
@@ -115,7 +115,7 @@ def _classification(
             known, unknown = (part.scores["predictive_entropy"] for part in (reference, summary))
             drawn[f"{s.name}/entropy_histogram"] = curves.entropy_histogram(known, unknown, summary.p.shape[-1])
             drawn[f"{s.name}/confidence"] = curves.confidence(summary.p)
-    return rows, drawn
+    return rows + groups.rows(dataset, rows), drawn
 
 
 def _screening(dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, ClassificationPredictions]) -> Result:
@@ -164,7 +164,10 @@ def _regression(
             values["epistemic_entropy"] = entropy.mean()
             drawn[f"{s.name}/epistemic_entropy"] = curves.epistemic_entropy(entropy)
         if s.kind in LABELLED:
-            values |= _errors(p)
+            pit = predictive.Mixture.of(p).pit(p.given_targets.reshape(-1))
+            values |= _errors(p) | predictive.metrics(p, pit)
+            if s.kind == "id":
+                drawn[f"{s.name}/pit"] = curves.pit(pit)
         if s.kind == "id" and p.samples.ndim == 3:
             drawn[f"{s.name}/squared_errors"] = curves.squared_errors(regression.squared_error(p) * p.y_std**2)
         rows += _rows(dataset, s.condition, values, p.samples.shape[1])
@@ -200,6 +203,9 @@ def _labelled(summary: classification.Summary, labels: np.ndarray) -> dict[str, 
         "ece": calibration.ece(confidence, correct),
         "ece_10": calibration.ece(confidence, correct, bins=10),
         "ace_15": calibration.ace(confidence, correct),
+        "classwise_ece": calibration.classwise_ece(summary.p, labels),
+        "classwise_ace": calibration.classwise_ace(summary.p, labels),
+        "top_label_ece": calibration.top_label_ece(summary.p, labels),
         "selective_accuracy_area": selective.selective_accuracy_area(correct, uncertainty),
         "aurc": selective.aurc(correct, uncertainty),
         "augrc": selective.augrc(correct, uncertainty),
@@ -231,7 +237,7 @@ def _detection(
 ) -> tuple[list[MetricRow], curves.Curve]:
     """Rows for each score, and again without a score for the first: what papers use when they name none."""
     rows, detections = [], {}
-    for position, name in enumerate(id):
+    for position, name in enumerate(name for name in id if name in other):
         detections[name] = detection = ood.Detection.of(id[name], other[name])
         values = {
             "ood_auroc": detection.auroc(),
