@@ -38,6 +38,11 @@ CONSTANT = "constant/"
 """Prefix of tensors that are kept as well, and that training steps hand over like trained ones: fixed random draws, and
 what a family fitted before training.
 """
+FOLLOWING = "following/"
+"""Prefix of tensors that are kept as well, handed over, and moved by the family after each step: centroids that follow
+the features of training inputs."""
+KEPT = (BUFFER, CONSTANT, FOLLOWING)
+"""Prefixes of all that gradients do not train."""
 
 
 class ParametricLayer:
