@@ -117,6 +117,20 @@ _OOD_NOTES = (
 )
 
 
+def _not_chosen(protocol: str) -> tuple[str, ...]:
+    """Which rows have no choice yet, and so no runs."""
+    lacking = {
+        label: [
+            d for d in SMALL + LARGE if candidate(method, None, d, protocol) and not chosen(NAME, protocol, method, d)
+        ]
+        for label, method in METHODS.items()
+        if method in CANDIDATES[protocol]
+    }
+    told = "; ".join(f"{label} on {', '.join(sets)}" for label, sets in lacking.items() if sets)
+    way = f"make table-{SELECTION}, then python -m benchmarks select {NAME}"
+    return (f"Not planned, since not all of their candidates have been tried ({way}): {told}.",) if told else ()
+
+
 def _table(
     number: str,
     title: str,
@@ -137,7 +151,7 @@ def _table(
         deviations=True,
         number=number,
         ranked=("GFSVI", "FVI", "TFSVI", "MFVI", "VIP", "Laplace"),
-        notes={protocol: (*notes, *_OF_PROTOCOL[protocol]) for protocol in ("paper", "short")},
+        notes={protocol: (*_not_chosen(protocol), *notes, *_OF_PROTOCOL[protocol]) for protocol in ("paper", "short")},
         reductions=REDUCTIONS,
     )
 
