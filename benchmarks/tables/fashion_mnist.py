@@ -131,6 +131,11 @@ NOTES = (
     "it predicts with the averaged weights alone. Radial: 100 epochs of Adam at .001, batches of 200, standard "
     "deviations from softplus(-4); here without AMSGrad and with PyTorch's initial means.",
 )
+SPG_NOTE = (
+    "SPG (Ma and Hernández-Lobato 2021): missing. No code and no text of it was at hand, and the papers here say of it "
+    "only that it regresses on features of random functions; its estimator, network and training are not known. The "
+    "paper's numbers are those of that paper."
+)
 DUQ_NOTE = (
     "DUQ: the paper's numbers are those of van Amersfoort et al. (2020), of that paper's network. The row DUQ has the "
     "table's network and training; the row with its own settings has three normalised convolutions of 64, 128 and 128 "
@@ -181,7 +186,7 @@ TABLES = (
         paper=PAPER,
         number="1",
         aliases=("fashion-mnist",),
-        notes=dict.fromkeys(("paper", "short"), (*NOTES, DUQ_NOTE)),
+        notes=dict.fromkeys(("paper", "short"), (*NOTES, DUQ_NOTE, SPG_NOTE)),
         reductions=REDUCTIONS,
     ),
     Table(
