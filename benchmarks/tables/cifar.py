@@ -20,6 +20,7 @@ ROWS = (
     Row("FSVI (monochrome)", "FSVI (pXC = random monochrome)", "FSVI", "monochrome"),
     Row("FSVI (CIFAR-100)", "FSVI (pXC = CIFAR-100)", "FSVI", "cifar100"),
     Row("Deep Ensemble", "Deep Ensemble", "Deep Ensemble"),
+    Row("Deep Ensemble of MAP", "Deep Ensemble", "MAP Ensemble"),
     Row("FSVI Ensemble (monochrome)", "FSVI Ensemble (pXC = random monochrome)", "FSVI Ensemble", "monochrome"),
 )
 CONTEXTS = {
@@ -131,9 +132,9 @@ NOTES = (
     "training, which there were drawn for each of 8 parts of a batch anew. Not under protocol short.",
     SPG_NOTE,
     "What neither paper nor code tells: the temperature of MFVI (here a tenth of the KL), MAP's prior (here N(0, 1)), "
-    "the dropout rate (here .1, after every ReLU), the size of ensembles (here 5). SWAG: its script's 200 epochs, "
-    "learning rate .01 that rises to .02, averaging from epoch 161, weight decay 1e-4, prediction with the averaged "
-    "weights alone.",
+    "the dropout rate (here .1, after every ReLU), the size of ensembles (here 5) and whether their networks have "
+    "MAP's prior (here a row without and one with). SWAG: its script's 200 epochs, learning rate .01 that rises to "
+    ".02, averaging from epoch 161, weight decay 1e-4, prediction with the averaged weights alone.",
 )
 REDUCTIONS = {
     "short": f"{cifar_short.REDUCTION}; SWAG with its own learning rate, averaged over the last 3 epochs",

@@ -19,6 +19,7 @@ ROWS = (
     Row("FSVI (monochrome)", "FSVI (pXC = random monochrome)", "FSVI", "monochrome"),
     Row("FSVI (KMNIST)", "FSVI (pXC = KMNIST)", "FSVI", "kmnist"),
     Row("Deep Ensemble", "Deep Ensemble", "Deep Ensemble"),
+    Row("Deep Ensemble of MAP", "Deep Ensemble", "MAP Ensemble"),
     Row("FSVI Ensemble (monochrome)", "FSVI Ensemble (pXC = random monochrome)", "FSVI Ensemble", "monochrome"),
 )
 FIGURE_ROWS = tuple(
@@ -121,7 +122,8 @@ NOTES = (
     "has it (the paper says monochrome only); KMNIST images come from its training subset, or from its test "
     "subset where only that is at hand: no column scores them.",
     "What neither paper nor code tells: the temperature of MFVI (here a tenth of the KL), MAP's prior (here N(0, 1)), "
-    "the dropout rate (here .1), the size of ensembles (here 5).",
+    "the dropout rate (here .1), the size of ensembles (here 5) and whether their networks have MAP's prior (here a "
+    "row without and one with).",
     "BNN-Laplace: the paper's number is that of Immer et al. (2021), of a larger network whose prior precision was "
     "chosen on half of the test images. Here the network of MAP with Kronecker factors, linearised, as that code has "
     "it, and the prior precision of the largest marginal likelihood, since there is no validation part.",
