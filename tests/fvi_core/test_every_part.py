@@ -25,6 +25,7 @@ from fvi_core.registry import (
     UnknownPart,
 )
 from fvi_core.training import Training
+from fvi_core.vogn import VOGN
 from tests.fvi_core import small
 
 R, S, N, D = 3, 4, 6, 2
@@ -132,8 +133,8 @@ def test_kinds_with_contracts_of_their_own_test_every_part_too():
         tested = {cls.spec["name"] for cls in classes if issubclass(cls, contract) and hasattr(cls, "spec")}
         assert own == tested, f"give each {registry.kind} a class that inherits {contract.__name__}"
     assert set(KERNELS.classes) == {spec["name"] for spec in test_kernels.SPECS}
-    trainings = {"gradient": Training, "hmc": HamiltonianMonteCarlo}
-    assert TRAININGS.classes == trainings, "test_training.py and test_samplers.py test these"
+    trainings = {"gradient": Training, "hmc": HamiltonianMonteCarlo, "vogn": VOGN}
+    assert TRAININGS.classes == trainings, "test_training.py, test_samplers.py and test_vogn.py test these"
     assert {*SPECS, "family", "divergence", "kernel", "training"} == set(REGISTRIES)
 
 

@@ -45,6 +45,7 @@ NAMES = {
     "Laplace (last layer)",
     "Subnetwork Laplace",
     "DUQ",
+    "VOGN",
 }
 
 
