@@ -10,6 +10,7 @@ import typer
 
 from benchmarks.commands import demo, export, inspection, selection
 from benchmarks.commands.options import SeedsOption
+from benchmarks.records.config import method_of
 from benchmarks.records.store import Store
 from benchmarks.shapes import Record
 from benchmarks.suite import Suite
@@ -132,7 +133,7 @@ def comparison_text(found: list[verify.Comparison]) -> str:
         what = one.reason if one.verdict == verify.FAILED else one.of if size else ""
         pairs = zip((one.record, one.again or one.record), one.cpus)
         made = [f"{str(record['provenance'].get('commit'))[:7]}, {cpu}" for record, cpu in pairs]
-        named = one.record["key"], config["method"], config["dataset"]["name"]
+        named = one.record["key"], method_of(config), config["dataset"]["name"]
         rows.append((*named, one.verdict, size, *made, progress.brief(what, 80)))
     head = "key", "method", "data set", "verdict", "largest difference", "made by", "again by", "where"
     lines = [inspection.columns([head, *rows])]

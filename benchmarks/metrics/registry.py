@@ -13,7 +13,7 @@ from fvi_core.spelling import nearest
 class Metric:
     """One metric. `version` grows when its values change; records made with an older version are stale.
 
-    of_draws: computed from more draws of the posterior or of others, which need parameters, and not from predictions.
+    of_draws: of trained parameters, or of more draws of the posterior or of others, and not computed from predictions.
     """
 
     name: str
@@ -336,6 +336,13 @@ METRICS: dict[str, Metric] = plugins.track(
                 "target standard deviations",
                 "mean over points of the Wasserstein-2 distance on the line between S draws of f(x) and S draws of the "
                 "reference (cinquin2024 app. C.6)" + _STANDARD,
+                of_draws=True,
+            ),
+            Metric(
+                "temperature",
+                "none",
+                "",
+                "what logits are divided by: the maximum likelihood of the validation subset (Guo et al. 2017)",
                 of_draws=True,
             ),
             Metric("training_seconds", "lower", "seconds", "wall time of training, without evaluation"),

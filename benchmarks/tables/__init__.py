@@ -67,6 +67,7 @@ def _declared() -> dict[str, Table]:
         cinquin_posteriors,
         cinquin_tfsvi,
         digits,
+        digits_temperature,
         fashion_mnist,
         pequignot,
         pequignot_posteriors,
@@ -82,6 +83,7 @@ def _declared() -> dict[str, Table]:
 
     modules = (
         digits,
+        digits_temperature,
         toys,
         retina_mnist,
         retinopathy,
