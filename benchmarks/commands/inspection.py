@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.commands.which import pick
 from benchmarks.records import published
-from benchmarks.records.config import PARTS, run_key
+from benchmarks.records.config import PARTS, method_of, run_key
 from benchmarks.records.store import Store
 from benchmarks.shapes import Failure, Record, RunConfig
 from benchmarks.state import kept
@@ -42,7 +42,7 @@ def plan_text(plan: Plan, groups: list[RunGroup]) -> str:
     """The runs of every method on every data set by status, then the groups of runs that are left."""
     counters: dict[tuple[str, str, str], Counter] = {}
     for run in plan.runs:
-        named = run.config["method"], run.config["dataset"]["name"], run.config["protocol"]
+        named = method_of(run.config), run.config["dataset"]["name"], run.config["protocol"]
         counters.setdefault(named, Counter())[run.status] += 1
     rows = [(*named, *(counter[status] or "" for status in plan.statuses)) for named, counter in counters.items()]
     lines = [columns([("method", "data set", "protocol", *plan.statuses), *rows]), "", *plan.problems]
@@ -149,7 +149,7 @@ def failures_text(plan: Plan) -> str:
     """A line for every reason why runs of a method on a data set failed."""
     failed: dict[tuple[str, str, str], list[str]] = {}
     for run in plan.select("failed"):
-        failed.setdefault((run.config["method"], run.config["dataset"]["name"], run.note), []).append(run.key)
+        failed.setdefault((method_of(run.config), run.config["dataset"]["name"], run.note), []).append(run.key)
     return "\n".join(
         f"failed {len(same)}: {method}, {dataset}: {brief(reason)} ({hints.benchmarks('show', same[0])})"
         for (method, dataset, reason), same in failed.items()

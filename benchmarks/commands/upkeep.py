@@ -10,6 +10,7 @@ import typer
 
 from benchmarks.commands import demo, export, inspection, selection, which
 from benchmarks.commands.options import SeedsOption
+from benchmarks.records.config import method_of
 from benchmarks.records.store import Store
 from benchmarks.shapes import Record
 from benchmarks.suite import Suite
@@ -52,10 +53,13 @@ def add(app: typer.Typer, suite: Suite) -> None:
     @app.command()
     def select(
         table: Annotated[str, typer.Argument(help="name of a table whose hyper-parameters table NAME-selection tries")],
+        protocol: Annotated[
+            str | None, typer.Option(help="whose candidates; without it the selection table's default")
+        ] = None,
         results: ResultsOption = runner.RESULTS,
     ) -> None:
         """Choose hyper-parameters by the validation scores of a selection table's records."""
-        print(selection.write(table, results))
+        print(selection.write(table, results, protocol))
 
     @app.command("demo", help=demo.HELP)
     def demo_(
@@ -130,7 +134,7 @@ def comparison_text(found: list[verify.Comparison]) -> str:
         what = one.reason if one.verdict == verify.FAILED else one.of if size else ""
         pairs = zip((one.record, one.again or one.record), one.cpus)
         made = [f"{str(record['provenance'].get('commit'))[:7]}, {cpu}" for record, cpu in pairs]
-        named = one.record["key"], config["method"], config["dataset"]["name"]
+        named = one.record["key"], method_of(config), config["dataset"]["name"]
         rows.append((*named, one.verdict, size, *made, progress.brief(what, 80)))
     head = "key", "method", "data set", "verdict", "largest difference", "made by", "again by", "where"
     lines = [inspection.columns([head, *rows])]
