@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.commands import demo, export, inspection, selection
+from benchmarks.commands import demo, export, inspection, selection, which
 from benchmarks.commands.options import SeedsOption
 from benchmarks.records.config import method_of
 from benchmarks.records.store import Store
 from benchmarks.shapes import Record
 from benchmarks.suite import Suite
-from benchmarks.sweep import progress, runner, verify
+from benchmarks.sweep import hints, progress, runner, verify
 from benchmarks.sweep.plan import parse_seeds
 from benchmarks.sweep.where import make
 
@@ -110,7 +110,8 @@ def add(app: typer.Typer, suite: Suite) -> None:
         """Train the run of one record anew, with nothing to go on from; the new record replaces the old one."""
         store = Store(results, suite.metrics)
         store.check_writable()
-        record = store.read(store.find(key))
+        found_key = which.key(key, store, lambda one: hints.benchmarks("again", one))
+        record = store.read(store.paths()[found_key])
         kept: list[Path] = []
 
         def keep(made: Record) -> None:
