@@ -125,6 +125,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
         made = write(suite, Records(results, state), out)
         print(f"{made.pages} pages, {made.bytes / 1e6:.1f} MB: {_shown(made.start)}")
+        if made.warning:
+            print(made.warning)
         _end(made.problems)
 
     def main(arguments: list[str] | None = None) -> None:

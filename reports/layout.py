@@ -11,6 +11,7 @@ from itertools import groupby
 import numpy as np
 
 from benchmarks.records.published import Published
+from reports import mean_ranks
 from reports.aggregate import NOT_PLANNED, CellResult, Counts, TableResult
 from reports.agreement import RULE as AGREEMENT
 from reports.agreement import rank_agreement
@@ -112,6 +113,7 @@ def caption(result: TableResult) -> list[str]:
         )
         sentences.append(_runs_needed(known))
         sentences.append(_rank_agreement(result))
+        sentences.append(mean_ranks.sentence(result))
         sentences.append(_published_runs(known))
         sentences += _quoted(known)
         sentences.append(_if_deviations(result, known))

@@ -55,6 +55,11 @@ def test_options_become_flags_of_run_and_table(checkout: Path) -> None:
     ]
 
 
+def test_the_demonstration_takes_seeds_and_workers(checkout: Path) -> None:
+    assert make("demo", "SEEDS=1", "WORKERS=2", cwd=checkout).returncode == 0
+    assert calls(checkout) == ["benchmarks demo --seeds 1 --workers 2"]
+
+
 def test_a_method_is_a_row_more_of_one_table(checkout: Path) -> None:
     assert make("table-digits", "METHOD=My method", cwd=checkout).returncode == 0
     assert calls(checkout) == ["benchmarks run digits --also My method", "reports table digits --also My method"]

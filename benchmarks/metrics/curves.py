@@ -89,6 +89,15 @@ def epistemic_entropy(entropy: np.ndarray) -> Curve:
     return {"quantile": list(QUANTILES), "value": compact(np.quantile(entropy, QUANTILES))}
 
 
+def eigenvalues(samples: np.ndarray) -> Curve:
+    """Eigenvalues, largest first, of the covariance of functions [S, N] divided by the number of points, standardised
+    units: those of the covariance operator as their draws estimate them.
+    """
+    centred = samples.astype(np.float64) - samples.mean(0, dtype=np.float64)
+    singular = np.linalg.svd(centred, compute_uv=False)[: len(samples) - 1]  # centring takes one of them away
+    return {"value": compact(singular**2 / (len(samples) - 1) / samples.shape[1])}
+
+
 def squared_errors(errors: np.ndarray) -> Curve:
     """Of vectors: their squared errors [N, D] at each point, summed over the numbers, original units."""
     return {"value": compact(errors.sum(-1))}

@@ -18,7 +18,7 @@ from . import calibration, classification, curves, groups, ood, own, predictive,
 Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 Result = tuple[list[MetricRow], dict[str, curves.Curve]]
 P = TypeVar("P", bound=Predictions)
-KINDS = ("id", "shift", "ood", "grid")
+KINDS = ("id", "shift", "ood", "grid", "spectrum")
 LABELLED = ("id", "shift")
 TURNED = "shift=rotation"  # some points are followed through the angles
 
@@ -27,7 +27,8 @@ TURNED = "shift=rotation"  # some points are followed through the angles
 class SetInfo:
     """What evaluation needs to know of a set; any object with these attributes will do.
 
-    kind: "id", "shift" (both labelled), "ood", or "grid" (inputs of a toy figure: curves only).
+    kind: "id", "shift" (both labelled), "ood", "grid" (inputs of a toy figure: curves only), or "spectrum" (of a
+    regression, the eigenvalues of the functions' covariance there: a curve only).
     condition: that of the set's rows, such as "", "shift=rotation;angle=30", "ood=photos".
     """
 
@@ -157,6 +158,9 @@ def _regression(
         p = predictions[s.name]
         if s.kind == "grid":
             drawn[f"{s.name}/grid"] = curves.regression_grid(inputs[s.name], p)
+            continue
+        if s.kind == "spectrum":
+            drawn[f"{s.name}/eigenvalues"] = curves.eigenvalues(p.samples)
             continue
         values = {}
         if len(p.samples) > 1:

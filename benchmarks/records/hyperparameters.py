@@ -45,6 +45,7 @@ ROOMS = (
     "optimisers",
     "priors",
     "training",
+    "vogn",
 )
 
 Known = dict[str, dict[str, dict[str, Any]]]

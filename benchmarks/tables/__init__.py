@@ -61,6 +61,7 @@ def _declared() -> dict[str, Table]:
         cifar,
         cifar_dirichlet,
         cinquin,
+        cinquin_convergence,
         cinquin_figures,
         cinquin_images,
         cinquin_ocean,
@@ -71,6 +72,7 @@ def _declared() -> dict[str, Table]:
         fashion_mnist,
         pequignot,
         pequignot_posteriors,
+        pequignot_uncertainty,
         precision,
         published,
         retina_mnist,
@@ -90,6 +92,7 @@ def _declared() -> dict[str, Table]:
         precision,
         pequignot,
         pequignot_posteriors,
+        pequignot_uncertainty,
         cinquin,
         rotated_mnist,
         fashion_mnist,
@@ -101,6 +104,7 @@ def _declared() -> dict[str, Table]:
         cinquin_posteriors,
         cinquin_tfsvi,
         cinquin_figures,
+        cinquin_convergence,
         training_times,
     )
     declared = [table for module in modules for table in module.TABLES]

@@ -157,7 +157,7 @@ class Table:
     """A table: ``recipe(row, dataset, protocol)`` says how each of its cells is made (None: not under this protocol).
 
     ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single
-    runs.
+    runs. ``ranked``: labels of the rows whose mean ranks over data sets the paper prints.
     """
 
     name: str
@@ -173,6 +173,7 @@ class Table:
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reductions: dict[str, str] = field(default_factory=dict)
     deviations: bool = False
+    ranked: tuple[str, ...] = ()
     _made: dict[tuple, list[RunConfig]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 

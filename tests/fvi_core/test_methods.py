@@ -47,6 +47,8 @@ NAMES = {
     "Subnetwork Laplace",
     "MAP (temperature)",
     "Deep Ensemble (temperature)",
+    "DUQ",
+    "VOGN",
 }
 
 
@@ -60,12 +62,12 @@ def test_the_rows_that_are_promised_are_there():
 def test_a_row_is_plain_data_whose_parts_fit(name):
     row = methods.get(name)
     assert json.loads(json.dumps(row.parts())).keys() == {"family", "divergence", "prior", "context", "weight", "fit"}
-    parts = json.loads(json.dumps(row.parts()))
+    parts = json.loads(json.dumps(row.parts() | ({"likelihood": row.likelihood} if row.likelihood else {})))
     smaller = (("context", "points", 4), ("divergence", "samples", 6), ("prior", "fit_steps", 2), ("fit", "size", 5))
     for kind, option, fewer in smaller:
         if parts[kind] and (option in parts[kind] or parts[kind]["name"] == "gaussian_process"):
             parts[kind][option] = fewer
-    outputs = 3 if "fVI" in name else 1
+    outputs = 3 if "fVI" in name or row.likelihood else 1
     data = small.training_data(2, 6, outputs)
     options = Training(1, 6, {"name": "adam"}, samples=3, dtype="float64")
     trained = Trainer(small.model(parts, outputs), options, data, small.streams(2)).run()
