@@ -101,6 +101,16 @@ class Matern12(Stationary):
         return (-r).exp()
 
 
+@KERNELS.register("matern32")
+@dataclass(frozen=True)
+class Matern32(Stationary):
+    """sigma^2 (1 + s) exp(-s), s = sqrt(3) r (Rasmussen & Williams 2006, eq. 4.17)."""
+
+    def correlation(self, params: Params, r: Tensor) -> Tensor:
+        s = math.sqrt(3) * r
+        return (1 + s) * (-s).exp()
+
+
 @KERNELS.register("matern52")
 @dataclass(frozen=True)
 class Matern52(Stationary):
@@ -109,6 +119,66 @@ class Matern52(Stationary):
     def correlation(self, params: Params, r: Tensor) -> Tensor:
         s = math.sqrt(5) * r
         return (1 + s + s.square() / 3) * (-s).exp()
+
+
+@KERNELS.register("rational_quadratic")
+@dataclass(frozen=True)
+class RationalQuadratic(Stationary):
+    """sigma^2 (1 + r^2 / (2 alpha))^-alpha (Rasmussen & Williams 2006, eq. 4.19); alpha, ``[R]``, begins at 1."""
+
+    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
+        params = super().init(replicas, n_features, x)
+        return params | {"log_alpha": torch.zeros_like(params["log_variance"])}
+
+    def correlation(self, params: Params, r: Tensor) -> Tensor:
+        alpha = params["log_alpha"].exp()[:, None, None]
+        return (-alpha * torch.log1p(r.square() / (2 * alpha))).exp()
+
+
+@KERNELS.register("linear")
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """sigma^2 (1 + sum_d x_d x'_d / lengthscale_d^2): straight lines with a random offset (Rasmussen & Williams 2006,
+    eq. 4.28). ``log_lengthscale`` as of stationary kernels; it begins at one, for standardised inputs.
+    """
+
+    ard: bool = True
+
+    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
+        params = super().init(replicas, n_features, x)
+        size = n_features if self.ard else 1
+        return params | {"log_lengthscale": params["log_variance"].new_zeros(replicas, size)}
+
+    def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
+        scale = params["log_lengthscale"].exp()[:, None]
+        return params["log_variance"].exp()[:, None, None] * (1 + (_features(x1) / scale) @ (_features(x2) / scale).mT)
+
+    def diagonal(self, params: Params, x: Tensor) -> Tensor:
+        scaled = _features(x) / params["log_lengthscale"].exp()[:, None]
+        return params["log_variance"].exp()[:, None] * (1 + scaled.square().sum(-1))
+
+
+@KERNELS.register("periodic")
+@dataclass(frozen=True)
+class Periodic(RBF):
+    """sigma^2 exp(-2 sum_i sin^2(pi d_i / p) / l_i^2), d = x - x' (Rasmussen & Williams 2006, eq. 4.31 in D features).
+
+    Parameters are those of the RBF kernel, whose length-scales start at 1 here, and ``log_period`` ``[R, 1]``, the
+    logarithm of p, which starts at the median distance.
+    """
+
+    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
+        params = super().init(replicas, n_features)
+        start = params["log_lengthscale"].new_zeros(replicas, 1)
+        if x is None:
+            return params | {"log_period": start}
+        params = {name: value.to(x.device) for name, value in params.items()}
+        return params | {"log_period": median_distance(x, per_feature=False).log()}
+
+    def embed(self, params: Params, x: Tensor) -> Tensor:
+        angle = 2 * math.pi * x / params["log_period"].exp()[:, None]
+        scale = params["log_lengthscale"].exp()[:, None]
+        return torch.cat([angle.sin() / scale, angle.cos() / scale], dim=-1)
 
 
 @KERNELS.register("helmholtz")

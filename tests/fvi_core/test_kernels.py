@@ -1,3 +1,5 @@
+import math
+
 import gpytorch
 import pytest
 import torch
@@ -6,8 +8,8 @@ from torch.func import jacfwd, jacrev
 from fvi_core.kernels import KERNELS, median_distance
 from fvi_core.registry import UnknownPart
 
-NAMES = ["matern12", "matern52", "rbf"]
-SPECS = [*({"name": name} for name in NAMES), {"name": "helmholtz", "field": "curl_free"}]
+NAMES = ["linear", "matern12", "matern32", "matern52", "rational_quadratic", "rbf"]
+SPECS = [{"name": "periodic"}, *({"name": name} for name in NAMES), {"name": "helmholtz", "field": "curl_free"}]
 D = 3
 
 
@@ -25,8 +27,16 @@ def gpytorch_matrix(name, params, x1, x2):
     """The same covariance by gpytorch, one replica at a time."""
     rows = []
     for r in range(len(x1)):
+        if name == "linear":  # gpytorch's has neither an offset nor length-scales
+            base = gpytorch.kernels.LinearKernel().double()
+            base.variance, scale = 1.0, params["log_lengthscale"][r].exp()
+            rows.append(params["log_variance"][r].exp() * (1 + base(x1[r] / scale, x2[r] / scale).to_dense()))
+            continue
         if name == "rbf":
             base = gpytorch.kernels.RBFKernel(ard_num_dims=D)
+        elif name == "rational_quadratic":
+            base = gpytorch.kernels.RQKernel(ard_num_dims=D)
+            base.alpha = params["log_alpha"][r].exp()
         else:
             base = gpytorch.kernels.MaternKernel(nu=int(name[-2]) / 2, ard_num_dims=D)
         base = base.double()
@@ -91,6 +101,17 @@ class TestEveryKernel:
         params = kernel.init(2, D, x)
         assert {k: v.shape for k, v in params.items()} == {k: v.shape for k, v in kernel.init(2, D).items()}
         assert all(v.isfinite().all() for v in params.values())
+
+
+def test_the_periodic_kernel_is_that_of_its_equation_and_repeats():
+    kernel = KERNELS.build({"name": "periodic"})
+    params = perturbed(kernel, 2)
+    x1, x2 = inputs(2, 7), inputs(2, 5, seed=2)
+    lengths, period = params["log_lengthscale"].exp(), params["log_period"].exp()
+    waves = (math.pi * (x1[:, :, None] - x2[:, None]) / period[:, None, None]).sin() / lengths[:, None, None]
+    expected = params["log_variance"].exp()[:, None, None] * (-2 * waves.square().sum(-1)).exp()
+    torch.testing.assert_close(kernel(params, x1, x2), expected, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(kernel(params, x1 + 3 * period[:, None], x2), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_images_are_flattened_and_their_product_form_agrees_with_differences():
