@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from benchmarks.records.conditions import with_score
 from benchmarks.records.predictions import ClassificationPredictions, Predictions, RegressionPredictions
 from benchmarks.shapes import MetricRow
 from fvi_core import plugins
@@ -250,9 +251,10 @@ def _detection(
         }
         accuracy = {"ood_accuracy": ood.threshold_accuracy(id[name], other[name])}
         sizes = len(id[name]), len(other[name])
-        for suffix in (f";score={name}", "") if position == 0 else (f";score={name}",):
-            rows += _rows(dataset, condition + suffix, values, sum(sizes))
-            rows += _rows(dataset, condition + suffix, accuracy, 2 * min(sizes))
+        named = with_score(condition, name)
+        for place in (named, condition) if position == 0 else (named,):
+            rows += _rows(dataset, place, values, sum(sizes))
+            rows += _rows(dataset, place, accuracy, 2 * min(sizes))
     return rows, curves.roc(detections)
 
 

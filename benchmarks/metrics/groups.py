@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.records.conditions import score_of, with_score
 from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 
@@ -20,26 +21,27 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = plugins.track(
         "fashion_mnist": {"near": ("mnist", "not_mnist", "kmnist")},
     }
 )
-"""Data set -> group -> conditions "ood=<name>" of its sets. OpenOOD has notMNIST and Fashion-MNIST near MNIST,
-CIFAR-100 near CIFAR-10 and the other way round, SVHN far from both; KMNIST and the partners of Fashion-MNIST follow it.
+"""Data set -> group -> names of its sets, as in conditions "ood=<name>". OpenOOD has notMNIST and Fashion-MNIST near
+MNIST, CIFAR-100 near CIFAR-10 and the other way round, SVHN far from both; KMNIST and the partners of Fashion-MNIST
+follow it.
 """
-METRICS = ("ood_auroc", "ood_aupr", "ood_fpr95")
+AVERAGED = ("ood_auroc", "ood_aupr", "ood_fpr95")
 
 
 def rows(dataset: str, found: Sequence[MetricRow]) -> list[MetricRow]:
-    """Means of METRICS over those sets of each group that were evaluated, as "group=near" in the place of "ood=<name>";
-    n is the sum of theirs."""
+    """The mean of each of AVERAGED, as "near_ood_auroc" and so on, over those sets of a group that were evaluated; by
+    each score as the rows ``found`` are. n is the sum of theirs."""
     means: list[MetricRow] = []
     for group, members in GROUPS.get(dataset, {}).items():
         sets = [f"ood={name}" for name in members]
-        own = [row for row in found if row["metric"] in METRICS and row["condition"].partition(";")[0] in sets]
-        for metric, score in dict.fromkeys((row["metric"], row["condition"].partition(";")[2]) for row in own):
-            same = [r for r in own if (r["metric"], r["condition"].partition(";")[2]) == (metric, score)]
+        own = [row for row in found if row["metric"] in AVERAGED and row["condition"].partition(";")[0] in sets]
+        for metric, score in dict.fromkeys((row["metric"], score_of(row["condition"])) for row in own):
+            same = [row for row in own if (row["metric"], score_of(row["condition"])) == (metric, score)]
             means.append(
                 {
                     "dataset": dataset,
-                    "condition": ";".join(filter(None, (f"group={group}", score))),
-                    "metric": metric,
+                    "condition": with_score("", score) if score else "",
+                    "metric": f"{group}_{metric}",
                     "value": float(np.mean([row["value"] for row in same])),
                     "n": sum(row["n"] for row in same),
                 }

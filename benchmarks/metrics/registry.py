@@ -35,6 +35,11 @@ class UnknownMetric(KeyError):
 _P = "p = mean over samples of softmax(logits)"
 _RETAIN = "points retained in order of predictive entropy, lowest first, ties in the order of the data"
 _OOD = "OOD positive, ID test set negative, high score means OOD"
+_AVERAGED: tuple[tuple[str, Literal["higher", "lower"]], ...] = (
+    ("ood_auroc", "higher"),
+    ("ood_aupr", "higher"),
+    ("ood_fpr95", "lower"),
+)
 _REFER = "most uncertain referred first by predictive entropy, mean over no case referred to all of them"
 _ORACLE = ", an expert who never errs deciding on the others"
 _CRPS = (
@@ -183,6 +188,17 @@ METRICS: dict[str, Metric] = plugins.track(
                 "fraction",
                 "accuracy of a decision tree of depth 1 (Gini) fitted to the score, on the first n points of the "
                 "ID test set and of the OOD set, n the size of the smaller (cinquin2024 app. C.5)",
+            ),
+            *(
+                Metric(
+                    f"{group}_{name}",
+                    direction,
+                    "fraction",
+                    f"mean of {name} over the {group} sets of the data set that were evaluated (groups of OpenOOD, "
+                    "Yang et al. 2022: benchmarks/metrics/groups.py)",
+                )
+                for group in ("near", "far")
+                for name, direction in _AVERAGED
             ),
             Metric(
                 "selective_accuracy_area",

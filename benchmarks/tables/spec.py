@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import datasets
+from benchmarks.records.conditions import score_of
 from benchmarks.records.config import SCHEMA, fixed, run_key
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
 from benchmarks.shapes import PosteriorConfig, ReferenceConfig, RunConfig, TrainingConfig
@@ -195,11 +196,12 @@ class Table:
         return self._configs(row, column.cell.dataset, self.check_protocol(protocol), seeds)
 
     def asked(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> dict[str, set[str]]:
-        """The metrics that the table shows of each run, by its key."""
+        """The metrics that the table shows of each run, and the scores that they are computed by, by its key."""
         found: dict[str, set[str]] = {}
         for row in self.rows:
             for dataset in self.datasets:
-                metrics = {column.cell_of(row).metric for column in self.columns if column.cell.dataset == dataset}
+                cells = [column.cell_of(row) for column in self.columns if column.cell.dataset == dataset]
+                metrics = {cell.metric for cell in cells} | {score_of(cell.condition) for cell in cells} - {""}
                 for config in self._configs(row, dataset, self.check_protocol(protocol), seeds):
                     found.setdefault(run_key(config), set()).update(metrics)
         return found

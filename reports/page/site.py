@@ -15,10 +15,10 @@ from markupsafe import Markup, escape
 from benchmarks import files
 from benchmarks.records.store import slug
 from benchmarks.suite import Suite
+from reports.captions import caption, heading, notes
 from reports.figures import draw, select
 from reports.labels import direction
 from reports.labels import name as metric_name
-from reports.layout import caption, heading
 from reports.origins import ask
 from reports.page import assets
 from reports.page.book import STATUSES, Book, Sheet, status
@@ -27,7 +27,6 @@ from reports.page.methods import Methods
 from reports.page.ranks import rankings
 from reports.page.slim import slim
 from reports.records import Records
-from reports.tables import notes
 
 MADE = ".made"  # names the files of the last time, so that those that are made no more can go
 LARGE = 20_000  # bytes of numbers that are compressed

@@ -28,6 +28,7 @@ SETS = [
     SetInfo("plane", "grid"),
     SetInfo("rotation-30", "shift", "shift=rotation;angle=30"),
 ]
+PARTNERS = [SetInfo("test", "id"), *(SetInfo(f"photos-{n}", "ood", f"ood={n}") for n in ("cifar100", "svhn"))]
 MEASURED_ELSEWHERE = {name for name, metric in METRICS.items() if metric.of_draws} | {
     "training_seconds",
     "mean_distance",
@@ -69,6 +70,7 @@ def test_every_metric_is_registered_and_every_registered_metric_comes_out():
     binary = {"test": ClassificationPredictions(np.random.default_rng(1).normal(size=(2, 20, 2)), np.arange(20) % 2)}
     rows = [
         *evaluate("classification", "digits", SETS, classifier(), INPUTS)[0],
+        *evaluate("classification", "cifar10", PARTNERS, {s.name: classifier()[s.name[:6]] for s in PARTNERS})[0],
         *evaluate("classification", "aptos", [SetInfo("test", "id")], binary, screens=True)[0],
         *evaluate("regression", "boston", SETS, regressor(), INPUTS)[0],
     ]
