@@ -1,0 +1,58 @@
+"""What decides the numbers of MFVI in cinquin2024's tables 1 and 6: where it starts, and when it stops."""
+
+from __future__ import annotations
+
+from benchmarks.tables.cinquin import METRIC
+from benchmarks.tables.cinquin_candidates import PAPER, SMALL, candidate
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+
+_WIDE: Parts = {"family": {"log_var_init": [-2.0, -2.0]}}
+_LONG: Parts = {"training": {"early_stopping": None}}
+READINGS: dict[str, Parts] = {
+    "early stopping": {},
+    "wide start, early stopping": _WIDE,
+    "10,000 steps": _LONG,
+    "10,000 steps, variance 0.1": merge(_LONG, {"prior": {"variance": 0.1}}),
+    "10,000 steps, variance 10": merge(_LONG, {"prior": {"variance": 10.0}}),
+    "wide start, 10,000 steps": merge(_WIDE, _LONG),
+}
+
+
+def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    """The first candidate of table 1, with another start or end."""
+    first = candidate("MFVI", "variance 1", dataset, protocol)
+    if first is None or row.variant not in READINGS:
+        return None
+    parts = merge(first.parts, READINGS[row.variant])
+    return Recipe(parts, first.replicates, first.scheme, first.samples, first.sets)
+
+
+_NOTES = (
+    "The network, prior N(0, 1) unless a row names its variance, and learning rate are those of the first candidate of "
+    "table 1. A narrow start has log-variances between -10 and -8, a wide one -2.",
+    "Early stopping keeps the parameters with the lowest validation loss, whose patience is 200 steps. From a narrow "
+    "start it ends while the posterior is still narrow: close to a network without uncertainty. At its optimum the "
+    "evidence lower bound of a network this large prefers weights near the prior, and the fit is lost.",
+)
+
+
+def _table(number: str, what: str, metric: str, published: str) -> Table:
+    return Table(
+        f"{PAPER}-{number}-mfvi",
+        f"MFVI by where its training starts and ends: {what}",
+        tuple(Row(f"MFVI, {label}", "MFVI", "MFVI", label) for label in READINGS),
+        tuple(Column(Cell(d, "", metric), d, Cell(d, "", published)) for d in SMALL),
+        recipe,
+        protocols=("paper", "smoke"),
+        paper=PAPER,
+        deviations=True,
+        number=number,
+        notes={"paper": _NOTES},
+        reductions={"smoke": "5 steps, 2 folds"},
+    )
+
+
+TABLES = (
+    _table("1", "expected log-likelihood", METRIC, "expected_log_likelihood"),
+    _table("6", "mean square error", "mse_standardised", "mse"),
+)
