@@ -95,8 +95,8 @@ def circles(axes: Iterable[Axes]) -> tuple[list[Line2D], list[str]]:
         if drawn.get_marker() == "o" and drawn.get_linestyle() == "None" and len(np.atleast_1d(drawn.get_xdata()))
     ]
     found = {
-        "published, of a full line": ("black", any(face != "none" for face in faces)),
-        "published, of a broken line": ("none", "none" in faces),
+        "published": ("black", any(face != "none" for face in faces)),
+        "published, broken line": ("none", "none" in faces),
     }
     words = [name for name, (_, there) in found.items() if there]
     return [
@@ -109,6 +109,7 @@ def legend_below(figure: Canvas, axis: Axes, columns: int = 4) -> None:
     """One legend for all panels, under them; it says what circles are."""
     handles, labels = axis.get_legend_handles_labels()
     more, words = circles(figure.axes)
+    columns = min(columns, 4) if more else columns  # their names are long
     figure.legend([*handles, *more], [*labels, *words], loc="outside lower center", ncols=columns)
 
 

@@ -39,7 +39,7 @@ def table(
 
 @pytest.fixture
 def sure(write: Callable[..., Path], tmp_path: Path) -> tuple[FakeSuite, Records]:
-    """A table "mine" of two classifiers that are nearly always right, and surer of their digits than of other images."""
+    """A table "mine" of two classifiers that are nearly always right, and surer of it than of other images."""
     labels, random = np.arange(400) % 4, np.random.default_rng(0)
     sets = [SetInfo("test", "id"), SetInfo("ood-noise", "ood", "ood=noise")]
     for label, strength in (("MAP", 7.0), ("FSVI", 9.0)):
