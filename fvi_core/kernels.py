@@ -121,6 +121,43 @@ class Matern52(Stationary):
         return (1 + s + s.square() / 3) * (-s).exp()
 
 
+@KERNELS.register("rational_quadratic")
+@dataclass(frozen=True)
+class RationalQuadratic(Stationary):
+    """sigma^2 (1 + r^2 / (2 alpha))^-alpha (Rasmussen & Williams 2006, eq. 4.19); alpha, ``[R]``, begins at 1."""
+
+    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
+        params = super().init(replicas, n_features, x)
+        return params | {"log_alpha": torch.zeros_like(params["log_variance"])}
+
+    def correlation(self, params: Params, r: Tensor) -> Tensor:
+        alpha = params["log_alpha"].exp()[:, None, None]
+        return (-alpha * torch.log1p(r.square() / (2 * alpha))).exp()
+
+
+@KERNELS.register("linear")
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """sigma^2 (1 + sum_d x_d x'_d / lengthscale_d^2): straight lines with a random offset (Rasmussen & Williams 2006,
+    eq. 4.28). ``log_lengthscale`` as of stationary kernels; it begins at one, for standardised inputs.
+    """
+
+    ard: bool = True
+
+    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
+        params = super().init(replicas, n_features, x)
+        size = n_features if self.ard else 1
+        return params | {"log_lengthscale": params["log_variance"].new_zeros(replicas, size)}
+
+    def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
+        scale = params["log_lengthscale"].exp()[:, None]
+        return params["log_variance"].exp()[:, None, None] * (1 + (_features(x1) / scale) @ (_features(x2) / scale).mT)
+
+    def diagonal(self, params: Params, x: Tensor) -> Tensor:
+        scaled = _features(x) / params["log_lengthscale"].exp()[:, None]
+        return params["log_variance"].exp()[:, None] * (1 + scaled.square().sum(-1))
+
+
 @KERNELS.register("periodic")
 @dataclass(frozen=True)
 class Periodic(RBF):

@@ -31,7 +31,7 @@ from benchmarks.records.config import by_training, run_key, stack_key, training_
 from benchmarks.shapes import Curves, MetricRow, Provenance, RunConfig, TrainingConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints
-from datasets import Split
+from datasets import Split, listening
 from fvi_core.data import TrainingData
 from fvi_core.fitting import FitFailed
 from fvi_core.likelihoods import Likelihood
@@ -39,7 +39,7 @@ from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.precision import used
 from fvi_core.random import Streams
-from fvi_core.registry import TRAININGS
+from fvi_core.registry import FITS, TRAININGS
 from fvi_core.stack import DTYPES
 
 TRAINING_POINTS = "train/points"
@@ -78,7 +78,22 @@ def execute(
         validate_config(config)
     if len({stack_key(config) for config in configs}) > 1:
         raise ValueError("runs that differ in more than seed, split and evaluation cannot train together")
-    runs = by_training(configs)
+    come = 0.0
+
+    def follow(fraction: float, text: str) -> None:
+        nonlocal come
+        come = fraction
+        report(fraction, text)
+
+    with listening(lambda text: report(come, text)):
+        outcomes = _outcomes(by_training(configs), state, follow)
+    return [outcomes[run_key(config)] for config in configs]
+
+
+def _outcomes(
+    runs: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
+) -> dict[str, Outcome]:
+    """Of every run, by key: from kept parameters where there are any, else trained."""
     outcomes: dict[str, Outcome] = {}
     for key, asked in list(runs.items()):
         found = evaluate_kept(asked, state, made=made_with(device_of(), asked[0]))
@@ -94,7 +109,7 @@ def execute(
         outcomes |= _train_and_evaluate({key: runs[key] for key in keys}, state, told)
     if outcomes:
         kept.bound(state)
-    return [outcomes[run_key(config)] for config in configs]
+    return outcomes
 
 
 def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | None = None) -> dict[str, Outcome] | None:
@@ -209,13 +224,16 @@ def _evaluate(
     provenance: Provenance,
     state: Path,
 ) -> Outcome:
-    begun = time.perf_counter()
+    begun, asked = time.perf_counter(), config["evaluation"]
     try:
+        if "fit" in asked:
+            afterwards = FITS.build(asked["fit"])
+            model, parameters = model.refitted(afterwards, parameters, training_data, streams.child("afterwards"))
         predicted = predict_sets(config["evaluation"], split, model, training_data, parameters, streams)
-    except NotFinite as error:
+    except (NotFinite, FitFailed) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics, curves = measured(split, predicted, model.likelihood)
-    own, asked = (model, parameters, streams), config["evaluation"]
+    own = model, parameters, streams
 
     def other(training: TrainingConfig) -> Fitted:
         return _other(training, split, state)
@@ -228,9 +246,8 @@ def _evaluate(
             metrics += reference_rows(config, split, at, training_data, own, other)
     except (NotComparable, NotFinite) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
-    metrics.append(
-        {"dataset": split.name, "condition": "", "metric": "training_seconds", "value": provenance["seconds"], "n": 1}
-    )
+    for name, value in {**model.fit_numbers(parameters), "training_seconds": provenance["seconds"]}.items():
+        metrics.append({"dataset": split.name, "condition": "", "metric": name, "value": value, "n": 1})
     stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)
     about = provenance | {"data": predicted.fingerprints, "evaluate_seconds": time.perf_counter() - begun}
     if predicted.noise_std is not None:

@@ -7,7 +7,7 @@ from scipy.special import entr
 
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 
-from . import calibration, ood, regression, screening, selective
+from . import calibration, ood, predictive, regression, screening, selective
 from .classification import log_softmax
 
 Curve = dict[str, list]
@@ -77,6 +77,11 @@ def examples(p: np.ndarray, precision: np.ndarray | None, labels: np.ndarray) ->
     first = slice(EXAMPLES)
     fitted = {} if precision is None else {"precision": compact(precision[first])}
     return {"label": compact(labels[first]), "probability": compact(p[first])} | fitted
+
+
+def pit(values: np.ndarray) -> Curve:
+    """How many PIT values [N] are in each of the bins of equal width between these edges."""
+    return {name: compact(array) for name, array in zip(("edges", "count"), predictive.histogram(values))}
 
 
 def epistemic_entropy(entropy: np.ndarray) -> Curve:

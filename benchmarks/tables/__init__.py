@@ -68,6 +68,7 @@ def _declared() -> dict[str, Table]:
         cinquin_posteriors,
         cinquin_tfsvi,
         digits,
+        digits_temperature,
         fashion_mnist,
         pequignot,
         pequignot_posteriors,
@@ -84,6 +85,7 @@ def _declared() -> dict[str, Table]:
 
     modules = (
         digits,
+        digits_temperature,
         toys,
         retina_mnist,
         retinopathy,

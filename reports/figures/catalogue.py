@@ -233,6 +233,7 @@ _EVERY = [
         "cinquin_1d",
         "toys:samples",
     ),
+    Figure("uci-pit-boston", "PIT values, Boston", "uci", "boston", "pit:histograms"),
     *(Figure(f"digits-{name}", title, "digits", "digits", f"digits:{name}") for name, title in DIGITS),
     *(
         Figure(

@@ -8,7 +8,7 @@ from torch.func import jacfwd, jacrev
 from fvi_core.kernels import KERNELS, median_distance
 from fvi_core.registry import UnknownPart
 
-NAMES = ["matern12", "matern32", "matern52", "rbf"]
+NAMES = ["linear", "matern12", "matern32", "matern52", "rational_quadratic", "rbf"]
 SPECS = [{"name": "periodic"}, *({"name": name} for name in NAMES), {"name": "helmholtz", "field": "curl_free"}]
 D = 3
 
@@ -27,8 +27,16 @@ def gpytorch_matrix(name, params, x1, x2):
     """The same covariance by gpytorch, one replica at a time."""
     rows = []
     for r in range(len(x1)):
+        if name == "linear":  # gpytorch's has neither an offset nor length-scales
+            base = gpytorch.kernels.LinearKernel().double()
+            base.variance, scale = 1.0, params["log_lengthscale"][r].exp()
+            rows.append(params["log_variance"][r].exp() * (1 + base(x1[r] / scale, x2[r] / scale).to_dense()))
+            continue
         if name == "rbf":
             base = gpytorch.kernels.RBFKernel(ard_num_dims=D)
+        elif name == "rational_quadratic":
+            base = gpytorch.kernels.RQKernel(ard_num_dims=D)
+            base.alpha = params["log_alpha"][r].exp()
         else:
             base = gpytorch.kernels.MaternKernel(nu=int(name[-2]) / 2, ard_num_dims=D)
         base = base.double()

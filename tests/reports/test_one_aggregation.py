@@ -14,9 +14,12 @@ from benchmarks.commands import export
 from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
 from reports.aggregate import TableResult, aggregate
-from reports.layout import pair, usual_n
+from reports.captions import usual_n
+from reports.choice import Choice
+from reports.layout import pair
 from reports.records import Records
-from reports.tables import escape, latex, markdown
+from reports.tables import latex, markdown
+from tests.reports import detex
 
 SEEDS = [0, 1, 2, 3]
 TABLES = ("digits", "pequignot2020-5")
@@ -58,10 +61,10 @@ def printed(result: TableResult, store: Store, tmp_path: Path) -> dict[tuple[int
     return shown
 
 
-def cells_of(lines: list[str], labels: list[str], between: str) -> list[list[str]]:
-    """The cells of the lines of rows, in the order of the form; bold or not."""
-    rows = [re.split(between, line.removeprefix("| ").removesuffix(" |").removesuffix(r" \\")) for line in lines]
-    bare = [[re.sub(r"^(\*\*|\\textbf\{)(.*?)(\*\*|\})$", r"\2", cell.strip()) for cell in row] for row in rows]
+def rows_of(form: str, labels: list[str]) -> list[list[str]]:
+    """The lines of rows in Markdown as cells; bold or not."""
+    rows = [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in form.splitlines()]
+    bare = [[re.sub(r"^\*\*(.*?)\*\*$", r"\1", cell.strip()) for cell in row] for row in rows]
     return [row for row in bare if row[0] in labels]
 
 
@@ -71,12 +74,13 @@ def test_every_form_shows_what_the_export_gives(made: tuple[TableResult, Store],
     filled = {(i, j) for i, row in enumerate(result.cells) for j, cell in enumerate(row) if cell.values}
     assert set(expected) == filled and len(filled) > 20
     labels = [row.label for row in result.table.rows]
-    for form, between, spelt in ((markdown, r" \| ", str), (latex, " & ", escape)):
+    down = Choice(across=False)
+    for rows in (rows_of(markdown(result), labels), detex.cells_of(latex(result, down))):
         found: dict[str, list[str]] = {}
-        for label, *cells in cells_of(form(result).splitlines(), [*map(spelt, labels)], between):
+        for label, *cells in rows:
             found.setdefault(label, []).extend(cells)  # block by block, each a run of the table's columns
         for i, label in enumerate(labels):
-            texts = found.get(spelt(label), [])
+            texts = found.get(label, found.get(label.replace("-", "−"), []))
             assert texts or not any((i, j) in expected for j in range(len(result.table.columns)))
             shown = [text for text in texts if not text.startswith(("—", "---"))]
-            assert shown == [spelt(expected[i, j]) for j in range(len(result.table.columns)) if (i, j) in expected]
+            assert shown == [expected[i, j] for j in range(len(result.table.columns)) if (i, j) in expected]

@@ -13,6 +13,7 @@ from benchmarks.experiment.prediction import predict
 from benchmarks.records import predictions
 from benchmarks.records.config import InvalidConfig, run_key
 from benchmarks.tables import Recipe
+from datasets.telling import tell
 from fvi_core.fits.dense import Dense
 from fvi_core.fits.factored import Factored
 from fvi_core.fitting import FitFailed
@@ -26,15 +27,13 @@ CURVE, MOONS = "cinquin_1d", "two_moons_cinquin"
 TIMES = {"training_seconds"}
 
 
-def config(method="MAP", replicate=(0, 0), dataset=CURVE, sets=("test",), samples=8, parts=None, **training):
+def config(method="MAP", replicate=(0, 0), dataset=CURVE, sets=("test",), samples=8, parts=None, scheme="", **training):
     common = {
         "network": {"name": "mlp", "hidden": [6], "activation": "tanh"},
         "likelihood": {"name": "gaussian" if dataset == CURVE else "categorical"},
         "training": {"epochs": 3, "batch_size": 50, "optimiser": {"name": "adam", "lr": 0.01}, **training},
     }
-    return make_config(
-        method, dataset, "smoke", Recipe(common | (parts or {}), (), samples=samples, sets=sets), *replicate
-    )
+    return make_config(method, dataset, "smoke", Recipe(common | (parts or {}), (), scheme, samples, sets), *replicate)
 
 
 def run(configs, tmp_path):
@@ -261,3 +260,15 @@ def test_prediction_has_the_precision_of_training(processor):
     found = {name: predict(model, start, data.x[0], 1, Streams([1]))[0] for name, model in models.items()}
     assert found["bfloat16"].dtype == torch.float32 and not torch.equal(found["bfloat16"], found["float32"])
     torch.testing.assert_close(found["bfloat16"], found["float32"], rtol=0.02, atol=0.02)
+
+
+def test_what_takes_long_while_data_are_made_is_reported(tmp_path, monkeypatch):
+    def outcomes(runs, state, report):
+        report(1.0, "epoch 3")
+        tell("making images: 2 of 19")
+        return {run_key(config()): "done"}
+
+    monkeypatch.setattr("benchmarks.experiment.execute._outcomes", outcomes)
+    reports = []
+    assert execute([config()], state=tmp_path, report=lambda *told: reports.append(told)) == ["done"]
+    assert reports == [(1.0, "epoch 3"), (1.0, "making images: 2 of 19")]
