@@ -26,9 +26,9 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 
 _NOTES = (
-    "Network, prior N(0, 1) and learning rate are those of the first candidate of table 1. Early stopping: patience 200 "
-    "of at most 10,000 steps; the others keep the last parameters. A narrow start has log-variances between -10 and -8, "
-    "a wide one -2.",
+    "Network, prior N(0, 1) and learning rate are those of the first candidate of table 1. Early stopping: patience "
+    "200 of at most 10,000 steps; the others keep the last parameters. A narrow start has log-variances between -10 "
+    "and -8, a wide one -2.",
 )
 
 
