@@ -7,11 +7,9 @@ import textwrap
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from reports.aggregate import TableResult, aggregate
+from reports.aggregate import TableResult
 from reports.layout import Block, Line, blocks, caption, heading
-from reports.records import Records
 
 WIDTH = 120
 MARKDOWN_COLUMNS = 10
@@ -45,17 +43,14 @@ class RenderedTable:
     problems: tuple[str, ...] = ()
 
 
-def render_table(
-    table: Any, protocol: str, records: Records, out_dir: Path | str, seeds: list[int] | None = None
-) -> RenderedTable:
-    """Aggregate a table from its records and write it as Markdown, LaTeX and LaTeX that compiles alone.
+def render_table(result: TableResult, out_dir: Path | str) -> RenderedTable:
+    """Write a table as Markdown, LaTeX and LaTeX that compiles alone.
 
     Files: <out>/<table>-<protocol>.md, .tex (to \\input) and -standalone.tex.
     """
-    result = aggregate(table, protocol, records, seeds)
     out = Path(out_dir)
     out.mkdir(parents=True, exist_ok=True)
-    name = f"{table.name}-{protocol}"
+    name = f"{result.table.name}-{result.protocol}"
     files = {
         "Markdown": out / f"{name}.md",
         "LaTeX": out / f"{name}.tex",
@@ -65,7 +60,7 @@ def render_table(
     files["LaTeX"].write_text(latex(result), encoding="utf-8")
     files["LaTeX alone"].write_text(WRAPPER.format(name=f"{name}.tex"), encoding="utf-8")
     filled = sum(bool(cell.values) for cell in result.flat)
-    counts = f"{filled} of {len(result.flat)} cells, protocol {protocol}"
+    counts = f"{filled} of {len(result.flat)} cells, protocol {result.protocol}"
     counts += f", not counted: {len(result.problems)}" if result.problems else ""
     return RenderedTable(text(result), files, counts, tuple(result.problems))
 

@@ -179,7 +179,7 @@ def test_latex_compiles(results: Path, tmp_path: Path) -> None:
     compiler = shutil.which("pdflatex") or shutil.which("tectonic")
     if compiler is None:
         pytest.skip("neither pdflatex nor tectonic is installed: only the structure of the LaTeX is tested")
-    rendered = render_table(uci(), "paper", Records(results), tmp_path / "out")
+    rendered = render_table(aggregate(uci(), "paper", Records(results)), tmp_path / "out")
     options = ["-halt-on-error", "-interaction=nonstopmode"] if "pdflatex" in compiler else []
     alone = rendered.files["LaTeX alone"]
     done = subprocess.run([compiler, *options, alone.name], cwd=alone.parent, capture_output=True, text=True)
@@ -189,7 +189,7 @@ def test_latex_compiles(results: Path, tmp_path: Path) -> None:
 
 
 def test_files_are_written(results: Path, tmp_path: Path) -> None:
-    rendered = render_table(uci(), "short", Records(results), tmp_path / "new" / "out")
+    rendered = render_table(aggregate(uci(), "short", Records(results)), tmp_path / "new" / "out")
     names = {form: path.name for form, path in rendered.files.items()}
     assert names == {
         "Markdown": "pequignot2020-5-short.md", "LaTeX": "pequignot2020-5-short.tex",
