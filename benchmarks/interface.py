@@ -135,13 +135,21 @@ def measure(
 ) -> Measured:
     """Measure runs from kept predictions and parameters, as ``python -m benchmarks measure``: nothing is trained.
 
-    What went wrong, and the keys of runs that only training can give, are in what it returns.
+    What the state folder lacks is first taken from the archives that $FVI_ARTIFACTS names (docs/archives.md). What went
+    wrong, and the keys of runs that only training can give, are in what it returns.
     """
-    from benchmarks.experiment.measure import measure as measure_runs  # here, since it needs torch
+    from benchmarks.experiment import archived  # here, since they need torch
+    from benchmarks.experiment.measure import measure as measure_runs
 
     configs = choose(tables, protocol, seeds, methods=methods, datasets=datasets, suite=suite, say=say).configs
+    store, state = Store(results, suite.metrics), Path(state)
+    fetched = archived.fetch(store, state, archived.places(), configs, say)
+    if fetched.taken:
+        say(f"{fetched.taken} files taken from archives ({fetched.bytes / 1e6:,.1f} MB)")
     report = Ticker(len(configs), "runs") if progress else lambda *_: None
-    return measure_runs(configs, Store(results, suite.metrics), Path(state), report)
+    found = measure_runs(configs, store, state, report)
+    found.unfetched = fetched.problems
+    return found
 
 
 def score(

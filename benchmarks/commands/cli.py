@@ -10,8 +10,8 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from benchmarks import interface
-from benchmarks.commands import brought, inspection, parts, starting, upkeep
-from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption
+from benchmarks.commands import archives, brought, inspection, parts, starting, upkeep
+from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption, StateOption
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
@@ -57,9 +57,6 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and
 AnywayOption = Annotated[
     bool, typer.Option("--anyway", help=f"begin also what would take more than {words.LONGEST / 3600:.0f} h here")
 ]
-StateOption = Annotated[
-    Path, typer.Option("--state", help="folder of claims, failures, logs, checkpoints", show_default=".state")
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="as JSON")]
 
 
@@ -89,6 +86,7 @@ def build(suite: Suite) -> CommandLine:
 
     upkeep.add(app, suite)
     brought.add(app, suite)
+    archives.add(app, suite)
 
     @app.command("tables")
     def tables_() -> None:
@@ -183,13 +181,14 @@ def build(suite: Suite) -> CommandLine:
         """Measure runs from the predictions and parameters kept in .state. Nothing is trained.
 
         A new metric is computed from the predictions; a run that differs from a trained one only in evaluation sets,
-        attacks or draws is evaluated from the parameters. What neither can give is named.
+        attacks or draws is evaluated from the parameters. What neither can give is named. What .state lacks of recorded
+        runs is first taken from the archives that FVI_ARTIFACTS names (docs/archives.md).
         """
         what: Any = {"methods": method or (), "datasets": dataset or ()}
         folders: Any = {"results": results, "state": state, "suite": suite}
         found = interface.measure(tables, protocol, seeds, **what, **folders)
         print(inspection.measured_text(found, state))
-        raise typer.Exit(1 if found.problems else 0)
+        raise typer.Exit(1 if found.problems or found.unfetched else 0)
 
     @app.command()
     def status(
