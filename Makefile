@@ -50,7 +50,7 @@ executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers 
 quoted = '$(subst ','\'',$1)'
 command = make $(call quoted,$@) $(foreach v,$(given),$(if $($v),$(call quoted,$v=$($v))))
 
-.PHONY: help tables figures page coverage data status verify artifacts-pack test check bench slurm-up slurm-down clean
+.PHONY: help demo tables figures page coverage data status verify artifacts-pack test check bench slurm-up slurm-down clean
 .DEFAULT_GOAL := help
 
 help: ## list targets and options
@@ -58,6 +58,9 @@ help: ## list targets and options
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {sub("%", "<name>", $$1); printf "  %-16s%s\n", $$1, $$2}' Makefile
 	@echo 'Options, as in `make table-digits PROTOCOL=smoke SEEDS=2`:'
 	@awk -F ' *[?]=.*## ' '/^[A-Z_]+ *[?]=/ {printf "  %-14s%s\n", $$1 "=", $$2}' Makefile
+
+demo: $(READY) ## train three methods from nothing, in under a minute, and show their numbers beside the recorded ones
+	@$(RUN) benchmarks demo $${SEEDS:+--seeds "$$SEEDS"} $${WORKERS:+--workers "$$WORKERS"}
 
 # $1: tables, $2: the report on them. Status 1: some runs failed; the report is printed all the same, then make fails.
 # Status 3: runs are on their way on a cluster; there is nothing to report yet, and nothing is wrong.

@@ -39,13 +39,15 @@ class ReferenceConfig(TypedDict):
 
 
 class EvaluationConfig(TypedDict):
-    """What is asked of a trained model: draws, evaluation sets, and digests of a user's own files among them."""
+    """What is asked of a trained model: draws, evaluation sets, and digests of a user's own files among them; ``fit``:
+    the part that is fitted to its parameters before it predicts."""
 
     samples: int
     sets: list[str]
     content: dict[str, str]
     posterior: NotRequired[PosteriorConfig]
     reference: NotRequired[ReferenceConfig]
+    fit: NotRequired[PartSpec]
 
 
 class PartsConfig(TypedDict):

@@ -21,7 +21,8 @@ def resolve(name: str) -> Any:
 class Suite:
     """Where the tables, the methods, the training and the metrics are: a module, or "module:name".
 
-    Without ``timing`` nothing is timed. ``reports``: the module whose command prints tables, if there is one.
+    Without ``timing`` nothing is timed. ``reports``: the module whose command prints tables, if there is one; ``cell``:
+    what averages the runs of a cell.
     """
 
     tables: str = "benchmarks.tables"
@@ -32,6 +33,7 @@ class Suite:
     measure: str = "benchmarks.experiment.measure:measure_stale"
     timing: str = "benchmarks.experiment.timing:time_steps"
     reports: str = "reports"
+    cell: str = "reports.aggregate:cell"
     fits: str = "benchmarks.experiment.misfits:misfits"
 
     def table(self, name: str) -> Any:

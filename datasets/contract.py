@@ -45,10 +45,11 @@ class EvaluationSet:
     """Inputs on which a trained model is asked.
 
     kind: "id" (as the training data), "shift" (changed inputs, labels still hold), "ood" (another source),
-    "grid" (for plots) or "attack" (clean inputs, to be changed against the model by at most `epsilon`).
+    "grid" (for plots), "spectrum" (for the covariance of functions there) or "attack" (clean inputs, to be changed
+    against the model by at most `epsilon`).
     condition: the same words as in the published tables, e.g. "shift=rotation;angle=30".
-    x [N, ...] and y [N] as in Arrays, y None for "ood" and "grid". source: whose inputs, where a reader of the
-    record could not know: "kmnist, test part".
+    x [N, ...] and y [N] as in Arrays, y None for "ood", "grid" and "spectrum". source: whose inputs, where a reader of
+    the record could not know: "kmnist, test part".
     """
 
     name: str

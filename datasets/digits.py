@@ -1,7 +1,8 @@
 """scikit-learn's 8x8 handwritten digits; shift: rotated digits; out of distribution: patches of photographs.
 
 Pixels (0 to 16) are scaled to [-1, 1]. Stratified split: of each class 70 % for training, 30 % for testing,
-drawn with seed `split`. Of scikit-learn's two sample photographs, china.jpg gives the contexts ("photos") and
+drawn with seed `split`. Scheme "validation": a fifth of each class of the training images is held out, the test images
+are the same. Of scikit-learn's two sample photographs, china.jpg gives the contexts ("photos") and
 flower.jpg the test patches ("ood-photos"), so that no context image is ever scored.
 """
 
@@ -21,6 +22,8 @@ VERSION = "1"
 N_SPLITS = 10
 N_CLASSES = 10
 N_TRAIN, N_TEST = 1258, 539
+N_HELD = {"": 0, "validation": 250}
+SCHEMES = tuple(N_HELD)
 SIDE = 8
 BLACK = -1.0
 REDUCTION, STRIDE = 4, 2  # photographs: most patches in full resolution are one flat colour
@@ -28,23 +31,28 @@ ANGLES = tuple(range(15, 181, 15))
 CONTEXT_PHOTO, OOD_PHOTO = "china.jpg", "flower.jpg"
 
 
-def load(split: int) -> Split:
+def load(split: int, scheme: str = "") -> Split:
     x, y = images_and_labels()
     rows = stratified(y, split, 0.7)
-    train, test = (Arrays(x[rows[subset]], y[rows[subset]]) for subset in ("train", "test"))
+    if scheme == "validation":
+        kept = stratified(y[rows["train"]], split, 0.8)
+        rows = {"train": rows["train"][kept["train"]], "validation": rows["train"][kept["test"]], "test": rows["test"]}
+    subsets = {subset: Arrays(x[chosen], y[chosen]) for subset, chosen in rows.items()}
+    train, test = subsets["train"], subsets["test"]
     evaluations = {f"rotation-{angle}": partial(_rotated, test, angle) for angle in ANGLES}
     evaluations["ood-photos"] = partial(_photos, len(test))
     return Split(
         "digits",
         VERSION,
         split,
-        "",
+        scheme,
         "classification",
         N_CLASSES,
         train,
         test,
         train.x.min(0),
         train.x.max(0),
+        subsets.get("validation"),
         rows=rows,
         evaluations=evaluations,
         pools={"photos": lambda: Pool(patches(CONTEXT_PHOTO), f"patches of {CONTEXT_PHOTO}")},

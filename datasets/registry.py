@@ -110,20 +110,23 @@ def _fundus_entry(name: str) -> Entry:
     )
 
 
-_DIGITS = Description(
-    "digits",
-    "classification",
-    digits.VERSION,
-    "",
-    ("",),
-    digits.N_SPLITS,
-    digits.N_CLASSES,
-    (1, digits.SIDE, digits.SIDE),
-    digits.N_TRAIN,
-    digits.N_TEST,
-    "scikit-learn",
-    (),
-)
+def _digits(scheme: str) -> Description:
+    return Description(
+        "digits",
+        "classification",
+        digits.VERSION,
+        scheme,
+        digits.SCHEMES,
+        digits.N_SPLITS,
+        digits.N_CLASSES,
+        (1, digits.SIDE, digits.SIDE),
+        digits.N_TRAIN - digits.N_HELD[scheme],
+        digits.N_TEST,
+        "scikit-learn",
+        (),
+    )
+
+
 _SNELSON = Description(
     "snelson",
     "regression",
@@ -140,7 +143,7 @@ _SNELSON = Description(
 )
 
 ENTRIES: dict[str, Entry] = {
-    "digits": Entry(lambda split, scheme, root: digits.load(split), lambda scheme: _DIGITS),
+    "digits": Entry(lambda split, scheme, root: digits.load(split, scheme), _digits, digits.SCHEMES),
     retina_mnist.NAME: Entry(
         lambda split, scheme, root: retina_mnist.load(scheme, root), retina_mnist.describe, retina_mnist.SCHEMES
     ),

@@ -20,6 +20,7 @@ from .tabular import assemble, compared_inputs
 VERSION = "1"
 N_TEST = 1000
 N_SPLITS = 10
+N_SPECTRUM = 200  # points at which the covariance of functions is looked at
 TEST_SEED = 1_000_000  # added to the seed of the training subset
 
 SNELSON_FILES = ("snelson/snelson_train_inputs.dat", "snelson/snelson_train_outputs.dat")
@@ -60,13 +61,13 @@ def moons(noise: float) -> Draw:
     return draw
 
 
-def curve(function: Callable[[np.ndarray], np.ndarray]) -> Draw:
-    """y = function(x) + N(0, 0.1^2), x uniform on [-1, -0.5] and [0.5, 1]."""
+def curve(function: Callable[[np.ndarray], np.ndarray], noise: float = 0.1) -> Draw:
+    """y = function(x) + N(0, noise^2), x uniform on [-1, -0.5] and [0.5, 1]."""
 
     def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         random = np.random.RandomState(seed)
         x = random.uniform(0.5, 1.0, n) * random.choice([-1.0, 1.0], n)
-        y = function(x) + 0.1 * random.standard_normal(n)
+        y = function(x) + noise * random.standard_normal(n)
         return x[:, None], y.round(9)  # the last bits of a cosine differ between processors
 
     return draw
@@ -117,6 +118,14 @@ TOYS = {
         0.01,
         source="Cinquin and Bamler 2024, eq. C.1: y = sin(2 pi x) + N(0, 0.1^2)",
     ),
+    "cinquin_1d_noisy": Toy(
+        curve(lambda x: np.sin(2 * np.pi * x), noise=1.0),
+        100,
+        (-2.0,),
+        (2.0,),
+        0.01,
+        source="Cinquin and Bamler 2024, fig. 4: y = sin(2 pi x) + N(0, 1)",
+    ),
 }
 
 
@@ -129,6 +138,8 @@ def load(name: str, split: int) -> Split:
     evaluations = {"grid": lambda: EvaluationSet("grid", "grid", "inputs=grid", inputs, None)}
     if toy.task == "regression":
         evaluations |= compared_inputs(train, low, high, toy.n_train)
+        spread = np.random.RandomState(0).uniform(low, high, (N_SPECTRUM, len(low))).astype(np.float32)
+        evaluations["spectrum"] = lambda: EvaluationSet("spectrum", "spectrum", "inputs=spectrum", spread, None)
     return Split(
         name,
         VERSION,

@@ -98,7 +98,8 @@ class Recorded:
 def record(network: Network, parameters: Parameters, x: Tensor, head: bool = False) -> Recorded:
     """A pass at x ``[N, ...]``; with ``head`` the last layer is all that is recorded.
 
-    Batch normalisation must have its running statistics among the parameters. Gradients may be differentiated in x
+    Without its running statistics among the parameters batch normalisation takes the batch's, and an output depends on
+    the other inputs too. Gradients may be differentiated in x
     where x asks for it.
     """
     differentiable = torch.is_grad_enabled() and x.requires_grad

@@ -167,6 +167,10 @@ class Fit:
         """The parameters that prediction will have, ``[R, ...]``. Raises :class:`FitFailed`."""
         raise NotImplementedError
 
+    def numbers(self, own: Parameters) -> dict[str, float]:
+        """What the record of a run keeps of its ``own`` parameters ``[1, ...]`` of one replica, by name of a metric."""
+        return {}
+
     def functions(
         self, network: Network, family: Family, parameters: Parameters, own: Parameters, samples: int, streams: Streams
     ) -> Functions:

@@ -158,6 +158,29 @@ class Linear(Kernel):
         return params["log_variance"].exp()[:, None] * (1 + scaled.square().sum(-1))
 
 
+@KERNELS.register("periodic")
+@dataclass(frozen=True)
+class Periodic(RBF):
+    """sigma^2 exp(-2 sum_i sin^2(pi d_i / p) / l_i^2), d = x - x' (Rasmussen & Williams 2006, eq. 4.31 in D features).
+
+    Parameters are those of the RBF kernel, whose length-scales start at 1 here, and ``log_period`` ``[R, 1]``, the
+    logarithm of p, which starts at the median distance.
+    """
+
+    def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
+        params = super().init(replicas, n_features)
+        start = params["log_lengthscale"].new_zeros(replicas, 1)
+        if x is None:
+            return params | {"log_period": start}
+        params = {name: value.to(x.device) for name, value in params.items()}
+        return params | {"log_period": median_distance(x, per_feature=False).log()}
+
+    def embed(self, params: Params, x: Tensor) -> Tensor:
+        angle = 2 * math.pi * x / params["log_period"].exp()[:, None]
+        scale = params["log_lengthscale"].exp()[:, None]
+        return torch.cat([angle.sin() / scale, angle.cos() / scale], dim=-1)
+
+
 @KERNELS.register("helmholtz")
 @dataclass(frozen=True)
 class Helmholtz(Kernel):

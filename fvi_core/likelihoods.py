@@ -23,6 +23,8 @@ Params = dict[str, Tensor]
 PREFIX = "likelihood/"
 """What the names of a likelihood's parameters begin with, among all that are trained."""
 RHO = "rho"
+NEAR_ONE = 1e-6
+"""Scores nearer to 1 than this count as that near, whose logarithm of 1 minus the score is a number."""
 
 
 class Likelihood:
@@ -256,6 +258,27 @@ class Categorical(Likelihood):
         p = f.softmax(-1)
         identity = torch.eye(p.shape[-1], dtype=p.dtype, device=p.device)
         return (identity - p.unsqueeze(-1)) * p.sqrt().unsqueeze(-2)
+
+
+@LIKELIHOODS.register("kernel_scores")
+@dataclass(frozen=True)
+class KernelScores(Categorical):
+    """Outputs ``f_c = log K_c``, logarithms of scores between 0 and 1, one for each class.
+
+    Training minimises the binary cross-entropy of the scores, ``-mean_c [1(y = c) log K_c + 1(y != c) log(1 - K_c)]``
+    (van Amersfoort et al. 2020, eq. 2). Scores of a class each are no distribution over classes: predictions hold the
+    normalised ones, ``K_c / sum K``. The uncertainty is minus the largest score, in logarithms, which tell scores apart
+    that round to 0.
+    """
+
+    def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
+        own = torch.nn.functional.one_hot(y, f.shape[-1]).bool().unsqueeze(1)
+        f = f.float() if f.dtype in (torch.float16, torch.bfloat16) else f
+        others = (-torch.expm1(f.clamp_max(-NEAR_ONE))).log()
+        return torch.where(own, f, others).mean((1, 2, 3))
+
+    def scores(self, values: np.ndarray) -> Mapping[str, np.ndarray]:
+        return {"largest_kernel_score": -values.max(-1).mean(0)}
 
 
 @LIKELIHOODS.register("robust_max")

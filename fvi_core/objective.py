@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from torch import Tensor
@@ -88,6 +88,22 @@ class Model:
         fitting = Fitting.of(self.network, self.family, self.likelihood, training_data, streams, self.weight_prior)
         parameters = self.family.fit(self.likelihood.fit(parameters, fitting), fitting)
         return parameters if self.fit is None else self.fit(parameters, fitting)
+
+    def refitted(
+        self, fit: Fit, parameters: Parameters, training_data: TrainingData, streams: Streams
+    ) -> tuple[Model, Parameters]:
+        """The model with a fit part after its training, and fitted parameters ``[1, ...]`` with what that adds.
+
+        Raises ValueError for a model that has one already, FitFailed, and what the part's ``check`` does.
+        """
+        if self.fit is not None:
+            raise ValueError(f"fit {fit.name!r}: expected a model without a fit part, found {self.fit.name!r}")
+        fitting = Fitting.of(self.network, self.family, self.likelihood, training_data, streams, self.weight_prior)
+        return replace(self, fit=fit), fit(parameters, fitting)
+
+    def fit_numbers(self, parameters: Parameters) -> dict[str, float]:
+        """What the record of one replica keeps of what its fit part found."""
+        return {} if self.fit is None else self.fit.numbers(own_of(parameters)[1])
 
     def functions(self, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         """The functions that prediction draws, of fitted parameters."""

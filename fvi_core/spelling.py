@@ -6,13 +6,26 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """'did you mean ...' with the names that are like an unknown one or hold it, in whatever case; all names without
-    any.
-    """
+    """'did you mean ...' with the names that are like an unknown one or hold it; all names without any."""
+    names = sorted(known)
+    found = near(name, names)
+    return f"did you mean {' or '.join(map(repr, found))}?" if found else f"known: {', '.join(names) or 'none'}"
+
+
+def near(name: str, known: Iterable[str]) -> list[str]:
+    """The names that are like an unknown one or hold it, in whatever case: a few, the likest first."""
     import difflib  # here, since only errors need it
 
     names = sorted(known)
     asked, lower = str(name).lower(), {each.lower(): each for each in names}
-    near = [lower[each] for each in difflib.get_close_matches(asked, lower, n=3, cutoff=0.5)]
-    near += [each for each in names if asked and asked in each.lower() and each not in near][:3]
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(names) or 'none'}"
+    found = [lower[each] for each in difflib.get_close_matches(asked, lower, n=3, cutoff=0.5)]
+    return found + [each for each in names if asked and asked in each.lower() and each not in found][:3]
+
+
+def alike(start: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """The names that share the longest beginning with an unknown one; none that shares nothing."""
+
+    def shared(name: str) -> int:
+        return next((k for k, (a, b) in enumerate(zip(name, start)) if a != b), min(len(name), len(start)))
+
+    return sorted((name for name in known if shared(name)), key=lambda name: (-shared(name), name))[:most]

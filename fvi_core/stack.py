@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fvi_core.data import TrainingData, take
 from fvi_core.likelihoods import join_parameters, split_parameters
-from fvi_core.networks import BUFFER, CONSTANT, Parameters
+from fvi_core.networks import KEPT, Parameters
 from fvi_core.objective import Model
 from fvi_core.priors.base import TrainingSet
 from fvi_core.random import Streams
@@ -295,7 +295,7 @@ def named_streams(*purposes: str) -> dict[str, str]:
 
 def trained_names(parameters: Parameters) -> list[str]:
     """The names of what training moves; the rest of the parameters is kept."""
-    return [name for name in parameters if not name.startswith((BUFFER, CONSTANT))]
+    return [name for name in parameters if not name.startswith(KEPT)]
 
 
 def subset_of(value: Any, kept: Sequence[int], index: Tensor) -> Any:

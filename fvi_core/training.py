@@ -205,6 +205,7 @@ class Trainer(Stack):
             lr = now.schedule.lr if rate is None else rate
             self.optimiser.step(tensors, gradients, now.optimiser, lr.to(x.dtype))
             self._hold(self.model.network.track(now.parameters, seen))
+            self._hold(self.model.family.after_step(self.model.network, split_parameters(now.parameters)[0], x, y))
             return loss.detach()
 
         if rate is None:

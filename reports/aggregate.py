@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -200,6 +201,21 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
             for row, mark in zip(cells, marks):
                 row[j] = replace(row[j], bold=mark) if mark else row[j]
     return result
+
+
+def cell(
+    table: Any, row: Any, column: Any, protocol: str, records: tuple[Path, Path], seeds: list[int] | None = None
+) -> tuple[CellResult, dict[tuple[int, int], str]]:
+    """One cell without its column, and by split and seed why runs that have a record do not count.
+
+    records: the folders of records and of failures.
+    """
+    asked = ask(table, row, column, protocol, Records(*records), seeds)
+    numbers = published.table(table.paper, table.number) if table.paper else {}
+    found, wanted = _cell(row, column, asked, numbers), column.cell_of(row)
+    told = {made.replicate: made.run.value(wanted.dataset, wanted.condition, wanted.metric) for made in asked.made}
+    reasons = {replicate: reason for replicate, reason in told.items() if isinstance(reason, str)}
+    return found, dict.fromkeys(told, DIFFERENT) if found.different else reasons
 
 
 def _range(rows: Iterable[Any], column: Any, numbers: dict) -> float | None:

@@ -16,6 +16,7 @@ from benchmarks.sweep.plan import beyond, lacking, parse_seeds
 from reports import interface
 from reports.aggregate import TableResult
 from reports.brought import with_rows_brought
+from reports.choice import WHOLE, Choice, page_size
 from reports.records import Records
 
 HELP = (
@@ -33,6 +34,29 @@ AlsoOption = Annotated[
     Optional[list[str]],
     typer.Option("--also", metavar="METHOD", help="a row more, of a method that the table does not have"),
 ]
+RowOption = Annotated[
+    Optional[list[str]],
+    typer.Option("--row", help="only this row, by label or method; may be repeated, and orders them"),
+]
+ColumnOption = Annotated[
+    Optional[list[str]], typer.Option("--column", help="only this column, by label or data set; may be repeated")
+]
+MetricOption = Annotated[Optional[list[str]], typer.Option("--metric", help="only this metric; may be repeated")]
+DigitsOption = Annotated[
+    Optional[int],
+    typer.Option("--digits", min=0, max=9, help="decimals; without it as many as two digits of each error need"),
+]
+PublishedOption = Annotated[bool, typer.Option("--published/--no-published", help="the published numbers")]
+DifferenceOption = Annotated[bool, typer.Option("--difference/--no-difference", help="differences and verdicts")]
+AcrossOption = Annotated[
+    Optional[bool],
+    typer.Option("--across/--down", help="methods across or down the page; else down, in LaTeX as takes fewer pages"),
+]
+NotesOption = Annotated[bool, typer.Option("--notes/--no-notes", help="the rules, counts and notes below the table")]
+PageOption = Annotated[
+    Optional[str],
+    typer.Option("--page", metavar="WIDTHxHEIGHT", help="of the text of your pages in cm, for LaTeX: 17x23"),
+]
 ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records")]
 StateOption = Annotated[Path, typer.Option("--state", help="folder that knows which runs failed")]
 OutOption = Annotated[Path, typer.Option("--out", help="folder to write to")]
@@ -49,16 +73,34 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
         also: AlsoOption = None,
+        row: RowOption = None,
+        column: ColumnOption = None,
+        metric: MetricOption = None,
+        digits: DigitsOption = None,
+        published: PublishedOption = True,
+        difference: DifferenceOption = True,
+        across: AcrossOption = None,
+        notes: NotesOption = True,
+        page: PageOption = None,
         results: ResultsOption = RESULTS,
         state: StateOption = STATE,
         out: OutOption = OUT,
     ) -> None:
-        """Print one table; write it as Markdown and LaTeX, and draw its figures."""
+        """Print one table; write it as Markdown and LaTeX, and draw its figures.
+
+        Options choose what of it is printed and how: reports table uci --row MFVI --row NN-HyVI --metric rmse --across
+        """
+        choice = Choice(
+            rows=tuple(row or ()), columns=tuple(column or ()), metrics=tuple(metric or ()), digits=digits,
+            published=published, difference=difference, across=across, notes=notes,
+            page=page_size(page) if page else WHOLE.page,
+        )  # fmt: skip
         records = Records(results, state)
         found = interface.chosen(name, records, also or (), suite)
         for line in (*beyond([found], protocol, seeds), *lacking([found], protocol)):
             print(line)
-        _print_table(suite, interface.result(found, protocol, seeds, records), parse_seeds(seeds), records, out)
+        result = interface.result(found, protocol, seeds, records)
+        _print_table(suite, result, parse_seeds(seeds), records, out, choice)
 
     @app.command()
     def tables(
@@ -124,6 +166,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
         made = write(suite, Records(results, state), out)
         print(f"{made.pages} pages, {made.bytes / 1e6:.1f} MB: {_shown(made.start)}")
+        if made.warning:
+            print(made.warning)
         _end(made.problems)
 
     def main(arguments: list[str] | None = None) -> None:
@@ -141,11 +185,13 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     return main
 
 
-def _print_table(suite: Suite, result: TableResult, seeds: list[int] | None, records: Records, out: Path) -> None:
+def _print_table(
+    suite: Suite, result: TableResult, seeds: list[int] | None, records: Records, out: Path, choice: Choice
+) -> None:
     from reports.figures import FIGURES
     from reports.tables import render_table
 
-    rendered = render_table(result, out)
+    rendered = render_table(result, out, choice)
     print(rendered.text)
     for form, path in rendered.files.items():
         print(f"{form}: {_shown(path)}")

@@ -21,6 +21,7 @@ from reports import tables
 from reports.aggregate import CellResult, TableResult
 from reports.aggregate import aggregate as aggregate_table
 from reports.brought import with_rows_brought
+from reports.choice import WHOLE, Choice
 from reports.coverage import COUNTS
 from reports.coverage import coverage as count_coverage
 from reports.records import Records
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
+    "Choice",
     "TooLong",
     "aggregate",
     "coverage",
@@ -91,15 +93,19 @@ def render(
     seeds: Seeds = None,
     *,
     also: Names = (),
+    choice: Choice = WHOLE,
     results: Path | str = RESULTS,
     state: Path | str | None = STATE,
     suite: Suite = SUITE,
 ) -> str:
-    """A table as "markdown", "latex" or "text", as ``python -m reports table`` writes it; see :func:`aggregate`."""
+    """A table as "markdown", "latex" or "text", as ``python -m reports table`` writes it; see :func:`aggregate`.
+
+    choice: which rows and columns, and how they are printed.
+    """
     if form not in FORMS:
         raise unknown("form", form, FORMS)
     known = Records(results, state)
-    return FORMS[form](result(chosen(table, known, also, suite), protocol, seeds, known))
+    return FORMS[form](choice.of(result(chosen(table, known, also, suite), protocol, seeds, known)), choice)
 
 
 def coverage(results: Path | str = RESULTS, *, suite: Suite = SUITE) -> pandas.DataFrame:

@@ -10,10 +10,11 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from benchmarks import interface
-from benchmarks.commands import archives, brought, inspection, parts, starting, upkeep
+from benchmarks.commands import archives, brought, inspection, parts, starting, upkeep, which
 from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption, StateOption
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.records.store import Store
+from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep import begin, hints, runner, words
 from benchmarks.sweep import plan as planning
@@ -222,12 +223,15 @@ def build(suite: Suite) -> CommandLine:
         state: StateOption = runner.STATE,
     ) -> None:
         """Show one record with all its provenance, or why the run failed."""
-        store = Store(results)
-        failure = inspection.find_failure(key, state)
-        if failure and not any(k.startswith(key.lower()) for k in store.paths()):
+        store, failures = Store(results), Failures(state)
+        found = which.key(key, store, lambda one: hints.benchmarks("show", one), failures.keys())
+        path = store.paths().get(found)
+        if path is None:
+            failure = failures.get(found)
+            if failure is None:
+                raise unknown("key", key, [], "it was tried again meanwhile")
             print(json.dumps(failure, indent=1) if as_json else inspection.failure_text(failure))
             return
-        path = store.find(key)
         record = store.read(path)
         print(json.dumps(record, indent=1) if as_json else inspection.record_text(record, path))
 
@@ -243,7 +247,13 @@ def build(suite: Suite) -> CommandLine:
         state: StateOption = runner.STATE,
     ) -> None:
         """Say where one cell of a table comes from, and the command that makes it again."""
-        (found,) = chosen([table], also)
+        given = [*(("--protocol", protocol) if protocol else ()), *(("--seeds", seeds) if seeds else ())]
+        try:
+            (found,) = chosen([table], also)
+        except KeyError:  # a part of a name, then, or a wrong one
+            names = {name: name for name in suite.table_names()}
+            again = which.pick("table", table, names, lambda one: hints.benchmarks("explain", one, row, column, *given))
+            (found,) = chosen([again], also)
         print(inspection.cell_text(found, row, column, protocol, planning.parse_seeds(seeds), results, state, suite))
 
     def main(arguments: list[str] | None = None) -> None:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import mean, stdev
 from types import MappingProxyType
 from typing import Any
 
-from benchmarks.errors import UsageError, unknown
+from benchmarks.commands.which import pick
 from benchmarks.records import published
-from benchmarks.records.config import PARTS, run_key
+from benchmarks.records.config import PARTS, method_of, run_key
 from benchmarks.records.store import Store
 from benchmarks.shapes import Failure, Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import peek
-from benchmarks.state.failures import Failures
-from benchmarks.suite import Suite
+from benchmarks.suite import Suite, resolve
 from benchmarks.sweep import hints
 from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.plan import STATUSES, WAITING, Plan, asked_metrics, check_protocol, make_plan
@@ -45,7 +42,7 @@ def plan_text(plan: Plan, groups: list[RunGroup]) -> str:
     """The runs of every method on every data set by status, then the groups of runs that are left."""
     counters: dict[tuple[str, str, str], Counter] = {}
     for run in plan.runs:
-        named = run.config["method"], run.config["dataset"]["name"], run.config["protocol"]
+        named = method_of(run.config), run.config["dataset"]["name"], run.config["protocol"]
         counters.setdefault(named, Counter())[run.status] += 1
     rows = [(*named, *(counter[status] or "" for status in plan.statuses)) for named, counter in counters.items()]
     lines = [columns([("method", "data set", "protocol", *plan.statuses), *rows]), "", *plan.problems]
@@ -154,7 +151,7 @@ def failures_text(plan: Plan) -> str:
     """A line for every reason why runs of a method on a data set failed."""
     failed: dict[tuple[str, str, str], list[str]] = {}
     for run in plan.select("failed"):
-        failed.setdefault((run.config["method"], run.config["dataset"]["name"], run.note), []).append(run.key)
+        failed.setdefault((method_of(run.config), run.config["dataset"]["name"], run.note), []).append(run.key)
     return "\n".join(
         f"failed {len(same)}: {method}, {dataset}: {brief(reason)} ({hints.benchmarks('show', same[0])})"
         for (method, dataset, reason), same in failed.items()
@@ -189,14 +186,6 @@ def record_text(record: Record, path: Path) -> str:
     return "\n".join(lines)
 
 
-def find_failure(prefix: str, state: Path) -> Failure | None:
-    """The failure of the one failed run whose key starts so, or None."""
-    failures, start = Failures(state), prefix.lower()
-    keys = failures.keys()
-    found = [key for key in keys if key.startswith(start)]
-    return failures.get(found[0]) if len(found) == 1 else None
-
-
 def failure_text(failure: Failure) -> str:
     """Why a run failed."""
     config = failure["config"]
@@ -227,11 +216,12 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
     def command(row: str, column: str) -> str:
         return hints.benchmarks("explain", table.name, row, column, *given)
 
-    row = _pick("row", row_name, _row_names(table), table, lambda name: command(name, column_name))
+    of = f" of table {table.name}"
+    row = pick("row", row_name, _row_names(table), lambda name: command(name, column_name), of)
     own = [column for column in table.columns if column.cell.dataset.lower() == column_name.lower()]
     names = _column_names(table)
     if not own or column_name.lower() in map(str.lower, names):
-        own = [_pick("column", column_name, names, table, lambda name: command(row_name, name))]
+        own = [pick("column", column_name, names, lambda name: command(row_name, name), of)]
     return "\n\n".join(_cell_text(table, row, column, protocol, seeds, results, state, suite) for column in own)
 
 
@@ -249,21 +239,16 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     configs = table.cell_runs(row, column, protocol, seeds)
     if not configs:
         return "\n".join([*lines, "ours: no method makes this row yet" if row.method is None else "ours: not planned"])
-    wanted, values, listed = column.cell_of(row), [], []
+    found, reasons = resolve(suite.cell)(table, row, column, protocol, (results, state), seeds)
+    wanted, listed = column.cell_of(row), []
     for run in make_plan(configs, results, state, suite, strict=False).runs:
-        value = None
-        record = Store(results).get(run.config) if run.status in ("done", "stale") else None
-        if record is not None:
-            rows = record["metrics"]
-            found = [r["value"] for r in rows if (r["dataset"], r["condition"], r["metric"]) == _where(wanted)]
-            value = found[0] * column.scale if found else None
-            values += found
-        shown = "metric not in the record" if value is None else f"{value:.{column.digits + 2}f}"
-        told = shown if run.status in ("done", "stale") else brief(run.note, 80)
-        listed.append((run.key, run.config["dataset"]["split"], run.config["seed"], run.status, told))
-    lines.append(
-        f"ours: {_mean_text([value * column.scale for value in values], column.digits)}, {len(configs)} runs planned"
-    )
+        where = run.config["dataset"]["split"], run.config["seed"]
+        told = reasons.get(where) or brief(run.note, 80)
+        if where in found.values:
+            told = f"{found.values[where]:.{column.digits + 2}f}"
+        listed.append((run.key, *where, run.status, told))
+    lines.append(f"ours: {_mean_text(found, column.digits)}, {len(configs)} runs planned")
+    lines += [f"not counted: {found.different}"] if found.different else []
     lines.append(
         f"metric: {' / '.join(filter(None, _where(wanted)))}"
         + (f", times {column.scale:g}" if column.scale != 1 else "")
@@ -318,11 +303,11 @@ def _where(cell: Any) -> tuple[str, str, str]:
     return cell.dataset, cell.condition, cell.metric
 
 
-def _mean_text(values: list[float], digits: int) -> str:
-    if not values:
-        return "no record"
-    error = f" ± {stdev(values) / math.sqrt(len(values)):.{digits + 1}f}" if len(values) > 1 else ""
-    return f"{mean(values):.{digits + 1}f}{error} (mean ± standard error, n = {len(values)})"
+def _mean_text(cell: Any, digits: int) -> str:
+    if not cell.values:
+        return "no record" if cell.missing == "no run" else f"no value ({cell.missing})"
+    error = f" ± {cell.stderr:.{digits + 1}f}" if cell.n > 1 else ""
+    return f"{cell.mean:.{digits + 1}f}{error} (mean ± standard error, n = {cell.n})"
 
 
 def _row_names(table: Any) -> dict[str, Any]:
@@ -336,16 +321,3 @@ def _column_names(table: Any) -> dict[str, Any]:
     labels = Counter(column.label for column in table.columns)
     full = {" ".join(filter(None, (c.cell.dataset, c.cell.metric, c.cell.condition))): c for c in table.columns}
     return {**full, **{c.label: c for c in table.columns if labels[c.label] == 1}}
-
-
-def _pick(kind: str, name: str, known: dict[str, Any], table: Any, command: Callable[[str], str]) -> Any:
-    """What a name, or a part of one, stands for. Raises UnknownName, and UsageError with a command for each meaning."""
-    exact = [label for label in known if label.lower() == name.lower()]
-    near = exact or [label for label in known if name.lower() in label.lower()]
-    meanings = {id(known[label]): label for label in near}
-    if len(meanings) > 1:
-        listed = "\n".join(f"  {command(label)}" for label in meanings.values())
-        raise UsageError(f"{kind} {name!r} of table {table.name} may be any of {len(meanings)}: say which\n{listed}")
-    if not near:
-        raise unknown(f"{kind} of table {table.name}", name, known)
-    return known[near[0]]

@@ -1,4 +1,4 @@
-"""Commands on records as a whole: migrate, verify, again, select, export."""
+"""Commands on records as a whole: migrate, demo, verify, again, select, export."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Annotated
 import typer
 
 from benchmarks import interface
-from benchmarks.commands import inspection, selection
+from benchmarks.commands import demo, inspection, selection, which
+from benchmarks.commands.options import SeedsOption
 from benchmarks.records import frame
+from benchmarks.records.config import method_of
 from benchmarks.records.store import Store
 from benchmarks.shapes import Record
 from benchmarks.suite import Suite
-from benchmarks.sweep import progress, runner, verify
+from benchmarks.sweep import hints, progress, runner, verify
+from benchmarks.sweep.plan import parse_seeds
 from benchmarks.sweep.where import make
 
 ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records", show_default="results")]
@@ -56,10 +59,25 @@ def add(app: typer.Typer, suite: Suite) -> None:
     @app.command()
     def select(
         table: Annotated[str, typer.Argument(help="name of a table whose hyper-parameters table NAME-selection tries")],
+        protocol: Annotated[
+            str | None, typer.Option(help="whose candidates; without it the selection table's default")
+        ] = None,
         results: ResultsOption = runner.RESULTS,
     ) -> None:
         """Choose hyper-parameters by the validation scores of a selection table's records."""
-        print(selection.write(table, results))
+        print(selection.write(table, results, protocol))
+
+    @app.command("demo", help=demo.HELP)
+    def demo_(
+        seeds: SeedsOption = None, workers: WorkersOption = None, results: ResultsOption = runner.RESULTS
+    ) -> None:
+        store = Store(results, suite.metrics)
+        try:
+            found = demo.demo(suite, store, make("pool", workers), progress.display(every=5.0), parse_seeds(seeds))
+        except KeyboardInterrupt:
+            print("stopped; nothing is kept, and nothing has changed")
+            raise
+        raise typer.Exit(1 if any(one.alarming for one in found) else 0)
 
     @app.command("verify")
     def verify_(
@@ -98,7 +116,8 @@ def add(app: typer.Typer, suite: Suite) -> None:
         """Train the run of one record anew, with nothing to go on from; the new record replaces the old one."""
         store = Store(results, suite.metrics)
         store.check_writable()
-        record = store.read(store.find(key))
+        found_key = which.key(key, store, lambda one: hints.benchmarks("again", one))
+        record = store.read(store.paths()[found_key])
         kept: list[Path] = []
 
         def keep(made: Record) -> None:
@@ -121,7 +140,7 @@ def comparison_text(found: list[verify.Comparison]) -> str:
         what = one.reason if one.verdict == verify.FAILED else one.of if size else ""
         pairs = zip((one.record, one.again or one.record), one.cpus)
         made = [f"{str(record['provenance'].get('commit'))[:7]}, {cpu}" for record, cpu in pairs]
-        named = one.record["key"], config["method"], config["dataset"]["name"]
+        named = one.record["key"], method_of(config), config["dataset"]["name"]
         rows.append((*named, one.verdict, size, *made, progress.brief(what, 80)))
     head = "key", "method", "data set", "verdict", "largest difference", "made by", "again by", "where"
     lines = [inspection.columns([head, *rows])]

@@ -16,7 +16,8 @@ import fvi_core.hamiltonian
 import fvi_core.kernels
 import fvi_core.likelihoods
 import fvi_core.priors
-import fvi_core.training  # noqa: F401
+import fvi_core.training
+import fvi_core.vogn  # noqa: F401
 from benchmarks.records.hyperparameters import context_pools, sources
 from benchmarks.shapes import PartsConfig, RunConfig
 from datasets import Split

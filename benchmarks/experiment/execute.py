@@ -39,7 +39,7 @@ from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.precision import used
 from fvi_core.random import Streams
-from fvi_core.registry import TRAININGS
+from fvi_core.registry import FITS, TRAININGS
 from fvi_core.stack import DTYPES
 
 TRAINING_POINTS = "train/points"
@@ -209,13 +209,16 @@ def _evaluate(
     provenance: Provenance,
     state: Path,
 ) -> Outcome:
-    begun = time.perf_counter()
+    begun, asked = time.perf_counter(), config["evaluation"]
     try:
+        if "fit" in asked:
+            afterwards = FITS.build(asked["fit"])
+            model, parameters = model.refitted(afterwards, parameters, training_data, streams.child("afterwards"))
         predicted = predict_sets(config["evaluation"], split, model, training_data, parameters, streams)
-    except NotFinite as error:
+    except (NotFinite, FitFailed) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics, curves = measured(split, predicted, model.likelihood)
-    own, asked = (model, parameters, streams), config["evaluation"]
+    own = model, parameters, streams
 
     def other(training: TrainingConfig) -> Fitted:
         return _other(training, split, state)
@@ -228,9 +231,8 @@ def _evaluate(
             metrics += reference_rows(config, split, at, training_data, own, other)
     except (NotComparable, NotFinite) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
-    metrics.append(
-        {"dataset": split.name, "condition": "", "metric": "training_seconds", "value": provenance["seconds"], "n": 1}
-    )
+    for name, value in {**model.fit_numbers(parameters), "training_seconds": provenance["seconds"]}.items():
+        metrics.append({"dataset": split.name, "condition": "", "metric": name, "value": value, "n": 1})
     stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)
     about = provenance | {"data": predicted.fingerprints, "evaluate_seconds": time.perf_counter() - begun}
     if predicted.noise_std is not None:

@@ -15,7 +15,7 @@ import torch
 import datasets
 from benchmarks.experiment.assembly import build_data, build_model, run_streams
 from benchmarks.experiment.prediction import predict_sets
-from benchmarks.records.config import canonical_json
+from benchmarks.records.config import canonical_json, method_of
 from benchmarks.records.hyperparameters import known, look, resolve
 from benchmarks.shapes import PartsConfig, RunConfig
 from datasets import Arrays, Split
@@ -49,11 +49,12 @@ def misfits(configs: Iterable[RunConfig]) -> list[str]:
         data = config["dataset"]
         known = datasets.describe(data["name"], data["scheme"] or None)
         numbers = known.n_outputs if known.task == "regression" else 1
-        key = canonical_json([known.task, numbers, config["parts"]])
+        parts: Any = {**config["parts"], **{k: v for k, v in config["evaluation"].items() if k == "fit"}}
+        key = canonical_json([known.task, numbers, parts])
         if key not in tried:
-            tried[key] = misfit(config["parts"], known.task, numbers)
+            tried[key] = misfit(parts, known.task, numbers)
         if tried[key]:
-            told[f"does not fit: {config['method']} on {data['name']}: {tried[key]}"] = None
+            told[f"does not fit: {method_of(config)} on {data['name']}: {tried[key]}"] = None
     return list(told)
 
 

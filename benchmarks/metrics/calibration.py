@@ -1,6 +1,10 @@
-"""Calibration of the predicted class: confidence [N] = max_c p_c, correct [N] = 1[argmax_c p_c = y]."""
+"""Calibration of the predicted class: confidence [N] = max_c p_c, correct [N] = 1[argmax_c p_c = y]; and of every
+class: probabilities p [N, C], labels y [N].
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -40,5 +44,37 @@ def ece(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
 
 
 def ace(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
-    """Adaptive calibration error: bins of equal mass."""
+    """Expected calibration error with bins of equal mass."""
     return calibration_error(confidence, correct, equal_mass(confidence, bins), bins)
+
+
+def classwise_ece(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
+    """1 / C sum_c sum_b n_cb / n |share of label c - mean of p_c|, bins of equal width of p_c (Kull et al. 2019 eq. 3;
+    the static calibration error of Nixon et al. 2019). Raises ValueError for labels that p [N, C] has not."""
+    return _classwise(p, y, equal_width, bins)
+
+
+def classwise_ace(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
+    """The same with bins of equal mass of each p_c: the adaptive calibration error of Nixon et al. (2019)."""
+    return _classwise(p, y, equal_mass, bins)
+
+
+def top_label_ece(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
+    """sum_c sum_b n_cb / n |accuracy_cb - confidence_cb| over the points predicted as c, bins of equal width of max p:
+    E |P(y = c | c, max p) - max p| for c = argmax p (Gupta and Ramdas 2022 eq. 3). Raises ValueError as the other."""
+    _check(p, y)
+    confidence, predicted = p.max(-1), p.argmax(-1)
+    index = predicted * bins + equal_width(confidence, bins)
+    return calibration_error(confidence, predicted == y, index, p.shape[-1] * bins)
+
+
+def _classwise(p: np.ndarray, y: np.ndarray, rule: Callable[[np.ndarray, int], np.ndarray], bins: int) -> float:
+    _check(p, y)
+    errors = [calibration_error(own, y == c, rule(own, bins), bins) for c, own in enumerate(p.T)]
+    return float(np.mean(errors))
+
+
+def _check(p: np.ndarray, y: np.ndarray) -> None:
+    if p.ndim != 2 or y.shape != (len(p),) or not len(y) or y.min() < 0 or y.max() >= p.shape[-1]:
+        found = f"shapes {p.shape} and {y.shape}" + (f", labels {y.min()}..{y.max()}" if y.size else "")
+        raise ValueError(f"calibration: expected probabilities [N, C] and labels [N] in 0..C-1, found {found}")

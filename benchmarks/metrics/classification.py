@@ -16,6 +16,7 @@ from fvi_core.smoothing import smooth
 from . import dirichlet
 
 _CHUNK = 1_000_000  # logits held in float64 at a time: bounds the memory for many classes and samples
+_NORMALISED = 1e-2  # the log-sum-exp of log-probabilities is 0 but for the rounding of float16
 _ROUNDING = 1e-12  # a mutual information below this is rounding error, which must not rank points
 
 
@@ -26,7 +27,7 @@ class Summary:
     p: np.ndarray  # [N, C] mean over samples of the probabilities
     log_p: np.ndarray  # [N, C] its logarithm, finite where p underflows
     expected_log_p: np.ndarray  # [N, C] mean over samples of the log-probabilities
-    scores: dict[str, np.ndarray]  # predictive_entropy, expected_entropy, mutual_information: [N] each, nats
+    scores: dict[str, np.ndarray]  # uncertainties, [N] each, high where a point is uncertain; the first three in nats
     precision: np.ndarray | None  # [N] of the Dirichlet fitted to the samples, None for one sample
     dirichlet_mutual_information: np.ndarray | None  # [N], None for one sample
 
@@ -36,7 +37,7 @@ def summarise(predictions: ClassificationPredictions) -> Summary:
     samples, points, classes = predictions.logits.shape
     step = max(1, _CHUNK // (samples * classes))
     chunks = [_summarise(predictions.logits[:, start : start + step]) for start in range(0, points, step)]
-    log_p, expected_log_p, expected_entropy, cross = (np.concatenate(parts) for parts in zip(*chunks))
+    log_p, expected_log_p, expected_entropy, cross, free, norm = (np.concatenate(parts) for parts in zip(*chunks))
     p = np.exp(log_p)
     predictive_entropy = entr(p).sum(-1)
     information = predictive_entropy - expected_entropy
@@ -45,7 +46,10 @@ def summarise(predictions: ClassificationPredictions) -> Summary:
         "predictive_entropy": predictive_entropy,
         "expected_entropy": expected_entropy,
         "mutual_information": information,
+        "msp": 1 - p.max(-1),
     }
+    if norm.max() > _NORMALISED:
+        scores["energy"] = free
     mean = smooth(p)
     precision = dirichlet.precision(mean, cross) if samples > 1 else None
     fitted = None if precision is None else dirichlet.mutual_information(mean, precision)
@@ -53,18 +57,37 @@ def summarise(predictions: ClassificationPredictions) -> Summary:
 
 
 def _summarise(logits: np.ndarray) -> tuple[np.ndarray, ...]:
-    log_p = log_softmax(logits)
+    log_p, norm = _normalised(logits)
     p = np.exp(log_p)
     mean = logsumexp(log_p, axis=0) - np.log(len(log_p))
     entropy = -(p * log_p).sum(-1).mean(0)
-    return mean, log_p.mean(0), entropy, np.log(smooth(p)).mean(0)
+    return mean, log_p.mean(0), entropy, np.log(smooth(p)).mean(0), -norm.mean(0), np.abs(norm).max(0)
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
     """log p_c = l_c - log sum_k exp(l_k), in float64."""
+    return _normalised(logits)[0]
+
+
+def energy(logits: np.ndarray) -> np.ndarray:
+    """E = -log sum_c exp(l_c), [N], of logits [S, N, C]: that of Liu et al. (2020, eq. 4, T = 1) for each function,
+    its mean over samples.
+
+    Raises ValueError for log-probabilities, whose energy is 0 everywhere.
+    """
+    norm = _normalised(logits)[1]
+    if np.abs(norm).max() <= _NORMALISED:
+        raise ValueError("energy: expected logits, found log-probabilities, whose energy is 0 at every point")
+    return -norm.mean(0)
+
+
+def _normalised(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log-probabilities, and the log-sum-exp [...] that was taken from the logits [..., C]; in float64."""
     shifted = logits.astype(np.float64)
-    shifted -= shifted.max(-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    largest = shifted.max(-1, keepdims=True)
+    shifted -= largest
+    total = np.log(np.exp(shifted).sum(-1, keepdims=True))
+    return shifted - total, (largest + total)[..., 0]
 
 
 def accuracy(p: np.ndarray, y: np.ndarray) -> float:

@@ -7,7 +7,7 @@ from scipy.special import entr
 
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 
-from . import calibration, ood, regression, screening, selective
+from . import calibration, ood, predictive, regression, screening, selective
 from .classification import log_softmax
 
 Curve = dict[str, list]
@@ -79,9 +79,23 @@ def examples(p: np.ndarray, precision: np.ndarray | None, labels: np.ndarray) ->
     return {"label": compact(labels[first]), "probability": compact(p[first])} | fitted
 
 
+def pit(values: np.ndarray) -> Curve:
+    """How many PIT values [N] are in each of the bins of equal width between these edges."""
+    return {name: compact(array) for name, array in zip(("edges", "count"), predictive.histogram(values))}
+
+
 def epistemic_entropy(entropy: np.ndarray) -> Curve:
     """Five quantiles over the points of the epistemic entropy, standardised units."""
     return {"quantile": list(QUANTILES), "value": compact(np.quantile(entropy, QUANTILES))}
+
+
+def eigenvalues(samples: np.ndarray) -> Curve:
+    """Eigenvalues, largest first, of the covariance of functions [S, N] divided by the number of points, standardised
+    units: those of the covariance operator as their draws estimate them.
+    """
+    centred = samples.astype(np.float64) - samples.mean(0, dtype=np.float64)
+    singular = np.linalg.svd(centred, compute_uv=False)[: len(samples) - 1]  # centring takes one of them away
+    return {"value": compact(singular**2 / (len(samples) - 1) / samples.shape[1])}
 
 
 def squared_errors(errors: np.ndarray) -> Curve:

@@ -8,17 +8,18 @@ from typing import TypeVar
 
 import numpy as np
 
+from benchmarks.records.conditions import with_score
 from benchmarks.records.predictions import ClassificationPredictions, Predictions, RegressionPredictions
 from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 from fvi_core.smoothing import smooth
 
-from . import calibration, classification, curves, ood, own, regression, screening, selective
+from . import calibration, classification, curves, groups, ood, own, predictive, regression, screening, selective
 
 Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 Result = tuple[list[MetricRow], dict[str, curves.Curve]]
 P = TypeVar("P", bound=Predictions)
-KINDS = ("id", "shift", "ood", "grid")
+KINDS = ("id", "shift", "ood", "grid", "spectrum")
 LABELLED = ("id", "shift")
 TURNED = "shift=rotation"  # some points are followed through the angles
 
@@ -27,7 +28,8 @@ TURNED = "shift=rotation"  # some points are followed through the angles
 class SetInfo:
     """What evaluation needs to know of a set; any object with these attributes will do.
 
-    kind: "id", "shift" (both labelled), "ood", or "grid" (inputs of a toy figure: curves only).
+    kind: "id", "shift" (both labelled), "ood", "grid" (inputs of a toy figure: curves only), or "spectrum" (of a
+    regression, the eigenvalues of the functions' covariance there: a curve only).
     condition: that of the set's rows, such as "", "shift=rotation;angle=30", "ood=photos".
     """
 
@@ -115,7 +117,7 @@ def _classification(
             known, unknown = (part.scores["predictive_entropy"] for part in (reference, summary))
             drawn[f"{s.name}/entropy_histogram"] = curves.entropy_histogram(known, unknown, summary.p.shape[-1])
             drawn[f"{s.name}/confidence"] = curves.confidence(summary.p)
-    return rows, drawn
+    return rows + groups.rows(dataset, rows), drawn
 
 
 def _screening(dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, ClassificationPredictions]) -> Result:
@@ -158,13 +160,19 @@ def _regression(
         if s.kind == "grid":
             drawn[f"{s.name}/grid"] = curves.regression_grid(inputs[s.name], p)
             continue
+        if s.kind == "spectrum":
+            drawn[f"{s.name}/eigenvalues"] = curves.eigenvalues(p.samples)
+            continue
         values = {}
         if len(p.samples) > 1:
             entropy = regression.epistemic_entropy(p.samples)
             values["epistemic_entropy"] = entropy.mean()
             drawn[f"{s.name}/epistemic_entropy"] = curves.epistemic_entropy(entropy)
         if s.kind in LABELLED:
-            values |= _errors(p)
+            pit = predictive.Mixture.of(p).pit(p.given_targets.reshape(-1))
+            values |= _errors(p) | predictive.metrics(p, pit)
+            if s.kind == "id":
+                drawn[f"{s.name}/pit"] = curves.pit(pit)
         if s.kind == "id" and p.samples.ndim == 3:
             drawn[f"{s.name}/squared_errors"] = curves.squared_errors(regression.squared_error(p) * p.y_std**2)
         rows += _rows(dataset, s.condition, values, p.samples.shape[1])
@@ -200,6 +208,9 @@ def _labelled(summary: classification.Summary, labels: np.ndarray) -> dict[str, 
         "ece": calibration.ece(confidence, correct),
         "ece_10": calibration.ece(confidence, correct, bins=10),
         "ace_15": calibration.ace(confidence, correct),
+        "classwise_ece": calibration.classwise_ece(summary.p, labels),
+        "classwise_ace": calibration.classwise_ace(summary.p, labels),
+        "top_label_ece": calibration.top_label_ece(summary.p, labels),
         "selective_accuracy_area": selective.selective_accuracy_area(correct, uncertainty),
         "aurc": selective.aurc(correct, uncertainty),
         "augrc": selective.augrc(correct, uncertainty),
@@ -231,7 +242,7 @@ def _detection(
 ) -> tuple[list[MetricRow], curves.Curve]:
     """Rows for each score, and again without a score for the first: what papers use when they name none."""
     rows, detections = [], {}
-    for position, name in enumerate(id):
+    for position, name in enumerate(name for name in id if name in other):
         detections[name] = detection = ood.Detection.of(id[name], other[name])
         values = {
             "ood_auroc": detection.auroc(),
@@ -240,9 +251,10 @@ def _detection(
         }
         accuracy = {"ood_accuracy": ood.threshold_accuracy(id[name], other[name])}
         sizes = len(id[name]), len(other[name])
-        for suffix in (f";score={name}", "") if position == 0 else (f";score={name}",):
-            rows += _rows(dataset, condition + suffix, values, sum(sizes))
-            rows += _rows(dataset, condition + suffix, accuracy, 2 * min(sizes))
+        named = with_score(condition, name)
+        for place in (named, condition) if position == 0 else (named,):
+            rows += _rows(dataset, place, values, sum(sizes))
+            rows += _rows(dataset, place, accuracy, 2 * min(sizes))
     return rows, curves.roc(detections)
 
 

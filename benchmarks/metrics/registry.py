@@ -13,7 +13,7 @@ from fvi_core.spelling import nearest
 class Metric:
     """One metric. `version` grows when its values change; records made with an older version are stale.
 
-    of_draws: computed from more draws of the posterior or of others, which need parameters, and not from predictions.
+    of_draws: of trained parameters, or of more draws of the posterior or of others, and not computed from predictions.
     """
 
     name: str
@@ -35,8 +35,17 @@ class UnknownMetric(KeyError):
 _P = "p = mean over samples of softmax(logits)"
 _RETAIN = "points retained in order of predictive entropy, lowest first, ties in the order of the data"
 _OOD = "OOD positive, ID test set negative, high score means OOD"
+_AVERAGED: tuple[tuple[str, Literal["higher", "lower"]], ...] = (
+    ("ood_auroc", "higher"),
+    ("ood_aupr", "higher"),
+    ("ood_fpr95", "lower"),
+)
 _REFER = "most uncertain referred first by predictive entropy, mean over no case referred to all of them"
 _ORACLE = ", an expert who never errs deciding on the others"
+_CRPS = (
+    "mean over points of E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007), in closed form for the Gaussian or the "
+    "mixture of S Gaussians that X is (Grimit et al. 2006)"
+)
 _STANDARD = " (targets standardised by the training split)"
 
 _SCREENING = (
@@ -106,6 +115,30 @@ METRICS: dict[str, Metric] = plugins.track(
                 f"sum over bins of n_b / n |accuracy_b - confidence_b|, {_P}",
                 "15 bins of equal mass of max p (sizes differ by one at most), ties in the order of the data",
             ),
+            Metric(
+                "classwise_ece",
+                "lower",
+                "fraction",
+                "mean over classes c of the sum over bins of n_b / n |share of label c - mean of p_c| (Kull et al. "
+                f"2019; the static calibration error of Nixon et al. 2019), {_P}",
+                "15 bins of equal width (lo, hi] of each p_c; 0 in the first, 1 in the last",
+            ),
+            Metric(
+                "classwise_ace",
+                "lower",
+                "fraction",
+                "mean over classes c of the sum over bins of n_b / n |share of label c - mean of p_c| (the adaptive "
+                f"calibration error of Nixon et al. 2019), {_P}",
+                "15 bins of equal mass of each p_c (sizes differ by one at most), ties in the order of the data",
+            ),
+            Metric(
+                "top_label_ece",
+                "lower",
+                "fraction",
+                "sum over predicted classes and bins of n_cb / n |accuracy_cb - confidence_cb| (top-label calibration "
+                f"error, Gupta and Ramdas 2022), {_P}",
+                "15 bins of equal width (lo, hi] of max p for each predicted class; 0 in the first, 1 in the last",
+            ),
             Metric("predictive_entropy", "none", "nats", f"mean H[p], {_P}"),
             Metric("expected_entropy", "none", "nats", "mean over points and samples of H[softmax(logits)]"),
             Metric(
@@ -113,6 +146,20 @@ METRICS: dict[str, Metric] = plugins.track(
                 "none",
                 "nats",
                 "predictive_entropy - expected_entropy by point, below 1e-12 set to 0; mean over points",
+            ),
+            Metric(
+                "msp",
+                "none",
+                "fraction",
+                "mean of 1 - max p; as a score it ranks points as the maximum softmax probability does, reversed "
+                f"(Hendrycks and Gimpel 2017), {_P}",
+            ),
+            Metric(
+                "energy",
+                "none",
+                "nats",
+                "mean over points and samples of -log sum_c exp(l_c) (Liu et al. 2020, T = 1); not defined for "
+                "log-probabilities in the place of logits",
             ),
             Metric(
                 "dirichlet_mutual_information",
@@ -141,6 +188,17 @@ METRICS: dict[str, Metric] = plugins.track(
                 "fraction",
                 "accuracy of a decision tree of depth 1 (Gini) fitted to the score, on the first n points of the "
                 "ID test set and of the OOD set, n the size of the smaller (cinquin2024 app. C.5)",
+            ),
+            *(
+                Metric(
+                    f"{group}_{name}",
+                    direction,
+                    "fraction",
+                    f"mean of {name} over the {group} sets of the data set that were evaluated (groups of OpenOOD, "
+                    "Yang et al. 2022: benchmarks/metrics/groups.py)",
+                )
+                for group in ("near", "far")
+                for name, direction in _AVERAGED
             ),
             Metric(
                 "selective_accuracy_area",
@@ -185,6 +243,42 @@ METRICS: dict[str, Metric] = plugins.track(
                 "nats",
                 "mean over points of log N(y; E f, Var f), variance over samples divided by S - 1, in original "
                 "units; not defined for S = 1 (ensembles in the code of pequignot2020)",
+            ),
+            Metric("crps", "lower", "target units", f"{_CRPS}, original units"),
+            Metric("crps_standardised", "lower", "target standard deviations", _CRPS + _STANDARD),
+            *(
+                Metric(
+                    f"coverage_{level}",
+                    "none",
+                    "fraction",
+                    f"share of targets in the central {level} % interval of the predictive distribution, "
+                    f"|F(y) - .5| <= {level / 200:g}; right at {level / 100:g} (Gneiting et al. 2007)",
+                )
+                for level in (50, 90, 95)
+            ),
+            *(
+                Metric(
+                    f"interval_width_{level}",
+                    "none",
+                    "target units",
+                    f"mean width of the central {level} % interval of the predictive distribution, original units: "
+                    "narrower is better where coverage is right (Gneiting et al. 2007)",
+                )
+                for level in (50, 90, 95)
+            ),
+            Metric(
+                "quantile_calibration_error",
+                "lower",
+                "fraction",
+                "mean over p = .01, .02, ..., .99 of |share of F(y) <= p - p|, F the predictive distribution function "
+                "(Kuleshov et al. 2018; absolute as in Chung et al. 2021)",
+            ),
+            Metric(
+                "pit_ks",
+                "lower",
+                "fraction",
+                "Kolmogorov-Smirnov distance sup_u |share of F(y) <= u - u| of the PIT values F(y) from uniform ones "
+                "(Dawid 1984)",
             ),
             Metric(
                 "rmse_standardised",
@@ -258,6 +352,13 @@ METRICS: dict[str, Metric] = plugins.track(
                 "target standard deviations",
                 "mean over points of the Wasserstein-2 distance on the line between S draws of f(x) and S draws of the "
                 "reference (cinquin2024 app. C.6)" + _STANDARD,
+                of_draws=True,
+            ),
+            Metric(
+                "temperature",
+                "none",
+                "",
+                "what logits are divided by: the maximum likelihood of the validation subset (Guo et al. 2017)",
                 of_draws=True,
             ),
             Metric("training_seconds", "lower", "seconds", "wall time of training, without evaluation"),

@@ -19,14 +19,17 @@ from typing import Any, NoReturn, cast
 from benchmarks.records.hyperparameters import PARTS
 from benchmarks.records.hyperparameters import resolve as resolve_parts
 from benchmarks.shapes import RunConfig
+from fvi_core.methods import fitted_name
 
 SCHEMA = 2
 MOST, WEIGHTS = 10, 1_000_000  # runs, and weights of all their networks, in one stack
 REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources", "evaluation")
 DATASET = ("name", "version", "scheme", "split", "content")
 EVALUATION = ("samples", "sets", "content")
-OPTIONAL = {"evaluation": ("posterior", "reference")}
-"""Entries that most configurations do without: comparisons with what other trainings gave."""
+COMPARISONS = ("posterior", "reference")
+OPTIONAL = {"evaluation": (*COMPARISONS, "fit")}
+"""Entries that most configurations do without: comparisons with what other trainings gave, a part that is fitted to the
+trained parameters by this evaluation alone."""
 
 
 class InvalidConfig(ValueError):
@@ -116,12 +119,18 @@ def _stack_key(config: RunConfig) -> str:
 
 def _kind_key(config: RunConfig) -> str:
     evaluation: Any = config.get("evaluation")
-    for name in OPTIONAL["evaluation"]:
+    for name in COMPARISONS:
         if asked := (evaluation or {}).get(name):
             # A run costs the same whichever other runs it is compared with.
             counts = {label: len(runs) for label, runs in asked["against"].items()}
             evaluation = {**evaluation, name: {**asked, "against": counts}}
     return f"{stack_key(config)}-{digest(evaluation, 8)}"
+
+
+def method_of(config: RunConfig) -> str:
+    """The catalogue's name of what a run evaluates: its training's method, or that with what is fitted afterwards."""
+    fit = config["evaluation"].get("fit")
+    return config["method"] if fit is None else fitted_name(config["method"], fit)
 
 
 def by_training(configs: Iterable[RunConfig]) -> dict[str, list[RunConfig]]:
@@ -162,11 +171,17 @@ def validate_config(config: RunConfig) -> None:
     ):
         _same_keys(f"configuration['{name}']", found, expected, OPTIONAL.get(name, ()))
     given: Mapping[str, Any] = config["parts"]
-    for name, part in resolve_parts(given).items():
-        if canonical_json(part) != canonical_json(given[name]):
+    _same_parts("parts", given, resolve_parts(given))
+    if fit := config["evaluation"].get("fit"):
+        _same_parts("evaluation", {"fit": fit}, {"fit": resolve_parts({"fit": fit}, ("fit",))["fit"]})
+
+
+def _same_parts(where: str, found: Mapping[str, Any], resolved: Mapping[str, Any]) -> None:
+    for name, part in resolved.items():
+        if canonical_json(part) != canonical_json(found[name]):
             raise InvalidConfig(
-                f"configuration['parts']['{name}']: expected every hyper-parameter, {canonical_json(part)}, "
-                f"found {canonical_json(given[name])}"
+                f"configuration['{where}']['{name}']: expected every hyper-parameter, {canonical_json(part)}, "
+                f"found {canonical_json(found[name])}"
             )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks import files
 from benchmarks.errors import UsageError
 from benchmarks.records.columns import Columns, Rows
+from benchmarks.records.config import method_of
 from benchmarks.records.store import RecordError, Store
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def frame(store: Store) -> tuple[pandas.DataFrame, list[str]]:
         runs.append(
             {
                 "key": record["key"],
-                "method": config["method"],
+                "method": method_of(config),
                 "protocol": config["protocol"],
                 "trained_on": config["dataset"]["name"],
                 "scheme": config["dataset"].get("scheme", ""),

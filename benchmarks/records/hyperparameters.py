@@ -13,7 +13,7 @@ import dataclasses
 import hashlib
 import importlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -45,6 +45,7 @@ ROOMS = (
     "optimisers",
     "priors",
     "training",
+    "vogn",
 )
 
 Known = dict[str, dict[str, dict[str, Any]]]
@@ -53,8 +54,9 @@ it came "later".
 """
 
 
-def resolve(parts: Mapping[str, Any]) -> PartsConfig:
-    """The parts of a run with every hyper-parameter, in plain JSON; whole numbers are made real where these belong.
+def resolve(parts: Mapping[str, Any], kinds: Iterable[str] = PARTS) -> PartsConfig:
+    """The parts of a run, or some kinds of them, with every hyper-parameter, in plain JSON; whole numbers are made real
+    where these belong.
 
     One that came later than records (:func:`~fvi_core.registry.later`) is left out where it has its default.
 
@@ -64,7 +66,7 @@ def resolve(parts: Mapping[str, Any]) -> PartsConfig:
     unknown = set(parts) - set(PARTS)
     if unknown:
         raise UnknownPart(f"parts: {sorted(unknown)} are not known; {nearest(min(unknown), PARTS)}")
-    return cast(PartsConfig, {kind: _resolved(kind, parts.get(kind), kind) for kind in PARTS})
+    return cast(PartsConfig, {kind: _resolved(kind, parts.get(kind), kind) for kind in kinds})
 
 
 def sources(parts: PartsConfig, dataset: str) -> dict[str, str]:

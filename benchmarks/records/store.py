@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from benchmarks import files
-from benchmarks.errors import BenchmarkError, unknown
+from benchmarks.errors import BenchmarkError, UnknownName
 from benchmarks.records.config import run_key
 from benchmarks.records.schemas import UPGRADES
 from benchmarks.shapes import Curves, MetricRow, Provenance, Record, RunConfig
 from benchmarks.suite import Suite, resolve
+from fvi_core.spelling import alike
 
 SCHEMA = 2
 SECTIONS = {"config": dict, "metrics": list, "curves": dict, "provenance": dict}
@@ -119,7 +120,9 @@ class Store:
         paths = self.paths()
         found = [key for key in paths if key.startswith(prefix.lower())]
         if not found:
-            raise unknown("key", prefix, paths if len(paths) < 20 else [], f"keys are file names under {self.root}")
+            near = ", ".join(alike(prefix.lower(), paths))
+            told = f"most alike: {near}" if near else "no key begins like it"
+            raise UnknownName(f"unknown key {prefix!r}: {told} (keys are file names under {self.root})")
         if len(found) > 1:
             raise RecordError(f"{len(found)} keys start with {prefix!r}: {', '.join(found[:5])}; give more digits")
         return paths[found[0]]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import BenchmarkError, UsageError
+from benchmarks.records.config import method_of
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
@@ -88,7 +89,7 @@ class Planned:
         rows = [
             {
                 "key": run.key,
-                "method": run.config["method"],
+                "method": method_of(run.config),
                 "dataset": run.config["dataset"]["name"],
                 "split": run.config["dataset"]["split"],
                 "seed": run.config["seed"],

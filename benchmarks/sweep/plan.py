@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from benchmarks.errors import UsageError, unknown
-from benchmarks.records.config import by_training, run_key, stack_key
+from benchmarks.records.config import by_training, method_of, run_key, stack_key
 from benchmarks.records.store import NewerRecord, RecordError, Store
 from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims
@@ -187,7 +187,7 @@ def also(table: Any, names: Iterable[str] | None, catalogue: Mapping[str, Any]) 
 def only(configs: list[RunConfig], methods: list[str], datasets: list[str]) -> list[RunConfig]:
     """Only the runs of these methods and data sets; with no names, of all. Raises UnknownName."""
     for kind, names, known in (
-        ("method", methods, {config["method"] for config in configs}),
+        ("method", methods, {method_of(config) for config in configs}),
         ("data set", datasets, {config["dataset"]["name"] for config in configs}),
     ):
         for name in names:
@@ -196,7 +196,7 @@ def only(configs: list[RunConfig], methods: list[str], datasets: list[str]) -> l
     return [
         config
         for config in configs
-        if (not methods or config["method"] in methods) and (not datasets or config["dataset"]["name"] in datasets)
+        if (not methods or method_of(config) in methods) and (not datasets or config["dataset"]["name"] in datasets)
     ]
 
 

@@ -166,6 +166,6 @@ class Live(Plain):
             self.bars.update(self.whole, completed=self.forecast.fraction, text=text)
 
 
-def display() -> Plain:
-    """Live on a terminal, plain elsewhere."""
-    return Live() if sys.stdout.isatty() else Plain()
+def display(every: float = LINE_EVERY) -> Plain:
+    """Live on a terminal, plain elsewhere with a line every so many seconds."""
+    return Live() if sys.stdout.isatty() else Plain(every=every)

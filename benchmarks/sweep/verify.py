@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import random
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import UsageError
 from benchmarks.records import provenance
+from benchmarks.records.conditions import score_of
 from benchmarks.records.store import COSTS, RecordError, Store
 from benchmarks.shapes import Record
 from benchmarks.suite import Suite
@@ -103,22 +104,27 @@ def make_again(
 def compare(before: Record, after: Record) -> Comparison:
     """Two records of one run: their metrics, and where these are equal, the curves that both have.
 
-    Metrics that only one of them knows are left out.
+    Metrics that only one of them knows are left out, as scores as well.
     """
-    known = set(before["metric_versions"]) & set(after["metric_versions"])
+    versions = [set(record["metric_versions"]) for record in (before, after)]
+    known, new = versions[0] & versions[1], versions[0] ^ versions[1]
     first, second = (
         {(row["dataset"], row["condition"], row["metric"]): row["value"] for row in record["metrics"]
-         if row["metric"] in known and row["metric"] not in COSTS}
+         if row["metric"] in known and row["metric"] not in COSTS and score_of(row["condition"]) not in new}
         for record in (before, after)
     )  # fmt: skip
     worst, of = _largest(first, second)
     if worst == 0:
         names = set(before["curves"]) & set(after["curves"])
-        curves = [{name: record["curves"][name] for name in names} for record in (before, after)]
+        curves = [{name: _without(record["curves"][name], new) for name in names} for record in (before, after)]
         worst, of = _largest(*(dict(_leaves(curve)) for curve in curves))
         of = of and f"curve {of}"
     verdict = EQUAL if worst == 0 else ROUNDED if worst <= ROUNDING else DIFFERENT
     return Comparison(before, after, verdict, worst, of)
+
+
+def _without(curve: Any, names: Set[str]) -> Any:
+    return {name: part for name, part in curve.items() if name not in names} if isinstance(curve, dict) else curve
 
 
 def _largest(first: dict[Any, Any], second: dict[Any, Any]) -> tuple[float, str]:

@@ -10,13 +10,18 @@ from typing import Any
 FOLDER = Path(__file__).parent / "selected"
 
 
+def path_of(table: str, protocol: str) -> Path:
+    """Where the choices of one protocol of a table are."""
+    return FOLDER / f"{table}-{protocol}.json"
+
+
 @cache
-def choices(table: str) -> dict[str, dict[str, dict[str, Any]]]:
+def choices(table: str, protocol: str) -> dict[str, dict[str, dict[str, Any]]]:
     """Method -> data set -> {"chosen", "scores"}; empty where nothing has been selected."""
-    path = FOLDER / f"{table}.json"
+    path = path_of(table, protocol)
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def chosen(table: str, method: str, dataset: str) -> str | None:
+def chosen(table: str, protocol: str, method: str, dataset: str) -> str | None:
     """The selected candidate's label, or None."""
-    return choices(table).get(method, {}).get(dataset, {}).get("chosen")
+    return choices(table, protocol).get(method, {}).get(dataset, {}).get("chosen")

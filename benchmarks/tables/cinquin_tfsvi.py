@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.tables import cinquin, toys
+from benchmarks.tables.cinquin_candidates import candidate
 from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Reference, Row, Table, merge
 
 POINTS, JITTERS = (10, 20, 40, 100), (1e-6, 1e-4, 1e-2)
@@ -26,7 +27,7 @@ PRIORS: dict[str, Parts] = {
 
 def divergence_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """The first candidate of table 1, with other points and jitter."""
-    first = cinquin.candidate("FSVI", next(iter(cinquin.CANDIDATES["FSVI"])), dataset, protocol)
+    first = candidate("FSVI", "variance 1", dataset, protocol)
     if first is None:
         return None
     changes = merge(DIVERGENCE[row.variant], {}) if row.variant in DIVERGENCE else {}

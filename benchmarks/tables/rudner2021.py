@@ -1,6 +1,11 @@
-"""rudner2021, table 1: FashionMNIST against MNIST, CIFAR-10 against SVHN; convolutions without batch normalisation."""
+"""rudner2021, table 1: FashionMNIST against MNIST, CIFAR-10 against SVHN; convolutions without batch normalisation.
+
+Figure 8: the same on FashionMNIST by the number of inducing points.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from benchmarks.tables import cifar_short
 from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
@@ -63,6 +68,17 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return Recipe(parts, seeds, PAPER, samples=2 if protocol == "smoke" else 10, sets=("test", f"ood-{OOD[dataset]}"))
 
 
+POINTS = (1, 2, 4, 8, 16, 32)
+_POINTS_SEEDS = 3
+
+
+def points_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
+    """Table 1's setting with as many inducing points as the row says."""
+    found = recipe(row, dataset, protocol)
+    parts = merge(found.parts, {"context": {"points": int(row.variant)}}) if row.variant else found.parts
+    return replace(found, parts=parts, replicates=found.replicates[:_POINTS_SEEDS])
+
+
 NOTES = (
     "The paper gives the optimiser (Adam, learning rate 1e-4 to 1e-3), the prior variance (1e6), diagonal covariances, "
     "uniform inducing points, and that MFVI was stopped early. The rest follows the first code of rudner2022, by the "
@@ -102,6 +118,13 @@ def _columns(dataset: str, name: str) -> tuple[Column, ...]:
     )
 
 
+def _plain_columns(condition: str, metrics: dict[str, str]) -> tuple[Column, ...]:
+    return tuple(
+        Column(Cell("fashion_mnist", condition, metric), label, scale=100.0 if "%" in label else 1.0)
+        for metric, label in metrics.items()
+    )
+
+
 TABLES = (
     Table(
         f"{PAPER}-1",
@@ -112,6 +135,26 @@ TABLES = (
         paper=PAPER,
         number="1",
         notes=dict.fromkeys(("paper", "short"), NOTES),
+        reductions=REDUCTIONS,
+    ),
+    Table(
+        f"{PAPER}-figure-8",
+        "FashionMNIST by the number of inducing points (figure 8)",
+        tuple(Row(f"FSVI, {n} points", None, "FSVI (rudner2021)", f"{n}") for n in POINTS),
+        (
+            *_plain_columns("", {"accuracy": "accuracy %", "ece_10": "ECE"}),
+            *_plain_columns("ood=mnist", {"predictive_entropy": "predictive entropy on MNIST"}),
+            *_plain_columns("ood=mnist;score=predictive_entropy", {"ood_auroc": "AUROC % by entropy"}),
+        ),
+        points_recipe,
+        notes=dict.fromkeys(
+            ("paper", "short"),
+            (
+                "Settings of table rudner2021-1 but for the number of points, which are uniform over pixels in every "
+                "step. The numbers of points are ours: the text of the paper names none.",
+                *NOTES[:2],
+            ),
+        ),
         reductions=REDUCTIONS,
     ),
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import datasets
+from benchmarks.records.conditions import score_of
 from benchmarks.records.config import SCHEMA, fixed, run_key
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
 from benchmarks.shapes import PosteriorConfig, ReferenceConfig, RunConfig, TrainingConfig
@@ -157,7 +158,7 @@ class Table:
     """A table: ``recipe(row, dataset, protocol)`` says how each of its cells is made (None: not under this protocol).
 
     ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single
-    runs.
+    runs. ``ranked``: labels of the rows whose mean ranks over data sets the paper prints.
     """
 
     name: str
@@ -173,6 +174,7 @@ class Table:
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reductions: dict[str, str] = field(default_factory=dict)
     deviations: bool = False
+    ranked: tuple[str, ...] = ()
     _made: dict[tuple, list[RunConfig]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -194,11 +196,12 @@ class Table:
         return self._configs(row, column.cell.dataset, self.check_protocol(protocol), seeds)
 
     def asked(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> dict[str, set[str]]:
-        """The metrics that the table shows of each run, by its key."""
+        """The metrics that the table shows of each run, and the scores that they are computed by, by its key."""
         found: dict[str, set[str]] = {}
         for row in self.rows:
             for dataset in self.datasets:
-                metrics = {column.cell_of(row).metric for column in self.columns if column.cell.dataset == dataset}
+                cells = [column.cell_of(row) for column in self.columns if column.cell.dataset == dataset]
+                metrics = {cell.metric for cell in cells} | {score_of(cell.condition) for cell in cells} - {""}
                 for config in self._configs(row, dataset, self.check_protocol(protocol), seeds):
                     found.setdefault(run_key(config), set()).update(metrics)
         return found
@@ -238,7 +241,11 @@ class Table:
         row = Row(f"{method} (not in the paper)", None, method, added=True)
         table = replace(self, rows=(*self.rows, row))
         try:
-            made = any(self.recipe(row, dataset, protocol) for protocol in self.protocols for dataset in self.datasets)
+            made = any(
+                self.recipe(_trained(row), dataset, protocol)
+                for protocol in self.protocols
+                for dataset in self.datasets
+            )
         except LookupError:
             made = False
         if not made:
@@ -267,7 +274,7 @@ class Table:
         place = row, dataset, protocol, os.environ.get(user_arrays.VARIABLE)
         if place not in self._made:
             try:
-                recipe = self.recipe(row, dataset, protocol) if row.method else None
+                recipe = self.recipe(_trained(row), dataset, protocol) if row.method else None
                 self._made[place] = [] if recipe is None else make_configs(row.made_by, dataset, protocol, recipe)
             except (methods.UnknownMethod, datasets.UnknownDataset, datasets.DataNotFound) as error:
                 what = "data" if isinstance(error, datasets.DataNotFound) else "plug-in"
@@ -275,10 +282,16 @@ class Table:
         return [config for i, config in enumerate(self._made[place]) if seeds is None or i in seeds]
 
 
+def _trained(row: Row) -> Row:
+    """The row as a recipe is asked for it: of one that shares the trainings of another method, that of this method."""
+    return replace(row, method=methods.get(row.made_by).trained_as or row.method)
+
+
 def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[RunConfig]:
     """The full configurations of a recipe's runs. Of a likelihood or training that the method brings itself a recipe
     changes the hyper-parameters where it names it."""
-    row = methods.get(method)
+    asked = methods.get(method)
+    row = methods.get(asked.trained_as) if asked.trained_as else asked
     known = datasets.describe(dataset, recipe.scheme or None)
     own = {
         kind: merge(part, changes) if (changes := recipe.parts.get(kind, {})).get("name") == part["name"] else part
@@ -299,7 +312,9 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
         "content": datasets.training_content(dataset, known.scheme, context_pools(parts["context"])),
     }
     content = datasets.evaluation_content(dataset, known.scheme, recipe.sets)
-    evaluation = {"samples": recipe.samples, "sets": list(recipe.sets), "content": content}
+    evaluation: Any = {"samples": recipe.samples, "sets": list(recipe.sets), "content": content}
+    if asked.trained_as:
+        evaluation["fit"] = resolve({"fit": asked.fit}, ("fit",))["fit"]
     runs = [
         cast(RunConfig, {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation})
         for split, seed in recipe.replicates

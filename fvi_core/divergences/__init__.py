@@ -4,6 +4,7 @@ from fvi_core.divergences import (  # noqa: F401
     dirichlet,
     gaussian,
     inducing,
+    input_gradient,
     nearest_neighbour,
     spectral,
     wasserstein,

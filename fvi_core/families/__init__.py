@@ -1,6 +1,7 @@
 """How a random function is drawn. Importing this package registers every family."""
 
 from fvi_core.families import (  # noqa: F401
+    centroids,
     dropout,
     ensemble,
     exact_gp,

@@ -43,7 +43,8 @@ class Family:
     A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; the optional methods are what
     some divergences ask for, and raise ``NotSupported`` by default. Parameters whose names start with ``BUFFER`` are
     kept and not trained: a training step leaves them out of what it hands to the family and the network, prediction
-    hands them over. Those whose names start with ``CONSTANT`` are never changed, and always handed over.
+    hands them over. Those whose names start with ``CONSTANT`` are never changed, and always handed over; ``FOLLOWING``
+    are handed over as well, and changed by :meth:`after_step` alone.
     """
 
     name: ClassVar[str]
@@ -81,6 +82,10 @@ class Family:
     def sampled(self, positions: Sequence[Parameters]) -> Parameters:
         """Parameters of the distribution that is the positions of a chain, each as :meth:`init` makes one."""
         raise NotSupported(f"family {self.name!r} does not hold the positions of a chain; use family 'samples'")
+
+    def after_step(self, network: Network, parameters: Parameters, x: Tensor, y: Tensor) -> Parameters:
+        """New values of what follows the weights, after a training step on the batch x, y and with all parameters."""
+        return {}
 
     def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int) -> Parameters:
         """New values of what is kept, after ``epoch`` of ``epochs``."""

@@ -64,6 +64,11 @@ class Ensemble(Family):
         own = replace(train, x=x, y=y)
         return self.group(self.member.prepare(network, members, own, self.streams_of_members(streams)))
 
+    def after_step(self, network: Network, parameters: Parameters, x: Tensor, y: Tensor) -> Parameters:
+        members = {name: value.flatten(0, 1) for name, value in parameters.items()}
+        x, y = (z.unsqueeze(1).expand(-1, self.size, *z.shape[1:]).flatten(0, 1) for z in (x, y))
+        return self.group(self.member.after_step(network, members, x, y))
+
     def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int) -> Parameters:
         members = {name: value.flatten(0, 1) for name, value in parameters.items()}
         return self.group(self.member.after_epoch(network, members, epoch, epochs))

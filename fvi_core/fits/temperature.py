@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from fvi_core.families.base import Family, Functions
-from fvi_core.fitting import PREFIX, Fit, Fitting
+from fvi_core.fitting import PREFIX, Fit, FitFailed, Fitting
 from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
-from fvi_core.registry import FITS
+from fvi_core.registry import FITS, later
 
 SHRINK = (math.sqrt(5) - 1) / 2
 
@@ -24,11 +24,13 @@ class Temperature(Fit):
     """Logits divided by one number T (Guo et al. 2017), which maximises the likelihood of the validation subset, or of
     the training subset where there is none, under the mean of the class probabilities of ``samples`` functions.
 
-    T is sought between 1 / ``most`` and ``most``. Raises ValueError for a regression.
+    T is sought between 1 / ``most`` and ``most``. ``held_out``: nothing but a validation subset will do. Raises
+    FitFailed for a regression, and where a subset is asked for that the data set has not.
     """
 
     samples: int = 20
     most: float = 100.0
+    held_out: bool = later(False)
 
     def __post_init__(self):
         if self.samples < 1 or self.most <= 1:
@@ -38,8 +40,13 @@ class Temperature(Fit):
     @torch.no_grad()
     def __call__(self, parameters: Parameters, fitting: Fitting) -> Parameters:
         if not fitting.classification:
-            raise ValueError("fit 'temperature': it divides the logits of classes, found a regression; take it out")
+            raise FitFailed("fit 'temperature': it divides the logits of classes, found a regression; take it out")
         held = fitting.validation is not None
+        if self.held_out and not held:
+            raise FitFailed(
+                "fit 'temperature': expected a validation subset, which is fitted to, found none in this data set: "
+                "choose a scheme of splits that has one"
+            )
         streams = fitting.streams.child("temperature")
         drawn = fitting.functions_at(parameters, streams, self.samples, validation=held)
         f = torch.cat(list(drawn), dim=2).double()
@@ -54,6 +61,9 @@ class Temperature(Fit):
         end = f.new_full((len(f),), math.log(self.most))
         best = golden_section(loss, -end, end)
         return parameters | {PREFIX + "log_temperature": best}
+
+    def numbers(self, own: Parameters) -> dict[str, float]:
+        return {"temperature": float(own["log_temperature"][0].exp())}
 
     def functions(
         self, network: Network, family: Family, parameters: Parameters, own: Parameters, samples: int, streams: Streams

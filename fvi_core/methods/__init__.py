@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import importlib
 import pkgutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fvi_core import plugins
@@ -33,7 +33,8 @@ class Method:
 
     ``fit``: what is done to the trained parameters before they predict (a Laplace approximation, say). ``likelihood``
     and ``training``, where they are given, stand in for those of every table that does not name the same.
-    ``aliases`` are other names that papers use for it.
+    ``aliases`` are other names that papers use for it. ``trained_as``: the method whose trainings it shares; its fit
+    part is then fitted anew by each evaluation, to their parameters, and its name is "<trained_as> (<fit part>)".
     """
 
     name: str
@@ -48,6 +49,7 @@ class Method:
     likelihood: PartSpec | None = None
     training: PartSpec | None = None
     aliases: tuple[str, ...] = ()
+    trained_as: str | None = None
 
     def parts(self) -> Parts:
         """The four parts and the weight as a fresh plain dict."""
@@ -69,8 +71,29 @@ def add(method: Method) -> Method:
     for name in (method.name, *method.aliases):
         if name in taken:
             raise ValueError(f"two methods are named {name!r}; give one of them another name")
+    if method.trained_as is not None:
+        _check_shared(method, _ROWS.get(method.trained_as))
     _ROWS[method.name] = method
     return method
+
+
+def _check_shared(method: Method, base: Method | None) -> None:
+    where = f"method {method.name!r}, trained as {method.trained_as!r}"
+    if base is None or base.fit is not None or base.trained_as is not None or method.fit is None:
+        raise ValueError(
+            f"{where}: expected a fit part, and a method of the catalogue that has none and is trained itself"
+        )
+    if replace(method, name=base.name, description="", paper="", fit=None, aliases=(), trained_as=None) != replace(
+        base, description="", paper="", aliases=()
+    ):
+        raise ValueError(f"{where}: expected the same parts but for fit, found others")
+    if method.name != fitted_name(base.name, method.fit):
+        raise ValueError(f"{where}: expected the name {fitted_name(base.name, method.fit)!r}")
+
+
+def fitted_name(method: str, fit: PartSpec) -> str:
+    """The name of a method whose trained parameters get a fit part afterwards."""
+    return f"{method} ({fit['name']})"
 
 
 def catalogue() -> dict[str, Method]:

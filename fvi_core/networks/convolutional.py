@@ -1,12 +1,15 @@
-"""Convolutional networks without normalisation."""
+"""Convolutional networks without residual connections."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fvi_core.networks.layers import Activation, Conv2d, DropoutSite, Flatten, Linear, MaxPool
+from fvi_core.networks.layers import Activation, BatchNorm, Conv2d, DropoutSite, Flatten, Linear, MaxPool
 from fvi_core.networks.network import HEAD, Network
-from fvi_core.registry import NETWORKS
+from fvi_core.registry import NETWORKS, later
+from fvi_core.spelling import nearest
+
+NORMS = ("none", "batch")
 
 
 @NETWORKS.register("cnn")
@@ -17,22 +20,31 @@ class CNN:
     rudner2022's four-layer network: channels [32, 64], pool [1, 1], dense [256]; cinquin2024's: channels [16, 32, 64],
     pool [1, 1, 0], dense [128]; rudner2021's of three and of seven layers, as the baselines' code beside it counts (all
     but the head): channels [32, 64], pool [1, 1] and [32, 32, 64, 64, 128, 128], pool [0, 1, 0, 1, 0, 1], both with
-    dense [128]. ``padding`` 0 keeps only pixels whose whole neighbourhood is in the image. Dropout sites: after each
-    convolution's ReLU, before each dense layer and before the head.
+    dense [128]. ``padding`` 0 keeps only pixels whose whole neighbourhood is in the image; a list has one for each
+    convolution. ``norm`` "batch": batch normalisation after every convolution. Dropout sites: after each convolution's
+    ReLU, before each dense layer and before the head.
     """
 
     channels: list[int]
     dense: list[int]
     pool: list[int]
-    padding: int = 1
+    padding: int | list[int] = 1
+    norm: str = later("none")
+
+    def __post_init__(self) -> None:
+        if self.norm not in NORMS:
+            raise ValueError(f"network 'cnn': norm {self.norm!r} is not known; {nearest(self.norm, NORMS)}")
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         planes, height, width = images("cnn", input_shape)
         layers: list = []
-        for i, (channels, pool) in enumerate(zip(self.channels, self.pool, strict=True)):
-            convolution = Conv2d(f"conv{i}", planes, channels, padding=self.padding)
-            layers += [convolution, Activation("relu"), DropoutSite(f"conv{i}")]
-            height, width = height - 2 + 2 * self.padding, width - 2 + 2 * self.padding
+        paddings = self.padding if isinstance(self.padding, list) else [self.padding] * len(self.channels)
+        for i, (channels, pool, padding) in enumerate(zip(self.channels, self.pool, paddings, strict=True)):
+            layers.append(Conv2d(f"conv{i}", planes, channels, padding=padding))
+            if self.norm == "batch":
+                layers.append(BatchNorm(f"conv{i}.norm", channels))
+            layers += [Activation("relu"), DropoutSite(f"conv{i}")]
+            height, width = height - 2 + 2 * padding, width - 2 + 2 * padding
             if pool:
                 layers.append(MaxPool())
                 height, width = height // 2, width // 2

@@ -38,6 +38,11 @@ CONSTANT = "constant/"
 """Prefix of tensors that are kept as well, and that training steps hand over like trained ones: fixed random draws, and
 what a family fitted before training.
 """
+FOLLOWING = "following/"
+"""Prefix of tensors that are kept as well, handed over, and moved by the family after each step: centroids that follow
+the features of training inputs."""
+KEPT = (BUFFER, CONSTANT, FOLLOWING)
+"""Prefixes of all that gradients do not train."""
 
 
 class ParametricLayer:
@@ -216,8 +221,12 @@ class BatchNorm(ParametricLayer):
         return join(planes if after is None else [after(x) for x in planes], lead)
 
     def normalised(self, parameters: Parameters, a: Tensor) -> Tensor:
-        """``(a - mean) / sqrt(var + eps)`` with the running statistics: what the scale multiplies."""
-        mean, var = (parameters[name] for name in self.buffers)
+        """``(a - mean) / sqrt(var + eps)``, what the scale multiplies: with the running statistics where the parameters
+        hold them, else with the batch's.
+        """
+        mean, var = (parameters.get(name) for name in self.buffers)
+        if mean is None or var is None:
+            var, mean = torch.var_mean(a, (2, 4, 5), correction=0)
         return (a - _on_planes(mean)) * _on_planes(torch.rsqrt(var + self.eps))
 
 

@@ -92,6 +92,7 @@ class Network:
         self.residual = any(isinstance(layer, Residual) for layer in self.layers)
         self.seen: Parameters | None = None
         self.reduced = False
+        self.apart = False
         self._plain: Callable[[bool, Parameters, Tensor], tuple[Tensor, Parameters]] | None = None
 
     @cached_property
@@ -135,6 +136,12 @@ class Network:
         check(precision)
         network = copy.copy(self)
         network.reduced = precision == "bfloat16"
+        return network
+
+    def layer_by_layer(self) -> Network:
+        """This network, its passes of single layers, which may be differentiated twice."""
+        network = copy.copy(self)
+        network.apart, network._plain = True, None
         return network
 
     def compiled(self) -> Network:
@@ -199,7 +206,8 @@ class Network:
     def _pass(self, whole: bool, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
         if self._plain is None or ride != Pass(seen=ride.seen):
             # A step of several layers has no values of each for a tape; it is differentiated once, and backwards only.
-            plain = ride.tape is not None or ride.apply is not None or torch._C._are_functorch_transforms_active()
+            plain = self.apart or not (ride.tape is None and ride.apply is None)
+            plain = plain or torch._C._are_functorch_transforms_active()
             lean = not plain and a.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
             layers = self.steps if lean else self.layers
             return self._run(layers if whole else layers[:-1], parameters, a, ride)

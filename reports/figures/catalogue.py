@@ -113,6 +113,7 @@ SCREENING = [
         "screening:accuracy",
     ),
 ]
+PIT = ("boston", "concrete", "energy", "wine", "yacht")
 _EVERY = [
     *(Figure(*each) for each in SCREENING),
     Figure(
@@ -129,6 +130,7 @@ _EVERY = [
         "cinquin_1d",
         "toys:samples",
     ),
+    *(Figure(f"uci-pit-{name}", f"PIT values, {name}", "uci", name, "pit:histograms") for name in PIT),
     *(Figure(f"digits-{name}", title, "digits", "digits", f"digits:{name}") for name, title in DIGITS),
     *(
         Figure(f"{paper}-figure-{number}", title, table, dataset, draw, paper, number)

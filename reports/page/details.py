@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import math
 import shlex
@@ -17,6 +15,7 @@ from benchmarks.tables.brought import is_brought
 from reports.aggregate import NOT_PLANNED, CellResult
 from reports.labels import direction, name, title
 from reports.origins import Made, ask
+from reports.page.assets import packed
 from reports.page.book import Book, Sheet
 from reports.records import MALFORMED, Records, plain
 
@@ -60,10 +59,8 @@ class Origins:
 
 
 def script(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]) -> str:
-    """The details of a sheet as a script, since browsers read no data files from files; compressed JSON."""
-    text = json.dumps(details(sheet, book, origins, pages), separators=(",", ":"), allow_nan=False)
-    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-    return f'Page.received("{packed}");\n'
+    """The details of a sheet as a script; compressed JSON."""
+    return packed(json.dumps(details(sheet, book, origins, pages), separators=(",", ":"), allow_nan=False))
 
 
 def details(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]) -> dict[str, Any]:
@@ -169,7 +166,7 @@ def _cell(sheet: Sheet, book: Book, i: int, j: int) -> dict[str, Any] | None:
 
 def sort_key(cell: CellResult) -> str:
     """What a cell is sorted by: its mean; empty without one."""
-    return "" if math.isnan(cell.mean) else repr(cell.mean)
+    return "" if math.isnan(cell.mean) else f"{cell.mean:.8g}"
 
 
 def _number(value: Any) -> float | None:

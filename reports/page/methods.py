@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from benchmarks.records.store import slug
 from reports.labels import direction, title
 from reports.page.book import Book, Sheet
 from reports.page.details import COST, sort_key
+from reports.page.ranks import Ranking
 
 CHOICES = {
     "family": ("q", "how a random function is drawn"),
@@ -127,6 +128,18 @@ class Methods:
             if label not in labels:
                 labels.append(label)
         return list(shown.items())
+
+    def ranked(
+        self, method: str, rankings_of: Callable[[Sheet], list[Ranking]]
+    ) -> list[tuple[Sheet, Ranking, str, float]]:
+        """The average ranks of a method's rows, sheet by sheet."""
+        return [
+            (sheet, found, label, rank)
+            for sheet, labels in self.sheets(method)
+            for found in rankings_of(sheet)
+            for label, rank in found.ranks
+            if label in labels
+        ]
 
     def costs(self, method: str) -> list[tuple[Sheet, list[str]]]:
         """The sheets on which quality can be shown against cost: those with times of this method and of another."""

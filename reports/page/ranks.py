@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,10 +35,6 @@ class Ranking:
     p: float | None = None
     difference: float | None = None
     diagram: str = ""
-
-    def has(self, labels: Collection[str]) -> bool:
-        """Whether one of these rows is ranked."""
-        return any(label in labels for label, _ in self.ranks)
 
 
 def rankings(sheet: Sheet) -> list[Ranking]:

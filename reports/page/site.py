@@ -15,21 +15,23 @@ from markupsafe import Markup, escape
 from benchmarks import files
 from benchmarks.records.store import slug
 from benchmarks.suite import Suite
+from reports.captions import caption, heading, notes
 from reports.figures import draw, select
 from reports.labels import direction
 from reports.labels import name as metric_name
-from reports.layout import caption, heading
 from reports.origins import ask
 from reports.page import assets
 from reports.page.book import STATUSES, Book, Sheet, status
 from reports.page.details import Origins, script, sort_key
 from reports.page.methods import Methods
 from reports.page.ranks import rankings
+from reports.page.slim import slim
 from reports.records import Records
-from reports.tables import notes
 
 MADE = ".made"  # names the files of the last time, so that those that are made no more can go
 LARGE = 20_000  # bytes of numbers that are compressed
+MOST = 12_000_000  # bytes that a site should have
+NAMED = 5  # of the largest files of one that has more
 NEWEST = 12
 PAPERS = {
     "pequignot2020": "Implicit variational inference: the parameter and the predictor space",
@@ -42,12 +44,26 @@ PAPERS = {
 
 @dataclass(frozen=True)
 class Site:
-    """What was written: the first page, how many pages and bytes, and what is not counted, with the reasons."""
+    """What was written: the first page, how many pages, the bytes of every file, and what is not counted, and why."""
 
     start: Path
     pages: int
-    bytes: int
+    sizes: dict[str, int]
     problems: tuple[str, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Of all files."""
+        return sum(self.sizes.values())
+
+    @property
+    def warning(self) -> str:
+        """Which files are the largest, if it is larger than it should be; else empty."""
+        if self.bytes <= MOST:
+            return ""
+        largest = sorted(self.sizes.items(), key=lambda file: file[1], reverse=True)[:NAMED]
+        told = ", ".join(f"{name} ({size / 1e6:.1f} MB)" for name, size in largest)
+        return f"larger than {MOST / 1e6:.0f} MB, which is slow to pass on: the largest files are {told}"
 
 
 @dataclass(frozen=True)
@@ -119,9 +135,9 @@ class _Writer:
             self._page(page, "method.html", method=method, methods=self.methods)
         self._page("figures/index.html", "figures.html", figures=drawn)
         self._forget()
-        sizes = [(self.out / name).stat().st_size for name in self.made]
+        sizes = {name: (self.out / name).stat().st_size for name in self.made}
         pages = sum(name.endswith(".html") for name in self.made)
-        return Site(self.out / "index.html", pages, sum(sizes), tuple(self.book.problems))
+        return Site(self.out / "index.html", pages, sizes, tuple(self.book.problems))
 
     def _page(self, name: str, template: str | None = None, **context: Any) -> None:
         root = "../" * name.count("/")
@@ -133,7 +149,7 @@ class _Writer:
     def _text(self, name: str, text: str) -> None:
         path = self.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(re.sub(r"\n\s+", "\n", text), encoding="utf-8")
         self.made.append(name)
 
     def _forget(self) -> None:
@@ -155,6 +171,7 @@ class _Writer:
             if not drawn.files:
                 continue
             figure, (picture, numbers) = FIGURES[drawn.name], drawn.files
+            picture.write_text(slim(picture.read_text("utf-8")), "utf-8")
             packed = numbers.with_suffix(".csv.xz")
             if numbers.stat().st_size > LARGE:
                 packed.write_bytes(lzma.compress(numbers.read_bytes()))

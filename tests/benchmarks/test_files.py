@@ -56,8 +56,8 @@ def selected(folder: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choices, "FOLDER", folder / "selected")
         patch.setattr(selection, "select", lambda *_: {})
-        selection.write("mine", folder)
-    return folder / "selected" / "mine.json"
+        selection.write("cinquin2024-1", folder)
+    return folder / "selected" / "cinquin2024-1-paper.json"
 
 
 WRITERS = [record, failure, prediction, checkpoint, submission, selected]

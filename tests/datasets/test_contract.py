@@ -212,6 +212,7 @@ FINGERPRINTS = {
     ("two_moons_cinquin", ""): "6244a18a096fcd94",
     ("pequignot_1d", ""): "cf5085d17ab218ce",
     ("cinquin_1d", ""): "c33978cd3517db95",
+    ("cinquin_1d_noisy", ""): "317dbfccfbcd2750",
     ("boston", "pequignot2020"): "80a9fcc4ce5b95e9",
     ("boston", "cinquin2024"): "0d65d26c123104a2",
     ("boston", "gal2016"): "0826602bf76aed99",

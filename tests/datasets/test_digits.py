@@ -83,3 +83,13 @@ def test_other_digits_are_refused(monkeypatch: pytest.MonkeyPatch, change: dict)
     monkeypatch.setattr(sklearn.datasets, "load_digits", lambda: SimpleNamespace(**fields))
     with pytest.raises(BadData, match="digits of scikit-learn: expected"):
         digits.images_and_labels()
+
+
+def test_held_out_images_come_from_the_training_images() -> None:
+    whole, held = load("digits", 3), load("digits", 3, scheme="validation")
+    assert held.validation is not None and len(held.validation) == 250 and len(held.train) == 1258 - 250
+    assert np.array_equal(held.test.x, whole.test.x) and np.array_equal(held.test.y, whole.test.y)
+    kept, aside = held.rows["train"], held.rows["validation"]
+    assert sorted([*kept, *aside]) == sorted(whole.rows["train"]) and not set(aside) & set(held.rows["test"])
+    assert np.abs(np.bincount(held.validation.y) - 0.2 * np.bincount(whole.train.y)).max() <= 0.5
+    assert whole.fingerprint == load("digits", 3, scheme="").fingerprint != held.fingerprint

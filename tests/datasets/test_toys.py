@@ -25,10 +25,14 @@ def test_moons_are_those_of_the_papers(name: str, n: int, noise: float, seed: in
 
 
 @pytest.mark.parametrize(
-    ("name", "n", "function"),
-    [("pequignot_1d", 120, lambda x: np.cos(4 * (x + 0.2))), ("cinquin_1d", 100, lambda x: np.sin(2 * np.pi * x))],
+    ("name", "n", "function", "std"),
+    [
+        ("pequignot_1d", 120, lambda x: np.cos(4 * (x + 0.2)), 0.1),
+        ("cinquin_1d", 100, lambda x: np.sin(2 * np.pi * x), 0.1),
+        ("cinquin_1d_noisy", 100, lambda x: np.sin(2 * np.pi * x), 1.0),
+    ],
 )
-def test_curves_are_those_of_the_papers(name: str, n: int, function: Callable) -> None:
+def test_curves_are_those_of_the_papers(name: str, n: int, function: Callable, std: float) -> None:
     split = load(name)
     assert len(split.train) == n and (split.y_mean, split.y_std) == (0, 1)
     for arrays in (split.train, split.test):
@@ -36,8 +40,8 @@ def test_curves_are_those_of_the_papers(name: str, n: int, function: Callable) -
         assert ((np.abs(x) >= 0.5) & (np.abs(x) <= 1)).all()
         assert 0.3 < (x < 0).mean() < 0.7
     noise = split.test.y - function(split.test.x[:, 0].astype(np.float64))
-    assert abs(noise.mean()) < 4 * 0.1 / 1000**0.5
-    assert noise.std() == pytest.approx(0.1, rel=4 / 2000**0.5)  # four standard errors
+    assert abs(noise.mean()) < 4 * std / 1000**0.5
+    assert noise.std() == pytest.approx(std, rel=4 / 2000**0.5)  # four standard errors
 
 
 @pytest.mark.parametrize(
@@ -48,6 +52,7 @@ def test_curves_are_those_of_the_papers(name: str, n: int, function: Callable) -
         ("two_moons_cinquin", [-2.5, -2], [3.5, 2.5], 61 * 46),
         ("pequignot_1d", [-4], [2], 601),
         ("cinquin_1d", [-2], [2], 401),
+        ("cinquin_1d_noisy", [-2], [2], 401),
     ],
 )
 def test_grid_covers_the_plotted_box(name: str, low: list, high: list, points: int) -> None:

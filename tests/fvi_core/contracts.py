@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fvi_core.families.base import DrawnNetworks, Family, NotSupported
-from fvi_core.networks import BUFFER, CONSTANT, Network, Parameters
+from fvi_core.networks import BUFFER, KEPT, Network, Parameters
 from fvi_core.objective import Model
 from fvi_core.registry import DIVERGENCES, FAMILIES, UnknownPart
 from tests.fvi_core import small
@@ -71,7 +71,7 @@ class FamilyContract:
 
     def test_a_gradient_reaches_every_parameter(self):
         parameters = {k: v for k, v in self.parameters().items() if not k.startswith(BUFFER)}
-        trained = {k: v.requires_grad_() for k, v in parameters.items() if not k.startswith(CONSTANT)}
+        trained = {k: v.requires_grad_() for k, v in parameters.items() if not k.startswith(KEPT)}
         self.draw(parameters)(small.inputs(R, N)).square().sum().backward()
         for name, value in trained.items():
             assert value.grad is not None and value.grad.reshape(R, -1).any(1).all(), name
@@ -142,7 +142,7 @@ class DivergenceContract:
         return model.family.init(model.network, small.streams(R))
 
     def parameters(self, model: Model) -> Parameters:
-        return {k: v.requires_grad_(not k.startswith(CONSTANT)) for k, v in self.start(model).items()}
+        return {k: v.requires_grad_(not k.startswith(KEPT)) for k, v in self.start(model).items()}
 
     def value(self, model: Model, parameters: Parameters, replicas: range = range(R)):
         data = small.training_data(R, N, self.outputs)

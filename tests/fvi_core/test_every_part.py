@@ -25,10 +25,11 @@ from fvi_core.registry import (
     UnknownPart,
 )
 from fvi_core.training import Training
+from fvi_core.vogn import VOGN
 from tests.fvi_core import small
 
 R, S, N, D = 3, 4, 6, 2
-OF_CLASSES = ("categorical", "robust_max")
+OF_CLASSES = ("categorical", "kernel_scores", "robust_max")
 RBF = {"name": "rbf", "ard": False}
 BATCH = {"name": "training_batch"}
 SPECS = {
@@ -57,11 +58,13 @@ SPECS = {
         {"name": "gaussian", "init_std": 0.4},
         {"name": "residual_gaussian"},
         {"name": "categorical"},
+        {"name": "kernel_scores"},
         {"name": "robust_max"},
     ],
     "network": [
         small.TANH,
         small.CNN,
+        {**small.CNN, "norm": "batch", "padding": [1, 1]},
         {"name": "lenet"},
         {"name": "resnet18", "width": 2},
         {"name": "resnet18", "width": 2, "norm": "none"},
@@ -112,6 +115,7 @@ def test_kinds_with_contracts_of_their_own_test_every_part_too():
     from tests.fvi_core.contracts import DivergenceContract, FamilyContract
     from tests.fvi_core.divergences import test_divergences, test_spectral
     from tests.fvi_core.families import (
+        test_centroids,
         test_families,
         test_gwi,
         test_implicit_process,
@@ -122,15 +126,15 @@ def test_kinds_with_contracts_of_their_own_test_every_part_too():
     )
 
     modules = (test_divergences, test_spectral, test_samplers, test_families, test_gwi, test_implicit_process)
-    modules += (test_radial, test_rank1, test_sparse_gp, test_swag)
+    modules += (test_centroids, test_radial, test_rank1, test_sparse_gp, test_swag)
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     for registry, contract in ((FAMILIES, FamilyContract), (DIVERGENCES, DivergenceContract)):
         own = {name for name, cls in registry.classes.items() if cls.__module__.startswith("fvi_core.")}
         tested = {cls.spec["name"] for cls in classes if issubclass(cls, contract) and hasattr(cls, "spec")}
         assert own == tested, f"give each {registry.kind} a class that inherits {contract.__name__}"
     assert set(KERNELS.classes) == {spec["name"] for spec in test_kernels.SPECS}
-    trainings = {"gradient": Training, "hmc": HamiltonianMonteCarlo}
-    assert TRAININGS.classes == trainings, "test_training.py and test_samplers.py test these"
+    trainings = {"gradient": Training, "hmc": HamiltonianMonteCarlo, "vogn": VOGN}
+    assert TRAININGS.classes == trainings, "test_training.py, test_samplers.py and test_vogn.py test these"
     assert {*SPECS, "family", "divergence", "kernel", "training"} == set(REGISTRIES)
 
 

@@ -1,3 +1,5 @@
+import math
+
 import gpytorch
 import pytest
 import torch
@@ -7,7 +9,7 @@ from fvi_core.kernels import KERNELS, median_distance
 from fvi_core.registry import UnknownPart
 
 NAMES = ["linear", "matern12", "matern32", "matern52", "rational_quadratic", "rbf"]
-SPECS = [*({"name": name} for name in NAMES), {"name": "helmholtz", "field": "curl_free"}]
+SPECS = [{"name": "periodic"}, *({"name": name} for name in NAMES), {"name": "helmholtz", "field": "curl_free"}]
 D = 3
 
 
@@ -99,6 +101,17 @@ class TestEveryKernel:
         params = kernel.init(2, D, x)
         assert {k: v.shape for k, v in params.items()} == {k: v.shape for k, v in kernel.init(2, D).items()}
         assert all(v.isfinite().all() for v in params.values())
+
+
+def test_the_periodic_kernel_is_that_of_its_equation_and_repeats():
+    kernel = KERNELS.build({"name": "periodic"})
+    params = perturbed(kernel, 2)
+    x1, x2 = inputs(2, 7), inputs(2, 5, seed=2)
+    lengths, period = params["log_lengthscale"].exp(), params["log_period"].exp()
+    waves = (math.pi * (x1[:, :, None] - x2[:, None]) / period[:, None, None]).sin() / lengths[:, None, None]
+    expected = params["log_variance"].exp()[:, None, None] * (-2 * waves.square().sum(-1)).exp()
+    torch.testing.assert_close(kernel(params, x1, x2), expected, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(kernel(params, x1 + 3 * period[:, None], x2), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_images_are_flattened_and_their_product_form_agrees_with_differences():

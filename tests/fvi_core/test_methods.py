@@ -1,6 +1,7 @@
 """The catalogue: every row is made of parts that exist and fit together, and a file of one's own adds a row."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -44,6 +45,10 @@ NAMES = {
     "Laplace (Kronecker)",
     "Laplace (last layer)",
     "Subnetwork Laplace",
+    "MAP (temperature)",
+    "Deep Ensemble (temperature)",
+    "DUQ",
+    "VOGN",
 }
 
 
@@ -57,12 +62,12 @@ def test_the_rows_that_are_promised_are_there():
 def test_a_row_is_plain_data_whose_parts_fit(name):
     row = methods.get(name)
     assert json.loads(json.dumps(row.parts())).keys() == {"family", "divergence", "prior", "context", "weight", "fit"}
-    parts = json.loads(json.dumps(row.parts()))
+    parts = json.loads(json.dumps(row.parts() | ({"likelihood": row.likelihood} if row.likelihood else {})))
     smaller = (("context", "points", 4), ("divergence", "samples", 6), ("prior", "fit_steps", 2), ("fit", "size", 5))
     for kind, option, fewer in smaller:
         if parts[kind] and (option in parts[kind] or parts[kind]["name"] == "gaussian_process"):
             parts[kind][option] = fewer
-    outputs = 3 if "fVI" in name else 1
+    outputs = 3 if "fVI" in name or row.likelihood else 1
     data = small.training_data(2, 6, outputs)
     options = Training(1, 6, {"name": "adam"}, samples=3, dtype="float64")
     trained = Trainer(small.model(parts, outputs), options, data, small.streams(2)).run()
@@ -94,3 +99,17 @@ def test_a_name_is_given_once():
     for taken in (("MAP",), ("TFSVI",), ("new", "MAP"), ("new", "TFSVI")):
         with pytest.raises(ValueError, match=f"two methods are named '{taken[-1]}'"):
             methods.add(Method(taken[0], "again", "all", {"name": "point"}, aliases=taken[1:]))
+
+
+def test_a_row_that_shares_trainings_is_its_base_with_a_fit_part():
+    base, fit = methods.get("MAP"), {"name": "temperature"}
+    for changes, found in (
+        ({"fit": None}, "expected a fit part"),
+        ({"trained_as": "Laplace"}, "expected a fit part"),
+        ({"trained_as": "no such row"}, "expected a fit part"),
+        ({"family": {"name": "mean_field"}}, "expected the same parts but for fit"),
+        ({}, r"expected the name 'MAP \(temperature\)'"),
+    ):
+        with pytest.raises(ValueError, match=f"method 'new', trained as .*: {found}"):
+            methods.add(replace(base, name="new", aliases=(), **{"fit": fit, "trained_as": "MAP"} | changes))
+    assert "new" not in methods.catalogue()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fvi_core.spelling import nearest
+from fvi_core.spelling import alike, nearest
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,8 @@ from fvi_core.spelling import nearest
 )
 def test_the_nearest_names_are_given(name: str, known: list[str], answer: str) -> None:
     assert nearest(name, known) == answer
+
+
+def test_names_that_begin_alike() -> None:
+    assert alike("abx", ["abc", "xyz", "abd", "axe", "abxy"], most=3) == ["abxy", "abc", "abd"]
+    assert alike("q", ["abc"]) == []

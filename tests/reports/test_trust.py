@@ -18,6 +18,7 @@ from reports.aggregate import TableResult, aggregate
 from reports.cli import build
 from reports.records import Broken, Records, plain
 from reports.tables import latex, markdown, text
+from tests.reports.detex import words_of
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, config, fake_table
 
 Writer = Callable[..., Path]
@@ -70,10 +71,10 @@ def test_a_broken_record_is_named_under_the_table_in_every_form(results: Path) -
     result = aggregate(TABLES[0], "paper", Records(results))
     cell = result.cells[0][0]
     assert (list(cell.values), cell.problems) == ([(2, 2)], ("record not counted",))
-    for form in map(" ".join, (text(result).split(), markdown(result).split(), latex(result).split())):
+    for form in map(words_of, (text(result), markdown(result), latex(result))):
         for number in (0, 1):
             assert form.count(f"Not counted: {file_of(results, number)}: ") == 1
-        assert "delete it" in form and "91.730 (1/3)" in form
+        assert "delete it" in form and ("91.730 (1/3)" in form or r"91.730 & \multicolumn{1}{@{}l}{\,(1/3)}" in form)
     assert WEIRD in " ".join(text(result).split())
     assert r"a\_b & 100 % {σ}" in markdown(result)
     assert r"a\_b \& 100 \% \{$\sigma$\}" in latex(result) and latex(result).isascii()

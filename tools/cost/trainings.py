@@ -11,7 +11,7 @@ import torch
 import datasets
 from benchmarks.experiment.assembly import build_data, build_model
 from benchmarks.records.hyperparameters import resolve
-from benchmarks.tables import cinquin, digits, pequignot
+from benchmarks.tables import cinquin_candidates, digits, pequignot
 from benchmarks.tables.spec import Parts, Recipe, Row, merge
 from datasets.contract import Arrays, Split
 from fvi_core import methods
@@ -83,7 +83,7 @@ def uci_parts(method: str, epochs: int) -> Parts:
 
 def gfsvi_parts(points: int, epochs: int) -> Parts:
     """GFSVI on boston as in cinquin2024's table 1, whole batch; the prior is fitted for few steps, not timed."""
-    recipe = cinquin.candidate("GFSVI", "rbf", "boston", "smoke")
+    recipe = cinquin_candidates.candidate("GFSVI", "rbf", "boston", "smoke")
     own = merge(methods.get("GFSVI").parts(), cast(Recipe, recipe).parts)
     return merge(own, {"context": {"points": points}, "training": {"epochs": epochs, "early_stopping": None}})
 

@@ -41,27 +41,40 @@
     },
     _received: null,
     received(packed) { Page._received = packed; },
-    async unpacked(packed) {
+    unpacked(packed) {
       const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
-      return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+      return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
     },
-    /** The details of a sheet: the script that holds them is loaded once, one after the other. */
-    details(source) {
+    /** What a packed file holds, read as it is asked: the script that holds it is loaded once, one after the other. */
+    packed(source, read) {
       const before = Page._last ?? Promise.resolve();
       Page._kept ??= {};
-      Page._kept[source] ??= Page._last = before.then(() => Page.script(source)).then(() => Page.unpacked(Page._received));
+      Page._kept[source] ??= Page._last = before.then(() => Page.script(source)).then(() => read(Page.unpacked(Page._received)));
       return Page._kept[source];
     },
+    /** The details of a sheet. */
+    details: (source) => Page.packed(source, (response) => response.json()),
+    /** A packed library of the site, run once. */
+    library: (name) => Page.packed(`${document.body.dataset.root}assets/${name}`, async (response) => {
+      const address = URL.createObjectURL(new Blob([await response.text()], { type: "text/javascript" }));
+      await Page.script(address);
+      URL.revokeObjectURL(address);
+    }),
+    /** What makes tables sortable. */
+    sorting: () => Page._sorting ??= Page.library("datatables.js").then(() => {
+      // Cells without a value come last, whichever way a column is sorted.
+      const order = (sign) => (a, b) => (isNaN(a) ? (isNaN(b) ? 0 : 1) : isNaN(b) ? -1 : sign * (a - b));
+      DataTable.ext.type.order["value-pre"] = (text) => (text === "" || text === null ? NaN : Number(text));
+      DataTable.ext.type.order["value-asc"] = order(1);
+      DataTable.ext.type.order["value-desc"] = order(-1);
+    }),
   };
 
-  document.addEventListener("DOMContentLoaded", () => {
-    if (!window.DataTable) return;
-    // Cells without a value come last, whichever way a column is sorted.
-    const order = (sign) => (a, b) => (isNaN(a) ? (isNaN(b) ? 0 : 1) : isNaN(b) ? -1 : sign * (a - b));
-    DataTable.ext.type.order["value-pre"] = (text) => (text === "" || text === null ? NaN : Number(text));
-    DataTable.ext.type.order["value-asc"] = order(1);
-    DataTable.ext.type.order["value-desc"] = order(-1);
-    for (const table of document.querySelectorAll("table.sortable")) {
+  document.addEventListener("DOMContentLoaded", async () => {
+    const tables = document.querySelectorAll("table.sortable");
+    if (!tables.length) return;
+    await Page.sorting();
+    for (const table of tables) {
       const paged = Number(table.dataset.pages || 0);
       new DataTable(table, {
         paging: paged > 0 && table.tBodies[0].rows.length > paged, pageLength: paged || 10, info: false, order: [],

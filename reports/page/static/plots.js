@@ -1,8 +1,7 @@
 "use strict";
 // Plots, drawn by Bokeh, whose scripts are loaded when the first one is asked for.
 (() => {
-  const root = document.body.dataset.root;
-  const bokeh = () => Page.script(`${root}assets/bokeh.min.js`).then(() => Page.script(`${root}assets/bokeh-api.min.js`));
+  const bokeh = () => Page.library("bokeh.min.js").then(() => Page.library("bokeh-api.min.js"));
 
   const styled = (figure) => {
     for (const axis of [...figure.xaxes, ...figure.yaxes]) {

@@ -1,6 +1,7 @@
 "use strict";
 // A table's page: protocols, filters, sorting, and which cell is open.
-document.addEventListener("DOMContentLoaded", () => {
+document.addEventListener("DOMContentLoaded", async () => {
+  await Page.sorting();
   const sheets = [...document.querySelectorAll(".sheet")];
   const buttons = [...document.querySelectorAll(".protocols button")];
 

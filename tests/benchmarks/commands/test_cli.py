@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from benchmarks.commands import inspection
 from benchmarks.commands.cli import build
+from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import run_key
 from benchmarks.records.published import Published
-from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import progress
 from benchmarks.sweep.groups import RunOutcome
 from benchmarks.sweep.plan import make_plan
+from reports.records import Records
 from tests.benchmarks import fakes
 
 
@@ -117,8 +120,8 @@ def test_more_seeds_than_there_are_is_said_first(say, command):
         (("run", "fake", "--workers", "0"), "--workers is 0"),
         (("run", "fake", "--seeds", "x"), "--seeds is 'x'"),
         (("plan", "fake-none", "--seeds", "7-9"), "chooses none of the runs of fake-none"),
-        (("explain", "fake", "MAPP", "accuracy"), "did you mean 'MAP'"),
-        (("explain", "fake", "MAP", "acuracy"), "did you mean 'accuracy'"),
+        (("explain", "fake", "MAPP", "accuracy"), "unknown row 'MAPP' of table fake: did you mean one of these"),
+        (("explain", "fake", "MAP", "acuracy"), "did you mean one of these\n"),
         (("show", "zz"), "unknown key 'zz'"),
     ],
 )
@@ -187,10 +190,10 @@ def test_explain_all_cells_of_a_data_set(say, monkeypatch):
     status, told = say("explain", "fake", "MAP", "Digits")
     assert status == 0 and told.count("fake (smoke): MAP, digits\n") == 2
     assert told.index("metric: digits / accuracy") < told.index("metric: digits / nll")
-    status, told = say("explain", "fake", "MAP", "digit", "--protocol", "paper", "--seeds", "2")
+    status, told = say("explain", "fake", "MAP", "digit", "--protocol", "smoke", "--seeds", "2")
     assert status == 2 and "column 'digit' of table fake may be any of 2: say which\n" in told
     for metric in ("accuracy", "nll"):
-        words = f"benchmarks explain fake MAP 'digits {metric}' --protocol paper --seeds 0,1,\n"
+        words = f"benchmarks explain fake MAP 'digits {metric}' --protocol smoke --seeds 0,1,\n"
         assert words in told and say(*shlex.split(words)[1:])[0] == 0
 
 
@@ -289,6 +292,81 @@ def test_failures_that_cannot_be_read_are_failures(tmp_path):
 
 def test_explain_a_cell_whose_record_is_deleted_while_it_is_read(say, monkeypatch):
     assert say("run", "fake", "--seeds", "1", "--method", "MAP", "--executor", "inprocess")[0] == 0
-    monkeypatch.setattr(Store, "get", lambda *_: None)
+    monkeypatch.setattr(Records, "get", lambda *_: None)
     status, told = say("explain", "fake", "MAP", "accuracy", "--seeds", "1")
-    assert status == 0 and "metric not in the record" in told
+    assert status == 0 and "ours: no record, 1 runs planned" in told
+
+
+def test_explain_averages_what_tables_average(say, monkeypatch):
+    assert say("run", "fake", "--seeds", "3", "--executor", "inprocess")[0] == 0
+    newer = {**METRICS, "accuracy": replace(METRICS["accuracy"], version=METRICS["accuracy"].version + 1)}
+    monkeypatch.setattr("benchmarks.metrics.registry.METRICS", newer)
+    status, told = say("explain", "fake", "MAP", "accuracy")
+    assert status == 0 and "ours: no value (stale record), 5 runs planned" in told
+    assert len(re.findall(r"done +stale record", told)) == 3
+    value = 100 * fakes.number(fakes.config(0))
+    assert f"{value:.3f}" not in told
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Somebody sits there and gives answers."""
+
+    def answers(*lines: str) -> list[str]:
+        left, asked = list(lines), []
+        for stream in ("stdin", "stdout"):
+            monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
+        monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or left.pop(0))
+        return asked
+
+    return answers
+
+
+def test_on_a_terminal_one_of_several_is_chosen_by_its_number(say, monkeypatch, terminal):
+    table = fakes.TABLES["fake"]
+    rows = [SimpleNamespace(label=f"MAP ({how})", published=None, method="MAP") for how in ("wide", "deep")]
+    monkeypatch.setattr(table, "rows", (*rows, table.rows[1]))
+    asked = terminal("2", "", "3")
+    status, told = say("explain", "fake", "MAP", "accuracy")
+    assert status == 0 and "   1  MAP (wide)\n   2  MAP (deep)\n" in told and "fake (smoke): MAP (deep)" in told
+    for _ in "no", "too large":
+        status, told = say("explain", "fake", "MAP", "accuracy")
+        assert status == 2 and "say which" in told and "explain fake 'MAP (wide)' accuracy\n" in told
+    assert asked == ["which (1 to 2; nothing: none)? "] * 3
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        ("explain ake- MAP accuracy", "table 'ake-' may be any of 8: say which\n"),
+        ("explain fake-stack MAP accuracy", "fake-stacked (smoke): MAP, accuracy\n"),
+        ("explain fke MAP accuracy", "unknown table 'fke': did you mean one of these\n"),
+        ("explain fake MPA accuracy", "unknown row 'MPA' of table fake: did you mean one of these\n"),
+        ("explain fake MAP brier", "unknown column 'brier' of table fake: there is\n"),
+        ("explain fake MAP 'accuracy digits'", "fake (smoke): MAP, accuracy\n"),
+    ],
+)
+def test_explain_asks_back_with_commands_that_work(say, words, told):
+    status, said = say(*shlex.split(words))
+    assert told in said and "Traceback" not in said
+    commands = re.findall(r"^  \S*python\S* -m benchmarks (explain .*)$", said, re.MULTILINE)
+    assert bool(commands) == (status == 2)
+    for command in commands[:2]:
+        assert say(*shlex.split(command))[0] == 0, command
+
+
+@pytest.mark.parametrize("command", ["show", "again"])
+def test_keys_that_begin_alike_are_told_apart(say, command, tmp_path):
+    say("run", "fake", "--executor", "inprocess")
+    keys = sorted(run_key(fakes.config(seed)) for seed in range(5))
+    store = fakes.store(tmp_path / "results")
+    start = keys[0][:3] + "x"
+    folders = ["--results", str(store.root)] + ["--state", str(tmp_path / "state")] * (command == "show")
+    status, told = say(command, "", *folders, folders=False)
+    assert status == 2 and "key '' may be any of 5: say which\n" in told
+    assert all(f"benchmarks {command} {key}  # digits, map\n" in told for key in keys)
+    status, told = say(command, start, *folders, folders=False)
+    assert status == 2 and f"unknown key {start!r}: these begin most like it\n" in told
+    assert f"benchmarks {command} {keys[0]}  # digits, map\n" in told
+    with pytest.raises(KeyError, match=f"unknown key '{start}': most alike: {keys[0]}"):
+        store.find(start)

@@ -68,15 +68,18 @@ def test_nothing_is_chosen_while_a_candidate_or_a_fold_is_missing(folders):
 def test_choices_are_written_to_a_file_and_read_from_it(folders):
     for row, score in zip(ROWS, (1.0, 2.0, 4.0, 3.0), strict=True):
         record(folders[0], row, COLUMNS[0], [score, score])
-    assert choices.chosen("mine", "MAP", "cinquin_1d") is None
+    assert choices.chosen("mine", "paper", "MAP", "cinquin_1d") is None
     choices.choices.cache_clear()
     told = selection.write("mine", folders[0])
     assert "MAP, cinquin_1d: large (2.000)\nMFVI, cinquin_1d: small (4.000)\n" in told
-    assert [p.name for p in folders[1].iterdir()] == ["mine.json"]
-    written = json.loads((folders[1] / "mine.json").read_text())
+    assert [p.name for p in folders[1].iterdir()] == ["mine-paper.json"]
+    written = json.loads((folders[1] / "mine-paper.json").read_text())
     assert written["MFVI"]["cinquin_1d"] == {"scores": {"small": 4.0, "large": 3.0}, "chosen": "small"}
-    assert choices.chosen("mine", "MFVI", "cinquin_1d") == "small"
-    assert choices.chosen("mine", "MFVI", "pequignot_1d") is None and choices.chosen("mine", "FSVI", "boston") is None
+    assert choices.chosen("mine", "paper", "MFVI", "cinquin_1d") == "small"
+    assert (
+        choices.chosen("mine", "paper", "MFVI", "pequignot_1d") is None
+        and choices.chosen("mine", "paper", "FSVI", "boston") is None
+    )
 
 
 def test_the_table_of_cinquin2024_uses_the_candidates_that_were_chosen(folders):
@@ -86,7 +89,7 @@ def test_the_table_of_cinquin2024_uses_the_candidates_that_were_chosen(folders):
     boston = next(column for column in table.columns if column.cell.dataset == "boston")
     assert table.cell_runs(gfsvi, boston, "short") == []
     folders[1].mkdir()
-    (folders[1] / "cinquin2024-1.json").write_text(json.dumps({"GFSVI": {"boston": {"chosen": "matern52"}}}))
+    (folders[1] / "cinquin2024-1-short.json").write_text(json.dumps({"GFSVI": {"boston": {"chosen": "matern52"}}}))
     choices.choices.cache_clear()
     table = dataclasses.replace(table)
     runs = table.cell_runs(gfsvi, boston, "short")
@@ -95,6 +98,24 @@ def test_the_table_of_cinquin2024_uses_the_candidates_that_were_chosen(folders):
     assert runs and runs == candidates.cell_runs(row, column, "short")
     assert {run["parts"]["prior"]["kernel"]["name"] for run in runs} == {"matern52"}
     assert all(column.cell.condition == VALIDATION for column in candidates.columns)
+
+
+def test_a_protocol_chooses_among_its_own_candidates(folders, monkeypatch):
+    def only_small(row, dataset, protocol):
+        return None if protocol == "short" and row.variant == "large" else recipe(row, dataset, protocol)
+
+    table = dataclasses.replace(TABLE, recipe=only_small)
+    monkeypatch.setattr(tables, "get", lambda name: table)
+    store = Store(folders[0])
+    for config in table.cell_runs(ROWS[0], COLUMNS[0], "short"):
+        metric = {"dataset": "cinquin_1d", "condition": VALIDATION, "metric": METRIC, "value": 1.0, "n": 5}
+        store.write(store.make(config, [metric], {}, {"seconds": 1.0}))
+    assert selection.select("mine", folders[0], "short")["MAP"]["cinquin_1d"]["chosen"] == "small"
+    assert selection.select("mine", folders[0], "paper") == {}
+    selection.write("mine", folders[0], "short")
+    choices.choices.cache_clear()
+    assert choices.chosen("mine", "short", "MAP", "cinquin_1d") == "small"
+    assert choices.chosen("mine", "paper", "MAP", "cinquin_1d") is None
 
 
 def test_a_row_that_no_method_makes_yet_has_no_candidate(folders, monkeypatch):

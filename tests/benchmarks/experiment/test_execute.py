@@ -26,15 +26,13 @@ CURVE, MOONS = "cinquin_1d", "two_moons_cinquin"
 TIMES = {"training_seconds"}
 
 
-def config(method="MAP", replicate=(0, 0), dataset=CURVE, sets=("test",), samples=8, parts=None, **training):
+def config(method="MAP", replicate=(0, 0), dataset=CURVE, sets=("test",), samples=8, parts=None, scheme="", **training):
     common = {
         "network": {"name": "mlp", "hidden": [6], "activation": "tanh"},
         "likelihood": {"name": "gaussian" if dataset == CURVE else "categorical"},
         "training": {"epochs": 3, "batch_size": 50, "optimiser": {"name": "adam", "lr": 0.01}, **training},
     }
-    return make_config(
-        method, dataset, "smoke", Recipe(common | (parts or {}), (), samples=samples, sets=sets), *replicate
-    )
+    return make_config(method, dataset, "smoke", Recipe(common | (parts or {}), (), scheme, samples, sets), *replicate)
 
 
 def run(configs, tmp_path):

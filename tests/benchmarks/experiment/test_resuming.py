@@ -27,6 +27,7 @@ from tests.fvi_core import small as small_parts
 REGISTRIES = {"family": FAMILIES, "divergence": DIVERGENCES, "prior": PRIORS, "likelihood": LIKELIHOODS, "fit": FITS}
 MEMBERS = {"family": {"size": 2}}
 DRAWS = {"epochs": 3, "batch_size": 50, "optimiser": {"name": "adam", "lr": 0.01}, "samples": 3}
+HELD_OUT = {"scheme": "validation"}
 HMC = {"name": "hmc", "samples": 2, "thinning": 1, "warmup": 1, "leapfrogs": 2}
 SMALL = {  # what makes the row of the catalogue small, and the sets it is for
     "GP": ({}, CURVE, {"dtype": "float64"}),
@@ -44,6 +45,8 @@ SMALL = {  # what makes the row of the catalogue small, and the sets it is for
     "HMC": ({**MEMBERS, "likelihood": {"name": "gaussian", "learned": False}, "training": HMC}, CURVE, {}),
     "GWI": ({"family": {"points": 4, "fit_steps": 2}, "likelihood": {"name": "robust_max"}}, MOONS, {}),
     "SWAG": ({"family": {"start": 0.2}}, CURVE, {}),
+    **{f"{name} (temperature)": ({}, "digits", HELD_OUT) for name in ("MAP", "MFVI", "MC Dropout")},
+    "Deep Ensemble (temperature)": (MEMBERS, "digits", HELD_OUT),
 }
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torchmetrics.functional.classification import multiclass_calibration_error
+from torchmetrics.functional.classification import binary_calibration_error, multiclass_calibration_error
 
 from benchmarks.metrics import calibration, curves
 
@@ -93,3 +93,45 @@ def test_the_reliability_curve_gives_the_ece_back():
     gaps = np.abs(np.array(curve["accuracy"], float) - np.array(curve["confidence"], float))
     ece = np.nansum(gaps * curve["count"]) / 500
     assert ece == pytest.approx(calibration.ece(confidence, correct), abs=1e-4)
+
+
+def test_classwise_errors_are_those_of_each_class_against_the_others():
+    p, y = example(700)
+    each = [
+        binary_calibration_error(torch.from_numpy(p[:, c]), torch.from_numpy((y == c).astype(int)), n_bins=15).item()
+        for c in range(4)
+    ]
+    assert calibration.classwise_ece(p, y) == pytest.approx(np.mean(each), abs=1e-6)
+    by_mass = []
+    for c in range(4):
+        order = np.argsort(p[:, c], kind="stable")
+        parts = np.array_split(order, 15)
+        by_mass.append(sum(len(b) / 700 * abs((y[b] == c).mean() - p[b, c].mean()) for b in parts))
+    assert calibration.classwise_ace(p, y) == pytest.approx(np.mean(by_mass))
+
+
+def test_top_label_error_is_that_of_each_predicted_class():
+    p, y = example(700)
+    total = 0.0
+    for c in range(4):
+        own = p.argmax(-1) == c
+        confidence, right = torch.from_numpy(p[own].max(-1)), torch.from_numpy((y[own] == c).astype(int))
+        total += own.mean() * binary_calibration_error(confidence, right, n_bins=15).item()
+    assert calibration.top_label_ece(p, y) == pytest.approx(total, abs=1e-6)
+
+
+def test_classes_whose_errors_cancel_are_told_apart_by_the_top_label():
+    # Both classes are predicted at .75; one is always right, the other half of the time: .75 together.
+    p, y = np.array([[0.75, 0.25]] * 4 + [[0.25, 0.75]] * 4), np.array([0, 0, 0, 0, 1, 1, 0, 0])
+    assert calibration.ece(p.max(-1), p.argmax(-1) == y) == 0
+    assert calibration.top_label_ece(p, y) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("error", [calibration.classwise_ece, calibration.classwise_ace, calibration.top_label_ece])
+def test_labels_that_do_not_belong_to_the_probabilities_are_refused(error):
+    p = np.full((3, 2), 0.5)
+    for y in (np.array([0, 1, 2]), np.array([0, 1]), np.array([-1, 0, 1])):
+        with pytest.raises(
+            ValueError, match=r"calibration: expected probabilities \[N, C\] and labels \[N\] in 0..C-1"
+        ):
+            error(p, y)

@@ -21,13 +21,14 @@ from benchmarks.metrics import (
 )
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 
-SCORES = ("predictive_entropy", "expected_entropy", "mutual_information")
+SCORES = ("predictive_entropy", "expected_entropy", "mutual_information", "msp", "energy")
 SETS = [
     SetInfo("photos", "ood", "ood=photos"),
     SetInfo("test", "id"),
     SetInfo("plane", "grid"),
     SetInfo("rotation-30", "shift", "shift=rotation;angle=30"),
 ]
+PARTNERS = [SetInfo("test", "id"), *(SetInfo(f"photos-{n}", "ood", f"ood={n}") for n in ("cifar100", "svhn"))]
 MEASURED_ELSEWHERE = {name for name, metric in METRICS.items() if metric.of_draws} | {
     "training_seconds",
     "mean_distance",
@@ -69,6 +70,7 @@ def test_every_metric_is_registered_and_every_registered_metric_comes_out():
     binary = {"test": ClassificationPredictions(np.random.default_rng(1).normal(size=(2, 20, 2)), np.arange(20) % 2)}
     rows = [
         *evaluate("classification", "digits", SETS, classifier(), INPUTS)[0],
+        *evaluate("classification", "cifar10", PARTNERS, {s.name: classifier()[s.name[:6]] for s in PARTNERS})[0],
         *evaluate("classification", "aptos", [SetInfo("test", "id")], binary, screens=True)[0],
         *evaluate("regression", "boston", SETS, regressor(), INPUTS)[0],
     ]
@@ -79,7 +81,7 @@ def test_every_metric_is_registered_and_every_registered_metric_comes_out():
     for name, entry in METRICS.items():
         assert entry.name == name and entry.direction in ("higher", "lower", "none")
         assert entry.formula and entry.version >= 1
-        assert bool(entry.bins) == name.startswith(("ece", "ace"))
+        assert bool(entry.bins) == any(part in ("ece", "ace") for part in name.split("_"))
 
 
 def test_rows_and_curves_are_strict_json():
@@ -127,6 +129,10 @@ def test_every_row_holds_the_value_of_its_own_formula():
     assert found["", "ece"] == calibration.ece(confidence, correct, 15)
     assert found["", "ece_10"] == calibration.ece(confidence, correct, 10)
     assert found["", "ace_15"] == calibration.ace(confidence, correct, 15)
+    labels = predictions["test"].labels
+    assert found["", "classwise_ece"] == calibration.classwise_ece(summary.p, labels)
+    assert found["", "classwise_ace"] == calibration.classwise_ace(summary.p, labels)
+    assert found["", "top_label_ece"] == calibration.top_label_ece(summary.p, labels)
     assert found["", "augrc"] == selective.augrc(correct, entropies)
     assert found["", "aurc"] == selective.aurc(correct, entropies)
     assert found["", "dirichlet_mutual_information"] == summary.dirichlet_mutual_information.mean()
@@ -192,7 +198,7 @@ def test_confidence_is_the_share_of_points_at_least_so_sure():
 
 def test_curves_and_ood_rows_of_a_regressor():
     rows, drawn = evaluate("regression", "d", SETS, regressor(), INPUTS)
-    assert drawn.keys() == {"plane/grid", "photos/roc"} | {
+    assert drawn.keys() == {"plane/grid", "photos/roc", "test/pit"} | {
         f"{s}/epistemic_entropy" for s in ("test", "rotation-30", "photos")
     }
     assert drawn["test/epistemic_entropy"]["value"] == sorted(drawn["test/epistemic_entropy"]["value"])

@@ -103,6 +103,18 @@ def test_a_metric_that_only_one_has_is_a_difference_if_both_know_it():
     )
 
 
+def test_rows_and_curves_by_a_score_that_only_one_knows_are_left_out():
+    curves = {"roc": {"fpr": [0.0, 1.0], "nll": [0.0, 1.0]}}
+    row = fakes.metric(0.1) | {"condition": "ood=photos;score=nll"}
+    newer = record(metrics=[fakes.metric(0.5), row], curves=curves)
+    older = record(metric_versions={"accuracy": 1}, curves={"roc": {"fpr": [0.0, 1.0]}})
+    assert verify.compare(older, newer).verdict == "equal" == verify.compare(newer, older).verdict
+    both = record(curves={"roc": {"fpr": [0.0, 1.0]}})
+    assert verify.compare(both, newer).difference == math.inf
+    older["curves"]["roc"]["fpr"] = [0.5, 1.0]
+    assert verify.compare(older, newer).verdict == "different"
+
+
 @pytest.mark.parametrize(("one", "other", "same"), [
     ("AMD EPYC (family 26, model 2, stepping 1)", "AMD EPYC (family 26, model 2, stepping 1)", True),
     ("AMD EPYC (family 26, model 2, stepping 1)", "AMD EPYC (family 25, model 1, stepping 1)", False),

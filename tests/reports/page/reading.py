@@ -38,7 +38,7 @@ class Page(HTMLParser):
             i, j = map(int, told["data-cell"].split("/"))
             self._cell = self.cells[self._sheet, i, j] = {}
         if self._cell is not None and tag == "span":
-            self._open.append(told.get("class", ""))
+            self._open.append(told.get("class", "").partition(" ")[0])
             if self._open[-1] in ("value", "published", "difference"):
                 self._line = self._open[-1]
                 self._cell[self._line] = ""

@@ -13,16 +13,18 @@ from benchmarks import tables
 from benchmarks.records.hyperparameters import known
 from benchmarks.suite import Suite
 from reports.aggregate import aggregate
+from reports.cli import build
 from reports.coverage import coverage
 from reports.page import assets
 from reports.page.book import STATUSES, Book
+from reports.page.details import _cell
 from reports.page.methods import Methods, equations
 from reports.page.ranks import critical_difference, rankings
-from reports.page.site import coded, formula, table_page, write
+from reports.page.site import Site, coded, formula, table_page, write
 from reports.records import Records
-from reports.tables import markdown
+from reports.tables import latex, markdown
 from tests.reports.page.reading import Page, details
-from tests.reports.page.small import HOSTILE, IMAGE, METHODS, site, table
+from tests.reports.page.small import HOSTILE, IMAGE, METHODS, records, site, table
 from tests.reports.page.small import Suite as SmallSuite
 from tests.reports.test_one_aggregation import cells_of, made
 
@@ -143,6 +145,27 @@ def test_the_picture_counts_what_coverage_counts() -> None:
             "missing": row.published - row.recorded - row.reduced,
         }  # fmt: skip
         assert len({(square.row, square.column) for square in picture.squares}) == row.published
+
+
+def test_a_cell_whose_verdict_is_uninformative_tells_how_many_runs_would_tell() -> None:
+    book = Book(Suite(), Records(Path(__file__).parents[3] / "results"))
+    (sheet, *_) = book.sheets["pequignot2020-5"]
+    shown = [_cell(sheet, book, i, j) for i, row in enumerate(sheet.result.cells) for j, _ in enumerate(row)]
+    told = [cell for cell in shown if cell and cell["status"] == "uninformative"]
+    assert len(told) > 5 and all("needed" in cell for cell in told) and any(cell["needed"] > 1 for cell in told)
+    assert not any("needed" in cell for cell in shown if cell and cell["status"] != "uninformative")
+    assert "runs would make" in markdown(sheet.result) and "runs would make" in latex(sheet.result)
+
+
+def test_a_site_that_grows_too_large_names_its_largest_files(tmp_path, monkeypatch, capsys) -> None:
+    assert Site(tmp_path, 1, {"index.html": 11_000_000}, ()).warning == ""
+    told = Site(tmp_path, 1, {"small": 1, "index.html": 5_000_000, "figures/a.svg": 8_000_000}, ()).warning
+    assert "larger than 12 MB" in told and "figures/a.svg (8.0 MB), index.html (5.0 MB), small" in told
+    monkeypatch.setattr("reports.page.site.MOST", 1000)
+    where = ["--results", str(records(tmp_path).root), "--state", str(tmp_path), "--out", str(tmp_path / "site")]
+    with pytest.raises(SystemExit) as end:
+        build(SmallSuite(table()))(["page", *where])
+    assert not end.value.code and "the largest files are assets/" in capsys.readouterr().out
 
 
 def test_an_older_site_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -1,0 +1,118 @@
+"""A first look: three methods trained from nothing, beside the records of the same runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import mean, stdev
+from typing import Any
+
+from benchmarks.commands.inspection import columns
+from benchmarks.errors import UsageError
+from benchmarks.records.store import Store
+from benchmarks.shapes import Record
+from benchmarks.suite import Suite
+from benchmarks.sweep import hints, verify
+from benchmarks.sweep.groups import Executor
+from benchmarks.sweep.plan import only
+from benchmarks.sweep.progress import brief
+from benchmarks.sweep.runner import Display
+
+TABLE, PROTOCOL, METHODS = "digits", "paper", ("MAP", "MFVI", "FSVI")
+SHOWN = ("accuracy", "nll", "ece", "ood_auroc")
+HELP = f"""Train {len(METHODS)} methods from nothing in under a minute, and show their numbers beside the recorded ones.
+
+{", ".join(METHODS)} on handwritten digits that come with scikit-learn, as table {TABLE} has them. All is made in a
+temporary folder: results/ stays as it is, and nothing is gone on from. Status 1: a run failed, or gave other numbers on
+the same model of processor.
+"""
+
+
+def demo(
+    suite: Suite, store: Store, executor: Executor, display: Display, seeds: list[int] | None = None
+) -> list[verify.Comparison]:
+    """Train the runs, and print them beside their records. Raises UsageError where one has none."""
+    table = suite.table(TABLE)
+    records = _records(table, store, seeds)
+    print(f"{table.title}\n{', '.join(METHODS)}: {_runs(len(records))}, in a temporary folder\n", flush=True)
+    found = list(verify.make_again(records, store, executor, suite, display))
+    print("\n" + text(table, found))
+    return found
+
+
+def _records(table: Any, store: Store, seeds: list[int] | None) -> list[Record]:
+    configs = only(table.runs(PROTOCOL, seeds), list(METHODS), [])
+    found = [store.get(config, curves=False) for config in configs]
+    lacking = [config for config, record in zip(configs, found) if record is None]
+    if lacking or not found:
+        some = f"{lacking[0]['method']}, seed {lacking[0]['seed']}" if lacking else f"seeds {seeds}"
+        raise UsageError(
+            f"{store.root}: no record of {some} on {TABLE}, so there is nothing to compare with: "
+            f"restore it (git checkout -- results/{TABLE})"
+        )
+    return [record for record in found if record]
+
+
+def text(table: Any, found: Sequence[verify.Comparison]) -> str:
+    """What was trained now beside the records, what their differences mean, and what to do next."""
+    rows: list[tuple[str, ...]] = [("method", "metric", "trained now", "recorded", "largest difference")]
+    for method in dict.fromkeys(one.record["config"]["method"] for one in found):
+        same = [one for one in found if one.record["config"]["method"] == method and one.again]
+        rows += [(method, *cells) for cells in _cells(table, same)]
+    failed = [one for one in found if one.verdict == verify.FAILED]
+    lines = [columns(rows), "", *(f"failed: {one.record['config']['method']}: {brief(one.reason)}" for one in failed)]
+    lines += [_meaning([one for one in found if one.again]), "", "Next:"]
+    ways = [
+        ("make table-digits", "the whole table, twelve methods: its runs are recorded, so nothing is trained"),
+        ("make page", "every table, method and figure as a site: reports/output/page/index.html"),
+    ]
+    return "\n".join([*lines, *(f"  {command:20}{what}" for command, what in ways)])
+
+
+def _cells(table: Any, found: Sequence[verify.Comparison]) -> Iterable[tuple[str, ...]]:
+    """Of every metric that is shown: its name, its mean now and in the records, and how far runs are apart at most."""
+    shown = [column for column in table.columns if column.cell.metric in SHOWN and "shift" not in column.cell.condition]
+    for column in shown if found else ():
+        where = column.cell.dataset, column.cell.condition, column.cell.metric
+        now, then = ([_value(record, where) * column.scale for record in records] for records in _sides(found))
+        apart = max(abs(one - other) for one, other in zip(now, then))
+        digits = column.digits + 1
+        yield column.label, _mean(now, digits), _mean(then, digits), "0" if apart == 0 else f"{apart:.1e}"
+
+
+def _sides(found: Iterable[verify.Comparison]) -> tuple[list[Record], list[Record]]:
+    pairs = [(one.again, one.record) for one in found if one.again]
+    return [now for now, _ in pairs], [then for _, then in pairs]
+
+
+def _value(record: Record, where: tuple[str, str, str]) -> float:
+    rows = (row for row in record["metrics"] if (row["dataset"], row["condition"], row["metric"]) == where)
+    return next((row["value"] for row in rows), math.nan)
+
+
+def _mean(values: Sequence[float], digits: int) -> str:
+    error = f" ± {stdev(values) / math.sqrt(len(values)):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean(values):.{digits}f}{error}"
+
+
+def _meaning(found: Sequence[verify.Comparison]) -> str:
+    """Whether the numbers are the same, and why they may not be."""
+    if not found:
+        return "Nothing was trained."
+    equal = sum(one.verdict == verify.EQUAL for one in found)
+    then, now = found[0].cpus
+    machines = f"Records: {then}; here: {now}."
+    if equal == len(found):
+        return f"Every metric of {_runs(equal)}, shown or not, is the same to the last bit. {machines}"
+    told = f"{len(found) - equal} of {_runs(len(found))} differ from their records. {machines}"
+    if any(one.alarming for one in found):
+        again = hints.benchmarks("verify")
+        return f"{told}\nThat is one model of processor, so they should not: were versions or code changed? {again}"
+    return (
+        f"{told}\nThat is expected between models of processors: they round differently, and training amplifies it, "
+        "within the spread of seeds."
+    )
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'s' * (count != 1)}"

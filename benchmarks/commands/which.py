@@ -1,0 +1,88 @@
+"""What a name on the command line stands for: one thing, or the commands that say which."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from benchmarks.errors import UnknownName, UsageError
+from benchmarks.records.store import Store
+from fvi_core.spelling import alike, near
+
+T = TypeVar("T")
+MOST = 20  # commands in a message
+
+
+def pick(kind: str, name: str, known: Mapping[str, T], command: Callable[[str], str], of: str = "") -> T:
+    """What a name, or a part of one, or some of its words, stand for; ``command``: the one with another name.
+
+    Raises UnknownName and UsageError, with commands to copy.
+    """
+    words = name.lower().split()
+    found = (
+        [label for label in known if label.lower() == name.lower()]
+        or [label for label in known if name.lower() in label.lower()]
+        or [label for label in known if words and all(word in label.lower() for word in words)]
+    )
+    if not found:
+        like = _once(known, near(name, known))
+        shown = like or _once(known, known)[:MOST]
+        told = "did you mean one of these" if like else "there is" if known else "there is none"
+        count = len(shown) if like else len(_once(known, known))
+        raise UnknownName(f"unknown {kind} {name!r}{of}: {told}\n{_listed(shown, count, command)}")
+    return settle(f"{kind} {name!r}{of}", {label: known[label] for label in found}, command)
+
+
+def key(prefix: str, store: Store, command: Callable[[str], str], failed: Iterable[str] = ()) -> str:
+    """The one key of a record, or of a failed run, that starts so. Raises UnknownName and UsageError."""
+    paths = store.paths()
+    about = {key: f"{path.parent.parent.name}, {path.parent.name}" for key, path in paths.items()}
+    about |= {key: "failed" for key in failed if key not in about}
+    found = {key: key for key in about if key.startswith(prefix.lower())}
+    if not found:
+        like = alike(prefix.lower(), about)
+        told = "these begin most like it" if like else f"keys are names of files under {store.root}"
+        raise UnknownName(f"unknown key {prefix!r}: {told}\n{_listed(like, len(like), command, about)}".rstrip())
+    return settle(f"key {prefix!r}", found, command, about)
+
+
+def settle(
+    what: str, meanings: Mapping[str, T], command: Callable[[str], str], about: Mapping[str, str] | None = None
+) -> T:
+    """The one of several meanings that is asked for on a terminal. Raises UsageError with a command for each."""
+    labels = _once(meanings, meanings)
+    if len(labels) == 1:
+        return meanings[labels[0]]
+    chosen = _asked(what, labels, about or {})
+    if chosen is not None:
+        return meanings[chosen]
+    raise UsageError(
+        f"{what} may be any of {len(labels)}: say which\n{_listed(labels[:MOST], len(labels), command, about)}"
+    )
+
+
+def _once(known: Mapping[str, T], labels: Iterable[str]) -> list[str]:
+    """One label for everything that some of them stand for: the last."""
+    return list({id(known[label]): label for label in labels}.values())
+
+
+def _asked(what: str, labels: list[str], about: Mapping[str, str]) -> str | None:
+    """What a person at a terminal chooses; None where there is none, or nobody chooses."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or len(labels) > MOST:
+        return None
+    print(f"{what} may be any of {len(labels)}:")
+    for number, label in enumerate(labels, 1):
+        print(f"{number:4}  {label}" + (f"  {about[label]}" if label in about else ""))
+    try:
+        answer = input(f"which (1 to {len(labels)}; nothing: none)? ").strip()
+    except EOFError:
+        return None
+    return labels[int(answer) - 1] if answer.isdecimal() and 0 < int(answer) <= len(labels) else None
+
+
+def _listed(
+    labels: list[str], count: int, command: Callable[[str], str], about: Mapping[str, str] | None = None
+) -> str:
+    lines = [f"  {command(label)}" + (f"  # {about[label]}" if about and label in about else "") for label in labels]
+    return "\n".join([*lines, *([f"  ... and {count - len(labels)} more"] if count > len(labels) else [])])

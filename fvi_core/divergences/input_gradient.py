@@ -1,0 +1,30 @@
+"""A penalty on gradients in the inputs: how fast functions change from one input to its neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fvi_core.divergences.base import Divergence, Step
+from fvi_core.registry import DIVERGENCES
+
+
+@DIVERGENCES.register("input_gradient")
+@dataclass(frozen=True)
+class InputGradient(Divergence):
+    """``mean_x (|grad_x sum_c exp f_c(x)| - target)^2`` over the training batch, two-sided (van Amersfoort et al. 2020,
+    eq. 6).
+
+    For functions whose outputs are logarithms of scores of the classes: the gradient is that of the summed scores.
+    """
+
+    target: float = 1.0
+
+    def __call__(self, step: Step) -> Tensor:
+        x = step.x.detach().requires_grad_()
+        network = step.network.layer_by_layer()
+        functions = step.family.functions(network, step.parameters, 1, step.streams)
+        (gradient,) = torch.autograd.grad(functions(x).exp().sum(), x, create_graph=True)
+        return (gradient.flatten(2).norm(dim=-1) - self.target).square().mean(1)

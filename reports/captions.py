@@ -1,0 +1,158 @@
+"""What is said around a table: heading, caption, notes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from reports import mean_ranks
+from reports.aggregate import CellResult, Counts, TableResult
+from reports.agreement import RULE as AGREEMENT
+from reports.agreement import rank_agreement
+from reports.choice import WHOLE, Choice
+from reports.significance import RULE
+
+MIXED, QUOTED = " (mixed)", "†"
+AMONG_ALL = "Bold is decided among all rows of the table, also those that are not shown."
+
+
+def heading(result: TableResult) -> str:
+    """The table's title and source."""
+    table = result.table
+    return table.title.rstrip(".") + (f" ({table.paper}, table {table.number})" if table.number else "")
+
+
+def notes(result: TableResult) -> list[str]:
+    """What the table, and what the trainings of its runs, say about its protocol's results beside the numbers."""
+    return [*dict(result.table.notes).get(result.protocol, ()), *result.warnings]
+
+
+def caption(result: TableResult, choice: Choice = WHOLE) -> list[str]:
+    """What a reader has to know: protocol and its reductions, n, the rule of bold, units of comparison, counts."""
+    cells = [cell for cell in result.flat if cell.values]
+    reduction = result.table.reduction(result.protocol)
+    sentences = [f"Protocol {result.protocol}{': ' + reduction if reduction else ''}."]
+    usual = usual_n(result)
+    others = [cell for cell in cells if not cell.n == cell.expected == usual]
+    counted = f"n = {usual}" if usual else ""
+    counted += " in every cell" if not others else (", otherwise " if usual else "n ") + "in brackets (found/expected)"
+    shown = f"Mean ± standard error (ddof = 1) over n runs; {counted}."
+    sentences.append(shown if cells else "No run of this protocol yet.")
+    if any(cell.bold for cell in cells):
+        sentences.append(RULE)
+        sentences.append(AMONG_ALL if choice.rows else "")
+    sentences += _mixed_machines(result)
+    known = [cell for cell in result.flat if cell.published]
+    if known:
+        sentences += _compared(result, known, choice)
+    return [sentence for sentence in sentences if sentence]
+
+
+def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> list[str]:
+    """The sentences on published numbers."""
+    sentences = []
+    if choice.difference:
+        counts = Counts.of(known)
+        sentences.append(AGREEMENT)
+        partly = f" ({counts.partial} of them partial)" if counts.partial else ""
+        sentences.append(
+            f"{len(known)} published cells: {counts.recorded} with records{partly}, "
+            f"{counts.reproduced} reproduced, {counts.differing} differ, {counts.uninformative} uninformative."
+        )
+        sentences.append(_runs_needed(known))
+        sentences.append(_rank_agreement(result))
+        sentences.append(mean_ranks.sentence(result))
+    if choice.published or choice.difference:
+        sentences.append(_published_runs(known))
+    if choice.published:
+        sentences += _quoted(known)
+    if choice.difference:
+        sentences.append(_if_deviations(result, known))
+    return sentences
+
+
+def _runs_needed(known: Iterable[CellResult]) -> str:
+    """How many runs the uninformative cells would want."""
+    found = [cell.comparison for cell in known if cell.agreement == "uninformative" and cell.comparison]
+    needed = sorted(each.needed for each in found if each.needed is not None)
+    if not found:
+        return ""
+    never = len(found) - len(needed)
+    told = []
+    if needed:
+        counts = " to ".join(dict.fromkeys((str(needed[0]), str(needed[-1]))))
+        told.append(f"{counts} runs would make {len(needed)} of the uninformative cells informative")
+    if never:
+        what = "others" if needed else "uninformative cells"
+        told.append(
+            f"no number of runs would make {never} {what} informative, the published error alone being too wide"
+        )
+    sentence = "; ".join(told)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _rank_agreement(result: TableResult) -> str:
+    """Whether rows are in the published order, column by column."""
+    found = []
+    for j in range(len(result.table.columns)):
+        cells = [row[j] for row in result.cells]
+        both = [(cell.mean, cell.published.mean) for cell in cells if cell.published and cell.values]
+        agreement = rank_agreement(*zip(*both)) if both else None
+        if agreement is not None:
+            found.append(agreement)
+    if not found:
+        return ""
+    columns = "one column" if len(found) == 1 else f"{len(found)} columns, on average"
+    return f"Order of the rows, ours and published: Spearman's correlation {np.mean(found):.2f} in {columns}.".replace(
+        " -", " −"
+    )
+
+
+def _if_deviations(result: TableResult, known: Iterable[CellResult]) -> str:
+    """What would be reproduced if the published errors, of which it is not clear, were standard deviations."""
+    found = [cell.comparison for cell in known if cell.comparison]
+    if not result.table.deviations or not found:
+        return ""
+    agreeing = [each for each in (replace(one, deviation=True) for one in found) if each.agrees and each.informative]
+    return f"Were the published errors standard deviations over runs: {len(agreeing)} reproduced."
+
+
+def usual_n(result: TableResult) -> int | None:
+    """The n of most complete cells, printed once in the caption; None without a complete cell."""
+    counts = Counter(cell.n for cell in result.flat if cell.values and cell.n == cell.expected)
+    return counts.most_common(1)[0][0] if counts else None
+
+
+def label(result: TableResult, j: int) -> str:
+    """What a column is called."""
+    return result.table.columns[j].label + (MIXED if len(result.machines(j)) > 1 else "")
+
+
+def _mixed_machines(result: TableResult) -> list[str]:
+    """A sentence for the columns of costs that have the same two or more processor models."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for j in range(len(result.table.columns)):
+        groups.setdefault(tuple(result.machines(j)), []).append(label(result, j))
+    return [
+        f"{', '.join(dict.fromkeys(labels))}: made on {', '.join(models[:-1])} and {models[-1]}, "
+        "so costs are not compared and none is bold."
+        for models, labels in groups.items()
+        if len(models) > 1
+    ]
+
+
+def _quoted(known: Iterable[CellResult]) -> list[str]:
+    """A sentence for each published row that was taken over from another paper."""
+    found = {(cell.row.label, cell.published.quoted) for cell in known if cell.published and cell.published.quoted}
+    ordered = sorted(found, key=lambda one: (one[0], one[1].source if one[1] else ""))
+    return [f"{QUOTED} {label}: quoted from {q.source}: {q.evidence}." for label, q in ordered if q]
+
+
+def _published_runs(cells: list[CellResult]) -> str:
+    counts = sorted({cell.published.n_runs or 0 for cell in cells if cell.published})
+    named = [str(count) for count in counts if count]
+    unsaid = " or not said" if counts[0] == 0 else ""
+    return f"Published over {', '.join(named)}{unsaid} runs." if named else "The paper does not say over how many runs."

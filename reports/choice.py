@@ -1,0 +1,91 @@
+"""What a user wants of a table: which rows and columns, and how they are printed. Numbers stay what they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from benchmarks.errors import UsageError, unknown
+from reports.aggregate import TableResult
+from reports.labels import name as metric_name
+
+PAGE = (17.0, 23.0)
+"""Centimetres: width and height of the text of a page of A4 or letter paper."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a table is printed; as it stands here: all of it.
+
+    rows are labels or methods; columns labels or data sets; metrics as in records or as tables print them; all in the
+    order in which they are printed. digits: decimals of every number, else as many as its error asks for. across:
+    methods across the page, rather than down it; None: where LaTeX takes fewer pages so. page: width and height of its
+    text, in cm. rules: whether the notes of the LaTeX form say how bold and verdicts are found.
+    """
+
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    digits: int | None = None
+    published: bool = True
+    difference: bool = True
+    across: bool | None = None
+    notes: bool = True
+    page: tuple[float, float] = PAGE
+    rules: bool = True
+
+    def of(self, result: TableResult) -> TableResult:
+        """The rows and columns that are wanted. Raises UnknownName, and UsageError where no column is left."""
+        rows = _places("row", self.rows, result.table.rows, lambda row: (row.label, row.method or ""))
+        columns = _columns(self, result.table)
+        table = replace(
+            result.table,
+            rows=tuple(result.table.rows[i] for i in rows),
+            columns=tuple(result.table.columns[j] for j in columns),
+        )
+        return replace(result, table=table, cells=[[result.cells[i][j] for j in columns] for i in rows])
+
+
+WHOLE = Choice()
+
+
+def page_size(words: str) -> tuple[float, float]:
+    """Width and height in centimetres from words as 17x23. Raises UsageError."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)x(\d+(?:\.\d+)?)", words.strip())
+    size = (float(found[1]), float(found[2])) if found else (0.0, 0.0)
+    if min(size) < 5 or max(size) > 200:
+        raise UsageError(f"--page is {words!r}, expected width x height of a page's text in cm, 5 to 200, as 17x23")
+    return size
+
+
+def _columns(choice: Choice, table: Any) -> list[int]:
+    """Metric by metric, and of each metric in the order of the columns."""
+    metrics = _places("metric", choice.metrics, table.columns, lambda c: (c.cell.metric, metric_name(c.cell.metric)))
+    columns = _places("column", choice.columns, table.columns, lambda c: (c.label, c.cell.dataset))
+    if not choice.metrics:
+        return columns
+    order = list(dict.fromkeys(table.columns[place].cell.metric for place in metrics))
+    found = sorted(
+        set(columns) & set(metrics), key=lambda j: (order.index(table.columns[j].cell.metric), columns.index(j))
+    )
+    if not found:
+        raise UsageError(
+            f"--column {', '.join(choice.columns)} --metric {', '.join(choice.metrics)}: expected a column of table "
+            f"{table.name} that is both, found none; leave one of the two options out"
+        )
+    return found
+
+
+def _places(kind: str, asked: Sequence[str], parts: Sequence[Any], names: Callable[[Any], Iterable[str]]) -> list[int]:
+    """The places of the parts with the names that are asked for, in that order; all without any."""
+    if not asked:
+        return list(range(len(parts)))
+    found: dict[int, None] = {}
+    for name in asked:
+        same = [k for k, part in enumerate(parts) if name.lower() in (each.lower() for each in names(part))]
+        if not same:
+            raise unknown(kind, name, {each for part in parts for each in names(part) if each})
+        found |= dict.fromkeys(same)
+    return list(found)

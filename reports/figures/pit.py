@@ -1,0 +1,37 @@
+"""Figure of a regression table: where targets fall in their predictive distributions (Dawid 1984)."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure as Canvas
+
+from reports.figures import Runs
+from reports.figures.parts import label_edges, mean_and_error, metric_mean, stack
+from reports.figures.style import GREY, colour, head, panels
+
+CURVE = "test/pit"
+
+
+def histograms(runs: Runs) -> Canvas:
+    """Density of the PIT values, a panel per method: 1 everywhere where predictions are calibrated; a hump in the
+    middle is too wide a prediction, one at both ends too narrow."""
+    curves = runs.curves(CURVE)
+    figure, axes = panels(len(curves), 4, 1.6, sharex=True, sharey=True)
+    for axis, (label, found) in zip(axes, curves.items()):
+        edges, count = stack(found, "edges")[0], stack(found, "count")
+        density, error = mean_and_error(count / count.sum(1, keepdims=True) / np.diff(edges))
+        axis.bar(edges[:-1], density, np.diff(edges), align="edge", color=colour(label), alpha=0.75, linewidth=0)
+        axis.errorbar((edges[:-1] + edges[1:]) / 2, density, error, fmt="none", ecolor=GREY, elinewidth=0.6)
+        axis.axhline(1, color=GREY, linewidth=0.7, linestyle=":")
+        axis.set(title=label, xlim=(0, 1), xticks=[0, 0.5, 1])
+        told = f"KS {metric_mean(runs, label, 'pit_ks'):.3f}"
+        axis.text(0.97, 0.95, told, ha="right", va="top", fontsize=7, transform=axis.transAxes)
+    axes[0].set_ylim(bottom=0)
+    label_edges(axes, "F(y)", "density")
+    head(
+        figure,
+        runs.figure.title,
+        runs.subtitle + "; error bars: SE; dotted: calibrated; KS: mean distance",
+        runs.missing,
+    )
+    return figure

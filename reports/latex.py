@@ -1,0 +1,229 @@
+"""A table as LaTeX: booktabs, numbers aligned by siunitx, a caption of one sentence, notes below by threeparttable."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from reports.aggregate import TableResult
+from reports.agreement import RULE as AGREEMENT
+from reports.captions import QUOTED, caption, heading, label, notes, usual_n
+from reports.choice import WHOLE, Choice
+from reports.entries import VERDICTS, Entry, Format
+from reports.labels import MARKS
+from reports.layout import Block, Column, Line, blocks
+from reports.significance import RULE
+from reports.tex import escape, flowing, lines, wide
+
+PACKAGES = ("booktabs", "siunitx", "threeparttable")
+# Measured in digits of \footnotesize in Computer Modern, which is wider than most fonts: 4.25 of TeX's points.
+POINTS = 28.45  # in a centimetre
+PER_CM = POINTS / 4.25
+GAP, INDENT = 1.9, 2.4
+LONGEST_LABEL, SHARE, LONGEST_WORD = 38, 0.34, 18  # the first also as a share of the page
+# Heights in points: of rules and space, and of lines of captions, of a table and of notes; characters in a centimetre.
+RULES, CAPTION, LINE, BETWEEN, NOTE = 40.0, 12.2, 9.6, 3.2, 8.3
+CAPTION_PER_CM, NOTES_PER_CM = 5.6, 8.2
+FRAME = RULES + 3 * CAPTION + LINE  # about what is around the lines of a table
+NARROW = 0.75  # of the page: what is narrower than this is made as wide as this, so that notes are not a thin column
+SIDES = {mark: f" ({side} is better)" for mark, side in ((MARKS[1], "higher"), (MARKS[-1], "lower"))}
+SETUP = r"\sisetup{mode=text, detect-weight, retain-explicit-plus, table-align-text-post=false}"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one float holds: a block of the table or some of its lines, and which of how many such parts it is."""
+
+    block: Block
+    part: int = 1
+    parts: int = 1
+
+
+def latex(result: TableResult, choice: Choice = WHOLE) -> str:
+    """The table as LaTeX to \\input (needs PACKAGES): a float for every part that fits on a page, notes below the last.
+
+    Unless a choice says which, methods go down or across the page, as takes fewer floats.
+    """
+    ways = (False, True) if choice.across is None else (choice.across,)
+    pieces = min((_pieces(result, replace(choice, across=way)) for way in ways), key=len)
+    below, marks = general(result, choice), _marks(pieces)
+    fits = _whole_height(pieces[-1], _sentence(result, pieces[-1]), below, choice.page[0]) <= choice.page[1] * POINTS
+    floats = []
+    for number, piece in enumerate(pieces):
+        name = _place(result, number)
+        under = below if fits and number == len(pieces) - 1 else []
+        floats.append(_float(piece, _sentence(result, piece), name, under, marks, choice.page[0]))
+    return "\n".join(floats if fits else [*floats, _paragraphs(_place(result, 0), below)])
+
+
+def general(result: TableResult, choice: Choice = WHOLE) -> list[str]:
+    """The notes of a table, each as LaTeX: what its caption says in the other forms, its notes, its problems."""
+    problems = [flowing(problem) for problem in result.problems]
+    if not choice.notes:
+        return problems
+    said = [sentence for sentence in caption(result, choice) if choice.rules or sentence not in (RULE, AGREEMENT)]
+    quoted = [sentence for sentence in said if sentence.startswith(QUOTED)]
+    plain = " ".join(sentence for sentence in said if sentence not in quoted)
+    return [*map(flowing, (plain, *quoted, *notes(result))), *problems]
+
+
+def _sentence(result: TableResult, piece: Piece) -> str:
+    usual = usual_n(result)
+    shown = ": mean ± standard error" + (f" over {usual} runs" if usual else "")
+    shown = shown if any(cell.values for cell in result.flat) else ": no run yet"
+    title = f", {piece.block.title}" if piece.block.title else ""
+    for mark, side in SIDES.items():
+        title = title.replace(mark, side)
+    part = f", part {piece.part} of {piece.parts}" if piece.parts > 1 else ""
+    return f"{heading(result)}{title}{shown}, protocol {result.protocol}{part}."
+
+
+def _place(result: TableResult, number: int) -> str:
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "-.") else "-" for c in result.table.name)
+    return f"tab:{name}" + (f"-{number + 1}" if number else "")
+
+
+def _pieces(result: TableResult, choice: Choice) -> list[Piece]:
+    """The parts of a table that fit on a page each."""
+    if choice.across:
+        names = [label(result, j) + MARKS[1] for j in range(len(result.table.columns))]
+    else:
+        names = [row[0].row.label for row in result.cells]
+    room = choice.page[0] * PER_CM - _label_width(names, choice.page[0])
+    pieces = []
+    for block in blocks(result, lambda column: _size(column) + GAP, room, choice):
+        rows = _rows(block.lines)
+        parts = math.ceil(_height(block.lines, choice.page[0]) / (choice.page[1] * POINTS - FRAME))
+        for k in range(parts):
+            some = rows[k * len(rows) // parts : (k + 1) * len(rows) // parts]
+            pieces.append(Piece(replace(block, lines=list(chain(*some))), k + 1, parts))
+    return pieces or [Piece(Block("", [], []))]
+
+
+def _size(column: Column) -> float:
+    entries = [Entry.of(text) for row in column.rows for text in row.values()]
+    if any(column.bold):
+        entries = [replace(entry, bold=True) for entry in entries]
+    return max(Format(entries).width, _words_width(column.header))
+
+
+def _rows(lined: Sequence[Line]) -> list[list[Line]]:
+    """Lines by the row that they are of."""
+    rows: list[list[Line]] = []
+    for line in lined:
+        if line.kind == "value":
+            rows.append([])
+        rows[-1].append(line)
+    return rows
+
+
+def _label_width(names: Sequence[str], width: float) -> float:
+    return min(max([INDENT + wide("difference"), *map(wide, names)]), _longest(width)) + GAP
+
+
+def _longest(width: float) -> float:
+    """How wide a label may be before it is broken."""
+    return min(LONGEST_LABEL, SHARE * width * PER_CM)
+
+
+def _words_width(header: str) -> float:
+    return min(max(map(wide, header.split()), default=0.0), LONGEST_WORD)
+
+
+def _height(lined: Sequence[Line], width: float) -> float:
+    rows = _rows(lined)
+    label_lines = sum(len(lines(row[0].label, _longest(width))) - 1 for row in rows)
+    return LINE * (len(lined) + label_lines) + BETWEEN * len(rows)
+
+
+def _whole_height(piece: Piece, sentence: str, below: Sequence[str], width: float) -> float:
+    """Of a float: its caption and its notes are as wide as its table."""
+    formats = _formats(piece.block)
+    table = max(NARROW * width, _natural(piece.block, formats, width) / PER_CM)
+    stack = max((len(_head_lines(h, f)) for h, f in zip(piece.block.header, formats)), default=1)
+    notes_lines = 2 + sum(math.ceil(len(each) / (NOTES_PER_CM * table)) for each in below)
+    caption_height = CAPTION * math.ceil(len(sentence) / (CAPTION_PER_CM * table))
+    return RULES + caption_height + LINE * stack + _height(piece.block.lines, width) + NOTE * notes_lines
+
+
+def _formats(block: Block) -> list[Format]:
+    return [Format(entries) for entries in _columns(block)]
+
+
+def _columns(block: Block) -> list[list[Entry]]:
+    return [[Entry.of(line.texts[j], line.bold[j]) for line in block.lines] for j in range(len(block.header))]
+
+
+def _natural(block: Block, formats: Sequence[Format], width: float) -> float:
+    """How wide a block is by itself, in digits."""
+    label_width = _label_width([line.label for line in block.lines], width)
+    return label_width + sum(max(f.width, _words_width(h)) + GAP for f, h in zip(formats, block.header))
+
+
+def _marks(pieces: Sequence[Piece]) -> dict[str, str]:
+    """The sign of every mark of a table: letters of verdicts, and numbers of the reasons why a cell has no number."""
+    texts = [text for piece in pieces for line in piece.block.lines for text in line.texts]
+    reasons = sorted({Entry.of(text).mark for text in texts} - set(VERDICTS) - {""})
+    return {kind: letter for kind, (letter, _) in VERDICTS.items()} | {r: str(k + 1) for k, r in enumerate(reasons)}
+
+
+def _float(piece: Piece, sentence: str, name: str, below: list[str], marks: dict[str, str], width: float) -> str:
+    block, columns, formats = piece.block, _columns(piece.block), _formats(piece.block)
+    stretched = _natural(block, formats, width) < NARROW * width * PER_CM
+    gap = r"@{\extracolsep{\fill}}" if stretched else ""
+    inner = r"@{\extracolsep{0pt}\,}" if stretched else r"@{\,}"
+    specs = [gap + each.tex.replace(r"@{\,}", inner) for each in formats]
+    kind, size = ("tabular*", rf"{{{NARROW}\linewidth}}") if stretched else ("tabular", "")
+    made = [r"\begin{table}[htbp]", r"\centering\footnotesize\setlength{\tabcolsep}{4pt}", SETUP]
+    made += [r"\begin{threeparttable}", rf"\caption{{{escape(sentence)}}}", rf"\label{{{name}}}"]
+    made += [rf"\begin{{{kind}}}{size}{{l{''.join(specs)}}}", r"\toprule"]
+    heads = [_head(header, each) for header, each in zip(block.header, formats)]
+    made += [" & ".join(["", *heads]) + r" \\", r"\midrule"]
+    several = len({line.kind for line in block.lines}) > 1
+    for i, line in enumerate(block.lines):
+        if line.kind == "value" and i and several:
+            made.append(r"\addlinespace[3pt]")
+        made.append(
+            " & ".join([_name(line, width), *(c[i].tex(f.two, marks) for c, f in zip(columns, formats))]) + r" \\"
+        )
+    made += [r"\bottomrule", rf"\end{{{kind}}}"]
+    used = {entry.mark for entries in columns for entry in entries} - {""}
+    keys = [
+        rf"\tnote{{{sign}}} {escape(VERDICTS[mark][1] if mark in VERDICTS else mark)}"
+        for mark, sign in marks.items()
+        if mark in used
+    ]
+    noted = [*(["; ".join(keys) + "."] if keys else []), *below]
+    if noted:
+        made += [r"\begin{tablenotes}[flushleft]\scriptsize\sloppy", *(rf"\item {note}" for note in noted)]
+        made += [r"\end{tablenotes}"]
+    return "\n".join([*made, r"\end{threeparttable}", r"\end{table}", ""])
+
+
+def _head(header: str, column: Format) -> str:
+    """The head of a column, in lines that are no wider than its numbers where words allow it."""
+    shown = _stacked(_head_lines(header, column), "c")
+    return rf"\multicolumn{{2}}{{c}}{{{shown}}}" if column.two else f"{{{shown}}}"
+
+
+def _head_lines(header: str, column: Format) -> list[str]:
+    return lines(header, max(column.width, _words_width(header)))
+
+
+def _name(line: Line, width: float) -> str:
+    if line.kind != "value":
+        return rf"\quad\textit{{{line.label}}}"
+    return _stacked(lines(line.label, _longest(width)), "l")
+
+
+def _stacked(parts: Sequence[str], side: str) -> str:
+    told = r"\\".join(map(escape, parts))
+    return told if len(parts) < 2 else rf"\shortstack[{side}]{{{told}}}"
+
+
+def _paragraphs(name: str, words: Sequence[str]) -> str:
+    """Notes that are too long for the page of their table, as text that goes on over pages."""
+    told = "\n\n".join(rf"\noindent {each}" for each in words)
+    return rf"{{\scriptsize\sloppy\noindent\textbf{{Notes to table~\ref{{{name}}}.}}" + f"\n\n{told}\\par}}\n"

@@ -1,0 +1,62 @@
+"""Vector graphics as matplotlib writes them, said in fewer bytes: what is drawn stays where it is to the hundredth."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
+LINES = re.compile(rf"M ({NUMBER}) ({NUMBER})\s+((?:L {NUMBER} {NUMBER}\s*)+)")
+PATH = re.compile(r'(?<= d=")[^"]*')
+USE = re.compile(r'<use xlink:href="#([^"]+)" x="([^"]*)" y="([^"]*)" style="([^"]*)"/>')
+USES = re.compile(rf"(?:{USE.pattern}\s*){{2,}}")
+ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+
+
+def slim(drawn: str) -> str:
+    """A graphic without its head and metadata, with shorter names, relative lines, and each style of marks once."""
+    drawn = re.sub(r"<\?xml.*?\?>\s*|<!DOCTYPE.*?>\s*|<metadata>.*?</metadata>\s*|<!--.*?-->", "", drawn, flags=re.S)
+    drawn = PATH.sub(lambda path: relative(path[0]), drawn)
+    drawn = USES.sub(lambda uses: grouped(uses[0]), drawn)
+    return re.sub(r">\s*\n\s*<", ">\n<", short(drawn)).strip() + "\n"
+
+
+def relative(path: str) -> str:
+    """A path whose runs of lines are told by their steps, exactly: coordinates are decimals, not floats."""
+
+    def steps(run: re.Match[str]) -> str:
+        numbers = [Decimal(text) for text in (run[1], run[2], *re.findall(NUMBER, run[3]))]
+        told = " ".join(plain(later - earlier) for earlier, later in zip(numbers, numbers[2:]))
+        return f"M{run[1]} {run[2]}l{told} ".replace(" -", "-")
+
+    return " ".join(LINES.sub(steps, path).split())
+
+
+def plain(number: Decimal) -> str:
+    """A number without what it can do without."""
+    text = f"{number.normalize():f}"
+    return re.sub(r"^(-?)0\.", r"\1.", text)
+
+
+def grouped(uses: str) -> str:
+    """Marks of one style in a group that has the style."""
+    found: list[str] = []
+    last: str | None = None
+    for name, x, y, style in USE.findall(uses):
+        if style != last:
+            found += ["</g>"] * (last is not None) + [f'<g style="{style}">']
+            last = style
+        found.append(f'<use xlink:href="#{name}" x="{x}" y="{y}"/>')
+    return "".join([*found, "</g>\n"])
+
+
+def short(drawn: str) -> str:
+    """Names that are used get short ones, the others none."""
+    used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', drawn))
+    names = {name: _letters(k) for k, name in enumerate(used)}
+    drawn = re.sub(r'((?:href="|url\()#)([^")]+)', lambda found: found[1] + names[found[2]], drawn)
+    return re.sub(r' id="([^"]*)"', lambda own: f' id="{names[own[1]]}"' if own[1] in names else "", drawn)
+
+
+def _letters(k: int) -> str:
+    return ALPHABET[k] if k < 26 else _letters(k // 26 - 1) + ALPHABET[k % 26]

@@ -1,0 +1,97 @@
+"""The demonstration: it trains from nothing, changes nothing, and says whether the numbers are the recorded ones."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from benchmarks.commands import demo
+from benchmarks.commands.cli import build
+from benchmarks.errors import UsageError
+from benchmarks.records import provenance
+from benchmarks.records.store import Store
+from benchmarks.suite import Suite
+from benchmarks.sweep import runner, verify
+from benchmarks.sweep.executors.in_process import InProcess
+from tests.benchmarks import fakes
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """The records of a fake table that the demonstration makes, and no other temporary folder than this one."""
+    for name, value in {"TABLE": "fake", "PROTOCOL": "smoke", "METHODS": ("MAP",)}.items():
+        monkeypatch.setattr(demo, name, value)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    where = {"results": tmp_path / "results", "state": tmp_path / "state"}
+    runner.run(fakes.get("fake").runs("smoke"), InProcess(), suite=fakes.SUITE, **where)
+    made = fakes.store(tmp_path / "results")
+    for record in list(made.records()):
+        made.write(made.make(record["config"], record["metrics"], record["curves"], {"cpu": provenance.cpu()}))
+    return made
+
+
+def files(store: Store) -> dict[Path, tuple[int, int]]:
+    return {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in store.root.rglob("*")}
+
+
+def run(store: Store, capsys: pytest.CaptureFixture[str], display=None, seeds=None) -> tuple[str, list]:
+    found = demo.demo(fakes.SUITE, store, InProcess(), display or runner.Silent(), seeds)
+    return capsys.readouterr().out, found
+
+
+def test_numbers_stand_beside_the_recorded_ones(store, capsys) -> None:
+    before = files(store)
+    told, found = run(store, capsys)
+    assert len(found) == 5 and "MAP: 5 runs, in a temporary folder" in told
+    line = next(line for line in told.splitlines() if line.startswith("MAP     accuracy"))
+    now, then, apart = line.removeprefix("MAP     accuracy").strip().replace(" ± ", "±").split()
+    assert now == then and apart == "0"
+    assert "Every metric of 5 runs, shown or not, is the same to the last bit" in told
+    assert "make table-digits" in told and "make page" in told
+    assert files(store) == before and os.listdir(tempfile.gettempdir()) == []
+    assert "MAP: 1 run, in" in run(store, capsys, seeds=[0])[0]
+
+
+@pytest.mark.parametrize("cpu, words", [("", "so they should not"), ("Another", "expected between models")])
+def test_other_numbers_are_trained_and_not_read(store, capsys, monkeypatch, cpu, words) -> None:
+    number = fakes.number
+    monkeypatch.setattr(fakes, "number", lambda config: number(config) + (0.01 if config["seed"] == 1 else 0))
+    for record in list(store.records()) if cpu else ():
+        store.write(store.make(record["config"], record["metrics"], {}, {"cpu": cpu}))
+    told, found = run(store, capsys)
+    assert "1 of 5 runs differ from their records" in told and words in told and "1.0e+00" in told
+    assert any(one.alarming for one in found) is not bool(cpu)
+
+
+def test_it_ends_quietly_when_it_is_stopped(store, capsys, monkeypatch) -> None:
+    before = files(store)
+
+    class Stopped(runner.Silent):
+        def report(self, *_) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("benchmarks.commands.upkeep.make", lambda *_: InProcess())
+    monkeypatch.setattr("benchmarks.commands.upkeep.progress.display", lambda **_: Stopped())
+    with pytest.raises(SystemExit) as end:
+        build(fakes.SUITE)(["demo", "--results", str(store.root)])
+    told = capsys.readouterr()
+    assert end.value.code == 130 and "stopped; nothing is kept" in told.out and "Traceback" not in told.err
+    assert files(store) == before and os.listdir(tempfile.gettempdir()) == []
+
+
+def test_without_a_record_there_is_nothing_to_compare_with(store) -> None:
+    store.path(fakes.config(3)).unlink()
+    with pytest.raises(UsageError, match="no record of MAP, seed 3 on fake.*git checkout"):
+        demo.demo(fakes.SUITE, store, InProcess(), runner.Silent())
+
+
+def test_its_records_are_there_and_took_less_than_a_minute() -> None:
+    records = demo._records(Suite().table(demo.TABLE), Store(runner.RESULTS), None)
+    assert {record["config"]["method"] for record in records} == set(demo.METHODS) and len(records) == 15
+    assert verify.estimate(records) < 40  # on one core
+    label = demo.text(Suite().table(demo.TABLE), [verify.compare(record, record) for record in records])
+    assert all(label.count(name) == 3 for name in ("accuracy %", "NLL", "ECE", "AUROC % photographs"))

@@ -1,0 +1,195 @@
+"""Every command that the documents name, and what is to be known of each without doing what it does."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.core import TyperCommand
+
+import datasets
+import reports.cli
+import tools.cluster.__main__ as cluster
+from benchmarks import metrics, tables
+from benchmarks.commands import cli
+from benchmarks.suite import Suite
+from benchmarks.sweep import plan, where
+from benchmarks.sweep.slurm.options import load
+from tests.test_packaging import OPTIONS
+
+ROOMS = (metrics, tables, datasets)  # loaded before plug-ins are, so that what those add can be taken away again
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md"))]
+PROGRAMS = {"make", "git", "cd", "export", "python", "pip", "sbatch", "squeue", "nvidia-cuda-mps-control"}
+UNCHECKED = {
+    "git clone <this repository>": "needs a network",
+    "cd fvi-bench": "goes where git clone made a folder",
+    "nvidia-cuda-mps-control -d": "a program of NVIDIA's, on a machine with a GPU",
+}
+KEY = next((ROOT / "results" / "digits" / "map").glob("*.json")).stem[:12]
+STAND_FOR = {
+    "<first digits of a key>": KEY, "<key>": KEY, "KEY": KEY, "<name>": "digits", "TABLE": "digits", "COMMIT": "HEAD",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, as the document has it; named: between words, where its arguments may be left out."""
+
+    document: str
+    text: str
+    named: bool = False
+
+    @property
+    def words(self) -> list[str]:
+        """Its words, placeholders filled in."""
+        text = self.text
+        for name, value in STAND_FOR.items():
+            text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", value, text)
+        words = shlex.split(text)
+        return [*words, "--help"] if self.named and words[2:-1] in (["benchmarks"], ["reports"]) else words
+
+
+def commands() -> list[Command]:
+    """Every command of every document, each once."""
+    found: dict[str, Command] = {}
+    for name in DOCUMENTS:
+        for text in _of_blocks(ROOT / name):
+            found.setdefault(text, Command(name, text))
+        for text in _between_words(ROOT / name):
+            found.setdefault(text, Command(name, text, named=True))
+    return list(found.values())
+
+
+def _of_blocks(path: Path) -> Iterator[str]:
+    """The commands of blocks: of those set off by four spaces in which a line begins with a program, and of fenced
+    ones of a shell."""
+    text = re.sub(r"^```(?!sh|bash|console)\w+\n.*?^```$", "", path.read_text(), flags=re.M | re.S)
+    text = re.sub(r"^```.*\n((?:.*\n)*?)```$", lambda block: re.sub("(?m)^", "    ", block[1]), text, flags=re.M)
+    for block in re.findall(r"(?:^    \S.*\n)+", re.sub(r"\\\n\s*", "", text + "\n"), re.M):
+        lines = [re.sub(r"\s+#.*", "", line).strip() for line in block.splitlines()]
+        if any(_is_program(line.split()[0]) for line in lines if line):
+            yield from (part.strip() for line in lines for part in line.split("&&") if part.strip())
+
+
+def _between_words(path: Path) -> Iterator[str]:
+    text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S)
+    for found in re.findall(r"(?<!`)`([^`]+)`(?!`)", text):
+        words = found.split()
+        if len(words) > 1 and (words[0] in PROGRAMS or words[0].startswith(".venv/")):
+            yield " ".join(words)
+
+
+def _is_program(word: str) -> bool:
+    return word in PROGRAMS or word.startswith((".venv/", "./")) or shutil.which(word) is not None
+
+
+class Parsed(Exception):
+    """A command line was read; what it said."""
+
+
+class Checker:
+    """Says whether commands mean something: options, names of tables, methods, data sets and targets."""
+
+    def __init__(self, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.checkout, self.monkeypatch, self.suite = checkout, monkeypatch, Suite()
+        (checkout / ".venv" / "bin" / "python").write_text(
+            '#!/bin/sh\n[ "$*" != "-m benchmarks tables" ] || exec cat tables\n'
+            'printf "%s\\0" "$@" >> words\nprintf "\\n" >> words\n'
+        )
+        for name in ("ruff", "mypy"):
+            (checkout / ".venv" / "bin" / name).symlink_to("/bin/true")
+        self.typer: dict[str, Callable[[list[str]], Any]] = {
+            "benchmarks": cli.build(self.suite), "reports": reports.cli.build(self.suite), "tools.cluster": cluster.app,
+        }  # fmt: skip
+
+    def check(self, words: list[str]) -> None:
+        """Raise AssertionError where a command cannot mean anything."""
+        if words[0] == "export":
+            self.variable(words[1].partition("=")[0])
+        elif words[0] == "make":
+            for module, *rest in self.recipe(words):
+                self.module(module, rest)
+        else:
+            assert words[0] in ("python", ".venv/bin/python") and words[1] == "-m", words
+            self.module(words[2], words[3:])
+
+    def variable(self, name: str) -> None:
+        """A variable of the environment that the code reads."""
+        rooms = ("fvi_core", "datasets", "benchmarks")
+        assert any(f'"{name}"' in path.read_text() for room in rooms for path in (ROOT / room).rglob("*.py")), name
+
+    def recipe(self, words: list[str]) -> list[list[str]]:
+        """The modules, with their words, that a command of make runs."""
+        (self.checkout / "words").write_text("")
+        told = {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+        done = subprocess.run(words, cwd=self.checkout, env=told, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        lines = (self.checkout / "words").read_text().splitlines()
+        found = [line.split("\0")[:-1] for line in lines]
+        assert found or words[1] in ("help", "check"), f"{words} runs nothing"
+        return [line[1:] for line in found]
+
+    def module(self, name: str, words: list[str]) -> None:
+        """The words of python -m."""
+        if name == "pytest":
+            assert all((ROOT / word).exists() for word in words if not word.startswith("-") and "/" in word), words
+        elif words[-1:] == ["--help"]:
+            with pytest.raises(SystemExit) as end:
+                self.typer[name](words)
+            assert not end.value.code, words
+        elif name in self.typer:
+            command, asked = self.parsed(name, words)
+            self.names(command, asked)
+        else:
+            asked = self.argparsed(name, words)
+            if name == "datasets":
+                assert set(asked["names"]) <= set(datasets.names()), words
+
+    def parsed(self, name: str, words: list[str]) -> tuple[str, dict[str, Any]]:
+        """A command of typer and its parameters; nothing is done."""
+
+        def stop(command: TyperCommand, context: Any) -> None:
+            raise Parsed(command.name, dict(context.params))
+
+        with self.monkeypatch.context() as patched:
+            patched.setattr(TyperCommand, "invoke", stop)
+            with pytest.raises(Parsed) as found:
+                self.typer[name](words)
+        return found.value.args[0], found.value.args[1]
+
+    def argparsed(self, name: str, words: list[str]) -> dict[str, Any]:
+        """The same of argparse."""
+        read = argparse.ArgumentParser.parse_args
+
+        def stop(parser: argparse.ArgumentParser, *arguments: Any) -> None:
+            raise Parsed(vars(read(parser, *arguments)))
+
+        with self.monkeypatch.context() as patched:
+            patched.setattr(argparse.ArgumentParser, "parse_args", stop)
+            with pytest.raises(Parsed) as found:
+                importlib.import_module(f"{name}.__main__").main(words)
+        return found.value.args[0]
+
+    def names(self, command: str, asked: dict[str, Any]) -> None:
+        """Whether what is named is there, and seeds and options of a cluster mean something."""
+        named = asked.get("tables") or asked.get("table") or (asked.get("name") if command == "table" else None) or []
+        tables = [self.suite.table(name) for name in ([named] if isinstance(named, str) else named)]
+        if asked.get("protocol"):
+            assert all(asked["protocol"] in table.protocols for table in tables), asked
+        methods = asked.get("method") if command != "score" else []
+        assert {*(methods or []), *(asked.get("also") or [])} <= set(self.suite.catalogue()), asked
+        assert set(asked.get("dataset") or []) <= set(datasets.names()), asked
+        plan.parse_seeds(asked.get("seeds"))
+        assert asked.get("executor", "pool") in where.NAMES
+        load(None, asked.get("slurm") or [], folder=self.checkout)

@@ -1,0 +1,179 @@
+"""LaTeX of tables: what is chosen of them, what stands where, and that pdflatex sets it within its page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.errors import UnknownName, UsageError
+from reports.aggregate import TableResult, aggregate
+from reports.choice import Choice, page_size
+from reports.entries import Entry, Format
+from reports.latex import latex
+from reports.records import Records
+from reports.tables import markdown, render_table, text
+from reports.tex import lines, wide
+from tests.reports.compiling import compiled, faults
+from tests.reports.detex import cells_of
+from tests.reports.fakes import Cell, Column, FakeTable, Row, fake_table
+
+SETS = ("boston", "concrete")
+METHODS = ("MC Dropout", "MFVI")
+NASTY = (
+    r"A \method{with} $100 % of_all & ~every^thing #1 σ 😀 <name|that> is-longer-than-any-column-of-any-page-would-be"
+)
+
+
+@pytest.fixture
+def result(write: Callable[..., Path]) -> TableResult:
+    """Two methods on two sets, by RMSE and log posterior predictive, beside published numbers."""
+    for k, method in enumerate(METHODS):
+        for dataset in SETS:
+            values = [3.0 + k + 0.1 * i for i in range(3)]
+            results = write(method, dataset, {("", "rmse"): values, ("", "log_posterior_predictive"): values})
+    return aggregate(table(), "paper", Records(results))
+
+
+def table(**changes: object) -> FakeTable:
+    columns = tuple(
+        Column(Cell(d, "", m), d, Cell(d, "experiment=2", m))
+        for m in ("rmse", "log_posterior_predictive")
+        for d in SETS
+    )
+    rows = tuple(Row(method, method, method) for method in METHODS)
+    return replace(
+        fake_table("pequignot2020-5", rows, columns, paper="pequignot2020", number="5", notes={"paper": ("A note.",)}),
+        **changes,
+    )
+
+
+def test_rows_columns_and_metrics_are_chosen_in_the_order_asked(result: TableResult) -> None:
+    chosen = Choice(rows=("mfvi", "MC Dropout"), columns=("Concrete",), metrics=("RMSE",)).of(result)
+    assert [row[0].row.label for row in chosen.cells] == ["MFVI", "MC Dropout"]
+    assert [(c.column.label, c.column.cell.metric) for c in chosen.cells[0]] == [("concrete", "rmse")]
+    assert chosen.cells[1][0] is result.cells[0][1]
+    both = Choice(columns=("concrete", "boston"), metrics=("log_posterior_predictive", "rmse")).of(result)
+    assert [(c.cell.metric, c.label) for c in both.table.columns] == [
+        (metric, name) for metric in ("log_posterior_predictive", "rmse") for name in ("concrete", "boston")
+    ]
+
+
+def test_verdicts_and_bold_are_those_of_the_whole_table(result: TableResult) -> None:
+    choice = Choice(rows=("MFVI",), metrics=("rmse",))
+    (row,) = choice.of(result).cells
+    assert [(cell.verdict, cell.bold) for cell in row] == [(c.verdict, c.bold) for c in result.cells[1][:2]]
+    some = Choice(rows=("MC Dropout",))
+    assert any(cell.bold for cell in some.of(result).flat)
+    assert "Bold is decided among all rows of the table" in markdown(some.of(result), some)
+    assert "among all rows" not in markdown(result)
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (Choice(rows=("MFV",)), "unknown row 'MFV': did you mean 'MFVI'"),
+        (Choice(columns=("bostn",)), "unknown column 'bostn': did you mean 'boston'"),
+        (Choice(metrics=("rms",)), "unknown metric 'rms': did you mean 'rmse' or 'RMSE'"),
+    ],
+)
+def test_unknown_names_are_answered_by_near_ones(result: TableResult, choice: Choice, message: str) -> None:
+    with pytest.raises(UnknownName, match=re.escape(message)):
+        choice.of(result)
+
+
+def test_a_column_and_a_metric_that_no_column_has_together(write: Callable[..., Path]) -> None:
+    columns = (Column(Cell("boston", "", "rmse"), "boston"), Column(Cell("digits", "", "ece"), "ECE"))
+    results = write("MAP", "boston", {("", "rmse"): [1.0]})
+    found = aggregate(fake_table("t", (Row("MAP", None, "MAP"),), columns), "paper", Records(results))
+    with pytest.raises(UsageError, match="--column boston --metric ece: expected a column of table t that is both"):
+        Choice(columns=("boston",), metrics=("ece",)).of(found)
+
+
+@pytest.mark.parametrize("form", [text, markdown, latex])
+def test_lines_and_notes_can_be_left_out(result: TableResult, form: Callable[[TableResult, Choice], str]) -> None:
+    whole, bare = form(result, Choice()), form(result, Choice(published=False, difference=False, notes=False))
+    for word in ("published", "difference", "A note.", "Welch", "Published over"):
+        assert word in whole and word not in bare
+    assert "Welch" not in form(result, Choice(difference=False)) and "Published over" not in bare
+    assert (
+        "3.100" in whole and "3.1000" in form(result, Choice(digits=4)) and "4.1000" in form(result, Choice(digits=4))
+    )
+
+
+@pytest.mark.parametrize("form", [text, markdown])
+def test_methods_across_show_the_same_texts(result: TableResult, form: Callable[[TableResult, Choice], str]) -> None:
+    def cells(shown: str) -> list[str]:
+        return sorted(re.findall(r"[−+]?\d+\.\d+ (?:± \d+\.\d+|reproduced|better|worse|uninformative)", shown))
+
+    down, across = form(result, Choice()), form(result, Choice(across=True))
+    assert cells(down) == cells(across) and len(cells(down)) == 24
+    lined = [line for line in across.splitlines() if "MC Dropout" in line]
+    assert len(lined) == 2 and all("MFVI" in line for line in lined)
+
+
+def test_latex_goes_across_where_that_takes_fewer_pages(write: Callable[..., Path]) -> None:
+    conditions = [f"shift=rotation;angle={angle}" for angle in range(0, 190, 10)]
+    results = write("MAP", "mnist", {(condition, "accuracy"): [0.9, 0.8] for condition in conditions})
+    columns = tuple(Column(Cell("mnist", c, "accuracy"), c[-3:], scale=100) for c in conditions)
+    found = aggregate(fake_table("t", (Row("MAP", None, "MAP"),), columns, n_runs=2), "paper", Records(results))
+    assert latex(found).count(r"\begin{table}") == 1 and len(cells_of(latex(found))) == 19
+    assert latex(found, Choice(across=False)).count(r"\begin{table}") > 1
+    assert latex(found, Choice(across=True, page=(17, 7))).count("part 2 of") == 1
+
+
+def test_the_caption_is_one_sentence_and_notes_are_below_the_last_part(result: TableResult) -> None:
+    form = latex(result)
+    captions = re.findall(r"\\caption\{(.*)\}", form)
+    assert captions and all(caption.count(". ") == 0 and len(caption) < 200 for caption in captions)
+    assert form.count("A note.") == 1 and form.index("A note.") > form.rindex(r"\end{tabular")
+    assert all(r"\begin{tablenotes}" in each for each in form.split(r"\begin{table}")[1:]), "verdicts are explained"
+
+
+def test_entries_keep_every_printed_digit() -> None:
+    marks = {"reproduced": "r", "no run": "1"}
+    for words, two, one in (
+        ("−0.470 ± 0.0", r"-0.470 & {$\pm$\,} 0.0", ""),
+        ("3.4 ± 0.33†", r"3.4 & {$\pm$\,} 0.33 {$^\dagger$}", ""),
+        ("2.000 (1/4)", r"2.000 & \multicolumn{1}{@{}l}{\,(1/4)}", r"2.000 {\,(1/4)}"),
+        ("~+0.7 reproduced", r"{$\sim$} +0.7 & \multicolumn{1}{@{}l}{\tnote{r}}", r"{$\sim$} +0.7 {\tnote{r}}"),
+        ("0.0788 ± 1e-3", r"0.0788 & \multicolumn{1}{@{}l}{\,$\pm$ \num{1e-3}}", ""),
+        ("−1.50e+07 ± 2.50e+06", r"\multicolumn{2}{c}{\num{-1.50e+07} $\pm$ \num{2.50e+06}}", ""),
+        ("— no run", r"\multicolumn{2}{c}{---\tnote{1}}", r"{---\tnote{1}}"),
+    ):
+        assert Entry.of(words).tex(True, marks) == two
+        assert not one or Entry.of(words).tex(False, marks) == one
+    column = Format([Entry.of(words) for words in ("−10.25 ± 0.1", "3.4 ± 12.33", "+0.7 reproduced")])
+    assert re.findall(r"table-format=([-\d.]+)", column.tex) == ["-2.2", "2.2"]
+
+
+def test_words_are_cut_where_a_line_is_full() -> None:
+    assert lines("MC Dropout fVI, 50 draws", 14) == ["MC Dropout", "fVI, 50 draws"]
+    assert all(wide(line) <= 12 for line in lines("x" * 50, 12)) and "".join(lines("x" * 50, 12)) == "x" * 50
+
+
+def test_page_sizes_are_read() -> None:
+    assert page_size("8.4x23") == (8.4, 23.0)
+    for wrong in ("17", "x", "1x23", "17x2300"):
+        with pytest.raises(UsageError, match="--page is"):
+            page_size(wrong)
+
+
+@pytest.mark.parametrize("choice", [Choice(), Choice(across=True), Choice(page=(9.0, 15.0), digits=5)])
+def test_tables_of_any_names_fit_their_page(write: Callable[..., Path], tmp_path: Path, choice: Choice) -> None:
+    values = {("", "rmse"): [3.0, 2.9, 3e7], ("", "log_posterior_predictive"): [-2.0]}
+    for method in (NASTY, "MC Dropout"):
+        for dataset in SETS:
+            results = write(method, dataset, values)
+    rows = (Row(NASTY, NASTY, "MFVI"), Row("MC Dropout", "MC Dropout", "MC Dropout"), Row("FBNN", "FBNN", None))
+    made = table(rows=rows, notes={"paper": (NASTY, "And more words of a note. " * 200)}, title=NASTY)
+    rendered = render_table(aggregate(made, "paper", Records(results)), tmp_path / "out", choice)
+    alone = rendered.files["LaTeX alone"]
+    width, height = choice.page
+    source = alone.read_text().replace("[a4paper,margin=2cm]", f"[a4paper,textwidth={width}cm,textheight={height}cm]")
+    alone.write_text(source.replace(r"\usepackage{mathptmx}", "") if choice.across else source)  # a wider font
+    log = compiled(alone, runs=2)
+    assert not faults(log)
