@@ -10,9 +10,10 @@ METHOD   ?= ## for table-<name>, a method that the table does not have: one row 
 WAIT     ?= ## for EXECUTOR=slurm, 1: wait until every run is over, then print the table
 DRY_RUN  ?= ## 1: show what would be run, and run nothing
 ANYWAY   ?= ## 1: train here also what would take more than two days
+FIGURES  ?= ## for figures, names and options as for python -m reports figures: digits-roc --size column --title off
 N        ?= ## for verify, how many records; without it 12
 PYTHON   ?= python3## the interpreter that makes .venv, 3.11 or later
-OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD WAIT DRY_RUN ANYWAY N PYTHON
+OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD WAIT DRY_RUN ANYWAY FIGURES N PYTHON
 
 # A misspelt option would otherwise be ignored, and a long run started in its place.
 given := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
@@ -24,7 +25,7 @@ $(if $(unknown),$(error unknown option $(unknown); the options are $(OPTIONS)))
 given := $(foreach v,$(OPTIONS),$(if $(filter command environment,$(origin $v)),$v)) \
 	$(filter-out MAKEFLAGS MFLAGS $(OPTIONS),$(given))
 $(foreach v,$(sort $(OPTIONS) $(given)),$(eval override $v := $$(value $v)))
-export PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD N
+export PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD FIGURES N
 
 # One thread for each process: the pool keeps every core busy, and records do not depend on the core count.
 export OMP_NUM_THREADS ?= 1
@@ -91,7 +92,7 @@ tables: $(READY) ## the same for every table that has the protocol
 	$(call run_then_report,$$names,tables)
 
 figures: $(READY) ## draw every figure again from results/, without training
-	@$(RUN) reports figures $(run_options)
+	@set -f; $(RUN) reports figures $(run_options) $$FIGURES
 
 page: $(READY) ## a site of every table, method and figure, to look at: reports/output/page/index.html
 	@$(RUN) reports page

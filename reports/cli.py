@@ -128,20 +128,62 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     @app.command()
     def figures(
         names: Annotated[
-            Optional[list[str]], typer.Argument(metavar="[FIGURE...]", help="names; without any, all")
+            Optional[list[str]],
+            typer.Argument(
+                metavar="[FIGURE...]",
+                help="names of figures, or of tables, a plug-in's too: rotated-mnist-points, mine-reliability; without "
+                "any, all of the catalogue",
+            ),
         ] = None,
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
+        size: Annotated[
+            Optional[str], typer.Option("--size", help="inches (3.4x2.5, or a width alone), column or text")
+        ] = None,
+        title: Annotated[
+            Optional[str], typer.Option("--title", help="another title; off: none (the caption is a file)")
+        ] = None,
+        rows: Annotated[
+            Optional[list[str]], typer.Option("--row", metavar="ROW", help="only this row, or method; repeat for more")
+        ] = None,
+        columns: Annotated[
+            Optional[list[str]],
+            typer.Option("--column", metavar="PANEL", help="only this panel: a column, metric or shift; repeat"),
+        ] = None,
+        font: Annotated[Optional[str], typer.Option("--font", help="font family: serif, DejaVu Sans")] = None,
+        font_size: Annotated[
+            Optional[float], typer.Option("--font-size", min=3, max=40, help="points, without it 8")
+        ] = None,
+        formats: Annotated[
+            Optional[list[str]], typer.Option("--format", metavar="FORMAT", help="pdf, png or svg; repeat for more")
+        ] = None,
         results: ResultsOption = RESULTS,
         out: OutOption = OUT,
     ) -> None:
-        """Draw figures as PDF and PNG; those without records are skipped and say which.
+        """Draw figures as PDF and PNG, each with its numbers as CSV and its caption as text; those without records are
+        skipped and say which.
 
-        Without --protocol, a figure whose table has no records of its own protocol shows those of protocol short.
+        The name of a table stands for all its figures and for NAME-points, its columns as points with errors, and the
+        curves that its records have (NAME-reliability, NAME-roc, NAME-curves). Without --protocol, a figure whose table
+        has no records of its own protocol shows those of protocol short.
+
+        For a column of a paper: python -m reports figures rudner2021-figure-6-fashion_mnist --size column --title off
+        --format pdf --row FSVI --row MFVI
         """
-        from reports.figures import select
+        from reports.figures import options, select
 
-        _end(_draw(suite, select(names or []), protocol, parse_seeds(seeds), Records(results), out))
+        records = Records(results)
+        chosen = options.Options(
+            *options.size(size),
+            "" if title == options.OFF else title,
+            tuple(rows or ()),
+            tuple(columns or ()),
+            options.font(font),
+            font_size,
+        )
+        forms = (*options.forms(formats or []), ".csv", ".txt")
+        figures = select(names or [], suite, records, protocol)
+        _end(_draw(suite, figures, protocol, parse_seeds(seeds), records, out, forms, chosen))
 
     @app.command()
     def coverage(results: ResultsOption = RESULTS, out: OutOption = OUT) -> None:
@@ -201,14 +243,23 @@ def _print_table(
 
 
 def _draw(
-    suite: Suite, figures: list, protocol: str | None, seeds: list[int] | None, records: Records, out: Path
+    suite: Suite,
+    figures: list,
+    protocol: str | None,
+    seeds: list[int] | None,
+    records: Records,
+    out: Path,
+    forms: tuple[str, ...] = (".pdf", ".png", ".csv", ".txt"),
+    options: Any = None,
 ) -> list[str]:
     """Draw figures and say where they are; what they do not count, and why."""
-    from reports.figures import draw
+    from reports.figures import Options, draw
 
     problems: list[str] = []
-    for drawn in draw(figures, suite, records, out, protocol, seeds):
-        what = f"{_shown(drawn.files[0])} and .png" if drawn.files else f"skipped: {drawn.skipped}"
+    for drawn in draw(figures, suite, records, out, protocol, seeds, forms, options or Options()):
+        what = f"skipped: {drawn.skipped}"
+        if drawn.files:
+            what = " and ".join([_shown(drawn.files[0]), ", ".join(file.suffix for file in drawn.files[1:])])
         print(f"Figure {drawn.name}: {what}", flush=True)
         problems += drawn.problems
     return problems

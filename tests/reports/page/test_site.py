@@ -26,7 +26,7 @@ from reports.tables import latex, markdown
 from tests.reports.page.reading import Page, details
 from tests.reports.page.small import HOSTILE, IMAGE, METHODS, records, site, table
 from tests.reports.page.small import Suite as SmallSuite
-from tests.reports.test_one_aggregation import cells_of, made
+from tests.reports.test_one_aggregation import made, rows_of
 
 __all__ = ["made"]  # a fixture
 
@@ -108,7 +108,7 @@ def test_numbers_are_those_of_every_other_form(made, tmp_path: Path) -> None:
     lines: dict[tuple[str, str], list[str]] = {}
     label, labels = "", [row.label for row in result.table.rows]
     kinds = ["*published*", "*difference*"]
-    for name, *texts in cells_of(markdown(whole).splitlines(), [*labels, *kinds], r" \| "):
+    for name, *texts in rows_of(markdown(whole), [*labels, *kinds]):
         label = label if name in kinds else name
         kind = name.strip("*") if name in kinds else "value"
         lines.setdefault((label, kind), []).extend(texts)
