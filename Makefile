@@ -51,12 +51,12 @@ executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers 
 quoted = '$(subst ','\'',$1)'
 command = make $(call quoted,$@) $(foreach v,$(given),$(if $($v),$(call quoted,$v=$($v))))
 
-.PHONY: help demo tables figures page coverage data status verify test check bench slurm-up slurm-down clean
+.PHONY: help demo tables figures page coverage data status verify artifacts-pack test check bench slurm-up slurm-down clean
 .DEFAULT_GOAL := help
 
 help: ## list targets and options
 	@echo 'Targets:'
-	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {sub("%", "<name>", $$1); printf "  %-14s%s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {sub("%", "<name>", $$1); printf "  %-16s%s\n", $$1, $$2}' Makefile
 	@echo 'Options, as in `make table-digits PROTOCOL=smoke SEEDS=2`:'
 	@awk -F ' *[?]=.*## ' '/^[A-Z_]+ *[?]=/ {printf "  %-14s%s\n", $$1 "=", $$2}' Makefile
 
@@ -108,6 +108,9 @@ status: $(READY) ## runs done, failed, running, stale and missing
 
 verify: $(READY) ## train a random sample of the records again, N of them, and say whether the numbers are the same
 	@$(RUN) benchmarks verify $${N:+--n "$$N"} $${WORKERS:+--workers "$$WORKERS"}
+
+artifacts-pack: $(READY) ## archives of the predictions and parameters in .state that records have, for FVI_ARTIFACTS=
+	@$(RUN) benchmarks artifacts pack
 
 test: $(READY) ## every test, in parallel
 	@$(RUN) pytest -n "$${WORKERS:-logical}" --dist worksteal

@@ -12,8 +12,9 @@ import typer
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
-from benchmarks.sweep.plan import also as with_rows
-from benchmarks.sweep.plan import beyond, check_protocol, lacking, parse_seeds
+from benchmarks.sweep.plan import beyond, lacking, parse_seeds
+from reports import interface
+from reports.aggregate import TableResult
 from reports.brought import with_rows_brought
 from reports.choice import WHOLE, Choice, page_size
 from reports.records import Records
@@ -95,12 +96,11 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             page=page_size(page) if page else WHOLE.page,
         )  # fmt: skip
         records = Records(results, state)
-        found = with_rows(suite.table(name), also, suite.catalogue() if also else {})
-        (found,) = with_rows_brought([found], suite, records)
-        chosen, numbers = check_protocol(found, protocol), parse_seeds(seeds)
-        for line in (*beyond([found], chosen, seeds), *lacking([found], chosen)):
+        found = interface.chosen(name, records, also or (), suite)
+        for line in (*beyond([found], protocol, seeds), *lacking([found], protocol)):
             print(line)
-        _print_table(suite, found, chosen, numbers, records, out, choice)
+        result = interface.result(found, protocol, seeds, records)
+        _print_table(suite, result, parse_seeds(seeds), records, out, choice)
 
     @app.command()
     def tables(
@@ -120,7 +120,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
                 chosen = protocol or found.default_protocol
                 for line in beyond([found], chosen, seeds):
                     print(line)
-                rendered = render_table(found, chosen, records, out, parse_seeds(seeds))
+                rendered = render_table(interface.result(found, chosen, seeds, records), out)
                 print(f"{found.name}: {rendered.counts}; {_shown(rendered.files['Markdown'])}")
                 problems += rendered.problems
         _end(problems)
@@ -228,17 +228,17 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
 
 def _print_table(
-    suite: Suite, found: Any, protocol: str, seeds: list[int] | None, records: Records, out: Path, choice: Choice
+    suite: Suite, result: TableResult, seeds: list[int] | None, records: Records, out: Path, choice: Choice
 ) -> None:
     from reports.figures import FIGURES
     from reports.tables import render_table
 
-    rendered = render_table(found, protocol, records, out, seeds, choice)
+    rendered = render_table(result, out, choice)
     print(rendered.text)
     for form, path in rendered.files.items():
         print(f"{form}: {_shown(path)}")
-    figures = [figure for figure in FIGURES.values() if figure.table == found.name]
-    problems = _draw(suite, figures, protocol, seeds, records, out)
+    figures = [figure for figure in FIGURES.values() if figure.table == result.table.name]
+    problems = _draw(suite, figures, result.protocol, seeds, records, out)
     _end([*rendered.problems, *problems], told=rendered.problems)
 
 
