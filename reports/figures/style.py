@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NotRequired, TypedDict, TypeVar
+from typing import Any, NotRequired, TypedDict, TypeVar, cast
 
 import matplotlib
 
@@ -69,7 +69,7 @@ LINES: dict[str, str | tuple[int, tuple[int, ...]]] = {
 FUNCTION_SPACE = ("FSVI", "fVI", "FuNN", "GP", "GWI")
 
 FONT_SIZE = 8.0  # points; others are relative to it
-SIZES = {
+SIZES: dict[Any, float] = {  # names are literal types of matplotlib's, in some of its versions
     "font.size": 1.0,
     "axes.titlesize": 1.0,
     "axes.labelsize": 1.0,
@@ -115,7 +115,7 @@ _panelled = [False]  # whether the figure drawn now has asked which of its panel
 @contextmanager
 def using(options: Options) -> Iterator[None]:
     """Draw with these choices."""
-    changes: dict[str, object] = {}
+    changes: dict[Any, Any] = {}
     if options.font_size:
         changes |= {name: options.font_size * share for name, share in SIZES.items()}
     if options.font:
@@ -208,7 +208,7 @@ def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ())
     width = options.width or own
     figure.set_size_inches(width, options.height or height)
     for legend in figure.legends:
-        legend.set_ncols(max(1, int(legend._ncols * min(1.0, width / own))))
+        legend.set_ncols(max(1, int(cast(Any, legend)._ncols * min(1.0, width / own))))
     absent = f"no records: {', '.join(missing)}" if missing else ""
     figure.set_label("\n".join(filter(None, (options.title or title, subtitle, absent))))
     points = plt.rcParams["font.size"]
