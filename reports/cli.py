@@ -170,7 +170,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         For a column of a paper: python -m reports figures rudner2021-figure-6-fashion_mnist --size column --title off
         --format pdf --row FSVI --row MFVI
         """
-        from reports.figures import options, select
+        from reports.figures import options
+        from reports.figures.own import select
 
         records = Records(results)
         chosen = options.Options(

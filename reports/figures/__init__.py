@@ -87,35 +87,15 @@ class Drawn:
     problems: tuple[str, ...] = ()
 
 
-def select(
-    names: Sequence[str], suite: Suite | None = None, records: Records | None = None, protocol: str | None = None
-) -> list[Figure]:
-    """The figures of these names, all of the catalogue without any. With a suite and records the name of a table
-    stands for its figures, and ``<table>-<what>`` for one that is drawn of any table (see reports/figures/own.py).
+def select(names: Sequence[str]) -> list[Figure]:
+    """The figures of these names, all without any. Raises UnknownName with the nearest names.
 
-    Raises UnknownName with the nearest names.
+    :func:`reports.figures.own.select` knows those of tables too.
     """
-    known = {name: name for name in suite.table_names()} if suite else {}
-    found: list[Figure] = []
     for name in names:
-        tables = [table for table in known if name == table or name.startswith(f"{table}-")]
-        if name in FIGURES:
-            found.append(FIGURES[name])
-        elif suite and records and tables:
-            from reports.figures.own import of_table
-
-            table = max(tables, key=len)
-            own = {figure.name: figure for figure in of_table(suite.table(table), records, protocol)}
-            if name == table:
-                declared = [figure for figure in FIGURES.values() if figure.table == table]
-                found += [*declared, *own.values()]
-            elif name in own:
-                found.append(own[name])
-            else:
-                raise unknown("figure", name, (*FIGURES, *own))
-        else:
-            raise unknown("figure", name, (*FIGURES, *known))
-    return found if names else list(FIGURES.values())
+        if name not in FIGURES:
+            raise unknown("figure", name, FIGURES)
+    return [FIGURES[name] for name in names] if names else list(FIGURES.values())
 
 
 def draw(

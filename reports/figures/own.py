@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 
-from reports.figures import NothingToShow, Runs, collect
-from reports.figures.catalogue import Figure
+from benchmarks.errors import unknown
+from benchmarks.suite import Suite
+from reports.figures import FIGURES, Figure, NothingToShow, Runs, collect
 from reports.figures.style import PAGE, colour, head, line, panels, panels_of
 from reports.labels import direction
 from reports.records import Records
@@ -23,6 +25,32 @@ CURVES = (
     ("grid/grid", "curves", "Functions", "toys:samples"),
     ("grid/grid", "maps", "Maps", "toys:moons"),
 )
+
+
+def select(names: Sequence[str], suite: Suite, records: Records, protocol: str | None = None) -> list[Figure]:
+    """The figures of these names, all of the catalogue without any. The name of a table stands for all its figures, and
+    ``<table>-<what>`` for one that can be drawn of any table.
+
+    Raises UnknownName with the nearest names.
+    """
+    known = suite.table_names()
+    found = [] if names else list(FIGURES.values())
+    for name in names:
+        tables = [table for table in known if name == table or name.startswith(f"{table}-")]
+        if name in FIGURES:
+            found.append(FIGURES[name])
+            continue
+        if not tables:
+            raise unknown("figure", name, (*FIGURES, *known))
+        table = max(tables, key=len)
+        own = {figure.name: figure for figure in of_table(suite.table(table), records, protocol)}
+        if name == table:
+            found += [*(figure for figure in FIGURES.values() if figure.table == table), *own.values()]
+        elif name in own:
+            found.append(own[name])
+        else:
+            raise unknown("figure", name, (*FIGURES, *own))
+    return found
 
 
 def of_table(table: Any, records: Records, protocol: str | None) -> list[Figure]:

@@ -13,9 +13,10 @@ from benchmarks.errors import UnknownName, UsageError
 from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 from benchmarks.records.provenance import ROOT
-from reports.figures import FIGURES, Figure, collect, draw, ood, own, select, settings, style, toys, uncertainty
+from reports.figures import FIGURES, Figure, collect, draw, ood, own, settings, style, toys, uncertainty
 from reports.figures.kernels import estimates, gram, regularised_kl
 from reports.figures.options import FORMS, Options, font, forms, size
+from reports.figures.own import select
 from reports.figures.parts import few, roc_in_logarithms
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table
