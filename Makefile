@@ -10,9 +10,10 @@ METHOD   ?= ## for table-<name>, a method that the table does not have: one row 
 WAIT     ?= ## for EXECUTOR=slurm, 1: wait until every run is over, then print the table
 DRY_RUN  ?= ## 1: show what would be run, and run nothing
 ANYWAY   ?= ## 1: train here also what would take more than two days
+FIGURES  ?= ## for figures, names and options as for python -m reports figures: digits-roc --size column --title off
 N        ?= ## for verify, how many records; without it 12
 PYTHON   ?= python3## the interpreter that makes .venv, 3.11 or later
-OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD WAIT DRY_RUN ANYWAY N PYTHON
+OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD WAIT DRY_RUN ANYWAY FIGURES N PYTHON
 
 # A misspelt option would otherwise be ignored, and a long run started in its place.
 given := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
@@ -24,7 +25,7 @@ $(if $(unknown),$(error unknown option $(unknown); the options are $(OPTIONS)))
 given := $(foreach v,$(OPTIONS),$(if $(filter command environment,$(origin $v)),$v)) \
 	$(filter-out MAKEFLAGS MFLAGS $(OPTIONS),$(given))
 $(foreach v,$(sort $(OPTIONS) $(given)),$(eval override $v := $$(value $v)))
-export PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD N
+export PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD FIGURES N
 
 # One thread for each process: the pool keeps every core busy, and records do not depend on the core count.
 export OMP_NUM_THREADS ?= 1
@@ -50,12 +51,12 @@ executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers 
 quoted = '$(subst ','\'',$1)'
 command = make $(call quoted,$@) $(foreach v,$(given),$(if $($v),$(call quoted,$v=$($v))))
 
-.PHONY: help demo tables figures page paper coverage data status verify test check bench slurm-up slurm-down clean
+.PHONY: help demo tables figures page paper coverage data status verify artifacts-pack test check bench slurm-up slurm-down clean
 .DEFAULT_GOAL := help
 
 help: ## list targets and options
 	@echo 'Targets:'
-	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {sub("%", "<name>", $$1); printf "  %-14s%s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {sub("%", "<name>", $$1); printf "  %-16s%s\n", $$1, $$2}' Makefile
 	@echo 'Options, as in `make table-digits PROTOCOL=smoke SEEDS=2`:'
 	@awk -F ' *[?]=.*## ' '/^[A-Z_]+ *[?]=/ {printf "  %-14s%s\n", $$1 "=", $$2}' Makefile
 
@@ -91,7 +92,7 @@ tables: $(READY) ## the same for every table that has the protocol
 	$(call run_then_report,$$names,tables)
 
 figures: $(READY) ## draw every figure again from results/, without training
-	@$(RUN) reports figures $(run_options)
+	@set -f; $(RUN) reports figures $(run_options) $$FIGURES
 
 page: $(READY) ## a site of every table, method and figure, to look at: reports/output/page/index.html
 	@$(RUN) reports page
@@ -110,6 +111,9 @@ status: $(READY) ## runs done, failed, running, stale and missing
 
 verify: $(READY) ## train a random sample of the records again, N of them, and say whether the numbers are the same
 	@$(RUN) benchmarks verify $${N:+--n "$$N"} $${WORKERS:+--workers "$$WORKERS"}
+
+artifacts-pack: $(READY) ## archives of the predictions and parameters in .state that records have, for FVI_ARTIFACTS=
+	@$(RUN) benchmarks artifacts pack
 
 test: $(READY) ## every test, in parallel
 	@$(RUN) pytest -n "$${WORKERS:-logical}" --dist worksteal

@@ -1,4 +1,4 @@
-"""`python -m datasets list` says what there is; `python -m datasets fetch [names]` gets the files.
+"""`python -m datasets list` says what there is, with the sets of plug-ins; `fetch [names]` gets the files.
 
 `python -m datasets corrupt [cifar10] [cifar100]` makes the corrupted test images that runs would else make when they
 are asked for; several of these commands share the work, and a stopped one goes on where it was.
@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable
+from importlib import import_module
 
 from . import BadData, DataNotFound, UnknownDataset, describe, names
 from .fetch import cache_folder, fetch, mirror_folders
@@ -37,12 +38,22 @@ def main(arguments: list[str] | None = None) -> int:
     except (BadData, DataNotFound) as error:
         print(error, file=sys.stderr)
         return 1
+    except ValueError as error:
+        if type(error).__module__ != "fvi_core.plugins":
+            raise
+        print(error, file=sys.stderr)
+        return 1
 
 
 def _list() -> int:
+    import_module("fvi_core.plugins").load()  # by name: this room is built on no other, and only this command needs it
     print(f"{'name':20} {'task':14} {'train':>6} {'test':>5} {'input':>9} {'splits':>6}  origin")
     for name in names():
-        d = describe(name)
+        try:
+            d = describe(name)
+        except (BadData, DataNotFound) as error:
+            print(f"{name:20} {str(error).splitlines()[0]}")
+            continue
         shape = "x".join(str(size) for size in d.shape)
         print(f"{name:20} {d.task:14} {d.n_train:6} {d.n_test:5} {shape:>9} {d.n_splits:6}  {d.source}")
     return 0

@@ -13,6 +13,7 @@ from .contract import Arrays, EvaluationSet
 from .image_schemes import Scheme
 from .images import SOURCES, context_subset, read_subset
 from .rotation import rotate
+from .telling import tell
 
 REDUCED = r"(?:-of-([1-9]\d*))?"
 SEED = 0  # of the images of a reduced set
@@ -122,9 +123,12 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
 
         rows, reduction = self._some(name, count)
 
+        def say(made: int, lacking: int) -> None:
+            tell(f"corrupting images of {self.name}, severity {severity}: {made} of {lacking}")
+
         def make() -> EvaluationSet:
             images, source = corrupted(
-                self.name, corruption, int(severity), self.test.x, self.test.y, self.root, rows=rows
+                self.name, corruption, int(severity), self.test.x, self.test.y, self.root, rows=rows, say=say
             )
             labels = self.test.y if rows is None else self.test.y[rows]
             labels = np.tile(labels, len(images) // len(labels))

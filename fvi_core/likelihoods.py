@@ -15,6 +15,7 @@ from torch import Tensor
 
 from fvi_core.registry import LIKELIHOODS, later
 from fvi_core.scales import inverse_softplus, inverse_softplus_of
+from fvi_core.spelling import nearest
 
 if TYPE_CHECKING:
     from fvi_core.fitting import Fitting
@@ -23,6 +24,7 @@ Params = dict[str, Tensor]
 PREFIX = "likelihood/"
 """What the names of a likelihood's parameters begin with, among all that are trained."""
 RHO = "rho"
+CLASS_WEIGHTS = ("none", "batch")
 NEAR_ONE = 1e-6
 """Scores nearer to 1 than this count as that near, whose logarithm of 1 minus the score is a number."""
 
@@ -242,7 +244,25 @@ class ResidualGaussian(Gaussian):
 @LIKELIHOODS.register("categorical")
 @dataclass(frozen=True)
 class Categorical(Likelihood):
-    """y ~ Cat(softmax f(x)); no parameters."""
+    """y ~ Cat(softmax f(x)); no parameters.
+
+    ``class_weights`` "batch": training weighs each point of a class k by ``1 / (K p_k)``, p_k the share of the class in
+    the batch, so that all classes that are there count alike (Band et al. 2021).
+    """
+
+    class_weights: str = later("none")
+
+    def __post_init__(self) -> None:
+        if self.class_weights not in CLASS_WEIGHTS:
+            told = nearest(self.class_weights, CLASS_WEIGHTS)
+            raise ValueError(f"likelihood {self.name!r}: class_weights {self.class_weights!r} is not known; {told}")
+
+    def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
+        if self.class_weights == "none":
+            return super().data_term(params, f, y)
+        shares = torch.nn.functional.one_hot(y, f.shape[-1]).to(f.dtype).mean(1)
+        weights = 1 / (f.shape[-1] * shares.gather(1, y))
+        return (weights.unsqueeze(1) * self.log_prob(params, f, y)).mean((1, 2))
 
     def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
         """log softmax(f)_y: f ``[R, S, N, K]``, y ``[R, N]`` long -> ``[R, S, N]`` (cinquin2024, eq. B.3).
@@ -262,7 +282,7 @@ class Categorical(Likelihood):
 
 @LIKELIHOODS.register("kernel_scores")
 @dataclass(frozen=True)
-class KernelScores(Categorical):
+class KernelScores(Likelihood):
     """Outputs ``f_c = log K_c``, logarithms of scores between 0 and 1, one for each class.
 
     Training minimises the binary cross-entropy of the scores, ``-mean_c [1(y = c) log K_c + 1(y != c) log(1 - K_c)]``
@@ -270,6 +290,9 @@ class KernelScores(Categorical):
     normalised ones, ``K_c / sum K``. The uncertainty is minus the largest score, in logarithms, which tell scores apart
     that round to 0.
     """
+
+    def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
+        return Categorical().log_prob(params, f, y)
 
     def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
         own = torch.nn.functional.one_hot(y, f.shape[-1]).bool().unsqueeze(1)

@@ -149,3 +149,9 @@ def rank_agreement(ours: Sequence[float], published: Sequence[float]) -> float |
     if min(np.ptp(each) for each in ranks) == 0:
         return None
     return float(np.corrcoef(*ranks)[0, 1])
+
+
+def sign_agreement(ours: Sequence[float], published: Sequence[float]) -> tuple[int, int] | None:
+    """Of differences those with the published sign, and all that have a sign there; None where none has."""
+    both = [(np.sign(own), np.sign(theirs)) for own, theirs in zip(ours, published, strict=True) if theirs]
+    return (sum(bool(own == theirs) for own, theirs in both), len(both)) if both else None

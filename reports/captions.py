@@ -11,11 +11,12 @@ import numpy as np
 from reports import mean_ranks
 from reports.aggregate import CellResult, Counts, TableResult
 from reports.agreement import RULE as AGREEMENT
-from reports.agreement import rank_agreement
+from reports.agreement import rank_agreement, sign_agreement
 from reports.choice import WHOLE, Choice
 from reports.significance import RULE
 
 MIXED, QUOTED = " (mixed)", "†"
+FVI = " fVI"
 AMONG_ALL = "Bold is decided among all rows of the table, also those that are not shown."
 
 
@@ -64,6 +65,7 @@ def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> l
         )
         sentences.append(_runs_needed(known))
         sentences.append(_rank_agreement(result))
+        sentences.append(_sign_agreement(result))
         sentences.append(mean_ranks.sentence(result))
     if choice.published or choice.difference:
         sentences.append(_published_runs(known))
@@ -108,6 +110,25 @@ def _rank_agreement(result: TableResult) -> str:
     columns = "one column" if len(found) == 1 else f"{len(found)} columns, on average"
     return f"Order of the rows, ours and published: Spearman's correlation {np.mean(found):.2f} in {columns}.".replace(
         " -", " −"
+    )
+
+
+def _sign_agreement(result: TableResult) -> str:
+    """Whether function-space inference helps, and hurts, where it does in the paper: row "X fVI" beside row "X"."""
+    by_label = {row[0].row.label: row for row in result.cells if row}
+    pairs = [
+        (cell, plain)
+        for name, row in by_label.items()
+        if name.endswith(FVI)
+        for cell, plain in zip(row, by_label.get(name.removesuffix(FVI), ()), strict=False)
+        if all(one.published and one.values for one in (cell, plain))
+    ]
+    found = sign_agreement(
+        [cell.mean - plain.mean for cell, plain in pairs],
+        [one.published.mean - other.published.mean for one, other in pairs if one.published and other.published],
+    )
+    return (
+        "" if found is None else f"Sign of what fVI changes, ours and published: the same in {found[0]} of {found[1]}."
     )
 
 

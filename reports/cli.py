@@ -12,8 +12,9 @@ import typer
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
-from benchmarks.sweep.plan import also as with_rows
-from benchmarks.sweep.plan import beyond, check_protocol, lacking, parse_seeds
+from benchmarks.sweep.plan import beyond, lacking, parse_seeds
+from reports import interface
+from reports.aggregate import TableResult
 from reports.brought import with_rows_brought
 from reports.choice import WHOLE, Choice, page_size
 from reports.records import Records
@@ -95,12 +96,11 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             page=page_size(page) if page else WHOLE.page,
         )  # fmt: skip
         records = Records(results, state)
-        found = with_rows(suite.table(name), also, suite.catalogue() if also else {})
-        (found,) = with_rows_brought([found], suite, records)
-        chosen, numbers = check_protocol(found, protocol), parse_seeds(seeds)
-        for line in (*beyond([found], chosen, seeds), *lacking([found], chosen)):
+        found = interface.chosen(name, records, also or (), suite)
+        for line in (*beyond([found], protocol, seeds), *lacking([found], protocol)):
             print(line)
-        _print_table(suite, found, chosen, numbers, records, out, choice)
+        result = interface.result(found, protocol, seeds, records)
+        _print_table(suite, result, parse_seeds(seeds), records, out, choice)
 
     @app.command()
     def tables(
@@ -120,7 +120,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
                 chosen = protocol or found.default_protocol
                 for line in beyond([found], chosen, seeds):
                     print(line)
-                rendered = render_table(found, chosen, records, out, parse_seeds(seeds))
+                rendered = render_table(interface.result(found, chosen, seeds, records), out)
                 print(f"{found.name}: {rendered.counts}; {_shown(rendered.files['Markdown'])}")
                 problems += rendered.problems
         _end(problems)
@@ -128,20 +128,63 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     @app.command()
     def figures(
         names: Annotated[
-            Optional[list[str]], typer.Argument(metavar="[FIGURE...]", help="names; without any, all")
+            Optional[list[str]],
+            typer.Argument(
+                metavar="[FIGURE...]",
+                help="names of figures, or of tables, a plug-in's too: rotated-mnist-points, mine-reliability; without "
+                "any, all of the catalogue",
+            ),
         ] = None,
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
+        size: Annotated[
+            Optional[str], typer.Option("--size", help="inches (3.4x2.5, or a width alone), column or text")
+        ] = None,
+        title: Annotated[
+            Optional[str], typer.Option("--title", help="another title; off: none (the caption is a file)")
+        ] = None,
+        rows: Annotated[
+            Optional[list[str]], typer.Option("--row", metavar="ROW", help="only this row, or method; repeat for more")
+        ] = None,
+        columns: Annotated[
+            Optional[list[str]],
+            typer.Option("--column", metavar="PANEL", help="only this panel: a column, metric or shift; repeat"),
+        ] = None,
+        font: Annotated[Optional[str], typer.Option("--font", help="font family: serif, DejaVu Sans")] = None,
+        font_size: Annotated[
+            Optional[float], typer.Option("--font-size", min=3, max=40, help="points, without it 8")
+        ] = None,
+        formats: Annotated[
+            Optional[list[str]], typer.Option("--format", metavar="FORMAT", help="pdf, png or svg; repeat for more")
+        ] = None,
         results: ResultsOption = RESULTS,
         out: OutOption = OUT,
     ) -> None:
-        """Draw figures as PDF and PNG; those without records are skipped and say which.
+        """Draw figures as PDF and PNG, each with its numbers as CSV and its caption as text; those without records are
+        skipped and say which.
 
-        Without --protocol, a figure whose table has no records of its own protocol shows those of protocol short.
+        The name of a table stands for all its figures and for NAME-points, its columns as points with errors, and the
+        curves that its records have (NAME-reliability, NAME-roc, NAME-curves). Without --protocol, a figure whose table
+        has no records of its own protocol shows those of protocol short.
+
+        For a column of a paper: python -m reports figures rudner2021-figure-6-fashion_mnist --size column --title off
+        --format pdf --row FSVI --row MFVI
         """
-        from reports.figures import select
+        from reports.figures import options
+        from reports.figures.own import select
 
-        _end(_draw(suite, select(names or []), protocol, parse_seeds(seeds), Records(results), out))
+        records = Records(results)
+        chosen = options.Options(
+            *options.size(size),
+            "" if title == options.OFF else title,
+            tuple(rows or ()),
+            tuple(columns or ()),
+            options.font(font),
+            font_size,
+        )
+        forms = (*options.forms(formats or []), ".csv", ".txt")
+        figures = select(names or [], suite, records, protocol)
+        _end(_draw(suite, figures, protocol, parse_seeds(seeds), records, out, forms, chosen))
 
     @app.command()
     def coverage(results: ResultsOption = RESULTS, out: OutOption = OUT) -> None:
@@ -202,29 +245,38 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
 
 def _print_table(
-    suite: Suite, found: Any, protocol: str, seeds: list[int] | None, records: Records, out: Path, choice: Choice
+    suite: Suite, result: TableResult, seeds: list[int] | None, records: Records, out: Path, choice: Choice
 ) -> None:
     from reports.figures import FIGURES
     from reports.tables import render_table
 
-    rendered = render_table(found, protocol, records, out, seeds, choice)
+    rendered = render_table(result, out, choice)
     print(rendered.text)
     for form, path in rendered.files.items():
         print(f"{form}: {_shown(path)}")
-    figures = [figure for figure in FIGURES.values() if figure.table == found.name]
-    problems = _draw(suite, figures, protocol, seeds, records, out)
+    figures = [figure for figure in FIGURES.values() if figure.table == result.table.name]
+    problems = _draw(suite, figures, result.protocol, seeds, records, out)
     _end([*rendered.problems, *problems], told=rendered.problems)
 
 
 def _draw(
-    suite: Suite, figures: list, protocol: str | None, seeds: list[int] | None, records: Records, out: Path
+    suite: Suite,
+    figures: list,
+    protocol: str | None,
+    seeds: list[int] | None,
+    records: Records,
+    out: Path,
+    forms: tuple[str, ...] = (".pdf", ".png", ".csv", ".txt"),
+    options: Any = None,
 ) -> list[str]:
     """Draw figures and say where they are; what they do not count, and why."""
-    from reports.figures import draw
+    from reports.figures import Options, draw
 
     problems: list[str] = []
-    for drawn in draw(figures, suite, records, out, protocol, seeds):
-        what = f"{_shown(drawn.files[0])} and .png" if drawn.files else f"skipped: {drawn.skipped}"
+    for drawn in draw(figures, suite, records, out, protocol, seeds, forms, options or Options()):
+        what = f"skipped: {drawn.skipped}"
+        if drawn.files:
+            what = " and ".join([_shown(drawn.files[0]), ", ".join(file.suffix for file in drawn.files[1:])])
         print(f"Figure {drawn.name}: {what}", flush=True)
         problems += drawn.problems
     return problems

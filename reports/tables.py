@@ -6,15 +6,13 @@ import re
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from reports.aggregate import TableResult, aggregate
+from reports.aggregate import TableResult
 from reports.captions import caption, heading, label, notes
 from reports.choice import WHOLE, Choice
 from reports.labels import MARKS
 from reports.latex import PACKAGES, latex
 from reports.layout import Line, blocks
-from reports.records import Records
 
 WIDTH = 120
 MARKDOWN_COLUMNS = 10
@@ -40,22 +38,15 @@ class RenderedTable:
     problems: tuple[str, ...] = ()
 
 
-def render_table(
-    table: Any,
-    protocol: str,
-    records: Records,
-    out_dir: Path | str,
-    seeds: list[int] | None = None,
-    choice: Choice = WHOLE,
-) -> RenderedTable:
-    """Aggregate a table from its records and write it as Markdown, LaTeX and LaTeX that compiles alone.
+def render_table(result: TableResult, out_dir: Path | str, choice: Choice = WHOLE) -> RenderedTable:
+    """Write what is chosen of a table as Markdown, LaTeX and LaTeX that compiles alone.
 
     Files: <out>/<table>-<protocol>.md, .tex (to \\input) and -standalone.tex.
     """
-    result = choice.of(aggregate(table, protocol, records, seeds))
+    result = choice.of(result)
     out = Path(out_dir)
     out.mkdir(parents=True, exist_ok=True)
-    name = f"{table.name}-{protocol}"
+    name = f"{result.table.name}-{result.protocol}"
     files = {
         "Markdown": out / f"{name}.md",
         "LaTeX": out / f"{name}.tex",
@@ -65,7 +56,7 @@ def render_table(
     files["LaTeX"].write_text(latex(result, choice), encoding="utf-8")
     files["LaTeX alone"].write_text(WRAPPER.format(name=f"{name}.tex", packages=",".join(PACKAGES)), encoding="utf-8")
     filled = sum(bool(cell.values) for cell in result.flat)
-    counts = f"{filled} of {len(result.flat)} cells, protocol {protocol}"
+    counts = f"{filled} of {len(result.flat)} cells, protocol {result.protocol}"
     counts += f", not counted: {len(result.problems)}" if result.problems else ""
     return RenderedTable(text(result, choice), files, counts, tuple(result.problems))
 

@@ -91,7 +91,8 @@ def _between_words(path: Path) -> Iterator[str]:
 
 
 def _is_program(word: str) -> bool:
-    return word in PROGRAMS or word.startswith((".venv/", "./")) or shutil.which(word) is not None
+    """Also what is installed here; shorter names are those of quantities."""
+    return word in PROGRAMS or word.startswith((".venv/", "./")) or (len(word) > 2 and shutil.which(word) is not None)
 
 
 class Parsed(Exception):
@@ -178,7 +179,8 @@ class Checker:
         with self.monkeypatch.context() as patched:
             patched.setattr(argparse.ArgumentParser, "parse_args", stop)
             with pytest.raises(Parsed) as found:
-                importlib.import_module(f"{name}.__main__").main(words)
+                module = importlib.import_module(name)
+                (module if hasattr(module, "main") else importlib.import_module(f"{name}.__main__")).main(words)
         return found.value.args[0]
 
     def names(self, command: str, asked: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from benchmarks.records.hyperparameters import ROOMS
 from fvi_core import methods, plugins
 from fvi_core.registry import REGISTRIES
 
@@ -13,17 +14,7 @@ from fvi_core.registry import REGISTRIES
 @contextmanager
 def forgotten() -> Iterator[None]:
     """All that plug-ins add meanwhile is taken away at the end, and the next ones are looked for anew."""
-    for room in (
-        "contexts",
-        "divergences",
-        "families",
-        "kernels",
-        "likelihoods",
-        "networks",
-        "optimisers",
-        "priors",
-        "training",
-    ):
+    for room in ROOMS:  # what is loaded for the first time meanwhile would be taken away too
         importlib.import_module(f"fvi_core.{room}")
     methods.load_own()
     held = [*plugins._TRACKED, plugins._loaded, *(registry.classes for registry in REGISTRIES.values())]

@@ -113,7 +113,7 @@ def imported_modules(name: str, every: dict[str, Path]) -> set[str]:
 
 
 GROUND = ("shapes", "errors", "files", "suite")
-FLOORS = ("records", "state", "tables", "metrics", "experiment", "sweep", "commands")
+FLOORS = ("records", "state", "tables", "metrics", "experiment", "sweep", "interface", "commands")
 
 
 def test_each_floor_imports_only_floors_below() -> None:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from benchmarks import interface
 from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption
-from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, runner
 from benchmarks.sweep.plan import check_protocol, parse_seeds
@@ -44,11 +44,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         results: ResultsOption = runner.RESULTS,
     ) -> None:
         """Measure predictions made elsewhere, and add them to a table as a row (docs/predictions.md)."""
-        from benchmarks.experiment.brought import score as score_file  # here, since it needs torch
-
-        found = suite.table(table)
-        chosen = check_protocol(found, protocol)
-        store = Store(results, suite.metrics)
+        chosen = check_protocol(suite.table(table), protocol)
         for file in files:
-            print(score_file(found, chosen, method, file, store, suite.catalogue()))
-        print(f"the row is in {hints.module('reports', 'table', found.name, '--protocol', chosen)}")
+            print(*interface.score(table, file, method, chosen, results=results, suite=suite))
+        print(f"the row is in {hints.module('reports', 'table', suite.table(table).name, '--protocol', chosen)}")

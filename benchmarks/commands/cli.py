@@ -9,14 +9,14 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from benchmarks.commands import brought, inspection, parts, starting, upkeep, which
-from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption
+from benchmarks import interface
+from benchmarks.commands import archives, brought, inspection, parts, starting, upkeep, which
+from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption, StateOption
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.records.store import Store
-from benchmarks.shapes import RunConfig
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
-from benchmarks.sweep import hints, progress, runner
+from benchmarks.sweep import begin, hints, runner, words
 from benchmarks.sweep import plan as planning
 from benchmarks.sweep.slurm import ledger
 from benchmarks.sweep.slurm.options import load as load_options
@@ -56,10 +56,7 @@ WaitOption = Annotated[bool, typer.Option("--wait", help="for a cluster: do not 
 WorkersOption = Annotated[int | None, typer.Option("--workers", help="processes at once; without it one per core")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and what it would cost, and run nothing")]
 AnywayOption = Annotated[
-    bool, typer.Option("--anyway", help=f"begin also what would take more than {starting.LONGEST / 3600:.0f} h here")
-]
-StateOption = Annotated[
-    Path, typer.Option("--state", help="folder of claims, failures, logs, checkpoints", show_default=".state")
+    bool, typer.Option("--anyway", help=f"begin also what would take more than {words.LONGEST / 3600:.0f} h here")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="as JSON")]
 
@@ -68,6 +65,11 @@ class CommandLine(Protocol):
     """What takes the words of a command line (default: those of this process) and exits."""
 
     def __call__(self, arguments: list[str] | None = None) -> None: ...
+
+
+def say(sentence: str) -> None:
+    """Print a sentence at once, since what follows may take long."""
+    print(sentence, flush=True)
 
 
 def build(suite: Suite) -> CommandLine:
@@ -83,21 +85,9 @@ def build(suite: Suite) -> CommandLine:
     def chosen(tables, more) -> list[Any]:
         return [planning.also(suite.table(name), more, suite.catalogue() if more else {}) for name in tables]
 
-    def choose(tables, found, protocol, seeds, methods, datasets) -> tuple[list[RunConfig], dict[str, set[str]]]:
-        """The runs that are meant of these tables, and the metrics that they show of each."""
-        numbers = planning.parse_seeds(seeds)
-        configs = planning.table_runs(found, protocol, numbers)
-        if seeds and not configs:
-            raise UsageError(
-                f"--seeds {seeds} chooses none of the runs of {', '.join(tables)}: they are counted from 0"
-            )
-        for line in (*planning.beyond(found, protocol, seeds), *planning.lacking(found, protocol)):
-            print(line)
-        asked = planning.asked_metrics(found, protocol, numbers)
-        return planning.only(configs, methods or [], datasets or []), asked
-
     upkeep.add(app, suite)
     brought.add(app, suite)
+    archives.add(app, suite)
 
     @app.command("tables")
     def tables_() -> None:
@@ -131,9 +121,9 @@ def build(suite: Suite) -> CommandLine:
         state: StateOption = runner.STATE,
     ) -> None:
         """Show which runs tables need, which are done, and the groups of runs that are left to train."""
-        configs, asked = choose(tables, chosen(tables, also), protocol, seeds, method, dataset)
-        found = planning.make_plan(configs, results, state, suite, queued=ledger.pending(state), asked=asked)
-        print(inspection.plan_text(found, found.groups(results, state, suite)))
+        what: Any = {"methods": method or (), "datasets": dataset or (), "also": also or ()}
+        found = interface.plan(tables, protocol, seeds, **what, cost=False, results=results, state=state, suite=suite)
+        print(inspection.plan_text(found.plan, found.groups))
 
     @app.command()
     def run(
@@ -160,13 +150,24 @@ def build(suite: Suite) -> CommandLine:
         """
         cluster = executor == "slurm"
         where = make(executor, workers, load_options(slurm_file, slurm or (), folder=runner.ROOT) if cluster else None)
-        found = chosen(tables, also)
-        configs, asked = choose(tables, found, protocol, seeds, method, dataset)
+        what: Any = {"methods": method or (), "datasets": dataset or (), "also": also or (), "say": say}
+        folders: Any = {"results": results.resolve(), "state": state.resolve(), "suite": suite}
         if not cluster and (slurm or slurm_file or wait):
             raise UsageError(f"--slurm, --slurm-file and --wait are for --executor slurm, found --executor {executor}")
-        sweep = starting.Sweep(found, protocol, configs, asked, where, results.resolve(), state.resolve(), suite)
         with where:
-            raise typer.Exit(sweep.show() if dry_run else sweep.run(anyway, wait))
+            if dry_run:
+                planned = interface.plan(tables, protocol, seeds, **what, executor=where, **folders)
+                raise typer.Exit(starting.show(planned))
+            if cluster:
+                asked = begin.choose(tables, protocol, seeds, **what, suite=suite)
+                planned = begin.look(asked, where, **folders, fetch=True, say=say)
+                raise typer.Exit(starting.hand_over(planned, **folders, wait=wait))
+            try:
+                summary = interface.run(tables, protocol, seeds, **what, executor=where, anyway=anyway, **folders)
+            except begin.TooLong as refused:
+                raise typer.Exit(starting.refuse(refused, **folders)) from None
+            print(inspection.summary_text(summary, again=hints.again()))
+            raise typer.Exit(130 if summary.interrupted else 0 if summary.complete else 1)
 
     @app.command()
     def measure(
@@ -181,15 +182,14 @@ def build(suite: Suite) -> CommandLine:
         """Measure runs from the predictions and parameters kept in .state. Nothing is trained.
 
         A new metric is computed from the predictions; a run that differs from a trained one only in evaluation sets,
-        attacks or draws is evaluated from the parameters. What neither can give is named.
+        attacks or draws is evaluated from the parameters. What neither can give is named. What .state lacks of recorded
+        runs is first taken from the archives that FVI_ARTIFACTS names (docs/archives.md).
         """
-        from benchmarks.experiment.measure import measure as measure_runs  # here, since it needs torch
-
-        configs, _ = choose(tables, chosen(tables, None), protocol, seeds, method, dataset)
-        ticker = progress.Ticker(len(configs), "runs")
-        found = measure_runs(configs, Store(results, suite.metrics), state, ticker)
+        what: Any = {"methods": method or (), "datasets": dataset or ()}
+        folders: Any = {"results": results, "state": state, "suite": suite}
+        found = interface.measure(tables, protocol, seeds, **what, **folders)
         print(inspection.measured_text(found, state))
-        raise typer.Exit(1 if found.problems else 0)
+        raise typer.Exit(1 if found.problems or found.unfetched else 0)
 
     @app.command()
     def status(

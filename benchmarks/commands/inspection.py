@@ -135,12 +135,14 @@ def measured_text(found: Any, state: Path) -> str:
     told = ", ".join(f"{count} {what}" for what, count in found.counts.items() if count)
     lines = [f"{sum(found.counts.values())} runs: {told or 'none'}"]
     lines += [f"could not be measured: {problem}" for problem in found.problems]
+    lines += [f"not fetched: {problem}" for problem in found.unfetched]
     if found.lacking:
         some = ", ".join(found.lacking[:3]) + (", ..." if len(found.lacking) > 3 else "")
         lines.append(
             f"{len(found.lacking)} runs ({some}) have left neither predictions nor parameters in {state}, which keeps "
             "what was trained on this machine: `make` their table trains runs that have no record or lack a metric, "
-            f"`{hints.benchmarks('again', 'KEY')}` any"
+            f"`{hints.benchmarks('again', 'KEY')}` any; FVI_ARTIFACTS may name archives of what others have trained "
+            "(docs/archives.md)"
         )
     return "\n".join(lines)
 

@@ -13,4 +13,7 @@ ProtocolOption = Annotated[
 SeedsOption = Annotated[
     str | None, typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")
 ]
+StateOption = Annotated[
+    Path, typer.Option("--state", help="folder of claims, failures, logs, checkpoints", show_default=".state")
+]
 ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records", show_default="results")]

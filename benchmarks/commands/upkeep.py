@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.commands import demo, export, inspection, selection, which
+from benchmarks import interface
+from benchmarks.commands import demo, inspection, selection, which
 from benchmarks.commands.options import SeedsOption
+from benchmarks.records import frame
 from benchmarks.records.config import method_of
 from benchmarks.records.store import Store
 from benchmarks.shapes import Record
@@ -20,6 +22,14 @@ from benchmarks.sweep.where import make
 
 ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records", show_default="results")]
 WorkersOption = Annotated[int | None, typer.Option("--workers", help="processes at once; without it one per core")]
+
+EXPORT = """Write every metric of every record as one table, for pandas, R or a spreadsheet.
+
+Status 1: records that cannot be trusted were left out, and are named.
+
+\b
+Columns:
+""" + "\n".join(f"  {name:<11}{what}" for name, what in frame.COLUMNS.items())
 
 
 def add(app: typer.Typer, suite: Suite) -> None:
@@ -39,16 +49,12 @@ def add(app: typer.Typer, suite: Suite) -> None:
             print(f"left alone: {reason}")
         raise typer.Exit(1 if found.refused else 0)
 
-    @app.command("export", help=export.HELP)
+    @app.command("export", help=EXPORT)
     def export_(
         out: Annotated[Path, typer.Argument(help="file to write: records.csv or records.parquet")],
         results: ResultsOption = runner.RESULTS,
     ) -> None:
-        rows, problems = export.write(Store(results, suite.metrics), out)
-        print(f"wrote {rows} rows to {out}")
-        for problem in problems:
-            print(f"not counted: {problem}")
-        raise typer.Exit(1 if problems else 0)
+        raise typer.Exit(1 if interface.records(results, out, suite=suite).attrs["problems"] else 0)
 
     @app.command()
     def select(

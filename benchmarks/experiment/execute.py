@@ -31,7 +31,7 @@ from benchmarks.records.config import by_training, run_key, stack_key, training_
 from benchmarks.shapes import Curves, MetricRow, Provenance, RunConfig, TrainingConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints
-from datasets import Split
+from datasets import Split, listening
 from fvi_core.data import TrainingData
 from fvi_core.fitting import FitFailed
 from fvi_core.likelihoods import Likelihood
@@ -78,7 +78,22 @@ def execute(
         validate_config(config)
     if len({stack_key(config) for config in configs}) > 1:
         raise ValueError("runs that differ in more than seed, split and evaluation cannot train together")
-    runs = by_training(configs)
+    come = 0.0
+
+    def follow(fraction: float, text: str) -> None:
+        nonlocal come
+        come = fraction
+        report(fraction, text)
+
+    with listening(lambda text: report(come, text)):
+        outcomes = _outcomes(by_training(configs), state, follow)
+    return [outcomes[run_key(config)] for config in configs]
+
+
+def _outcomes(
+    runs: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
+) -> dict[str, Outcome]:
+    """Of every run, by key: from kept parameters where there are any, else trained."""
     outcomes: dict[str, Outcome] = {}
     for key, asked in list(runs.items()):
         found = evaluate_kept(asked, state, made=made_with(device_of(), asked[0]))
@@ -94,7 +109,7 @@ def execute(
         outcomes |= _train_and_evaluate({key: runs[key] for key in keys}, state, told)
     if outcomes:
         kept.bound(state)
-    return [outcomes[run_key(config)] for config in configs]
+    return outcomes
 
 
 def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | None = None) -> dict[str, Outcome] | None:

@@ -30,11 +30,14 @@ OUTCOMES = (CHANGED, UNCHANGED, EVALUATED, UNKEPT, UNTRAINED, BROKEN)
 
 @dataclass
 class Measured:
-    """How many runs there are of each of OUTCOMES; the keys of those that only training can give; what went wrong."""
+    """How many runs there are of each of OUTCOMES; the keys of those that only training can give; what went wrong;
+    what could not be taken from archives.
+    """
 
     counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(OUTCOMES, 0)))
     lacking: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    unfetched: list[str] = field(default_factory=list)
 
 
 def measure(

@@ -24,6 +24,9 @@ from benchmarks.state.kept import parameters_path
 from fvi_core.networks import Parameters
 
 FORMAT = 2  # 1: as they were before what is fitted after training
+DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, NotImplementedError, RuntimeError,
+          zipfile.BadZipFile, zlib.error)  # fmt: skip
+"""Whatever a file that is not what it should be makes of reading it."""
 
 
 @dataclass(frozen=True)
@@ -70,25 +73,30 @@ def load(state: Path | str, key: str) -> Kept | None:
     """
     path = parameters_path(state, key)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(file["about"].tobytes())
-            arrays = {name.removeprefix("parameters/"): file[name] for name in file.files if name != "about"}
-        if about["format"] != FORMAT:
-            raise ValueError(f"format {about['format']}, this code reads {FORMAT}")
-        if digest(about["training"]) != path.stem:
-            raise ValueError("it is of another training")
-        parameters = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        found = Kept(
-            parameters, str(about["fingerprint"]), dict(about["made"]), cast(Provenance, dict(about["provenance"]))
-        )
-        float(found.provenance["seconds"])
-        with contextlib.suppress(OSError):
-            os.utime(path)
-        return found
+        found = read(path, path.stem)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, NotImplementedError, RuntimeError,
-            zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
+    except DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         print(f"{path}: these kept parameters are not used: {reason[:200]}")
         return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return found
+
+
+def read(path: Path, key: str) -> Kept:
+    """The parameters in a file, of the training of a key. Raises one of DAMAGE."""
+    with np.load(path, allow_pickle=False) as file:
+        about = json.loads(file["about"].tobytes())
+        arrays = {name.removeprefix("parameters/"): file[name] for name in file.files if name != "about"}
+    if about["format"] != FORMAT:
+        raise ValueError(f"format {about['format']}, this code reads {FORMAT}")
+    if digest(about["training"]) != key:
+        raise ValueError("it is of another training")
+    parameters = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    found = Kept(
+        parameters, str(about["fingerprint"]), dict(about["made"]), cast(Provenance, dict(about["provenance"]))
+    )
+    float(found.provenance["seconds"])
+    return found

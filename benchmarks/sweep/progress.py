@@ -57,6 +57,7 @@ class Plain:
         self.total = self.over = self.failed = 0
         self.forecast = Forecast([])
         self.reasons: set[str] = set()
+        self.doing: dict[tuple[str, ...], str] = {}
         self.start = self.last = time.monotonic()
 
     def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast | None = None) -> None:
@@ -72,6 +73,7 @@ class Plain:
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
         """Note how far a run group has come."""
         self.forecast.report(group, fraction, time.monotonic())
+        self.doing[group.keys] = "" if 0 < fraction < 1 else text  # while it trains, how far it has come says enough
         self._show()
 
     def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
@@ -104,7 +106,10 @@ class Plain:
             return
         self.last = time.monotonic()
         running = self.forecast.running.values()
-        working = "; ".join(f"{each.group.title} {each.fraction:.0%}" for each in running)
+        working = "; ".join(
+            " ".join(filter(None, (each.group.title, f"{each.fraction:.0%}", self.doing.get(each.group.keys))))
+            for each in running
+        )
         failed = f", {self.failed} failed" if self.failed else ""
         tail = f", {self.left()}" if self.over < self.total else f" in {duration(self.last - self.start)}"
         self.say(f"{self.over}/{self.total} runs{failed}{tail}" + (f" [{working}]" if working else ""))

@@ -116,8 +116,16 @@ NOTES = (
     "crops and flips); the code of 2022 has no CIFAR configuration, and the paper's appendix D was not at hand. "
     "Prediction: 10 draws. ECE: 10 bins. AUROC: by predictive entropy, on all test images.",
     "FSVI: KL of the last layer with full covariance at the training batch and 32 context points, which that code "
-    "normalises together; prior variance .1; the ELBO's weight. Monochrome: images of the colour of one training "
+    "normalises together; prior variance .1; the ELBO's weight. FSVI Ensemble: 10 draws in "
+    "prediction, 2 of each member. Monochrome: images of the colour of one training "
     "pixel.",
+    "Other than in that code: the prior mean of function values is 0 (there the initial network's function); initial "
+    "log-variances are -20 to -18 in all layers (there -50 for the last layer's weights and -8 for its biases); 10 "
+    "draws in prediction (there 5); channels are scaled by deviations .2023, .1994, .2010, as the code of 2022 has "
+    "them (there .247, .243, .261); shortcuts are normalised and have no bias (there the other way round); the cosine "
+    "falls once an epoch.",
+    "SWAG: batch normalisation takes its statistics from 1,280 random training images, neither cropped nor flipped "
+    "(its paper: a pass over the training set).",
     "CIFAR-10-C: the mean over 19 corruptions at severity 2, as the paper's 'second-mildest level' reads; from the "
     "upstream arrays where they are at hand, else made by this project's generator.",
     "DUQ: the paper's numbers are those of van Amersfoort et al. (2020). The row DUQ has the table's training, the "

@@ -74,15 +74,20 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 NOTES = (
     "Where the paper is silent. Initial learning rate: .1, as He et al. (2016), whom it follows. Weight decay of "
-    "Radial, and of every row with fVI: none. Draws of Rank1 in prediction: two of each of its 4 members. ECE: 15 "
-    "bins. Log-likelihood: of the mean over samples, smoothed by 1e-4, as its values for rotated MNIST tell (see "
-    "there).",
+    "Radial, and of every row with fVI: none. Draws of Rank1 in prediction: two of each of its 4 members. Rank1's "
+    "weight decay, 1e-4, is on all that is trained: it pulls the means of the factors, which start at 1, and rho to "
+    "0. ECE: 15 bins. Log-likelihood: of the mean over samples, smoothed by 1e-4, as its values for rotated MNIST "
+    "tell (see there).",
     "Batch normalisation: the index set is the training batch, so both terms share one forward pass and its "
     "statistics.",
     "KL: the mean over the index set, divided by the batch size (eq. 4, App. B.1); on CIFAR-100 a tenth of it (App. "
     "B.2).",
+    "Ensemble fVI: members share one objective, the mean over members, so each has a fifth of the gradient that it "
+    "would have alone, and under SGD a fifth of the step; the paper does not say whether it sums or averages.",
     "Corruptions: 19, all images of a severity together; from the upstream arrays where they are at hand, else made by "
-    "this project's generator. Attacks: fast gradient sign, against the mean predictive, on the test images.",
+    "this project's generator. Attacks: fast gradient sign, against the mean predictive, on the test images; "
+    "epsilon is in units of the normalised images, and pixels stay between black and white. The paper does not say "
+    "which units.",
     "Epsilon 0 and severity 0 are the clean test images; the paper's two values differ in the last digit for random "
     "methods.",
 )

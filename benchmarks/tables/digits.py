@@ -102,7 +102,7 @@ TABLES = (
         "digits-ensembles",
         "Handwritten digits 8x8: ensembles with and without a prior of their members' weights",
         ENSEMBLES,
-        COLUMNS,
+        COLUMNS[:-1],
         recipe,
         protocols=("paper", "smoke"),
         notes={

@@ -117,7 +117,9 @@ NOTES = (
     "FSVI: last layer and full covariance, as eq. 14 to 17 say (the notebook linearises all layers, or has one random "
     "layer with dropout before it); the KL counts once against each batch's summed log-likelihood, as eq. 17 and that "
     "code have it; 4 context points; one context set, so that the maximum over sets is that set. Prior: variance 1 of "
-    "the last layer's weights, as in the code of 2023, on the features of the network's own initialisation.",
+    "the last layer's weights, as in the code of 2023, on the features of the network's own initialisation. Prior "
+    "mean 0 of function values; in that code it is the initial network's function. FSVI Ensemble: 10 draws in "
+    "prediction, 2 of each member.",
     "Contexts: random monochrome is half training images, half images of one training pixel's value, as the notebook "
     "has it (the paper says monochrome only); KMNIST images come from its training subset, or from its test "
     "subset where only that is at hand: no column scores them.",
@@ -131,7 +133,8 @@ NOTES = (
     "units instead of 256. Their training is that of these scripts: SWAG 200 epochs of SGD, learning rate .01 that "
     "rises to .02 between epochs 80 and 144, averaging from epoch 161, momentum .9, weight decay 1e-4; like the script "
     "it predicts with the averaged weights alone. Radial: 100 epochs of Adam at .001, batches of 200, standard "
-    "deviations from softplus(-4); here without AMSGrad and with PyTorch's initial means.",
+    "deviations from softplus(-4); here without AMSGrad, with PyTorch's initial means, and "
+    "with 10 draws in prediction (script: 5).",
 )
 SPG_NOTE = (
     "SPG (Ma and Hernández-Lobato 2021): missing. No code and no text of it was at hand, and the papers here say of it "

@@ -105,6 +105,8 @@ def _recipe(task: str, finding: str, row: Row, dataset: str, protocol: str) -> R
                 | {"optimiser": {"name": "adam", "lr": 0.002}, "schedule": {"name": "constant"}},
             },
         )
+    if protocol == "paper" and _member(row) != "FSVI" and row.variant != MASK_ONLY:
+        parts = merge(parts, {"likelihood": {"class_weights": "batch"}})
     if protocol == "smoke":
         narrow = {} if row.variant == MASK_ONLY else {"network": {"width": 2}}
         parts = merge(parts, narrow | {"training": {"epochs": 1}})
@@ -127,8 +129,10 @@ PAPER_NOTES = (
     "hundredth), 5 draws in prediction, 6 seeds. An l2 of c is a prior of variance 1 / (2 N c) for MAP and a weight "
     "decay of 2 c for MC Dropout; other rows have none.",
     "Other than there: images are cut to the eye's box and stretched before Graham's preprocessing, without a JPEG "
-    "between; no class is weighted; ensembles are trained anew instead of being drawn from the seeds; no warm-up "
+    "between; ensembles are trained anew instead of being drawn from the seeds; no warm-up "
     "epoch; MFVI has the prior N(0, 1) and .45 of the KL, which there rises up to it; Rank1 has one learning rate.",
+    "Classes are weighted as there: in each batch by the inverse of their shares, in the log-likelihood of every row "
+    "but FSVI and mask only; the KL of MFVI, radial MFVI and Rank1 is not.",
     "FSVI: diagonal KL of the last layer at images of the training batch, prior variance 15.4 (severity: 5.6) of a "
     "function value. All layers are drawn there in training with variances exp(-20) to exp(-18); RETINA draws the last "
     "layer only, and has a penalty on normalisation that is left out.",

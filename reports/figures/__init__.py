@@ -10,20 +10,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.errors import unknown
+from benchmarks.errors import UsageError, unknown
 from benchmarks.records import published
 from benchmarks.records.published import Published
 from benchmarks.records.store import RecordError
 from benchmarks.suite import Suite
-from reports.aggregate import DIFFERENT
+from reports.aggregate import DIFFERENT, TableResult, aggregate
 from reports.figures.catalogue import FIGURES, Figure
+from reports.figures.options import Options
 from reports.origins import ask, different_note
 from reports.records import MALFORMED, Records, Run, plain
 
 __all__ = ["FIGURES", "Drawn", "Figure", "NothingToShow", "Runs", "collect", "draw", "select"]
 
 
-FORMS = (".pdf", ".png")  # .svg and .csv, the numbers that are drawn, are others
+FORMS = (".pdf", ".png")  # others: .svg; .csv, the numbers that are drawn; .txt, the caption
+COMPUTED = "computed"
+"""What stands in place of the protocol of a figure that needs no records."""
 FALLBACK = "short"
 """The protocol whose records are shown, under its name, where the table's own has none."""
 
@@ -33,7 +36,7 @@ class Runs:
     """The runs that a figure shows, by row label and in the order of the table, and the labels that have none.
 
     read gives the curves of a run. published: the numbers of the figure's paper by row label, then by (condition,
-    metric as records call it). problems: what is not counted, and why.
+    metric as records call it). problems: what is not counted, and why. cells: the figure's rows of the whole table.
     """
 
     figure: Figure
@@ -43,10 +46,13 @@ class Runs:
     read: Callable[[Run], dict[str, Any]] = field(repr=False)
     published: dict[str, dict[tuple[str, str], Published]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    cells: Callable[[], TableResult] | None = field(default=None, repr=False)
 
     @property
     def subtitle(self) -> str:
-        """Protocol and n."""
+        """Protocol and n; of a figure that is computed, that."""
+        if not self.records:
+            return self.protocol
         counts = sorted({len(records) for records in self.records.values()})
         n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         return f"protocol {self.protocol}, n = {n} runs"
@@ -82,7 +88,10 @@ class Drawn:
 
 
 def select(names: Sequence[str]) -> list[Figure]:
-    """The figures of these names, all without any. Raises UnknownName with the nearest names."""
+    """The figures of these names, all without any. Raises UnknownName with the nearest names.
+
+    :func:`reports.figures.own.select` knows those of tables too.
+    """
     for name in names:
         if name not in FIGURES:
             raise unknown("figure", name, FIGURES)
@@ -97,30 +106,41 @@ def draw(
     protocol: str | None = None,
     seeds: list[int] | None = None,
     forms: Sequence[str] = FORMS,
+    options: Options = Options(),
 ) -> Iterator[Drawn]:
     """Draw figures into <out>/figures, one after the other, in every form; those whose records are unchanged stay.
 
-    Without a protocol it is the table's own, or the fallback where only that has records. A figure without records, or
-    with records that cannot be drawn, is skipped.
+    A figure without a table is computed. Without a protocol it is the table's own, or the fallback where only that has
+    records. A figure without records, or with records that cannot be drawn, is skipped. Raises UnknownName for rows or
+    columns that there are not, UsageError for columns of a figure that has none.
     """
     out = Path(out_dir) / "figures"
     out.mkdir(parents=True, exist_ok=True)
+    tables = {figure.table for figure in figures} & set(suite.table_names())
+    options.check_rows(map(suite.table, sorted(tables)))
     for figure in figures:
+        if not figure.table:
+            yield _draw(figure, None, Runs(figure, COMPUTED, {}, (), records.curves), records, out, forms, options)
+            continue
         if figure.table not in suite.table_names():
             yield Drawn(figure.name, skipped=f"there is no table {figure.table}")
             continue
         table = suite.table(figure.table)
+        table = replace(table, rows=tuple(row for row in table.rows if options.shows(row)))
         runs = collect(figure, table, protocol or table.default_protocol, records, seeds)
         if not runs.records and protocol is None and FALLBACK in table.protocols:
             short = collect(figure, table, FALLBACK, records, seeds)
             problems = tuple(dict.fromkeys([*runs.problems, *short.problems]))
             runs = replace(short if short.records else runs, problems=problems)
-        yield _draw(figure, table, runs, records, out, forms)
+        yield _draw(figure, suite.table(figure.table), runs, records, out, forms, options)
 
 
 def collect(figure: Figure, table: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> Runs:
-    """The runs of a figure by row label; runs of one row whose data differ are left out."""
-    columns = [column for column in table.columns if column.cell.dataset == figure.dataset]
+    """The runs of a figure by row label, of all data sets if it names none; runs of one row whose data differ are left
+    out."""
+    table = replace(table, rows=tuple(row for row in table.rows if not figure.rows or row.label in figure.rows))
+    every = {column.cell.dataset: column for column in reversed(table.columns)}
+    columns = [each for name, each in every.items() if figure.dataset in ("", name)]
     found: dict[str, list[Run]] = {}
     missing: list[str] = []
     problems: list[str] = []
@@ -129,50 +149,67 @@ def collect(figure: Figure, table: Any, protocol: str, records: Records, seeds: 
     for row in table.rows if columns else ():
         own = [n for n in numbers if (n.dataset, n.method) == (figure.dataset, row.published or row.label)]
         marks[row.label] = {(n.condition, published.recorded(n.paper, n.metric)): n for n in own}
-        asked = ask(table, row, columns[0], protocol, records, seeds)
-        problems += map(str, asked.broken)
-        if asked.different:
-            problems.append(different_note(row, figure.dataset, asked.different))
-            missing.append(f"{row.label} ({DIFFERENT})")
-        elif asked.made:
-            found[row.label] = [made.run for made in asked.made]
-        elif asked.expected:
-            missing.append(row.label)
-    return Runs(figure, protocol, found, tuple(missing), records.curves, marks, tuple(dict.fromkeys(problems)))
+        for column in columns:
+            asked = ask(table, row, column, protocol, records, seeds)
+            problems += map(str, asked.broken)
+            if asked.different:
+                problems.append(different_note(row, column.cell.dataset, asked.different))
+                missing.append(f"{row.label} ({DIFFERENT})")
+            elif asked.made:
+                found.setdefault(row.label, []).extend(made.run for made in asked.made)
+            elif asked.expected:
+                missing.append(row.label)
+    missing = [label for label in dict.fromkeys(missing) if label not in found]
+    told = tuple(dict.fromkeys(problems))
+
+    def cells() -> TableResult:
+        return aggregate(table, protocol, records, seeds)
+
+    return Runs(figure, protocol, found, tuple(missing), records.curves, marks, told, cells)
 
 
-def _draw(figure: Figure, table: Any, runs: Runs, records: Records, out: Path, forms: Sequence[str]) -> Drawn:
-    where = f"(table {table.name}, protocol {runs.protocol})"
-    if not runs.records:
+def _draw(
+    figure: Figure, table: Any, runs: Runs, records: Records, out: Path, forms: Sequence[str], options: Options
+) -> Drawn:
+    where = f"(table {table.name}, protocol {runs.protocol})" if table else ""
+    if table and not runs.records:
         what = f"no records of {', '.join(runs.missing)}" if runs.missing else f"no run of {figure.dataset} is planned"
         return Drawn(figure.name, skipped=f"{what} {where}", problems=runs.problems)
     stem = out / f"{figure.name}-{runs.protocol}"
     files = tuple(stem.with_suffix(form) for form in forms)
-    stamp, stamped = _stamp(runs, records), out / f".{stem.name}.stamp"
+    stamp, stamped = _stamp(runs, records, options), out / f".{stem.name}.stamp"
     if not (stamped.exists() and stamped.read_text() == stamp and all(file.exists() for file in files)):
         module, function = figure.draw.split(":")
         style = importlib.import_module("reports.figures.style")
-        style.assign(row.label for row in table.rows)
+        style.assign(row.label for row in (table.rows if table else ()))
         try:
-            drawn = getattr(importlib.import_module(f"reports.figures.{module}"), function)(runs)
+            with style.using(options):
+                drawn = getattr(importlib.import_module(f"reports.figures.{module}"), function)(runs)
+                if options.columns and not style.panelled():
+                    raise UsageError(f"--column: figure {figure.name} has no columns to choose from")
+                if figure.note:
+                    drawn.set_label(f"{style.caption(drawn)}\n{figure.note}")
+                style.save(drawn, files)
         except NothingToShow as reason:
-            return Drawn(figure.name, skipped=f"{reason} {where}", problems=runs.problems)
+            return Drawn(figure.name, skipped=f"{reason} {where}".strip(), problems=runs.problems)
+        except UsageError:
+            raise
         except (RecordError, *MALFORMED) as error:  # of what a record holds beside its metrics nobody has looked yet
-            style.plt.close("all")
             problem = f"Not drawn: {figure.name}: {type(error).__name__}: {plain(str(error))}"
             what = f"its records cannot be drawn {where}"
             return Drawn(figure.name, skipped=what, problems=(*runs.problems, problem))
         finally:
+            style.plt.close("all")
             style.assign(())
-        style.save(drawn, files)
         stamped.write_text(stamp)
     return Drawn(figure.name, files, problems=runs.problems)
 
 
-def _stamp(runs: Runs, records: Records) -> str:
+def _stamp(runs: Runs, records: Records, options: Options) -> str:
     """What a drawn figure depends on: its records, the published numbers, and the code that draws it."""
     code = [path.read_text() for path in sorted(Path(__file__).parent.glob("*.py"))]
     used = [run.file for row in runs.records.values() for run in row]
     states = [(records.store.root / file).stat() for file in used]
     files = [(file, state.st_mtime_ns, state.st_size) for file, state in zip(used, states)]
-    return hashlib.sha256(json.dumps([repr(runs.figure), repr(runs.published), code, files]).encode()).hexdigest()
+    about = [repr(runs.figure), repr(options), repr(runs.published), code, files]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()

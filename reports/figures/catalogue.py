@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: the runs of a table on one data set, and "module:function" that draws them.
+    """One figure: the runs of a table on one data set (on all without a name), and "module:function" that draws them.
 
-    paper and number say which published figure it follows.
+    paper and number say which published figure it follows; rows are the labels that it shows, without any all. A figure
+    without a table is computed. note: what the paper leaves open, for the caption.
     """
 
     name: str
@@ -19,6 +20,8 @@ class Figure:
     draw: str
     paper: str | None = None
     number: str | None = None
+    rows: tuple[str, ...] = ()
+    note: str = ""
 
 
 DIGITS = [
@@ -39,7 +42,6 @@ PUBLISHED = [
         "pequignot_1d",
         "toys:shades",
     ),
-    ("cinquin2024", "1", f"y = sin(2πx): {_CURVE}", "toys", "cinquin_1d", "toys:samples"),
     ("rudner2021", "1", f"Snelson: {_CURVE}", "toys", "snelson", "toys:samples"),
     ("rudner2021", "4", "Two moons", "toys", "two_moons_rudner", "toys:moons"),
     ("dirichlet2022", "3", "Two moons", "toys", "two_moons_dirichlet", "toys:moons"),
@@ -53,15 +55,50 @@ PUBLISHED = [
             "toys:samples",
         )
         for number, what in (
+            ("1", "kernel"),
             ("6", "length-scale"),
             ("7", "points of the divergence"),
             ("8", "points of the divergence"),
             ("11", "network and prior"),
+            ("14", "a periodic prior"),
             ("18", "gamma"),
         )
     ),
     ("cinquin2024", "3", "Ocean currents", "cinquin2024-3", "gulf_drifters", "ocean:currents"),
-    ("cinquin2024", "9", "Two moons", "toys", "two_moons_cinquin", "toys:moons"),
+    (
+        "cinquin2024",
+        "19",
+        "Eigenvalues of the functions' covariance",
+        "cinquin2024-figure-19",
+        "cinquin_1d",
+        "uncertainty:eigenvalues",
+    ),
+    ("cinquin2024", "15", "Convergence on Boston", "cinquin2024-figure-15", "boston", "settings:lengths"),
+    ("cinquin2024", "16", "Convergence on MNIST", "cinquin2024-figure-16", "mnist", "settings:lengths"),
+    (
+        "rudner2021",
+        "8",
+        "FashionMNIST by inducing points",
+        "rudner2021-figure-8",
+        "fashion_mnist",
+        "settings:inducing_points",
+    ),
+    (
+        "pequignot2020",
+        "2",
+        "Epistemic uncertainty, Concrete, experiment 1",
+        "pequignot2020-figure-4",
+        "concrete",
+        "uncertainty:distributions",
+    ),
+    (
+        "pequignot2020",
+        "3",
+        "Epistemic uncertainty, Concrete, experiment 2",
+        "pequignot2020-figure-5",
+        "concrete",
+        "uncertainty:distributions",
+    ),
     ("rudner2022", "4", "Diabetic retinopathy", "retinopathy", "eyepacs", "screening:screening"),
     ("rudner2022", "2", "Rotated MNIST", "rudner2022-figure-2", "mnist", "shifts:brier_and_entropy"),
     ("dirichlet2022", "1", "Digits as they turn", "rotated-mnist", "mnist", "shifts:examples"),
@@ -70,7 +107,12 @@ PUBLISHED = [
 ]
 # The same for several data sets, whose names end the figures' names.
 _RUDNER, _CINQUIN = ("fashion_mnist", "cifar10"), ("mnist", "fashion_mnist")
+_NOISE, _SMALL = ("cinquin_1d", "cinquin_1d_noisy"), ("boston", "concrete", "energy", "wine", "yacht")
+_UNCERTAIN = "uncertainty:distributions"
 BY_SET = [
+    ("cinquin2024", "4", "GFSVI", "cinquin2024-figure-4", "toys:samples", _NOISE),
+    ("pequignot2020", "4", "Epistemic uncertainty, experiment 1", "pequignot2020-figure-4", _UNCERTAIN, _SMALL),
+    ("pequignot2020", "5", "Epistemic uncertainty, experiment 2", "pequignot2020-figure-5", _UNCERTAIN, _SMALL),
     ("rudner2021", "2", "Calibration and out-of-distribution inputs", "rudner2021-1", "ood:summary", _RUDNER),
     ("rudner2021", "5", "Reliability", "rudner2021-1", "ood:reliability", _RUDNER),
     ("rudner2021", "6", "ROC by predictive entropy", "rudner2021-1", "ood:roc", _RUDNER),
@@ -87,8 +129,70 @@ BY_SET = [
 NAMES = {
     "mnist": "MNIST", "fashion_mnist": "FashionMNIST", "notmnist": "NotMNIST", "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100", "svhn": "SVHN", "eyepacs": "EyePACS", "aptos": "APTOS", "idrid": "IDRiD",
-    "retina_mnist": "RetinaMNIST",
+    "retina_mnist": "RetinaMNIST", "cinquin_1d": "y = sin(2πx), noise 0.1", "boston": "Boston",
+    "cinquin_1d_noisy": "y = sin(2πx), noise 1", "concrete": "Concrete", "energy": "Energy", "wine": "Wine",
+    "yacht": "Yacht", "snelson": "Snelson", "two_moons_rudner": "two moons",
 }  # fmt: skip
+# Some rows of table toys: paper and number, title, data set, what draws it, rows, the end of the name.
+_WEIGHTS = ("FSVI", "MFVI", "Laplace")
+_RBF, _MATERN = ("GFSVI (RBF)", "FVI (RBF)"), ("GFSVI (Matern 1/2)", "FVI (Matern 1/2)")
+_SINE = f"y = sin(2πx): {_CURVE}"
+_LAPLACE = (
+    "Baselines are shown beside; the paper's panel of a Laplace approximation to the Gaussian process of the labels is "
+    "not here."
+)
+SOME = [
+    ("cinquin2024", "2", _SINE, "cinquin_1d", "toys:samples", (*_MATERN, *_WEIGHTS, "GP (Matern 1/2)"), "", ""),
+    (
+        "cinquin2024",
+        "5",
+        _SINE,
+        "cinquin_1d",
+        "toys:samples",
+        (*_RBF, "GP (RBF)", *_MATERN, "GP (Matern 1/2)", *_WEIGHTS),
+        "",
+        "",
+    ),
+    ("cinquin2024", "9", "Two moons", "two_moons_cinquin", "toys:moons", (*_RBF, *_WEIGHTS, "HMC"), "", _LAPLACE),
+    ("cinquin2024", "10", "Two moons", "two_moons_cinquin", "toys:moons", (*_MATERN, *_WEIGHTS, "HMC"), "", _LAPLACE),
+    (
+        "rudner2021",
+        "3",
+        f"Snelson: {_CURVE}",
+        "snelson",
+        "toys:samples",
+        ("FSVI (rudner2021)", "MFVI"),
+        "",
+        "Colours are those of our other curves: the paper has data red, means black and functions blue.",
+    ),
+    ("rudner2022", "1", f"Snelson: {_CURVE}", "snelson", "toys:samples", ("FSVI",), "-snelson", ""),
+    ("rudner2022", "1", "Two moons", "two_moons_rudner", "toys:moons", ("FSVI",), "-two_moons_rudner", ""),
+]
+# Computed, without records.
+COMPUTED = [
+    (
+        "cinquin2024",
+        "17",
+        "Eigenvalues of Gram matrices at uniform points of [-2, 2]^D",
+        "kernels:eigenvalues",
+        "The paper says 10 draws and D = 100; the number of points (100), the other dimensions and the length-scales "
+        "are ours. Eigenvalues below 1e-16 are drawn there.",
+    ),
+    (
+        "cinquin2024",
+        "20",
+        "Estimated regularised KL by points and γ",
+        "kernels:divergences",
+        "The paper's is from a network, which it does not describe; here from the exact posterior of y = sin(2πx) with "
+        "noise 0.1 to its own prior, variance 1 and length-scale 0.5, at uniform points of [-2, 2].",
+    ),
+]
+NOTES = {
+    ("cinquin2024", "15"): "Each length is a training of its own; the paper draws the curve of every step.",
+    ("cinquin2024", "16"): "Each length is a training of its own; the paper draws the curve of every step.",
+    ("cinquin2024", "19"): "Activations and the measure of rank (eigenvalues at 200 uniform inputs) are ours.",
+    ("rudner2021", "8"): "The numbers of points are ours; the text of the paper names none.",
+}
 SCREENING = [
     ("retinopathy-aptos", "Diabetic retinopathy, trained on APTOS", "retinopathy", "aptos", "screening:screening"),
     (
@@ -113,7 +217,6 @@ SCREENING = [
         "screening:accuracy",
     ),
 ]
-PIT = ("boston", "concrete", "energy", "wine", "yacht")
 _EVERY = [
     *(Figure(*each) for each in SCREENING),
     Figure(
@@ -130,11 +233,21 @@ _EVERY = [
         "cinquin_1d",
         "toys:samples",
     ),
-    *(Figure(f"uci-pit-{name}", f"PIT values, {name}", "uci", name, "pit:histograms") for name in PIT),
+    Figure("uci-pit-boston", "PIT values, Boston", "uci", "boston", "pit:histograms"),
     *(Figure(f"digits-{name}", title, "digits", "digits", f"digits:{name}") for name, title in DIGITS),
     *(
-        Figure(f"{paper}-figure-{number}", title, table, dataset, draw, paper, number)
+        Figure(
+            f"{paper}-figure-{number}", title, table, dataset, draw, paper, number, (), NOTES.get((paper, number), "")
+        )
         for paper, number, title, table, dataset, draw in PUBLISHED
+    ),
+    *(
+        Figure(f"{paper}-figure-{number}{end}", title, "toys", dataset, draw, paper, number, rows, note)
+        for paper, number, title, dataset, draw, rows, end, note in SOME
+    ),
+    *(
+        Figure(f"{paper}-figure-{number}", title, "", "", draw, paper, number, note=note)
+        for paper, number, title, draw, note in COMPUTED
     ),
     *(
         Figure(f"{paper}-figure-{number}-{dataset}", f"{title}, {NAMES[dataset]}", table, dataset, draw, paper, number)

@@ -9,7 +9,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from reports.figures import NothingToShow, Runs
-from reports.figures.parts import ROTATION, band, by_level, label_edges, mean_and_error, metric_mean, stack
+from reports.figures.parts import (
+    FEW,
+    ROTATION,
+    band,
+    by_level,
+    few,
+    label_edges,
+    mean_and_error,
+    metric_mean,
+    roc_in_logarithms,
+    stack,
+    zoom_reliability,
+)
 from reports.figures.style import GREY, PAGE, colour, head, in_function_space, panels, plt
 
 OOD = "ood-photos"
@@ -19,6 +31,7 @@ def reliability(runs: Runs) -> Canvas:
     """Accuracy against confidence in 15 bins, a panel per method: mean over runs, area by the share of the points."""
     curves = runs.curves("test/reliability")
     figure, axes = panels(len(curves), 4, 1.75, sharex=True, sharey=True)
+    sparse, every = False, []
     for axis, (label, found) in zip(axes, curves.items()):
         confidence, accuracy, count = (stack(found, name) for name in ("confidence", "accuracy", "count"))
         x, _ = mean_and_error(confidence)
@@ -26,11 +39,18 @@ def reliability(runs: Runs) -> Canvas:
         share = count.sum(0) / count.sum()
         axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.7, linestyle=":")
         axis.errorbar(x, y, error, color=colour(label), linewidth=0.7, elinewidth=0.7)
-        axis.scatter(x, y, 4 + 100 * share, color=colour(label), alpha=0.75, linewidths=0, clip_on=False)
-        axis.set(title=label, xlim=(0, 1.03), ylim=(0, 1.03), aspect="equal", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-        axis.text(0.97, 0.05, f"ECE {metric_mean(runs, label, 'ece'):.3f}", ha="right", fontsize=7)
+        thin = few(count) & np.isfinite(x)
+        sparse |= bool(thin.any())
+        axis.scatter(x[~thin], y[~thin], 4 + 100 * share[~thin], color=colour(label), alpha=0.75, linewidths=0)
+        axis.scatter(x[thin], y[thin], 12, facecolor="white", edgecolor=colour(label), linewidths=0.8, zorder=3)
+        axis.set(title=label, aspect="equal")
+        text = f"ECE {metric_mean(runs, label, 'ece'):.3f}"
+        axis.text(0.97, 0.05, text, ha="right", fontsize="small", transform=axis.transAxes)
+        every.append((x, count.sum(0)))
+    zoom_reliability(axes, np.array([x for x, _ in every]), np.array([count for _, count in every]))
     label_edges(axes, "confidence", "accuracy")
-    head(figure, runs.figure.title, runs.subtitle + "; error bars: SE; area: share of points", runs.missing)
+    about = "; error bars: SE; area: share of points" + f"; hollow: fewer than {FEW} points" * sparse
+    head(figure, runs.figure.title, runs.subtitle + about, runs.missing)
     return figure
 
 
@@ -42,10 +62,12 @@ def roc(runs: Runs) -> Canvas:
     names = {label: f"{label}  {metric_mean(runs, label, 'ood_auroc', score):.3f}" for label in lines}
     figure, axes = plt.subplots(1, 2, figsize=(PAGE, 3.9), sharex=True, sharey=True)
     _two_sides(axes, lines, names, "false positive rate", "true positive rate")
+    fpr = next(iter(lines.values()))[0]
     for axis in axes:
-        axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.7, linestyle=":")
+        axis.plot(fpr, fpr, color=GREY, linewidth=0.7, linestyle=":")
         axis.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
-    head(figure, runs.figure.title, runs.subtitle + "; bands: SE; numbers: AUROC", runs.missing)
+    zoomed = roc_in_logarithms(axes, fpr, [values for _, values in lines.values()])
+    head(figure, runs.figure.title, runs.subtitle + "; bands: SE; numbers: AUROC" + zoomed, runs.missing)
     return figure
 
 

@@ -6,9 +6,10 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from reports.figures import Runs
+from reports.figures.parts import label_edges
 from reports.figures.style import PAGE, RED, head, plt
 
-QUANTITIES = {"speed": ("norm of the mean", "viridis"), "error": ("squared error", "magma")}
+QUANTITIES = {"speed": ("norm of the mean (m/s)", "viridis"), "error": ("squared error (m²/s²)", "magma")}
 ARROWS = 3  # one for every so many points of the grid
 
 
@@ -35,7 +36,9 @@ def currents(runs: Runs) -> Canvas:
             if points:
                 axis.scatter(*np.array(points["x"]).T, 4, color=RED, linewidths=0)
         figure.colorbar(shown, ax=list(row), label=name, pad=0.01).outline.set_visible(False)
-    head(figure, runs.figure.title, f"protocol {runs.protocol}, n = 1 (first run)", runs.missing)
+    label_edges(list(axes.flat), "degrees east of the middle", "degrees north of it")
+    about = f"protocol {runs.protocol}, n = 1 (first run); arrows: the mean; red: where it was measured"
+    head(figure, runs.figure.title, about, runs.missing)
     return figure
 
 

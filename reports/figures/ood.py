@@ -4,38 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from reports.figures import NothingToShow, Runs
 from reports.figures.catalogue import NAMES
-from reports.figures.parts import band, label_edges, legend_below, mean_and_error, metric_mean, stack
-from reports.figures.style import COLUMN, GREY, PAGE, colour, head, line, panels, plt
+from reports.figures.parts import (
+    FEW,
+    band,
+    few,
+    label_edges,
+    mean_and_error,
+    metric_mean,
+    roc_in_logarithms,
+    stack,
+    zoom_reliability,
+)
+from reports.figures.style import COLUMN, GREY, PAGE, colour, head, line, panels, panels_of, plt
 
 
 def summary(runs: Runs) -> Canvas:
     """Reliability, ROC and confidence side by side (rudner2021 fig. 2)."""
-    figure, axes = plt.subplots(1, 3, figsize=(PAGE, 2.9))
-    for axis, draw in zip(axes, (_reliability, _roc, _confidence)):
-        draw(axis, runs)
-    legend_below(figure, axes[0])
-    head(figure, runs.figure.title, f"{runs.subtitle}; bands: SE", runs.missing)
-    return figure
+    return _side_by_side(runs, {"reliability": _reliability, "ROC": _roc, "confidence": _confidence})
 
 
 def reliability(runs: Runs) -> Canvas:
     """Accuracy against confidence on the test set (rudner2021 fig. 5)."""
-    return _alone(runs, _reliability)
+    return _side_by_side(runs, {"reliability": _reliability})
 
 
 def roc(runs: Runs) -> Canvas:
     """True against false positive rate of the predictive entropy, OOD positive (rudner2021 fig. 6)."""
-    return _alone(runs, _roc)
+    return _side_by_side(runs, {"ROC": _roc})
 
 
 def confidence(runs: Runs) -> Canvas:
     """Share of OOD inputs whose class is predicted with at least so much confidence (rudner2021 fig. 7)."""
-    return _alone(runs, _confidence)
+    return _side_by_side(runs, {"confidence": _confidence})
 
 
 def histograms(runs: Runs) -> Canvas:
@@ -64,33 +71,58 @@ def ood_set(runs: Runs) -> str:
     return names[0].removesuffix("/roc")
 
 
-def _alone(runs: Runs, draw: Callable[[Axes, Runs], None]) -> Canvas:
-    figure, axis = plt.subplots(figsize=(COLUMN, 3.4))
-    draw(axis, runs)
-    legend_below(figure, axis, 2)
-    head(figure, runs.figure.title, f"{runs.subtitle}; bands: SE", runs.missing)
+def _side_by_side(runs: Runs, draw: dict[str, Callable[[Axes, Runs], str]]) -> Canvas:
+    """Panels with one legend; each says what the head adds."""
+    draw = panels_of(draw) if len(draw) > 1 else draw
+    width = PAGE * max(len(draw), 2) / 3 if len(draw) > 1 else COLUMN
+    figure, axes = plt.subplots(1, len(draw), figsize=(width, 2.9 if len(draw) > 1 else 3.4), squeeze=False)
+    said = [each(axis, runs) for axis, each in zip(axes[0], draw.values())]
+    handles: dict[str, Artist] = {}
+    for axis in axes[0]:  # a row without one curve may have another
+        for handle, label in zip(*axis.get_legend_handles_labels()):
+            if not any(known == label or known.startswith(f"{label}  ") for known in handles):
+                handles.setdefault(label, handle)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4 if len(draw) > 1 else 2)
+    head(figure, runs.figure.title, f"{runs.subtitle}; bands: SE{''.join(said)}", runs.missing)
     return figure
 
 
-def _reliability(axis: Axes, runs: Runs) -> None:
+def _reliability(axis: Axes, runs: Runs) -> str:
+    curves = runs.curves("test/reliability")
     axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.7, linestyle=":")
-    for label, found in runs.curves("test/reliability").items():
+    shown, counts, sparse = [], [], False
+    for label, found in curves.items():
         (x, _), (y, error) = (mean_and_error(stack(found, name)) for name in ("confidence", "accuracy"))
+        count = stack(found, "count")
+        thin = few(count) & np.isfinite(x)
         axis.plot(x, y, label=f"{label}  ECE {metric_mean(runs, label, 'ece_10'):.3f}", **line(label))
         axis.fill_between(x, y - error, y + error, color=colour(label), alpha=0.18, linewidth=0)
-    axis.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1), ylim=(0, 1.01))
+        axis.plot(x[thin], y[thin], "o", color=colour(label), markersize=4, markerfacecolor="white", zorder=4)
+        sparse |= bool(thin.any())
+        shown.append(x)
+        counts.append(count.sum(0))
+    axis.set(xlabel="confidence", ylabel="accuracy")
+    zoom_reliability([axis], np.array(shown), np.array(counts))
+    if not sparse:
+        return ""
+    axis.plot([], [], "o", color="black", markersize=4, markerfacecolor="white", label=f"fewer than {FEW} in the bin")
+    return f"; hollow circles: fewer than {FEW} points in a bin"
 
 
-def _roc(axis: Axes, runs: Runs) -> None:
-    axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.7, linestyle=":")
+def _roc(axis: Axes, runs: Runs) -> str:
     condition = f"ood={ood_set(runs).removeprefix('ood-')};score=predictive_entropy"
-    for label, found in runs.curves(f"{ood_set(runs)}/roc").items():
+    curves = runs.curves(f"{ood_set(runs)}/roc")
+    fpr = stack(next(iter(curves.values())), "fpr")[0]
+    axis.plot(fpr, fpr, color=GREY, linewidth=0.7, linestyle=":")
+    for label, found in curves.items():
         name = f"{label}  AUROC {metric_mean(runs, label, 'ood_auroc', condition):.3f}"
         band(axis, label, stack(found, "fpr")[0], stack(found, "predictive_entropy"), name)
     axis.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1.01))
+    return roc_in_logarithms([axis], fpr, [stack(found, "predictive_entropy") for found in curves.values()])
 
 
-def _confidence(axis: Axes, runs: Runs) -> None:
+def _confidence(axis: Axes, runs: Runs) -> str:
     for label, found in runs.curves(f"{ood_set(runs)}/confidence").items():
         band(axis, label, stack(found, "threshold")[0], stack(found, "share"))
     axis.set(xlabel="confidence at least", ylabel="share of OOD inputs", xlim=(0, 1), ylim=(0, 1.01))
+    return ""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 
 from reports.figures import Runs
 from reports.figures.style import colour, line
@@ -79,16 +80,37 @@ def band(axis: Axes, label: str, places: np.ndarray, values: np.ndarray, name: s
 
 
 def marks(axis: Axes, label: str, places: Sequence[float], values: Sequence[float]) -> None:
-    """Published values of a row, hollow where its line is broken."""
+    """Published values of a row as circles, hollow where its line is broken."""
     look = line(label)
     face = look["color"] if look["linestyle"] == "-" else "none"
     axis.plot(places, values, "o", markersize=2.6, markeredgewidth=0.6, color=look["color"], markerfacecolor=face)
 
 
+def circles(axes: Iterable[Axes]) -> tuple[list[Line2D], list[str]]:
+    """What a legend says of the circles that there are: published values, of full and of broken lines."""
+    faces = [
+        str(drawn.get_markerfacecolor())
+        for axis in axes
+        for drawn in axis.lines
+        if drawn.get_marker() == "o" and drawn.get_linestyle() == "None" and len(np.atleast_1d(drawn.get_xdata()))
+    ]
+    found = {
+        "published": ("black", any(face != "none" for face in faces)),
+        "published, broken line": ("none", "none" in faces),
+    }
+    words = [name for name, (_, there) in found.items() if there]
+    return [
+        Line2D([], [], color="black", marker="o", linestyle="", markersize=3, markerfacecolor=found[name][0])
+        for name in words
+    ], words
+
+
 def legend_below(figure: Canvas, axis: Axes, columns: int = 4) -> None:
-    """One legend for all panels, under them."""
+    """One legend for all panels, under them; it says what circles are."""
     handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+    more, words = circles(figure.axes)
+    columns = min(columns, 4) if more else columns  # their names are long
+    figure.legend([*handles, *more], [*labels, *words], loc="outside lower center", ncols=columns)
 
 
 def label_edges(axes: Sequence[Axes], x: str, y: str) -> None:
@@ -99,3 +121,44 @@ def label_edges(axes: Sequence[Axes], x: str, y: str) -> None:
             axis.set_ylabel(y)
         if axis.xaxis.get_tick_params()["labelbottom"]:
             axis.set_xlabel(x)
+
+
+def zoom_reliability(axes: Sequence[Axes], confidence: np.ndarray, count: np.ndarray) -> None:
+    """Show the part of a reliability diagram where the points are: all bins but those that hold the least hundredth.
+
+    confidence, count: [rows, bins] of all that is shown.
+    """
+    held = np.nansum(count, 0)
+    there = np.isfinite(confidence)
+    mean = np.where(there, confidence, 0.0).sum(0) / np.maximum(there.sum(0), 1)
+    first = int(np.argmax(np.cumsum(held) > 0.01 * held.sum()))
+    low = 0.0 if first == 0 else max(0.0, float(np.floor(10 * mean[first] - 1) / 10))
+    for axis in axes:
+        axis.set(xlim=(low, 1 + 0.02 * (1 - low)), ylim=(low, 1 + 0.02 * (1 - low)))
+
+
+def few(count: np.ndarray) -> np.ndarray:
+    """Which bins hold fewer than FEW points, of counts [runs, bins]: their mean over runs."""
+    return count.mean(0) < FEW
+
+
+def roc_in_logarithms(axes: Sequence[Axes], fpr: np.ndarray, curves: Sequence[np.ndarray]) -> str:
+    """Where most curves hug the corner: false positive rates in logarithms, and true ones from below the lowest curve
+    on; what the head says of it, empty where the axes stay linear.
+    """
+    means = [mean_and_error(values)[0] for values in curves]
+    area = np.median([np.sum((mean[1:] + mean[:-1]) / 2 * np.diff(fpr)) for mean in means])
+    if area < CORNER:
+        return ""
+    floor = float(fpr[fpr > 0].min())
+    low = min(float(mean[fpr >= floor].min()) for mean in means)
+    for axis in axes:
+        axis.set_aspect("auto")
+        axis.set(xscale="log", xlim=(floor, 1), ylim=(max(0.0, np.floor(10 * low - 0.5) / 10), 1.01))
+    return "; false positive rates in logarithms"
+
+
+FEW = 10
+"""Points in a bin (on average over runs) below which its accuracy says little."""
+CORNER = 0.95
+"""Median area under ROC curves from which on they are drawn over logarithms."""

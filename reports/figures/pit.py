@@ -25,7 +25,7 @@ def histograms(runs: Runs) -> Canvas:
         axis.axhline(1, color=GREY, linewidth=0.7, linestyle=":")
         axis.set(title=label, xlim=(0, 1), xticks=[0, 0.5, 1])
         told = f"KS {metric_mean(runs, label, 'pit_ks'):.3f}"
-        axis.text(0.97, 0.95, told, ha="right", va="top", fontsize=7, transform=axis.transAxes)
+        axis.text(0.97, 0.95, told, ha="right", va="top", fontsize="small", transform=axis.transAxes)
     axes[0].set_ylim(bottom=0)
     label_edges(axes, "F(y)", "density")
     head(

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from benchmarks.metrics.screening import NHS
 from reports.figures import Runs
 from reports.figures.catalogue import NAMES
-from reports.figures.parts import label_edges, mean_and_error, stack
-from reports.figures.style import GREY, PAGE, head, line, plt
-
-MARKERS = "xs^Dv*P"  # methods are told apart without colours, and an ensemble has its members' marker
-EVERY = 20  # points of a curve from one marker to the next
+from reports.figures.parts import band, stack
+from reports.figures.style import GREY, PAGE, head, panels_of, plt
 
 
 def screening(runs: Runs) -> Canvas:
@@ -33,22 +27,29 @@ def _panels(runs: Runs, measure: str, name: str) -> Canvas:
     sets = _sets(runs)
     grouped = [[label for label in runs.records if ("Ensemble" in label) == ensemble] for ensemble in (False, True)]
     rows = [labels for labels in grouped if labels]
-    columns = [(kind, chosen) for kind in ("screening_roc", "referral") for chosen in sets]
+    titles = {"screening_roc": "ROC", "referral": "referral"}
+    columns = panels_of({f"{titles[kind]}, {sets[chosen]}": (kind, chosen) for kind in titles for chosen in sets})
     figure, grid = plt.subplots(
         len(rows), len(columns), figsize=(PAGE, 2.0 * len(rows) + 0.7), squeeze=False, sharex="col", sharey="col"
     )
     for labels, axes in zip(rows, grid):
-        for axis, (kind, chosen) in zip(axes, columns):
+        for axis, (title, (kind, chosen)) in zip(axes, columns.items()):
             (_roc if kind == "screening_roc" else _referral)(axis, runs, labels, chosen, measure)
             if axis in grid[0]:
-                axis.set_title(("ROC, " if kind == "screening_roc" else "referral, ") + sets[chosen])
-    label_edges(list(grid[:, 0]), "false positive rate", "sensitivity")
-    for axis in grid[:, len(sets)]:
-        axis.set_ylabel(name)
-    for axis, (kind, _) in zip(grid[-1], columns):
-        axis.set_xlabel("false positive rate" if kind == "screening_roc" else "share referred")
-    handles = {label: handle for axes in grid[:, 0] for handle, label in zip(*axes.get_legend_handles_labels())}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
+                axis.set_title(title)
+    kinds = [kind for kind, _ in columns.values()]
+    for kind, x, y in (
+        ("screening_roc", "false positive rate", "sensitivity"),
+        ("referral", "share referred", name),
+    ):
+        places = [place for place, found in enumerate(kinds) if found == kind]
+        for place in places[:1]:
+            for axis in grid[:, place]:
+                axis.set_ylabel(y)
+        for place in places:
+            grid[-1, place].set_xlabel(x)
+    handles = {label: handle for axis in grid.flat for handle, label in zip(*axis.get_legend_handles_labels())}
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4)
     head(figure, runs.figure.title, f"{runs.subtitle}; bands: SE; dot: the NHS's target", runs.missing)
     return figure
 
@@ -64,9 +65,9 @@ def _sets(runs: Runs) -> dict[str, str]:
 def _roc(axis: Axes, runs: Runs, labels: list[str], chosen: str, measure: str) -> None:
     axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.7, linestyle=":")
     curves = runs.curves(f"{chosen}/screening_roc")
-    for label, at in _places(runs, labels).items():
+    for label in labels:
         if label in curves:
-            _line(axis, label, at, stack(curves[label], "fpr")[0], stack(curves[label], "sensitivity"), EVERY // 2)
+            band(axis, label, stack(curves[label], "fpr")[0], stack(curves[label], "sensitivity"))
     sensitivity, specificity = NHS
     axis.plot(1 - specificity, sensitivity, "o", color="black", markersize=5, zorder=9, label="NHS: 85 %, 80 %")
     axis.set(xlim=(0, 1), ylim=(0, 1.01))
@@ -74,23 +75,9 @@ def _roc(axis: Axes, runs: Runs, labels: list[str], chosen: str, measure: str) -
 
 def _referral(axis: Axes, runs: Runs, labels: list[str], chosen: str, measure: str) -> None:
     curves = runs.curves(f"{chosen}/referral")
-    for label, at in _places(runs, labels).items():
+    for label in labels:
         if label in curves:
             # With few cases kept AUROC has steps of a case, and none where all are referred: the last tenth is noise.
             x, y = stack(curves[label], "referred")[0], stack(curves[label], measure)
-            _line(axis, label, at, x[x <= 0.9], y[:, x <= 0.9], EVERY)
+            band(axis, label, x[x <= 0.9], y[:, x <= 0.9])
     axis.set(xlim=(0, 0.9))
-
-
-def _places(runs: Runs, labels: list[str]) -> dict[str, int]:
-    """The number of each row's method among all methods of the figure."""
-    methods = list(dict.fromkeys(label.removesuffix(" Ensemble") for label in runs.records))
-    return {label: methods.index(label.removesuffix(" Ensemble")) for label in labels}
-
-
-def _line(axis: Axes, label: str, at: int, x: np.ndarray, y: np.ndarray, every: int) -> None:
-    mean, error = mean_and_error(y)
-    look: dict[str, Any] = {**line(label.removesuffix(" Ensemble"))}
-    look |= {"marker": MARKERS[at % len(MARKERS)], "markersize": 3.2, "markevery": (2 * at, every)}
-    axis.plot(x, mean, label=label, linewidth=0.9, **look)
-    axis.fill_between(x, mean - error, mean + error, color=look["color"], alpha=0.18, linewidth=0)

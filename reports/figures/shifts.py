@@ -19,7 +19,7 @@ from reports.figures.parts import (
     mean_and_error,
     published_by_level,
 )
-from reports.figures.style import GREY, PAGE, RED, head, line, plt
+from reports.figures.style import GREY, PAGE, RED, head, line, panels_of, plt
 
 LIKELIHOOD = "smoothed_log_likelihood"
 METRICS = {"accuracy": ("accuracy (%)", 100.0), LIKELIHOOD: ("log-likelihood", 1.0), "ece": ("ECE", 1.0)}
@@ -60,8 +60,9 @@ def gains(runs: Runs) -> Canvas:
     pairs = [label for label in runs.records if f"{label} fVI" in runs.records]
     if not pairs:
         raise NothingToShow("no method has records both with and without fVI")
-    figure, axes = plt.subplots(1, 2, figsize=(PAGE, 2.9), sharey=True)
-    for axis, shift in zip(axes, (_corruption(runs), ATTACK)):
+    shifts = panels_of({"corruption": _corruption(runs), "attack": ATTACK})
+    figure, axes = plt.subplots(1, len(shifts), figsize=(PAGE, 2.9), sharey=True, squeeze=False)
+    for axis, shift in zip(axes[0], shifts.values()):
         for label in pairs:
             both = (label, f"{label} fVI")
             lines = [by_level(runs.records[each], LIKELIHOOD, shift) for each in both]
@@ -75,8 +76,8 @@ def gains(runs: Runs) -> Canvas:
             marks(axis, label, shared, [known[1][level] - known[0][level] for level in shared])
         axis.axhline(0, color=GREY, linewidth=0.7, linestyle=":")
         axis.set(xlabel=shift.axis)
-    axes[0].set_ylabel("gain in log-likelihood")
-    legend_below(figure, axes[0], 5)
+    axes[0, 0].set_ylabel("gain in log-likelihood")
+    legend_below(figure, axes[0, 0], 5)
     head(figure, runs.figure.title, f"{runs.subtitle}; error bars: SE{_mark_note(runs)}", runs.missing)
     return figure
 
@@ -150,6 +151,9 @@ def _percentiles(axis: Axes, places: np.ndarray, a: np.ndarray, b: np.ndarray, s
 
 def _metrics(runs: Runs, shift: Shift, panels: dict[str, tuple[str, float]]) -> Canvas:
     """A panel for every metric: means over runs with bands of one SE, published values as marks."""
+    panels = {
+        metric: panels[metric] for metric in panels_of(dict(zip((n for n, _ in panels.values()), panels))).values()
+    }
     first = next(iter(runs.records.values()))
     if not any(len(by_level(first, metric, shift)[0]) > 1 for metric in panels):
         raise NothingToShow(f"the records hold nothing by {shift.axis.split()[0]}")
@@ -171,4 +175,4 @@ def _corruption(runs: Runs) -> Shift:
 
 
 def _mark_note(runs: Runs) -> str:
-    return "; circles: published" if any(runs.published.values()) else ""
+    return "; circles: published, hollow where the line is broken" if any(runs.published.values()) else ""

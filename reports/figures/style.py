@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, TypeVar, cast
 
 import matplotlib
 
@@ -17,11 +18,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from reports.figures import points
+from reports.figures.options import COLUMN, PAGE, Options
 
+__all__ = ["COLUMN", "PAGE", "plt"]
+T = TypeVar("T")
 SCREEN = 110
 DIGITS = re.compile(r"(\.\d\d)\d+")
 UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
-PAGE, COLUMN = 6.9, 3.4  # inches: text width and column width of a two-column page
 DASHES = (0, (1, 1, 4, 1))
 GREY, GREEN, RED = "0.45", "#009E73", "#B2182B"
 # The first word that a method's name contains decides its colour; what it is combined with decides the line.
@@ -65,15 +68,19 @@ LINES: dict[str, str | tuple[int, tuple[int, ...]]] = {
 }
 FUNCTION_SPACE = ("FSVI", "fVI", "FuNN", "GP", "GWI")
 
+FONT_SIZE = 8.0  # points; others are relative to it
+SIZES: dict[Any, float] = {  # names are literal types of matplotlib's, in some of its versions
+    "font.size": 1.0,
+    "axes.titlesize": 1.0,
+    "axes.labelsize": 1.0,
+    "figure.titlesize": 1.125,
+    "legend.fontsize": 0.875,
+    "xtick.labelsize": 0.875,
+    "ytick.labelsize": 0.875,
+}
 plt.rcParams.update(
     {
-        "font.size": 8,
-        "axes.titlesize": 8,
-        "axes.labelsize": 8,
-        "figure.titlesize": 9,
-        "legend.fontsize": 7,
-        "xtick.labelsize": 7,
-        "ytick.labelsize": 7,
+        **{name: FONT_SIZE * share for name, share in SIZES.items()},
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.linewidth": 0.6,
@@ -95,22 +102,63 @@ class Look(TypedDict):
     linestyle: str | tuple[int, tuple[int, ...]]
     marker: NotRequired[str]
     markersize: NotRequired[float]
-    markevery: NotRequired[float]
+    markevery: NotRequired[float | tuple[float, float]]
 
 
 MARKERS = ("", *"s^DvPX*<>hpd8+x1234")  # circles are published values
-_markers: dict[str, str] = {}  # of the rows of the figure that is drawn now
+EVERY = 0.12  # of the length of a line, from one marker to the next
+_looks: dict[str, tuple[str | tuple[int, tuple[int, ...]], str, float]] = {}  # of the rows of the figure drawn now
+_options = [Options()]
+_panelled = [False]  # whether the figure drawn now has asked which of its panels to show
+
+
+@contextmanager
+def using(options: Options) -> Iterator[None]:
+    """Draw with these choices."""
+    changes: dict[Any, Any] = {}
+    if options.font_size:
+        changes |= {name: options.font_size * share for name, share in SIZES.items()}
+    if options.font:
+        generic = options.font if options.font in ("serif", "sans-serif", "monospace") else None
+        changes |= {"font.family": [generic or options.font, *([] if generic else ["sans-serif"])]}
+    _options.append(options)
+    _panelled.append(False)
+    try:
+        with plt.rc_context(changes):
+            yield
+    finally:
+        _options.pop()
+        _panelled.pop()
+
+
+def panels_of(named: Mapping[str, T]) -> dict[str, T]:
+    """Of a figure's panels by name those that are asked for. Raises UnknownName for others."""
+    _panelled[-1] = True
+    return {name: named[name] for name in _options[-1].panels(list(named))}
+
+
+def panelled() -> bool:
+    """Whether the figure that is drawn now has panels to choose from."""
+    return _panelled[-1]
 
 
 def assign(labels: Iterable[str]) -> None:
-    """Tell the rows of a figure apart: those whose lines are alike get markers, so that no two of them look the same
-    in black and white either."""
-    _markers.clear()
+    """Tell the rows of a figure apart: those whose lines are alike get markers, and where these are used up another
+    line, so that no two of them look the same in black and white either."""
+    _looks.clear()
     taken: set[tuple[str, str]] = set()
-    for label in dict.fromkeys(labels):
-        drawn = str(line(label)["linestyle"])
-        _markers[label] = next((marker for marker in MARKERS if (drawn, marker) not in taken), MARKERS[-1])
-        taken.add((drawn, _markers[label]))
+    styles = list(dict.fromkeys(["-", *LINES.values()]))
+    for place, label in enumerate(dict.fromkeys(labels)):
+        own = _line(label)
+        free = (
+            (drawn, marker)
+            for drawn in (own, *(each for each in styles if each != own))
+            for marker in MARKERS
+            if (str(drawn), marker) not in taken
+        )
+        drawn, marker = next(free, (own, MARKERS[-1]))
+        _looks[label] = drawn, marker, EVERY * (place % 7) / 7  # markers of two lines do not cover each other
+        taken.add((str(drawn), marker))
 
 
 def colour(method: str) -> str:
@@ -118,11 +166,15 @@ def colour(method: str) -> str:
     return next((value for word, value in COLOURS.items() if word in method), GREY)
 
 
+def _line(method: str) -> str | tuple[int, tuple[int, ...]]:
+    return next((value for word, value in LINES.items() if word in method), "-")
+
+
 def line(method: str) -> Look:
     """Colour, line style and marker of a method: broken where its name says that it changes another one."""
-    look = Look(color=colour(method), linestyle=next((v for word, v in LINES.items() if word in method), "-"))
-    marker = _markers.get(method)
-    return Look(**look, marker=marker, markersize=3.0, markevery=0.12) if marker else look
+    drawn, marker, start = _looks.get(method, (_line(method), "", 0.0))
+    look = Look(color=colour(method), linestyle=drawn)
+    return Look(**look, marker=marker, markersize=3.0, markevery=(start, EVERY)) if marker else look
 
 
 def in_function_space(method: str) -> bool:
@@ -147,13 +199,35 @@ def panels(count: int, columns: int, height: float, width: float = PAGE, **kwarg
 
 
 def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ()) -> None:
-    """Title, protocol and n over a figure, what it does not show under it, or over it where a legend is below."""
-    width = figure.get_size_inches()[0]
+    """Title, protocol and n over a figure, what it does not show under it, or over it where a legend is below; all of
+    it in the caption. The last thing that is done to a figure: it gets the size that is asked for.
+
+    Without a title a figure of another protocol than the paper's still says which, under it.
+    """
+    options, (own, height) = _options[-1], figure.get_size_inches()
+    width = options.width or own
+    figure.set_size_inches(width, options.height or height)
+    for legend in figure.legends:
+        legend.set_ncols(max(1, int(cast(Any, legend)._ncols * min(1.0, width / own))))
     absent = f"no records: {', '.join(missing)}" if missing else ""
-    over = filter(None, (title, subtitle, absent if figure.legends else ""))
-    figure.suptitle("\n".join(line for words in over for line in textwrap.wrap(words, int(15 * width))))
-    if absent and not figure.legends:
-        figure.supxlabel(textwrap.fill(absent, int(24 * width)), fontsize=6, color=GREY)
+    figure.set_label("\n".join(filter(None, (options.title or title, subtitle, absent))))
+    points = plt.rcParams["font.size"]
+    if options.title == "":
+        found = re.search(r"protocol (\w+)", subtitle)
+        protocol = "" if found is None or found[1] == "paper" else found[0]
+        below = "; ".join(filter(None, (protocol, absent)))
+    else:
+        over = filter(None, (options.title or title, subtitle, absent if figure.legends else ""))
+        shown = [line for words in over for line in textwrap.wrap(words, int(15 * width * FONT_SIZE / points))]
+        figure.suptitle("\n".join(shown))
+        below = "" if figure.legends else absent
+    if below:
+        figure.supxlabel(textwrap.fill(below, int(24 * width * FONT_SIZE / points)), fontsize=0.75 * points, color=GREY)
+
+
+def caption(figure: Canvas) -> str:
+    """What the head of a figure says, whether it is drawn or not."""
+    return str(figure.get_label())
 
 
 def save(figure: Canvas, files: Sequence[Path]) -> None:
@@ -161,6 +235,8 @@ def save(figure: Canvas, files: Sequence[Path]) -> None:
     for file in files:
         if file.suffix == ".csv":
             points.write(figure, file)
+        elif file.suffix == ".txt":
+            file.write_text(caption(figure) + "\n", encoding="utf-8")
         else:
             fine = SCREEN if file.suffix == ".svg" else None  # of what is drawn as an image inside
             figure.savefig(file, metadata=UNDATED.get(file.suffix, {}), dpi=fine or plt.rcParams["savefig.dpi"])

@@ -10,12 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from reports.figures import Runs
-from reports.figures.style import COLUMN, GREEN, GREY, PAGE, RED, head, panels, plt
+from reports.figures.parts import label_edges
+from reports.figures.style import COLUMN, GREEN, GREY, PAGE, RED, head, panels, panels_of, plt
 
 QUANTITIES = {
     "probability": ("mean of p(1)", "PuOr", (0.0, 1.0)),
     "std": ("sd of p(1)", "viridis", (0.0, 0.5)),
-    "predictive_entropy": ("entropy", "viridis", (0.0, float(np.log(2)))),
+    "predictive_entropy": ("entropy (nats)", "viridis", (0.0, float(np.log(2)))),
 }
 MOONS_PER_BAND = 6
 
@@ -34,13 +35,16 @@ def moons(runs: Runs) -> Canvas:
     """Maps over the plane, a column per method: mean and deviation of the probability, predictive entropy."""
     curves = {label: found[0] for label, found in runs.curves("grid/grid").items()}
     labels, points = list(curves), _training_points(runs)
+    shown = {QUANTITIES[each][0]: each for each in QUANTITIES}
+    quantities = {each: QUANTITIES[each] for each in panels_of(shown).values()}
     count = math.ceil(len(labels) / MOONS_PER_BAND)
     across = math.ceil(len(labels) / count)
     side = min((PAGE - 0.6) / across, 1.5)
-    figure = plt.figure(figsize=(max(side * across + 0.6, COLUMN), count * (2.4 * side + 0.35) + 0.5))
+    height = count * (0.8 * len(quantities) * side + 0.5) + 0.5
+    figure = plt.figure(figsize=(max(side * across + 0.6, COLUMN), height))
     for band, part in enumerate(figure.subfigures(count, 1, squeeze=False)[:, 0]):
-        axes = part.subplots(len(QUANTITIES), across, squeeze=False)
-        for row, (quantity, (name, colours, limits)) in zip(axes, QUANTITIES.items()):
+        axes = part.subplots(len(quantities), across, squeeze=False)
+        for row, (quantity, (name, colours, limits)) in zip(axes, quantities.items()):
             for axis in row:
                 axis.set_axis_off()
             for axis, label in zip(row, labels[band * across :]):
@@ -48,9 +52,12 @@ def moons(runs: Runs) -> Canvas:
                 _moon_points(axis, points)
             bar = part.colorbar(image, ax=list(row), label=name, aspect=12, pad=0.02, ticks=limits, format="%.2g")
             bar.outline.set_visible(False)
+        axes[-1, 0].set_axis_on()  # one panel says what the axes of all are
+        axes[-1, 0].set(xlabel="$x_1$", ylabel="$x_2$", xticks=[], yticks=[])
         for axis, label in zip(axes[0], labels[band * across :]):
             axis.set_title(textwrap.fill(label, max(int(15 * side), 10)))
-    head(figure, runs.figure.title, f"protocol {runs.protocol}, n = 1 (first run)", runs.missing)
+    about = "protocol {}, n = 1 (first run); points: training data, black class 0, white class 1"
+    head(figure, runs.figure.title, about.format(runs.protocol), runs.missing)
     return figure
 
 
@@ -70,7 +77,11 @@ def _bands(runs: Runs, deviations: tuple[int, ...], paths: bool) -> Canvas:
             axis.scatter(points[0][:, 0], points[1], 5, color=GREY, linewidths=0, zorder=2.5)
         axis.plot(x, mean, color=RED, zorder=3)
         axis.set(title=label, xlim=(x[0], x[-1]), ylim=(low, high))
-    head(figure, runs.figure.title, f"protocol {runs.protocol}, n = 1 (first run); without noise", runs.missing)
+    label_edges(axes, "x", "f(x)")
+    spread = ", ".join(map(str, sorted(deviations)))
+    drawn = f"red: mean; green: {spread} sd of the function, without noise{', and functions drawn' * paths}"
+    about = f"protocol {runs.protocol}, n = 1 (first run); {drawn}{'; grey: training data' * bool(points)}"
+    head(figure, runs.figure.title, about, runs.missing)
     return figure
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datasets import __main__
+from datasets import Arrays, __main__, listening
 from datasets.corruptions import cache, source
 from datasets.corruptions.cache import SeverityFile
+from datasets.image_schemes import SCHEMES
+from datasets.image_sets import ImageSets
 
 ROOT = Path(__file__).resolve().parents[2]
 SHAPE = (6, 4, 3, 8, 8)
@@ -202,3 +204,17 @@ def test_the_command_makes_what_is_missing(
         (["cifar100"], 1, "file 'cifar100/cifar-100-binary.tar.gz' was not found"),
     ):
         assert __main__.main(["corrupt", *wrong]) == status and message in capsys.readouterr().err
+
+
+def test_who_listens_is_told_while_a_run_makes_them(bring: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "CORRUPTIONS", ("brightness", "contrast"))
+    test = Arrays(**dict(zip("xy", bring("cifar10", "test", 20).values())))
+    sets = ImageSets("cifar10", SCHEMES["cifar10"]["dirichlet2022"], test, None)
+    told: list[str] = []
+    with listening(told.append):
+        sets["cifar10_c-1"]()
+    assert told == [f"corrupting images of cifar10, severity 1: {made} of 2" for made in (1, 2)]
+    with listening(told.append):
+        sets["cifar10_c-1"]()
+    sets["cifar10_c-2"]()
+    assert len(told) == 2, "nothing is made again, and nobody listens any more"

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from datasets import DataNotFound, UnknownDataset, __main__, fetch
+from tests.plugins import forgotten
 
 NAME = "uci/small/data.txt"
 CONTENT = b"1 2 3\n"
@@ -268,3 +269,21 @@ def test_command_lists_and_names_the_nearest(capsys: pytest.CaptureFixture[str])
     assert "two_moons_rudner" in capsys.readouterr().out
     assert __main__.main(["fetch", "bostn"]) == 2
     assert "did you mean 'boston'" in capsys.readouterr().err
+
+
+def test_the_list_has_the_sets_of_plug_ins(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import datasets\n"
+        "datasets.add_table('bikes_of_mine', 'bikes.csv', target='rentals')\n"
+        "datasets.add_table('lost_of_mine', 'lost.csv', target='rentals')\n"
+    )
+    (tmp_path / "bikes.csv").write_text("wind,rentals\n" + "".join(f"{i},{2 * i}\n" for i in range(20)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FVI_PLUGINS", "mine.py")
+    with forgotten():
+        assert __main__.main(["list"]) == 0
+        lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+        assert "regression" in lines["bikes_of_mine"] and "lost.csv" in lines["lost_of_mine"] and "digits" in lines
+    (tmp_path / "mine.py").write_text("1 / 0\n")
+    with forgotten():
+        assert __main__.main(["list"]) == 1 and "mine.py, line 1: ZeroDivisionError" in capsys.readouterr().err

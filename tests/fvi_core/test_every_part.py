@@ -58,6 +58,7 @@ SPECS = {
         {"name": "gaussian", "init_std": 0.4},
         {"name": "residual_gaussian"},
         {"name": "categorical"},
+        {"name": "categorical", "class_weights": "batch"},
         {"name": "kernel_scores"},
         {"name": "robust_max"},
     ],

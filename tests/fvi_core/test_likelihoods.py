@@ -187,3 +187,18 @@ def test_vectors_are_trained_on_and_predicted():
     assert alone.loss == trained[1].loss
     f = model.functions(model.fitted(alone.parameters, both.of(1), small.streams(1)), 5, small.streams(1))(data.x[1:2])
     assert f.shape == (1, 5, 10, 2)
+
+
+def test_weighted_classes_count_alike():
+    """Against torch's weighted cross-entropy, with the weights computed by hand."""
+    f, y = rand(2, 3, 4, 2), torch.tensor([[0, 0, 0, 1], [1, 1, 1, 1]])
+    term = Categorical(class_weights="batch").data_term({}, f, y)
+    for r, weight in enumerate(([4 / (2 * 3), 4 / 2], [0.0, 1 / 2])):  # of the classes in each batch
+        each = [
+            torch.nn.functional.cross_entropy(f[r, s], y[r], torch.tensor(weight).double(), reduction="none").mean()
+            for s in range(3)
+        ]
+        torch.testing.assert_close(term[r], -torch.stack(each).mean())
+    assert torch.equal(Categorical().data_term({}, f, y), Categorical().log_prob({}, f, y).mean((1, 2)))
+    with pytest.raises(ValueError, match="likelihood 'categorical': class_weights 'batches' is not known.*'batch'"):
+        Categorical(class_weights="batches")

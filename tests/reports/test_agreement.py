@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks import tables
 from benchmarks.records import published
 from benchmarks.records.published import Published
-from reports.agreement import Comparison, range_of, rank_agreement
+from reports import captions
+from reports.aggregate import CellResult, TableResult
+from reports.agreement import Comparison, range_of, rank_agreement, sign_agreement
 
 OURS = (3.1, 3.9, 3.5)
 THEIRS = Published("p", "1", "boston", "", "GP", "rmse", 3.0, 0.2, 5, "", "")
@@ -117,3 +120,28 @@ def test_rank_agreement_is_spearmans() -> None:
     ours, theirs = [1.0, 2.0, 2.0, 5.0, 4.0], [10.0, 30.0, 20.0, 20.0, 50.0]
     assert rank_agreement(ours, theirs) == pytest.approx(stats.spearmanr(ours, theirs).statistic)
     assert rank_agreement(ours[:2], theirs[:2]) is None and rank_agreement([1.0] * 5, theirs) is None
+
+
+def test_signs_agree_where_the_published_difference_has_one() -> None:
+    assert sign_agreement([1.0, -2.0, 3.0, 0.0, -1.0], [0.5, 1.0, 0.0, 2.0, -4.0]) == (2, 4)
+    assert sign_agreement([1.0], [0.0]) is None and sign_agreement([], []) is None
+
+
+def test_the_caption_counts_the_signs_of_what_fvi_changes() -> None:
+    table = tables.get("dirichlet2022-2")
+    rows, columns = table.rows[:4], table.columns[:2]  # MAP, MAP fVI, MC Dropout, MC Dropout fVI
+    numbers = published.table(table.paper, table.number)
+    means = [[numbers[column.published_key(row)].mean for column in columns] for row in rows]
+    means[1][0] = means[0][0] + means[0][0] - means[1][0]  # the other sign
+    cells = [
+        [
+            CellResult(row, column, 2, {(0, 0): mean, (1, 1): mean}, numbers[column.published_key(row)])
+            for column, mean in zip(columns, line, strict=True)
+        ]
+        for row, line in zip(rows, means, strict=True)
+    ]
+    cells[3][1] = replace(cells[3][1], values={})
+    result = TableResult(replace(table, rows=rows, columns=columns), "paper", cells)
+    assert "Sign of what fVI changes, ours and published: the same in 2 of 3." in captions.caption(result)
+    alone = TableResult(replace(table, rows=rows[:1], columns=columns), "paper", cells[:1])
+    assert not any("fVI changes" in sentence for sentence in captions.caption(alone))

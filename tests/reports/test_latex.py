@@ -170,7 +170,7 @@ def test_tables_of_any_names_fit_their_page(write: Callable[..., Path], tmp_path
             results = write(method, dataset, values)
     rows = (Row(NASTY, NASTY, "MFVI"), Row("MC Dropout", "MC Dropout", "MC Dropout"), Row("FBNN", "FBNN", None))
     made = table(rows=rows, notes={"paper": (NASTY, "And more words of a note. " * 200)}, title=NASTY)
-    rendered = render_table(made, "paper", Records(results), tmp_path / "out", choice=choice)
+    rendered = render_table(aggregate(made, "paper", Records(results)), tmp_path / "out", choice)
     alone = rendered.files["LaTeX alone"]
     width, height = choice.page
     source = alone.read_text().replace("[a4paper,margin=2cm]", f"[a4paper,textwidth={width}cm,textheight={height}cm]")

@@ -1,8 +1,13 @@
-"""Markdown and LaTeX say of every cell what pandas makes of the exported records: mean, standard error, count."""
+"""The page, Markdown, LaTeX and the frame say of every cell what pandas makes of the exported records: mean, standard
+error, count; and of the published number the same.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -10,29 +15,34 @@ import pandas
 import pytest
 
 from benchmarks import tables
-from benchmarks.commands import export
+from benchmarks.records import published as published_numbers
 from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
+from benchmarks.suite import Suite
+from reports import interface
 from reports.aggregate import TableResult, aggregate
 from reports.captions import usual_n
 from reports.choice import Choice
 from reports.layout import pair
+from reports.page.book import Book, Sheet
+from reports.page.details import Origins, details
 from reports.records import Records
 from reports.tables import latex, markdown
 from tests.reports import detex
 
 SEEDS = [0, 1, 2, 3]
-TABLES = ("digits", "pequignot2020-5")
+TABLES = (("digits", "paper"), ("pequignot2020-5", "paper"), ("rudner2022-1", "short"))
 
 
-@pytest.fixture(params=TABLES)
+@pytest.fixture(params=TABLES, ids=" ".join)
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[TableResult, Store]:
     """A table of the suite over four runs of every cell, some of which are not there."""
-    table, store, chance = tables.get(request.param), Store(tmp_path / "results"), Random(0)
+    name, protocol = request.param
+    table, store, chance = tables.get(name), Store(tmp_path / "results"), Random(0)
     for row in table.rows:
         for dataset in table.datasets:
             columns = [column for column in table.columns if column.cell.dataset == dataset]
-            for config in table.cell_runs(row, columns[0], "paper", SEEDS) if chance.random() < 0.8 else ():
+            for config in table.cell_runs(row, columns[0], protocol, SEEDS) if chance.random() < 0.8 else ():
                 metrics = [
                     {**vars(column.cell_of(row)), "value": chance.gauss(0.5, 0.1), "n": 100}
                     for column in columns
@@ -40,25 +50,43 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[TableResult, S
                 ]
                 if metrics and chance.random() < 0.9:
                     store.write(store.make(config, metrics, {}, {"fingerprint": "1", "cpu": "AMD EPYC"}))
-    return aggregate(table, "paper", Records(store.root), SEEDS), store
+    return aggregate(table, protocol, Records(store.root), SEEDS), store
 
 
-def printed(result: TableResult, store: Store, tmp_path: Path) -> dict[tuple[int, int], str]:
+@dataclass(frozen=True)
+class Wanted:
+    """What every form has to say of a cell; shown: as the printed forms spell it."""
+
+    mean: float
+    stderr: float
+    n: int
+    asked: int
+    shown: str
+
+
+def exported(result: TableResult, store: Store, tmp_path: Path) -> dict[tuple[int, int], Wanted]:
     """What each cell has to show, from the exported CSV alone; cells without a run are absent."""
-    export.write(store, tmp_path / "records.csv")
+    interface.records(store.root, tmp_path / "records.csv")
     frame = pandas.read_csv(tmp_path / "records.csv", keep_default_na=False)
-    usual, shown = usual_n(result), {}
+    usual, found = usual_n(result), {}
     for i, row in enumerate(result.table.rows):
         for j, column in enumerate(result.table.columns):
-            keys = [run_key(config) for config in result.table.cell_runs(row, column, "paper", SEEDS)]
+            keys = [run_key(config) for config in result.table.cell_runs(row, column, result.protocol, SEEDS)]
             cell = vars(column.cell_of(row))
             own = (frame[list(cell)] == list(cell.values())).all(axis=1)
             values = frame.loc[own & frame["key"].isin(keys), "value"] * column.scale
             if len(values):
                 n, asked = len(values), len(keys)
                 count = "" if n == asked == usual else f" ({n})" if n == asked else f" ({n}/{asked})"
-                shown[i, j] = pair(values.mean(), values.sem(), column.digits) + count
-    return shown
+                mean, error = values.mean(), values.sem()
+                found[i, j] = Wanted(mean, error, n, asked, pair(mean, error, column.digits) + count)
+    return found
+
+
+def same(found: float | None, wanted: float) -> bool:
+    """Whether a form has a number, up to the digits that the page keeps; None or nan where there is none."""
+    none = found is None or math.isnan(found)
+    return none if math.isnan(wanted) else not none and math.isclose(found, wanted, rel_tol=1e-7)
 
 
 def rows_of(form: str, labels: list[str]) -> list[list[str]]:
@@ -70,9 +98,10 @@ def rows_of(form: str, labels: list[str]) -> list[list[str]]:
 
 def test_every_form_shows_what_the_export_gives(made: tuple[TableResult, Store], tmp_path: Path) -> None:
     result, store = made
-    expected = printed(result, store, tmp_path)
+    wanted = exported(result, store, tmp_path)
     filled = {(i, j) for i, row in enumerate(result.cells) for j, cell in enumerate(row) if cell.values}
-    assert set(expected) == filled and len(filled) > 20
+    assert set(wanted) == filled and len(filled) > 20
+    assert any(each.n < each.asked for each in wanted.values()), "some cells are partial"
     labels = [row.label for row in result.table.rows]
     down = Choice(across=False)
     for rows in (rows_of(markdown(result), labels), detex.cells_of(latex(result, down))):
@@ -81,6 +110,41 @@ def test_every_form_shows_what_the_export_gives(made: tuple[TableResult, Store],
             found.setdefault(label, []).extend(cells)  # block by block, each a run of the table's columns
         for i, label in enumerate(labels):
             texts = found.get(label, found.get(label.replace("-", "−"), []))
-            assert texts or not any((i, j) in expected for j in range(len(result.table.columns)))
+            assert texts or not any((i, j) in wanted for j in range(len(result.table.columns)))
             shown = [text for text in texts if not text.startswith(("—", "---"))]
-            assert shown == [expected[i, j] for j in range(len(result.table.columns)) if (i, j) in expected]
+            assert shown == [wanted[i, j].shown for j in range(len(result.table.columns)) if (i, j) in wanted]
+
+
+def test_the_page_and_the_frame_give_the_same_numbers(made: tuple[TableResult, Store], tmp_path: Path) -> None:
+    result, store = made
+    wanted = exported(result, store, tmp_path)
+    records = Records(store.root)
+    sheet = Sheet(result)
+    page = json.loads(json.dumps(details(sheet, Book(Suite(), records), Origins(records), {})["cells"]))
+    frame = interface.aggregate(result.table.name, result.protocol, SEEDS, results=store.root, state=None)
+    width, compared = len(result.table.columns), 0
+    assert len(frame) == len(result.table.rows) * width
+    for place, row in enumerate(frame.to_dict("records")):
+        i, j = divmod(place, width)
+        spec, column = result.table.rows[i], result.table.columns[j]
+        assert (row["row"], row["column"], row["metric"]) == (spec.label, column.label, column.cell_of(spec).metric)
+        expected, drawn = wanted.get((i, j)), page[i][j] or {}
+        published = numbers(result).get(column.published_key(spec))
+        if expected:
+            for form in (row, drawn):
+                assert same(form["mean"], expected.mean) and same(form["stderr"], expected.stderr)
+            assert (row["n"], row["expected"], drawn["n"], drawn["expected"]) == 2 * (expected.n, expected.asked)
+            assert drawn["value"] == expected.shown
+        else:
+            assert math.isnan(row["mean"]) and drawn.get("mean") is None and row["n"] == 0
+        assert same(row["published"], math.nan if published is None else published.mean)
+        assert same((drawn.get("paper") or {}).get("mean"), math.nan if published is None else published.mean)
+        assert not drawn or row["verdict"] == drawn["verdict"]
+        compared += bool(expected) + bool(published)
+    assert compared > 20
+
+
+def numbers(result: TableResult) -> dict:
+    """The published numbers of a table, as the CSV files have them."""
+    table = result.table
+    return published_numbers.table(table.paper, table.number) if table.paper else {}

@@ -180,7 +180,7 @@ def test_latex_is_booktabs_with_everything_escaped(results: Path) -> None:
 
 
 def test_files_are_written(results: Path, tmp_path: Path) -> None:
-    rendered = render_table(uci(), "short", Records(results), tmp_path / "new" / "out")
+    rendered = render_table(aggregate(uci(), "short", Records(results)), tmp_path / "new" / "out")
     names = {form: path.name for form, path in rendered.files.items()}
     assert names == {
         "Markdown": "pequignot2020-5-short.md", "LaTeX": "pequignot2020-5-short.tex",

@@ -39,6 +39,7 @@ def drawn(write: Callable[..., Path], tmp_path: Path) -> Iterator[Callable[..., 
             values = {(r["condition"], r["metric"]): [r["value"]] * 2 for r in rows}
             write(label, "aptos", values, curves=curves)
         figure = FIGURES["retinopathy-aptos"]
+        style.assign(ROWS)
         return function(
             collect(
                 figure,
@@ -49,6 +50,7 @@ def drawn(write: Callable[..., Path], tmp_path: Path) -> Iterator[Callable[..., 
         )
 
     yield draw
+    style.assign(())
     style.plt.close("all")
 
 
@@ -62,10 +64,10 @@ def test_single_networks_stand_above_their_ensembles(drawn: Callable[..., Canvas
         assert shown == [*labels, "NHS: 85 %, 80 %"]
         ((x, y),) = [line.get_xydata()[0] for line in axis.lines if line.get_label().startswith("NHS")]
         assert (x, y) == pytest.approx((0.2, 0.85))
-        marked = [(line.get_marker(), line.get_color()) for line in axis.lines if line.get_label() in labels]
-        assert len({marker for marker, _ in marked}) == len(labels)  # told apart without colours
-    looks = {line.get_label(): (line.get_marker(), line.get_color()) for axis in axes for line in axis.lines}
-    assert all(looks[label] == looks[label.removesuffix(" Ensemble")] for label in ROWS[:-1])
+        looks = {(str(line._dash_pattern), line.get_marker()) for line in axis.lines if line.get_label() in labels}
+        assert len(looks) == len(labels)  # told apart without colours
+    colours = {line.get_label(): line.get_color() for axis in axes for line in axis.lines}
+    assert all(colours[label] == colours[label.removesuffix(" Ensemble")] for label in ROWS[1:-1])
     assert "MAP Ensemble" in {text.get_text() for text in canvas.legends[0].texts}
     assert "no records: FSVI Ensemble" in canvas.get_suptitle()
 

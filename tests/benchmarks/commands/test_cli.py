@@ -251,6 +251,17 @@ def test_plain_progress(tmp_path, capsys):
     assert len(lines_of(tmp_path, progress.Plain(every=1000), capsys).splitlines()) == 4
 
 
+def test_plain_lines_say_what_is_done_when_nothing_is_trained(tmp_path, capsys):
+    plan = make_plan([fakes.config()], tmp_path / "results", tmp_path / "state", fakes.SUITE)
+    (group,) = plan.groups(tmp_path / "results", tmp_path / "state", fakes.SUITE)
+    display = progress.Plain(every=0)
+    display.begin(plan, [group])
+    for fraction in (0.5, 1.0):
+        display.report(group, fraction, "making images: 2 of 19")
+    told = capsys.readouterr().out
+    assert "split 0 seed 0 50%]" in told and "split 0 seed 0 100% making images: 2 of 19]" in told
+
+
 def test_a_ticker_tells_how_many_are_done_and_the_time_left(capsys, monkeypatch):
     clock = iter([0.0, 4.0, 12.0, 30.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))

@@ -13,6 +13,7 @@ from benchmarks.experiment.prediction import predict
 from benchmarks.records import predictions
 from benchmarks.records.config import InvalidConfig, run_key
 from benchmarks.tables import Recipe
+from datasets.telling import tell
 from fvi_core.fits.dense import Dense
 from fvi_core.fits.factored import Factored
 from fvi_core.fitting import FitFailed
@@ -259,3 +260,15 @@ def test_prediction_has_the_precision_of_training(processor):
     found = {name: predict(model, start, data.x[0], 1, Streams([1]))[0] for name, model in models.items()}
     assert found["bfloat16"].dtype == torch.float32 and not torch.equal(found["bfloat16"], found["float32"])
     torch.testing.assert_close(found["bfloat16"], found["float32"], rtol=0.02, atol=0.02)
+
+
+def test_what_takes_long_while_data_are_made_is_reported(tmp_path, monkeypatch):
+    def outcomes(runs, state, report):
+        report(1.0, "epoch 3")
+        tell("making images: 2 of 19")
+        return {run_key(config()): "done"}
+
+    monkeypatch.setattr("benchmarks.experiment.execute._outcomes", outcomes)
+    reports = []
+    assert execute([config()], state=tmp_path, report=lambda *told: reports.append(told)) == ["done"]
+    assert reports == [(1.0, "epoch 3"), (1.0, "making images: 2 of 19")]

@@ -35,13 +35,6 @@ COLUMNS = {
     "device": "what trained it: cpu, or the name of a GPU",
     "seconds": "that the training took",
 }
-HELP = """Write every metric of every record as one table, for pandas, R or a spreadsheet.
-
-Status 1: records that cannot be trusted were left out, and are named.
-
-\b
-Columns:
-""" + "\n".join(f"  {name:<11}{what}" for name, what in COLUMNS.items())
 
 
 def frame(store: Store) -> tuple[pandas.DataFrame, list[str]]:
@@ -81,15 +74,18 @@ def frame(store: Store) -> tuple[pandas.DataFrame, list[str]]:
     return long, problems
 
 
-def write(store: Store, path: Path) -> tuple[int, list[str]]:
-    """Write the frame whole or not at all; its number of rows, and what was left out. Raises UsageError and OSError."""
+def check(path: Path) -> None:
+    """Raise UsageError for a file of another form."""
     if path.suffix not in FORMS:
         found = path.suffix or "no ending"
         raise UsageError(f"{path}: expected a file that ends in {' or '.join(FORMS)}, found {found!r}")
-    table, problems = frame(store)
+
+
+def write(table: pandas.DataFrame, path: Path) -> None:
+    """Write a frame whole or not at all, in the form that its file's name asks for. Raises UsageError and OSError."""
+    check(path)
     with files.replacing(path) as file:
         if path.suffix == ".csv":
             table.to_csv(file, index=False)
         else:
             table.to_parquet(file, index=False)
-    return len(table), problems

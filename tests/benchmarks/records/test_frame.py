@@ -5,9 +5,15 @@ from __future__ import annotations
 import pandas
 import pytest
 
-from benchmarks.commands.export import COLUMNS, HELP, frame, write
+from benchmarks import interface
+from benchmarks.commands.upkeep import EXPORT
 from benchmarks.errors import UsageError
+from benchmarks.records.frame import COLUMNS, frame
 from tests.benchmarks import fakes
+
+
+def write(store, path):
+    return interface.records(store.root, path, suite=fakes.SUITE)
 
 
 @pytest.fixture
@@ -27,7 +33,7 @@ def store(tmp_path):
 
 @pytest.mark.parametrize("name", ["records.csv", "records.parquet"])
 def test_every_metric_of_every_record_is_a_row_with_its_exact_value(store, tmp_path, name):
-    assert write(store, tmp_path / name) == (3, [])
+    assert len(write(store, tmp_path / name)) == 3
     read = pandas.read_csv(tmp_path / name) if name.endswith("csv") else pandas.read_parquet(tmp_path / name)
     assert dict(zip(read["seed"], read["value"], strict=True)) == {seed: seed / 7 for seed in range(3)}
     assert (
@@ -51,7 +57,7 @@ def test_another_ending_is_refused_and_nothing_written(store, tmp_path):
 
 def test_columns_are_those_that_help_names(store, tmp_path):
     assert list(frame(store)[0].columns) == list(COLUMNS)
-    assert all(f"\n  {name} " in HELP for name in COLUMNS)
+    assert all(f"\n  {name} " in EXPORT for name in COLUMNS)
     write(fakes.store(tmp_path / "nothing"), tmp_path / "empty.csv")
     assert (tmp_path / "empty.csv").read_text() == ",".join(COLUMNS) + "\n"
 

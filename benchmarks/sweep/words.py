@@ -1,0 +1,100 @@
+"""What a sweep is told to need before it begins, in sentences: data that are not there, what it costs, the ways on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.records.config import run_key
+from benchmarks.state.costs import AT_MOST
+from benchmarks.sweep import data, hints
+from benchmarks.sweep.estimate import Estimate
+from benchmarks.sweep.groups import Executor, RunGroup
+from benchmarks.sweep.plan import check_protocol
+from benchmarks.sweep.progress import duration
+from datasets.fetch import OFFLINE_VARIABLE
+
+LONGEST = 48 * 3600.0  # seconds that a sweep may take on this machine if nobody says that it may take more
+MEANINGLESS = "smoke"  # the protocol whose numbers are not worth showing
+MEANING = {"short": "stated reductions, numbers that are meant", MEANINGLESS: "seconds, numbers without meaning"}
+
+
+def data_lines(missing: data.Missing, tried: bool) -> list[str]:
+    """Every data set that runs wait for, why, and the command that fetches it. tried: whether that was tried now."""
+    waiting = Counter(name for names in missing.runs.values() for name in names)
+    lines = []
+    for name, lack in missing.lacks.items():
+        files = f"{len(lack.files)} file{'s' * (len(lack.files) != 1)} of {lack.megabytes:.3g} MB"
+        why = f"could not be fetched ({lack.reason})" if tried else "not fetched yet"
+        told = f"{files}, {why}" if lack.files else lack.reason
+        runs = "1 run waits" if waiting[name] == 1 else f"{waiting[name]} runs wait"
+        lines.append(f"{runs} for data set {name}: {told}")
+    if names := [name for name, lack in missing.lacks.items() if lack.files]:
+        before = "" if tried else f"the sweep tries to fetch them, unless {OFFLINE_VARIABLE} is set; "
+        command = hints.module("datasets", "fetch", *names)
+        lines.append(f"{before}to fetch them, where there is a network: {command}")
+    return lines
+
+
+def estimate_lines(found: Estimate, executor: Executor) -> list[str]:
+    """An estimate in words, and what it rests on."""
+    if not found.runs:
+        return []
+    left = sum(map(len, found.unknown.values()))
+    if left == found.runs:
+        lines = [f"estimate: what {found.runs} runs cost is not known"]
+    else:
+        how = found.bound or "about"
+        where = (
+            "" if executor.outlives else f", {duration(found.wall(executor.size))} here with {_workers(executor.size)}"
+        )
+        lines = [f"estimate: {found.runs} runs, {how} {_hours(found.seconds)} core-hours{where}"]
+        told = [f"{count} runs by {source}" for source, count in found.sources.items()]
+        told += [f"{found.trained_only} of them without their evaluation"] * bool(found.trained_only)
+        told += [f"training may end early in {count}" for bound, count in found.bounds.items() if bound == AT_MOST]
+        lines.append(f"  {', '.join(told)}")
+    for reason, configs in found.unknown.items():
+        kinds = list(dict.fromkeys(f"{config['method']} on {config['dataset']['name']}" for config in configs))
+        some = ", ".join(kinds[:3]) + (", ..." if len(kinds) > 3 else "")
+        lines.append(f"  not estimated: {len(configs)} runs ({some}): {reason}")
+    return lines
+
+
+def refusal(
+    found: Estimate, executor: Executor, groups: Sequence[RunGroup], tables: Sequence[Any], protocol: str | None
+) -> list[str]:
+    """Why a sweep does not begin by itself, and the ways on."""
+    how, limit = found.bound or "about", f"{LONGEST / 3600:.0f} h"
+    chosen = {table.name: check_protocol(table, protocol) for table in tables}
+    reduced = [name for name in MEANING if all(_reduces(table, chosen[table.name], name) for table in tables)]
+    ways = [(hints.option("PROTOCOL", name), MEANING[name]) for name in reduced]
+    first = {run_key(config) for table in tables for config in table.runs(chosen[table.name], [0])}
+    shares = {group.keys: sum(key in first for key in group.keys) / len(group.keys) for group in groups}
+    fewer = sum(seconds * shares.get(keys, 0.0) for keys, seconds in found.groups.items())
+    if fewer < found.seconds:
+        takes = duration(fewer / executor.size)
+        ways.append((hints.option("SEEDS", "1"), f"one seed or split of each row: {how} {takes} here"))
+    ways.append((hints.option("EXECUTOR", "slurm"), "on a cluster, see docs/cluster.md"))
+    ways.append((hints.flag("ANYWAY"), "here, however long it takes"))
+    width = max(len(option) for option, _ in ways)
+    return [
+        f"not begun: it would take {how} {duration(found.wall(executor.size))} here; "
+        f"what takes more than {limit} does not begin by itself",
+        "ways on: the same command on a machine with a GPU, or here with",
+        *(f"  {option.ljust(width)}  {meaning}" for option, meaning in ways),
+    ]
+
+
+def _reduces(table: Any, now: str, name: str) -> bool:
+    """Whether a protocol of a table asks for less than the present one; they are listed from the most faithful on."""
+    return name in table.protocols and table.protocols.index(name) > table.protocols.index(now)
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker{'s' * (count != 1)}"
+
+
+def _hours(seconds: float) -> str:
+    hours = seconds / 3600
+    return f"{hours:.2g}" if hours < 10 else f"{hours:,.0f}"

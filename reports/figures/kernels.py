@@ -1,0 +1,97 @@
+"""Figures of kernels alone, without a run: how eigenvalues decay, and how the regularised KL is estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure as Canvas
+from scipy.spatial.distance import cdist
+
+from reports.figures import Runs
+from reports.figures.style import PAGE, head, panels_of, plt
+
+KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, str]] = {
+    "RBF": (lambda r: np.exp(-0.5 * r**2), "#0072B2", "-"),
+    "Matern 1/2": (lambda r: np.exp(-r), "#D55E00", "--"),
+}
+LENGTHS = {0.5: "s", 2.0: "^", 10.0: "D"}
+DIMENSIONS, POINTS, DRAWS = (1, 10, 100), 100, 10
+GAMMAS = {1e-10: "s", 1e-5: "^", 1e-2: "D"}
+SIZES = (5, 10, 20, 50, 100, 200, 300)
+LENGTH, NOISE, TRAINING = 0.5, 0.1, 100
+SMALLEST = 1e-16
+
+
+def gram(kernel: str, a: np.ndarray, b: np.ndarray, length: float) -> np.ndarray:
+    """Values of a kernel of variance 1 at points [N, D] and [M, D]."""
+    return KERNELS[kernel][0](cdist(a, b) / length)
+
+
+def eigenvalues(runs: Runs) -> Canvas:
+    """Mean eigenvalues of the Gram matrix at uniform points of [-2, 2]^D, in increasing order (cinquin2024 fig. 17)."""
+    shown = panels_of({f"D = {d}": d for d in DIMENSIONS})
+    figure, axes = plt.subplots(1, len(shown), figsize=(PAGE, 2.7), sharey=True, squeeze=False)
+    for axis, (name, dimensions) in zip(axes[0], shown.items()):
+        for kernel, (_, shade, drawn) in KERNELS.items():
+            for length, marker in LENGTHS.items():
+                random = np.random.default_rng(0)
+                points = random.uniform(-2, 2, (DRAWS, POINTS, dimensions))
+                values = [np.linalg.eigvalsh(gram(kernel, x, x, length)) for x in points]
+                axis.plot(
+                    np.arange(1, POINTS + 1), np.mean(values, 0).clip(SMALLEST), color=shade, linestyle=drawn,
+                    marker=marker, markersize=3, markevery=0.15, label=f"{kernel}, length-scale {length:g}",
+                )  # fmt: skip
+        axis.set(title=name, xlabel="number of the eigenvalue", yscale="log")
+    axes[0, 0].set_ylabel("eigenvalue")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    head(figure, runs.figure.title, f"computed; {POINTS} points, means over {DRAWS} draws")
+    return figure
+
+
+def divergences(runs: Runs) -> Canvas:
+    """Estimate of the regularised KL by points and gamma, from the exact posterior of the sine to its prior
+    (cinquin2024 fig. 20)."""
+    shown = panels_of({name: name for name in KERNELS})
+    figure, axes = plt.subplots(1, len(shown), figsize=(PAGE, 2.7), sharey=True, squeeze=False)
+    for axis, kernel in zip(axes[0], shown):
+        _, shade, drawn = KERNELS[kernel]
+        for gamma, marker in GAMMAS.items():
+            found = np.array([estimates(kernel, gamma, SIZES, seed) for seed in range(DRAWS)])
+            error = found.std(0, ddof=1) / DRAWS**0.5
+            mean = found.mean(0)
+            axis.plot(SIZES, mean, color=shade, linestyle=drawn, marker=marker, markersize=3, label=f"γ = {gamma:g}")
+            axis.fill_between(SIZES, mean - error, mean + error, color=shade, alpha=0.18, linewidth=0)
+        axis.set(title=kernel, xlabel="points M", xscale="log", yscale="log")
+        axis.legend()
+    axes[0, 0].set_ylabel("regularised KL (nats)")
+    head(figure, runs.figure.title, f"computed; means over {DRAWS} draws of the points; bands: SE")
+    return figure
+
+
+def estimates(kernel: str, gamma: float, sizes: Sequence[int], seed: int) -> list[float]:
+    """Estimates (cinquin2024 eq. 2.9) at so many points of [-2, 2] from the exact posterior of y = sin(2 pi x) + noise
+    to its prior of variance 1.
+    """
+    random = np.random.default_rng(seed)
+    x = random.uniform(0.5, 1.0, (TRAINING, 1)) * random.choice([-1.0, 1.0], (TRAINING, 1))
+    y = np.sin(2 * np.pi * x[:, 0]) + NOISE * random.standard_normal(TRAINING)
+    noisy = gram(kernel, x, x, LENGTH) + NOISE**2 * np.eye(TRAINING)
+    every = random.uniform(-2, 2, (max(sizes), 1))
+    found = []
+    for size in sizes:
+        points = every[:size]
+        prior, cross = gram(kernel, points, points, LENGTH), gram(kernel, points, x, LENGTH)
+        gain = np.linalg.solve(noisy, cross.T).T
+        found.append(regularised_kl(gain @ y, prior - gain @ cross.T, np.zeros(size), prior, gamma))
+    return found
+
+
+def regularised_kl(mean_q: np.ndarray, cov_q: np.ndarray, mean_p: np.ndarray, cov_p: np.ndarray, gamma: float) -> float:
+    """KL of Gaussians with gamma times the number of points on the diagonals of both covariances."""
+    size = len(mean_q)
+    jitter = gamma * size * np.eye(size)
+    first, second = np.linalg.cholesky(cov_q + jitter), np.linalg.cholesky(cov_p + jitter)
+    root, shift = np.linalg.solve(second, first), np.linalg.solve(second, mean_q - mean_p)
+    logs = np.log(np.diag(second)).sum() - np.log(np.diag(first)).sum()
+    return float(0.5 * ((root**2).sum() + shift @ shift - size) + logs)

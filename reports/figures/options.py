@@ -1,0 +1,90 @@
+"""What whoever draws a figure may choose: size, title, font, and which rows and panels it shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.errors import UsageError, unknown
+
+PAGE, COLUMN = 6.9, 3.4  # inches: text width and column width of a two-column page
+WIDTHS = {"column": COLUMN, "text": PAGE}
+FORMS = ("pdf", "png", "svg")
+LEAST, MOST = 0.5, 60.0  # inches
+OFF = "off"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices for all figures of one call; what is None or empty is the figure's own.
+
+    width, height: inches. title: another text, or empty for none; then the caption beside the figure says it. rows:
+    labels or methods. columns: names of panels. font, font_size: of all text, the size in points.
+    """
+
+    width: float | None = None
+    height: float | None = None
+    title: str | None = None
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    font: str | None = None
+    font_size: float | None = None
+
+    def shows(self, row: Any) -> bool:
+        """Whether a row of a table is asked for, by its label or its method."""
+        return not self.rows or row.label in self.rows or row.method in self.rows
+
+    def check_rows(self, tables: Iterable[Any]) -> None:
+        """Raise UnknownName for a row that none of the tables has, with the nearest."""
+        known = {name for table in tables for row in table.rows for name in (row.label, row.method) if name}
+        for name in self.rows:
+            if name not in known:
+                raise unknown("row", name, sorted(known), "python -m reports table NAME prints a table's rows")
+
+    def panels(self, names: Sequence[str]) -> list[str]:
+        """Those of a figure's panels that are asked for, in the figure's order. Raises UnknownName."""
+        for name in self.columns:
+            if name not in names:
+                raise unknown("column", name, names)
+        return [name for name in names if not self.columns or name in self.columns]
+
+
+def size(text: str | None) -> tuple[float | None, float | None]:
+    """Width and height in inches of "column", "text", "3.4" or "3.4x2.5", the height None where none is said.
+
+    Raises UsageError.
+    """
+    if text is None:
+        return None, None
+    named, _, height = text.lower().partition("x") if text.lower() not in WIDTHS else (text.lower(), "", "")
+    width = f"{WIDTHS.get(named, named)}"
+    numbers = [width, *([height] if height or "x" in text.removeprefix("text") else [])]
+    if not all(re.fullmatch(r"\d*\.?\d+|\d+\.", number) for number in numbers):
+        found = unknown("size", text, WIDTHS) if text.isalpha() else f"found {text!r}"
+        raise UsageError(f"--size: expected WIDTHxHEIGHT in inches (3.4x2.5), a width, column or text: {found}")
+    inches = [float(number) for number in numbers]
+    if not all(LEAST <= each <= MOST for each in inches):
+        raise UsageError(f"--size: expected {LEAST:g} to {MOST:g} inches, found {text!r}")
+    return inches[0], inches[1] if len(inches) > 1 else None
+
+
+def forms(names: Sequence[str]) -> tuple[str, ...]:
+    """Suffixes of the formats, each once, without any those of a PDF and a PNG. Raises UnknownName."""
+    for name in names:
+        if name.lower().lstrip(".") not in FORMS:
+            raise unknown("format", name, FORMS)
+    return tuple(dict.fromkeys(f".{name.lower().lstrip('.')}" for name in names)) or (".pdf", ".png")
+
+
+def font(name: str | None) -> str | None:
+    """A font family that is here, "serif", "sans-serif" or "monospace". Raises UnknownName."""
+    if name is None:
+        return None
+    from matplotlib.font_manager import get_font_names
+
+    known = {found.lower(): found for found in (*get_font_names(), "serif", "sans-serif", "monospace")}
+    if name.lower() not in known:
+        raise unknown("font", name, sorted(known.values()))
+    return known[name.lower()]

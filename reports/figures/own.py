@@ -1,0 +1,111 @@
+"""Figures of any table, a user's own too: its numbers as points with errors, and the curves that its records have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure as Canvas
+
+from benchmarks.errors import unknown
+from benchmarks.suite import Suite
+from reports.figures import FIGURES, Figure, NothingToShow, Runs, collect
+from reports.figures.style import PAGE, colour, head, line, panels, panels_of
+from reports.labels import direction
+from reports.records import Records
+
+POINTS = "points"
+# Which curve of a record makes which figure: the end of the curve's name, the figure's name, its title, what draws it.
+CURVES = (
+    ("test/reliability", "reliability", "Reliability", "ood:reliability"),
+    ("/confidence", "roc", "ROC by predictive entropy", "ood:roc"),
+    ("/confidence", "confidence", "Confidence out of distribution", "ood:confidence"),
+    ("/entropy_histogram", "entropy", "Predictive entropy", "ood:histograms"),
+    ("grid/grid", "curves", "Functions", "toys:samples"),
+    ("grid/grid", "maps", "Maps", "toys:moons"),
+)
+
+
+def select(names: Sequence[str], suite: Suite, records: Records, protocol: str | None = None) -> list[Figure]:
+    """The figures of these names, all of the catalogue without any. The name of a table stands for all its figures, and
+    ``<table>-<what>`` for one that can be drawn of any table.
+
+    Raises UnknownName with the nearest names.
+    """
+    known = suite.table_names()
+    found = [] if names else list(FIGURES.values())
+    for name in names:
+        tables = [table for table in known if name == table or name.startswith(f"{table}-")]
+        if name in FIGURES:
+            found.append(FIGURES[name])
+            continue
+        if not tables:
+            raise unknown("figure", name, (*FIGURES, *known))
+        table = max(tables, key=len)
+        own = {figure.name: figure for figure in of_table(suite.table(table), records, protocol)}
+        if name == table:
+            found += [*(figure for figure in FIGURES.values() if figure.table == table), *own.values()]
+        elif name in own:
+            found.append(own[name])
+        else:
+            raise unknown("figure", name, (*FIGURES, *own))
+    return found
+
+
+def of_table(table: Any, records: Records, protocol: str | None) -> list[Figure]:
+    """The figures that can be drawn of any table: ``<table>-points``, and of each data set those that the first of its
+    records has curves for, ``<table>-reliability`` say; with several data sets the name of each ends theirs."""
+    found = [Figure(f"{table.name}-{POINTS}", table.title, table.name, "", "own:points", table.paper)]
+    for dataset in table.datasets:
+        probe = Figure("", "", table.name, dataset, "")
+        runs = collect(probe, table, protocol or table.default_protocol, records)
+        curves = runs.first() if runs.records else {}
+        suffix = f"-{dataset}" if len(table.datasets) > 1 else ""
+        for end, name, title, draw in CURVES:
+            grid = curves.get("grid/grid", {})
+            if name in ("curves", "maps") and ("probability" in grid) != (name == "maps"):
+                continue
+            if name == "curves" and np.ndim(grid.get("mean", [])) != 1:
+                continue
+            if any(each.endswith(end) for each in curves):
+                title = f"{title}, {dataset}"
+                found.append(Figure(f"{table.name}-{name}{suffix}", title, table.name, dataset, draw))
+    return found
+
+
+def points(runs: Runs) -> Canvas:
+    """Every column of a table as a panel: the mean of each row with one standard error, the published number hollow."""
+    assert runs.cells is not None
+    result = runs.cells()
+    titles = [column.label for column in result.table.columns]
+    shown = panels_of({title: place for place, title in enumerate(titles)})
+    there = [row for row in result.cells if any(row[place].n for place in shown.values())]
+    places = [place for place in shown.values() if any(row[place].n for row in there)]
+    if not places:
+        raise NothingToShow("no cell of the columns has a value")
+    figure, axes = panels(len(places), 3, 0.55 + 0.17 * len(there), width=PAGE, sharey=True)
+    published = False
+    for axis, place in zip(axes, places):
+        for at, row in enumerate(there):
+            cell, look = row[place], line(row[place].row.label)
+            marker = look.get("marker", "s")
+            if cell.n:
+                error = None if np.isnan(cell.stderr) else cell.stderr
+                axis.errorbar(
+                    cell.mean, at, xerr=error, fmt=marker, color=colour(cell.row.label), markersize=4, capsize=2
+                )
+            if cell.published is not None:
+                published = True
+                axis.plot(cell.published.mean, at, "o", color="black", markerfacecolor="none", markersize=5)
+        column = result.table.columns[place]
+        arrow = {1: " (higher is better)", -1: " (lower is better)"}.get(direction(column.cell.metric), "")
+        axis.set(title=column.label, xlabel=f"{column.cell.metric}{arrow}", yticks=range(len(there)))
+        axis.set_yticklabels([row[place].row.label for row in there])
+        axis.set_ylim(len(there) - 0.5, -0.5)
+        axis.grid(axis="y", linewidth=0.3, color="0.85")
+    counts = {row[place].n for row in there for place in places if row[place].n}
+    n = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+    about = f"protocol {runs.protocol}, n = {n} runs; bars: SE{'; circles: published' * published}"
+    head(figure, runs.figure.title, about, runs.missing)
+    return figure

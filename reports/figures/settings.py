@@ -1,0 +1,88 @@
+"""Figures by one number that rows name: the length of training, the points of a divergence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from reports.figures import NothingToShow, Runs
+from reports.figures.parts import legend_below, mean_and_error
+from reports.figures.style import COLUMN, PAGE, assign, colour, head, line, panels_of, plt
+
+Values = dict[str, dict[int, np.ndarray]]  # a metric of every run by series, then by the number that its row names
+VALIDATION = {"part=validation": ("expected_log_likelihood_standardised", "expected_log_likelihood")}
+FIRST = "H"  # the marker of a series that needs none to be told from the others
+OOD = ";score=predictive_entropy"
+INDUCING = {
+    "accuracy": ("", "accuracy"),
+    "ECE": ("", "ece_10"),
+    "predictive entropy, out of distribution (nats)": ("ood=mnist", "predictive_entropy"),
+    "AUROC by entropy": (f"ood=mnist{OOD}", "ood_auroc"),
+}
+
+
+def lengths(runs: Runs) -> Canvas:
+    """Validation expected log-likelihood by the length of training (cinquin2024 fig. 15 and 16)."""
+    where, metrics = next(iter(VALIDATION.items()))
+    found, unit = next((each for each in (_values(runs, where, metric) for metric in metrics) if each[0]), ({}, ""))
+    if not found:
+        raise NothingToShow("the records hold no expected log-likelihood of a validation part")
+    figure, axis = plt.subplots(figsize=(COLUMN, 2.7))
+    assign(found)
+    _series(axis, found)
+    every = [value for by_number in found.values() for values in by_number.values() for value in values]
+    if np.ptp(every) > 50:
+        axis.set_yscale("symlog", linthresh=1.0)
+    axis.set(xlabel={"passes": "passes over the training images"}.get(unit, unit), xscale="log")
+    axis.set_ylabel("validation expected log-likelihood")
+    legend_below(figure, axis, 3)
+    head(figure, runs.figure.title, f"{runs.subtitle}; bands: SE", runs.missing)
+    return figure
+
+
+def inducing_points(runs: Runs) -> Canvas:
+    """Metrics in and out of distribution by the number of inducing points (rudner2021 fig. 8)."""
+    shown = {
+        name: found
+        for name, (condition, metric) in panels_of(INDUCING).items()
+        if (found := _values(runs, condition, metric)[0])
+    }
+    if not shown:
+        raise NothingToShow("no row says how many points, or the records lack their metrics")
+    figure, axes = plt.subplots(1, len(shown), figsize=(PAGE, 2.2), sharex=True, squeeze=False)
+    for axis, (name, found) in zip(axes[0], shown.items()):
+        assign(found)
+        _series(axis, found)
+        ticks = sorted({number for by_number in found.values() for number in by_number})
+        axis.set(title=name.replace(", out", ",\nout"), xlabel="inducing points", xscale="log", xticks=ticks)
+        axis.set_xticklabels([str(tick) for tick in ticks])
+        axis.minorticks_off()
+    head(figure, runs.figure.title, f"{runs.subtitle}; bands: SE", runs.missing)
+    return figure
+
+
+def _values(runs: Runs, condition: str, metric: str) -> tuple[Values, str]:
+    """A metric by series and number of the rows whose labels end in ", <number> <unit>", and that unit."""
+    found: Values = {}
+    units = set()
+    for label, records in runs.records.items():
+        named = re.search(r"^(.*), (\d+) (\w+)$", label)
+        values = [value for run in records for where, value in run.conditions(metric) if where == condition]
+        if named and values:
+            found.setdefault(named[1], {})[int(named[2])] = np.array(values)
+            units.add(named[3])
+    return found, next(iter(units), "")
+
+
+def _series(axis: Axes, found: Mapping[str, Mapping[int, np.ndarray]]) -> None:
+    for label, by_number in found.items():
+        numbers = sorted(by_number)
+        both = [mean_and_error(by_number[number][:, None]) for number in numbers]
+        mean, error = (np.array([each[part][0] for each in both]) for part in (0, 1))
+        look = line(label) | {"marker": line(label).get("marker", FIRST), "markersize": 3.0, "markevery": 1}
+        axis.plot(numbers, mean, label=label, **look)
+        axis.fill_between(numbers, mean - error, mean + error, color=colour(label), alpha=0.18, linewidth=0)

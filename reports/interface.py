@@ -1,0 +1,139 @@
+"""Tables from Python: their cells as a frame, as Markdown or LaTeX, and how much of the papers they cover.
+
+The command line calls these functions; docs/python.md shows them. Those of :mod:`benchmarks.interface`, which plan,
+train and measure, are here too, so that one import serves a notebook. What is wrong with records is in
+``frame.attrs["problems"]`` and under every rendered table.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.errors import unknown
+from benchmarks.interface import measure, plan, records, run, score
+from benchmarks.suite import Suite
+from benchmarks.sweep.begin import SUITE, Names, Seeds, TooLong, names, seeds_text
+from benchmarks.sweep.plan import also as with_rows
+from benchmarks.sweep.plan import check_protocol, parse_seeds
+from benchmarks.sweep.runner import RESULTS, STATE
+from reports import tables
+from reports.aggregate import CellResult, TableResult
+from reports.aggregate import aggregate as aggregate_table
+from reports.brought import with_rows_brought
+from reports.choice import WHOLE, Choice
+from reports.coverage import COUNTS
+from reports.coverage import coverage as count_coverage
+from reports.records import Records
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = [
+    "COLUMNS",
+    "Choice",
+    "TooLong",
+    "aggregate",
+    "coverage",
+    "measure",
+    "plan",
+    "records",
+    "render",
+    "run",
+    "score",
+]
+
+FORMS = {"text": tables.text, "markdown": tables.markdown, "latex": tables.latex}
+COLUMNS = {
+    "row": "label of the row",
+    "method": "as in the catalogue of methods; None where none makes the row yet",
+    "column": "label of the column",
+    "dataset": "of the column",
+    "condition": "of the column, as in records",
+    "metric": "that the cell shows, as in records",
+    "mean": "over the runs found, in the unit that the table prints; nan without any",
+    "stderr": "standard error of the mean, ddof = 1; nan with fewer than two runs",
+    "n": "runs found",
+    "expected": "runs that the protocol asks for",
+    "published": "the published mean; nan where there is none",
+    "published_stderr": "its error; nan where the paper does not say it",
+    "verdict": "what is missing of the cell, and how it compares with the published number (docs/verdicts.md)",
+    "best": "whether it is printed in bold",
+}
+"""The columns of :func:`aggregate`."""
+
+
+def aggregate(
+    table: str,
+    protocol: str | None = None,
+    seeds: Seeds = None,
+    *,
+    also: Names = (),
+    results: Path | str = RESULTS,
+    state: Path | str | None = STATE,
+    suite: Suite = SUITE,
+) -> pandas.DataFrame:
+    """A row for every cell of a table, in COLUMNS; protocol: without it the table's own, seeds: how many, or which.
+
+    Raises UnknownName for names that are not known, UsageError for seeds that mean nothing.
+    """
+    import pandas  # here, since the command line does without it
+
+    known = Records(results, state)
+    found = result(chosen(table, known, also, suite), protocol, seeds, known)
+    frame = pandas.DataFrame([_cell(cell) for cell in found.flat], columns=list(COLUMNS))
+    frame.attrs |= {"table": found.table.name, "protocol": found.protocol, "problems": found.problems}
+    return frame
+
+
+def render(
+    table: str,
+    form: str = "markdown",
+    protocol: str | None = None,
+    seeds: Seeds = None,
+    *,
+    also: Names = (),
+    choice: Choice = WHOLE,
+    results: Path | str = RESULTS,
+    state: Path | str | None = STATE,
+    suite: Suite = SUITE,
+) -> str:
+    """A table as "markdown", "latex" or "text", as ``python -m reports table`` writes it; see :func:`aggregate`.
+
+    choice: which rows and columns, and how they are printed.
+    """
+    if form not in FORMS:
+        raise unknown("form", form, FORMS)
+    known = Records(results, state)
+    return FORMS[form](choice.of(result(chosen(table, known, also, suite), protocol, seeds, known)), choice)
+
+
+def coverage(results: Path | str = RESULTS, *, suite: Suite = SUITE) -> pandas.DataFrame:
+    """A row for every published table: how many of its cells are there, have records, are reproduced, differ."""
+    import pandas  # here, since the command line does without it
+
+    rows = count_coverage(results, suite)
+    columns = ["paper", "table", *COUNTS]
+    frame = pandas.DataFrame([[getattr(row, name) for name in columns] for row in rows], columns=columns)
+    frame.attrs["problems"] = list(dict.fromkeys(problem for row in rows for problem in row.problems))
+    return frame
+
+
+def chosen(name: str, known: Records, also: Names = (), suite: Suite = SUITE) -> Any:
+    """A table with rows for more methods, and for predictions that were brought. Raises UnknownName and NoRecipe."""
+    found = with_rows(suite.table(name), names(also), suite.catalogue() if also else {})
+    (found,) = with_rows_brought([found], suite, known)
+    return found
+
+
+def result(table: Any, protocol: str | None, seeds: Seeds, known: Records) -> TableResult:
+    """Every cell of a table, as all forms show it. Raises UnknownName and UsageError."""
+    return aggregate_table(table, check_protocol(table, protocol), known, parse_seeds(seeds_text(seeds)))
+
+
+def _cell(cell: CellResult) -> list[Any]:
+    wanted, number = cell.column.cell_of(cell.row), cell.published
+    paper = [number.mean if number else None, number.stderr if number else None]
+    numbers = [cell.mean, cell.stderr, cell.n, cell.expected, *(float("nan") if p is None else p for p in paper)]
+    named = [cell.row.label, cell.row.method, cell.column.label, wanted.dataset, wanted.condition, wanted.metric]
+    return [*named, *numbers, cell.verdict, cell.bold]

@@ -1,0 +1,234 @@
+"""What whoever draws a figure may choose, and what it says where that cannot be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.errors import UnknownName, UsageError
+from benchmarks.metrics import SetInfo, evaluate
+from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
+from benchmarks.records.provenance import ROOT
+from reports.figures import FIGURES, Figure, collect, draw, ood, own, settings, style, toys, uncertainty
+from reports.figures.kernels import estimates, gram, regularised_kl
+from reports.figures.options import FORMS, Options, font, forms, size
+from reports.figures.own import select
+from reports.figures.parts import few, roc_in_logarithms
+from reports.records import Records
+from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table
+
+PAPERS = {"pequignot2020": 5, "rudner2021": 8, "rudner2022": 4, "dirichlet2022": 9, "cinquin2024": 20}
+
+
+@pytest.fixture(autouse=True)
+def no_open_canvas() -> Iterator[None]:
+    yield
+    style.plt.close("all")
+    style.assign(())
+
+
+def table(
+    name: str, dataset: str, labels: tuple[str, ...], metrics: tuple[tuple[str, str], ...] = (("", "training_seconds"),)
+) -> FakeTable:
+    columns = tuple(Column(Cell(dataset, *metric), f"{dataset} {metric[1]}") for metric in metrics)
+    return fake_table(name, tuple(Row(label, None, label) for label in labels), columns, n_runs=2)
+
+
+@pytest.fixture
+def sure(write: Callable[..., Path], tmp_path: Path) -> tuple[FakeSuite, Records]:
+    """A table "mine" of two classifiers that are nearly always right, and surer of it than of other images."""
+    labels, random = np.arange(400) % 4, np.random.default_rng(0)
+    sets = [SetInfo("test", "id"), SetInfo("ood-noise", "ood", "ood=noise")]
+    for label, strength in (("MAP", 7.0), ("FSVI", 9.0)):
+        logits = {s.name: random.normal(size=(2, 400, 4)) for s in sets}
+        logits["test"][:, np.arange(400), labels] += strength
+        logits["ood-noise"][..., 0] += 0.5
+        given = {s.name: ClassificationPredictions(logits[s.name], labels if s.kind == "id" else None) for s in sets}
+        rows, curves = evaluate("classification", "shapes", sets, given)
+        values = {(r["condition"], r["metric"]): [r["value"], r["value"] + 0.01] for r in rows}
+        write(label, "shapes", values, curves=curves)
+    mine = table("mine", "shapes", ("MAP", "FSVI", "GFSVI"), (("", "accuracy"), ("", "nll")))
+    return FakeSuite(mine), Records(tmp_path / "results")
+
+
+def test_sizes_formats_and_fonts_are_read_and_unknown_ones_named_with_the_nearest() -> None:
+    assert size("column") == (3.4, None) and size("text") == (6.9, None) and size(None) == (None, None)
+    assert size("5") == (5.0, None) and size("3.4x2.5") == (3.4, 2.5)
+    assert forms([]) == (".pdf", ".png") and forms(["svg", ".PDF", "svg"]) == (".svg", ".pdf")
+    assert font("dejavu sans") == "DejaVu Sans" and font("serif") == "serif" and font(None) is None
+    for read, wrong, told in (
+        (size, "colum", "did you mean 'column'"),
+        (size, "3x", "expected WIDTHxHEIGHT in inches"),
+        (size, "900x2", "expected 0.5 to 60 inches, found '900x2'"),
+        (lambda text: forms([text]), "pfd", "did you mean 'pdf'"),
+        (font, "DejaVu Sens", "did you mean 'DejaVu Sans'"),
+    ):
+        with pytest.raises(UsageError, match=re.escape(told)):
+            read(wrong)
+    assert set(FORMS) == {"pdf", "png", "svg"}
+
+
+def test_a_table_is_drawn_by_its_name_in_the_size_and_rows_asked_for(sure, tmp_path: Path) -> None:
+    suite, records = sure
+    names = [figure.name for figure in select(["mine"], suite, records)]
+    assert names == ["mine-points", "mine-reliability", "mine-roc", "mine-confidence", "mine-entropy"]
+    asked = Options(width=3.4, height=2.0, title="", rows=("FSVI",), columns=("shapes nll",), font_size=6)
+    (drawn,) = draw(select(["mine-points"], suite, records), suite, records, tmp_path, "paper", None,
+                    (".svg", ".csv", ".txt"), asked)  # fmt: skip
+    svg, numbers, told = (file.read_text(encoding="utf-8") for file in drawn.files)
+    assert re.search(r'width="244.8pt" height="144pt"', svg) and ">FSVI<" in svg and ">MAP<" not in svg
+    assert "shapes nll" in svg and "accuracy" not in svg and "n = 2 runs" not in svg
+    assert told.startswith("A table for tests\nprotocol paper, n = 2 runs")
+    assert "shapes nll" in numbers
+    before = drawn.files[0].stat().st_mtime_ns
+    again = next(draw(select(["mine-points"], suite, records), suite, records, tmp_path, "paper", None, (".svg",)))
+    assert again.files[0].stat().st_mtime_ns != before, "other choices draw it again"
+
+
+def test_unknown_rows_columns_and_figures_are_named_with_the_nearest(sure, tmp_path: Path) -> None:
+    suite, records = sure
+    figures = select(["mine-points"], suite, records)
+
+    def drawn(**choices) -> list:
+        return list(draw(figures, suite, records, tmp_path, options=Options(**choices), forms=(".svg",)))
+
+    with pytest.raises(UnknownName, match="unknown row 'FSVII': did you mean 'FSVI'"):
+        drawn(rows=("FSVII",))
+    with pytest.raises(UnknownName, match="unknown column 'shapes nlll': did you mean 'shapes nll'"):
+        drawn(columns=("shapes nlll",))
+    with pytest.raises(UnknownName, match="unknown figure 'mine-pionts': did you mean 'mine-points'"):
+        select(["mine-pionts"], suite, records)
+    with pytest.raises(UsageError, match="figure mine-reliability has no columns"):
+        figures = select(["mine-reliability"], suite, records)
+        drawn(columns=("ECE",))
+    assert (
+        "no records of GFSVI"
+        in next(
+            draw(select(["mine-roc"], suite, records), suite, records, tmp_path, options=Options(rows=("GFSVI",)))
+        ).skipped
+    )
+
+
+def test_points_are_means_with_errors_of_every_column(sure) -> None:
+    suite, records = sure
+    (figure,) = select(["mine-points"], suite, records)
+    canvas = own.points(collect(figure, suite.table("mine"), "paper", records))
+    accuracy, _ = canvas.axes
+    assert [text.get_text() for text in accuracy.get_yticklabels()] == ["MAP", "FSVI"]
+    assert [container[0].get_xdata()[0] for container in accuracy.containers] == pytest.approx([1.005, 1.005], abs=0.01)
+    bar = accuracy.containers[0][2][0].get_segments()[0]
+    assert np.ptp(bar[:, 0]) == pytest.approx(2 * 0.005)  # two runs that are .01 apart
+
+
+def test_a_figure_of_another_protocol_says_so_without_a_title_too() -> None:
+    for subtitle, below in (("protocol smoke, n = 1 runs", "protocol smoke"), ("protocol paper, n = 5 runs", "")):
+        canvas = style.plt.figure()
+        with style.using(Options(title="")):
+            style.head(canvas, "Title", subtitle)
+        assert (canvas.get_suptitle(), canvas.get_supxlabel()) == ("", below)
+        assert style.caption(canvas) == f"Title\n{subtitle}"
+
+
+def test_curves_in_the_corner_are_over_logarithms_and_thin_bins_are_hollow(sure) -> None:
+    suite, records = sure
+    roc, reliability = select(["mine-roc", "mine-reliability"], suite, records)
+    canvas = ood.roc(collect(roc, suite.table("mine"), "paper", records))
+    axis = canvas.axes[0]
+    assert axis.get_xscale() == "log" and axis.get_xlim() == (0.01, 1.0) and axis.get_ylim()[0] > 0.5
+    assert "false positive rates in logarithms" in style.caption(canvas)
+    canvas = ood.reliability(collect(reliability, suite.table("mine"), "paper", records))
+    axis = canvas.axes[0]
+    assert axis.get_xlim()[0] > 0.3 and "hollow circles: fewer than 10 points" in style.caption(canvas)
+    assert "fewer than 10 in the bin" in {text.get_text() for text in canvas.legends[0].texts}
+    linear = style.plt.figure().subplots()
+    fpr = np.linspace(0, 1, 101)
+    assert roc_in_logarithms([linear], fpr, [fpr[None] ** 0.5]) == "" and linear.get_xscale() == "linear"
+    assert few(np.array([[9, 10, 0], [10, 10, 0]])).tolist() == [True, False, True]
+
+
+def test_rows_that_share_a_line_beyond_all_markers_get_another_line() -> None:
+    labels = [f"FSVI {i}" for i in range(60)]
+    style.assign(labels)
+    looks = {(str(style.line(label)["linestyle"]), style.line(label).get("marker", "")) for label in labels}
+    assert len(looks) == 60
+
+
+def test_curves_have_axes_and_show_the_rows_of_their_figure(write: Callable[..., Path], tmp_path: Path) -> None:
+    x = np.linspace(-2, 2, 9)[:, None]
+    given = RegressionPredictions(np.random.default_rng(0).normal(size=(6, 9)), 0.1, None)
+    curves = evaluate("regression", "snelson", [SetInfo("grid", "grid", "inputs=grid")], {"grid": given}, {"grid": x})
+    for label in ("MFVI", "FSVI"):
+        write(label, "snelson", {("", "training_seconds"): [1.0, 1.0]}, curves=curves[1])
+    found = collect(FIGURES["rudner2022-figure-1-snelson"], table("toys", "snelson", ("MFVI", "FSVI")), "paper",
+                    Records(tmp_path / "results"))  # fmt: skip
+    (axis,) = [axis for axis in toys.samples(found).axes if axis.get_visible()]
+    assert (axis.get_title(), axis.get_xlabel(), axis.get_ylabel()) == ("FSVI", "x", "f(x)")
+
+
+def test_lengths_of_training_are_lines_in_order(write: Callable[..., Path], tmp_path: Path) -> None:
+    labels = [f"{name}, {n} steps" for name in ("GFSVI", "TFSVI") for n in (1, 10, 100)]
+    metric = ("part=validation", "expected_log_likelihood_standardised")
+    for place, label in enumerate(labels):
+        write(label, "boston", {metric: [-1.0 - place, -3.0 - place]})
+    found = collect(FIGURES["cinquin2024-figure-15"], table("t", "boston", tuple(labels)), "paper",
+                    Records(tmp_path / "results"))  # fmt: skip
+    axis = settings.lengths(found).axes[0]
+    first, second = axis.lines
+    assert first.get_data()[0].tolist() == [1, 10, 100] and first.get_data()[1].tolist() == [-2, -3, -4]
+    assert first.get_marker() != second.get_marker() and first.get_label() == "GFSVI"
+
+
+def test_boxes_are_quantiles_over_inputs(write: Callable[..., Path], tmp_path: Path) -> None:
+    values = [0.0, 1.0, 2.0, 3.0, 9.0]
+    curves = {"test/epistemic_entropy": {"quantile": [0.05, 0.25, 0.5, 0.75, 0.95], "value": values}}
+    curves |= {name.replace("test", part): curve for part in ("train", "ood-uniform") for name, curve in curves.items()}
+    write("HMC", "concrete", {("", "training_seconds"): [1.0]}, curves=curves)
+    found = collect(FIGURES["pequignot2020-figure-2"], table("t", "concrete", ("HMC",)), "paper",
+                    Records(tmp_path / "results"))  # fmt: skip
+    axis = uncertainty.distributions(found).axes[0]
+    assert len(axis.patches) == 3 and (axis.patches[0].get_y(), axis.patches[0].get_height()) == (1.0, 2.0)
+    assert [list(drawn.get_ydata()) for drawn in axis.lines[:2]] == [[0.0, 9.0], [2.0]]
+
+
+def test_the_regularised_divergence_is_that_of_the_objective() -> None:
+    import torch
+
+    from fvi_core.gaussian import regularised_gaussian_kl
+
+    random = np.random.default_rng(0)
+    x = random.normal(size=(6, 2))
+    covariances = [gram(kernel, x, x, 0.7) for kernel in ("RBF", "Matern 1/2")]
+    mean = random.normal(size=6)
+    ours = regularised_kl(mean, covariances[0], np.zeros(6), covariances[1], 1e-3)
+    given = [torch.tensor(each)[None, None] for each in (mean, covariances[0], np.zeros(6), covariances[1])]
+    assert ours == pytest.approx(regularised_gaussian_kl(*given, 1e-3).item(), rel=1e-8)
+    few_points, more = estimates("Matern 1/2", 1e-10, (5, 50), 0)
+    assert 0 < few_points < more
+
+
+def test_every_figure_of_the_papers_is_in_the_list_and_every_figure_of_the_list_exists() -> None:
+    text = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")]
+    listed = {
+        (paper, int(number)): (re.findall(r"`([^`]+)`", names), why)
+        for paper, number, names, why in rows
+        if number.isdigit()
+    }
+    assert set(listed) == {(paper, n) for paper, count in PAPERS.items() for n in range(1, count + 1)}
+    for (paper, number), (names, why) in listed.items():
+        assert names or why, f"{paper} figure {number} is neither drawn nor explained"
+        assert all(name in FIGURES for name in names)
+        own_figures = {each.name for each in FIGURES.values() if (each.paper, each.number) == (paper, str(number))}
+        assert own_figures <= set(names)
+
+
+def test_a_computed_figure_needs_no_table() -> None:
+    assert {figure.name for figure in FIGURES.values() if not figure.table} == {
+        "cinquin2024-figure-17",
+        "cinquin2024-figure-20",
+    }
+    assert isinstance(FIGURES["cinquin2024-figure-17"], Figure)

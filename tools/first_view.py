@@ -1,0 +1,92 @@
+"""How long a page of the site takes until its table is seen: python -m tools.first_view [FOLDER].
+
+Wall time counts what else the machine does; the processor time of the page's own thread does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.commands.inspection import columns
+
+FOLDER = Path("reports/output/page")
+GOAL = 1.5  # seconds
+LARGEST, REPEATS = 2, 3
+SEEN = """
+const table = document.querySelector("main table, main svg.marks ~ section svg");
+return table && table.getBoundingClientRect().height > 0
+  ? [performance.getEntriesByName("first-contentful-paint")[0]?.startTime, performance.now()] : null;
+"""
+
+
+def chosen(folder: Path) -> list[str]:
+    """The first page, and the largest pages of tables. Raises FileNotFoundError where there is no site."""
+    if not (folder / "index.html").exists():
+        raise FileNotFoundError(f"{folder}: no site there; make page writes one")
+    tables = sorted(folder.glob("tables/*.html"), key=lambda path: path.stat().st_size, reverse=True)
+    return ["index.html", *(f"tables/{path.name}" for path in tables[:LARGEST])]
+
+
+def measured(driver: Any, address: str) -> tuple[float, float, float]:
+    """Seconds until something is painted, until the table is laid out, and of the processor for the page's thread."""
+    driver.get("about:blank")
+    before = _spent(driver)
+    driver.get(address)
+    while not (seen := driver.execute_script(SEEN)):
+        pass
+    return (seen[0] or seen[1]) / 1000, seen[1] / 1000, _spent(driver) - before
+
+
+def _spent(driver: Any) -> float:
+    found = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    return next(each["value"] for each in found if each["name"] == "TaskDuration")
+
+
+def rows(driver: Any, folder: Path) -> Iterator[tuple[str, ...]]:
+    """A row for every page: medians over a few turns."""
+    for page in chosen(folder):
+        turns = [measured(driver, f"file://{folder.resolve()}/{page}") for _ in range(REPEATS)]
+        painted, laid, spent = (median(column) for column in zip(*turns))
+        size = f"{(folder / page).stat().st_size / 1e3:.0f} kB"
+        yield page, size, f"{painted:.2f} s", f"{laid:.2f} s", f"{spent:.2f} s", "yes" if painted <= GOAL else "no"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit status 2 where there is no site or no Chromium."""
+    parser = argparse.ArgumentParser(prog="python -m tools.first_view", description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help=f"the site ({FOLDER})")
+    options = parser.parse_args(arguments)
+    browser, driven_by = shutil.which("chromium"), shutil.which("chromedriver")
+    try:
+        chosen(options.folder)
+        from selenium import webdriver  # here, since only this needs it
+    except (FileNotFoundError, ImportError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    if not (browser and driven_by):
+        print("chromium and chromedriver are needed, and not found", file=sys.stderr)
+        return 2
+    asked = webdriver.ChromeOptions()
+    asked.binary_location = browser
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        asked.add_argument(word)
+    driver = webdriver.Chrome(options=asked, service=webdriver.ChromeService(executable_path=driven_by))
+    try:
+        driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+        heading = "page", "size", "painted after", "table seen at", "processor time", f"goal of {GOAL:g} s met"
+        print(columns([heading, *rows(driver, options.folder)]))
+        print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    finally:
+        driver.quit()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
