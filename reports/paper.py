@@ -170,8 +170,9 @@ def _figure(drawn: Drawn) -> str:
     figure, file = FIGURES[drawn.name], drawn.files[0]
     protocol = file.stem.removeprefix(f"{drawn.name}-")
     reduced = "" if protocol == "paper" else " (reduced)"
-    follows = f", after figure {figure.number} of {figure.paper}" if figure.number else ""
-    words = f"{figure.title} (table {figure.table}{follows}), protocol {protocol}{reduced}."
+    sources = [f"table {figure.table}"] if figure.table else ["computed, not trained"]
+    sources += [f"after figure {figure.number} of {figure.paper}"] if figure.number else []
+    words = f"{figure.title} ({', '.join(sources)}), protocol {protocol}{reduced}."
     return (
         rf"\subsection{{{escape(drawn.name)}}}" + r"\begin{figure}[htbp]\centering"
         rf"\fitted{{figures/{file.name}}}\caption{{{escape(words)}}}\end{{figure}}\FloatBarrier"
