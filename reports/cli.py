@@ -213,6 +213,22 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             print(made.warning)
         _end(made.problems)
 
+    @app.command()
+    def paper(
+        results: ResultsOption = RESULTS,
+        state: StateOption = STATE,
+        out: Annotated[Path, typer.Option("--out", help="folder of the PDF and its source")] = OUT / "paper",
+    ) -> None:
+        """Make one PDF of every table and figure that has records, of the methods, and of differences and their causes.
+
+        Needs pdflatex; without it the source is written, and the message says what to install.
+        """
+        from reports.paper import told, write
+
+        made = write(suite, Records(results, state), out, lambda words: print(words, flush=True))
+        print(f"{told(made)}: {_shown(made.pdf)}")
+        _end(made.problems)
+
     def main(arguments: list[str] | None = None) -> None:
         try:
             app(arguments)

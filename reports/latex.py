@@ -82,7 +82,8 @@ def _sentence(result: TableResult, piece: Piece) -> str:
 
 def _place(result: TableResult, number: int) -> str:
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-.") else "-" for c in result.table.name)
-    return f"tab:{name}" + (f"-{number + 1}" if number else "")
+    protocol = "" if result.protocol == "paper" else f"-{result.protocol}"
+    return f"tab:{name}{protocol}" + (f"-{number + 1}" if number else "")
 
 
 def _pieces(result: TableResult, choice: Choice) -> list[Piece]:

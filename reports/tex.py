@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -63,5 +64,63 @@ def _breakable(word: str) -> str:
 def _letter(character: str) -> str:
     if character < "\u0180":  # Latin, which the font encoding covers
         return character
+    greek = _greek(character)
+    return f"${greek}$" if greek else "?"
+
+
+def _greek(character: str) -> str:
+    """The command of a small Greek letter; empty for another character."""
     kind, _, letter = unicodedata.name(character, "").rpartition(" ")
-    return f"$\\{letter.lower()}$" if kind == "GREEK SMALL LETTER" else "?"
+    if kind != "GREEK SMALL LETTER":
+        return ""
+    return {"LAMDA": r"\lambda", "OMICRON": "o"}.get(letter, f"\\{letter.lower()}")
+
+
+def mathematics(words: str) -> str:
+    """An equation in plain letters and signs as LaTeX, which may be broken at its spaces."""
+    return " ".join(f"${_formula(part)}$" for part in words.split())
+
+
+def _formula(part: str) -> str:
+    found, at = "", 0
+    while at < len(part):
+        for pattern, made in TOKENS:
+            token = pattern.match(part, at)
+            if token:
+                found += made(token)
+                at = token.end()
+                break
+        else:
+            found += SIGNS.get(part[at]) or _sign(part[at])
+            at += 1
+    return found
+
+
+def _sign(character: str) -> str:
+    greek = _greek(character)
+    return f"{greek} " if greek else character if character.isascii() else "?"
+
+
+def _plainly(characters: str) -> str:
+    """What is above or below the line, on it."""
+    return _formula(unicodedata.normalize("NFKC", characters).replace("−", "-"))
+
+
+ABOVE, BELOW = "²³¹⁻ᵀᵐ⁰⁴", "ᵢₘₛₖₙⱼ₀₁₂₃₊ₐ"
+TOKENS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"(\w)\u0304"), lambda m: rf"\bar{{{_formula(m[1])}}}"),
+    (re.compile(r"(\w)\u0302"), lambda m: rf"\hat{{{_formula(m[1])}}}"),
+    (re.compile(r"_\{([^}]*)\}"), lambda m: rf"_{{{_formula(m[1])}}}"),
+    (re.compile(rf"_([^\W_{BELOW}{ABOVE}]+)"), lambda m: rf"_{{{_formula(m[1])}}}"),
+    (re.compile(rf"[{ABOVE}]+"), lambda m: rf"^{{{_plainly(m[0])}}}"),
+    (re.compile(rf"[{BELOW}]+"), lambda m: rf"_{{{_plainly(m[0])}}}"),
+    (re.compile(r"[A-Za-z]{2,}"), lambda m: rf"\mathrm{{{m[0]}}}"),
+)
+SIGNS = {
+    **{c: "\\" + c for c in "&%$#{}"},
+    "−": "-", "·": r"\cdot ", "~": r"\sim ", "∼": r"\sim ", "‖": r"\Vert ", "∇": r"\nabla ", "∂": r"\partial ",
+    "∈": r"\in ", "…": r"\ldots ", "½": r"\frac{1}{2}", "≈": r"\approx ", "⊙": r"\odot ", "×": r"\times ",
+    "Σ": r"\Sigma ", "∏": r"\prod ", "_": r"\_", "^": r"\wedge ", "\\": r"\backslash ", "√": r"\surd ", "≤": r"\leq ",
+    "≥": r"\geq ", "→": r"\to ", "∞": r"\infty ", "⟨": r"\langle ", "⟩": r"\rangle ", "∫": r"\int ", "Γ": r"\Gamma ",
+    "∑": r"\sum ", "⊗": r"\otimes ", "′": "'", "∝": r"\propto ", "Φ": r"\Phi ", "¹": "^{1}",
+}  # fmt: skip

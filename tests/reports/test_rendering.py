@@ -176,6 +176,7 @@ def test_latex_is_booktabs_with_everything_escaped(results: Path) -> None:
     )
     assert form.isascii()
     assert escape("Hernández σ 😀") == r"Hernández $\sigma$ ?"
+    assert escape("λο") == r"$\lambda$$o$"  # Unicode calls the first one lamda, and LaTeX has no command for the second
 
 
 def test_files_are_written(results: Path, tmp_path: Path) -> None:
