@@ -29,8 +29,8 @@ _NOTES = (
     "Network, prior N(0, 1) and learning rate are those of the first candidate of table 1. Early stopping: patience "
     "200 of at most 10,000 steps; the others keep the last parameters. A narrow start has log-variances between -10 "
     "and -8, a wide one -2.",
-    "From a narrow start early stopping keeps a narrow posterior, and the fit of a plain network. From a wide start the "
-    "fit is worse, as published: start and end, of which the paper says nothing, decide these cells.",
+    "From a narrow start early stopping keeps a narrow posterior, and the fit of a plain network. From a wide start "
+    "the fit is worse, as published: start and end, of which the paper says nothing, decide these cells.",
 )
 
 

@@ -43,6 +43,8 @@ COLOURS = {
     "VIP": "#4D9221",
     "FBNN": "#E7298A",
     "GWI": "#2F6B3A",
+    "DUQ": "#17BECF",
+    "VOGN": "#9C755F",
     "GP": "#7F7F7F",
     "MAP": "#000000",
 }
