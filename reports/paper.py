@@ -26,7 +26,17 @@ from reports.significance import RULE
 from reports.tex import escape, flowing, mathematics
 
 PAGE = (18.0, 25.7)
-PACKAGES = ("booktabs", "siunitx", "threeparttable", "mathptmx", "geometry", "graphicx", "placeins", "hyperref")
+PACKAGES = (
+    "booktabs",
+    "siunitx",
+    "threeparttable",
+    "mathptmx",
+    "geometry",
+    "graphicx",
+    "placeins",
+    "xcolor",
+    "hyperref",
+)
 INSTALL = "apt-get install texlive-latex-recommended texlive-latex-extra texlive-science texlive-fonts-recommended"
 RUNS = 2  # the second knows the pages of the table of contents
 MAIN = "paper.tex"
@@ -34,7 +44,7 @@ PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
 \usepackage{mathptmx}
-\usepackage{booktabs,siunitx,threeparttable,graphicx,placeins}
+\usepackage{booktabs,siunitx,threeparttable,graphicx,placeins,xcolor}
 \usepackage[a4paper,textwidth=18cm,textheight=25.7cm,footskip=8mm]{geometry}
 \usepackage[colorlinks,linkcolor=blue!50!black,urlcolor=blue!50!black]{hyperref}
 \setlength{\parindent}{0pt}\setlength{\parskip}{4pt}\emergencystretch=3em
