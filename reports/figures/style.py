@@ -59,6 +59,7 @@ LINES: dict[str, str | tuple[int, tuple[int, ...]]] = {
     "tempered": "--",
     "Sparse": "--",
     "full": "--",
+    "(temperature)": DASHES,
     "Kronecker": "-.",
     "last layer": ":",
     "Subnetwork": DASHES,
