@@ -22,6 +22,8 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     if first is None or row.variant not in READINGS:
         return None
     parts = merge(first.parts, READINGS[row.variant])
+    if protocol == "smoke":
+        parts = merge(parts, {"training": {"epochs": first.parts["training"]["epochs"]}})
     return Recipe(parts, first.replicates, first.scheme, first.samples, first.sets)
 
 

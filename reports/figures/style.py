@@ -166,7 +166,9 @@ def assign(labels: Iterable[str]) -> None:
 
 def colour(method: str) -> str:
     """The colour of a method, the same in every figure; grey for one that has none of its own."""
-    return next((value for word, value in COLOURS.items() if word in method), GREY)
+    alone = method.removesuffix(" Ensemble")  # an ensemble has the colour of its members
+    found = (value for name in (alone, method) for word, value in COLOURS.items() if word in name)
+    return next(found, GREY)
 
 
 def _line(method: str) -> str | tuple[int, tuple[int, ...]]:

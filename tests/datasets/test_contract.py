@@ -19,7 +19,7 @@ from datasets.checks import check_split
 from datasets.fetch import BY_HAND
 from datasets.needs import lacking
 
-KINDS = {"id", "shift", "ood", "grid", "attack"}
+KINDS = {"id", "shift", "ood", "grid", "spectrum", "attack"}
 SUBSETS = ("train", "validation", "test")
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -173,7 +173,7 @@ class DatasetContract:
             assert s.name == name and s.kind in KINDS
             assert s.x.dtype in (np.float32, inputs_type(split)) and np.isfinite(s.x).all() and len(s.x) > 0
             assert s.x.shape[1:] == split.train.x.shape[1:]
-            assert (s.y is None) == (s.kind in {"ood", "grid"})
+            assert (s.y is None) == (s.kind in {"ood", "grid", "spectrum"})
             assert s.y is None or s.y.shape == (len(s.x), *split.test.y.shape[1:])
 
     def test_contexts_are_no_test_inputs(self, split: Split) -> None:
@@ -202,6 +202,7 @@ class DatasetContract:
 
 FINGERPRINTS = {
     ("digits", ""): "85befa654badad5b",
+    ("digits", "validation"): "cba6ba6b2fc1e950",
     ("snelson", ""): "b41a8a2014d2210d",
     ("retina_mnist", "moderate"): "611e06c4a17bb321",
     ("retina_mnist", "mild"): "bd01fc4ce15b756b",

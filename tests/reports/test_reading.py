@@ -72,8 +72,8 @@ def test_coverage_reads_every_record_once_without_curves(results: Path, reads: C
 
 
 def test_figures_that_are_there_need_no_curves(write: Callable[..., Path], reads: Counter) -> None:
-    results = write("MAP", "cinquin_1d", {("", "rmse"): [1.0, 2.0, 3.0]}, curves=GRID)
-    toys = fake_table("toys", (Row("MAP", None, "MAP"),), (Column(Cell("cinquin_1d", "", "rmse"), "RMSE"),))
+    results = write("MFVI", "cinquin_1d", {("", "rmse"): [1.0, 2.0, 3.0]}, curves=GRID)
+    toys = fake_table("toys", (Row("MFVI", None, "MFVI"),), (Column(Cell("cinquin_1d", "", "rmse"), "RMSE"),))
     run(FakeSuite(toys), results, "table", "toys")
     assert len([name for name, curves in reads if not curves]) == 3, "the table and its figure share what was read"
     assert len([name for name, curves in reads if curves]) == 3

@@ -45,6 +45,8 @@ SMALL = {  # what makes the row of the catalogue small, and the sets it is for
     "HMC": ({**MEMBERS, "likelihood": {"name": "gaussian", "learned": False}, "training": HMC}, CURVE, {}),
     "GWI": ({"family": {"points": 4, "fit_steps": 2}, "likelihood": {"name": "robust_max"}}, MOONS, {}),
     "SWAG": ({"family": {"start": 0.2}}, CURVE, {}),
+    "DUQ": ({"family": {"size": 4}}, MOONS, {}),
+    "VOGN": ({}, MOONS, {}),
     **{f"{name} (temperature)": ({}, "digits", HELD_OUT) for name in ("MAP", "MFVI", "MC Dropout")},
     "Deep Ensemble (temperature)": (MEMBERS, "digits", HELD_OUT),
 }

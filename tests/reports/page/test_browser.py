@@ -21,7 +21,8 @@ from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
 NAMELESS = """
 const all = document.querySelectorAll("a, button, input, select, summary, [role=group], dialog, th");
-const named = (e) => e.innerText || e.ariaLabel || e.labels?.length || e.getAttribute("aria-labelledby");
+const image = (e) => e.querySelector("img[alt]")?.alt;
+const named = (e) => e.innerText || e.ariaLabel || image(e) || e.labels?.length || e.getAttribute("aria-labelledby");
 return [...all].filter((e) => e.checkVisibility() && !named(e)).map((e) => e.outerHTML.slice(0, 200));
 """
 CHOOSE = """
