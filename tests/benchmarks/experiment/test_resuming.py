@@ -46,7 +46,7 @@ SMALL = {  # what makes the row of the catalogue small, and the sets it is for
     "GWI": ({"family": {"points": 4, "fit_steps": 2}, "likelihood": {"name": "robust_max"}}, MOONS, {}),
     "SWAG": ({"family": {"start": 0.2}}, CURVE, {}),
     "DUQ": ({"family": {"size": 4}}, MOONS, {}),
-    "VOGN": ({}, MOONS, {}),
+    "VOGN": ({"training": {"name": "vogn", "epochs": 3, "batch_size": 50, "samples": 2}}, MOONS, {}),
     **{f"{name} (temperature)": ({}, "digits", HELD_OUT) for name in ("MAP", "MFVI", "MC Dropout")},
     "Deep Ensemble (temperature)": (MEMBERS, "digits", HELD_OUT),
 }
