@@ -55,6 +55,10 @@ PREAMBLE = r"""\documentclass[10pt]{article}
   \ifdim\wd\figurebox>\linewidth\sbox{\figurebox}{\includegraphics[width=\linewidth]{#1}}\fi
   \ifdim\ht\figurebox>0.82\textheight\sbox{\figurebox}{\includegraphics[height=0.82\textheight]{#1}}\fi
   \usebox{\figurebox}}
+% A figure that stays below its heading, on the same page.
+\makeatletter
+\newenvironment{withheading}{\par\bigskip\noindent\begin{minipage}{\linewidth}\def\@captype{figure}}{\end{minipage}\par}
+\makeatother
 """
 
 
@@ -80,7 +84,7 @@ def write(suite: Suite, records: Records, out: Path, say: Callable[[str], None] 
     for sheet in shown:
         name = f"tables/{sheet.table.name}-{sheet.protocol}.tex"
         (out / name).write_text(latex(sheet.result, Choice(page=PAGE, rules=False)), encoding="utf-8")
-        parts.append(rf"\subsection{{{_title(sheet)}}}" + f"\n\\input{{{name}}}\n\\FloatBarrier")
+        parts.append(rf"\clearpage\subsection{{{_title(sheet)}}}" + f"\n\\input{{{name}}}\n\\FloatBarrier")
     drawn = list(_figures(suite, records, out, say))
     parts += [r"\section{Figures}", *(_figure(each) for each in drawn if each.files)]
     parts += [_causes(book), _methods(methods), r"\end{document}"]
@@ -184,8 +188,8 @@ def _figure(drawn: Drawn) -> str:
     sources += [f"after figure {figure.number} of {figure.paper}"] if figure.number else []
     words = f"{figure.title} ({', '.join(sources)}), protocol {protocol}{reduced}."
     return (
-        rf"\subsection{{{escape(drawn.name)}}}" + r"\begin{figure}[htbp]\centering"
-        rf"\fitted{{figures/{file.name}}}\caption{{{escape(words)}}}\end{{figure}}\FloatBarrier"
+        rf"\begin{{withheading}}\subsection{{{escape(drawn.name)}}}\centering"
+        rf"\fitted{{figures/{file.name}}}\caption{{{escape(words)}}}\end{{withheading}}"
     )
 
 
