@@ -57,7 +57,7 @@ def test_the_paper_of_all_records_fits_its_pages(tmp_path: Path, monkeypatch: py
     made = paper.write(suite, Records(ROOT / "results"), tmp_path, said.append)
     source = made.source.read_text()
     printed = re.findall(r"\\input\{tables/(.*)\.tex\}", source)
-    assert made.tables == len(printed) > 30 and made.figures == source.count(r"\begin{figure}") > 40
+    assert made.tables == len(printed) > 30 and made.figures == source.count(r"\begin{withheading}") > 40
     empty = re.search(r"Tables without records, which are not printed: (.*)\.", source)
     assert empty and all(name in source for name in suite.table_names())
     assert all(rf"\subsection{{{method}}}" in source.replace(r"\_", "_") for method in suite.catalogue())
