@@ -66,8 +66,8 @@ NOTES = (
     "sqrt(200), which subtracts 100 ln 200 from the entropy: equation 7 prints 1/2 ln 200, the numbers of table 1 "
     "follow the scripts.",
     "In predictor space the paper's columns KL(q, HMC) and KL(HMC, q) seem to be exchanged: compared crosswise far "
-    "more of them agree (table pequignot2020-4-exchanged). NN-HyVI's functions spread far less than HMC's (table 1), so "
-    "the first must be the larger; FuNN-HyVI's spread more.",
+    "more of them agree (table pequignot2020-4-exchanged). NN-HyVI's functions spread far less than HMC's (table 1), "
+    "so the first must be the larger; FuNN-HyVI's spread more.",
     "KL from nearest neighbours among 1,000 points in hundreds of dimensions is far from the divergence itself, and "
     "may be negative: it compares samples by one rule.",
     "MFVI, FuNN-MFVI, MC Dropout and Ensemble are not in the paper's tables of experiment 1. The Ensemble's log "
