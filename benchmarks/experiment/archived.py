@@ -10,7 +10,7 @@ import math
 import os
 import re
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,12 +75,13 @@ def pack(store: Store, state: Path, out: Path, report: Ticks = lambda *_: None) 
 
     ``report(records done, data set)``. Raises ArchiveError, and RecordError for a record that cannot be read.
     """
-    found, names = Packed(), list(dict.fromkeys(path.parts[-3] for path in store.paths().values()))
-    done = 0
-    for name in names:
+    found, sets, done = Packed(), defaultdict[str, list[Path]](list), 0
+    for path in store.paths().values():
+        sets[path.parts[-3]].append(path)
+    for name, paths in sets.items():
         listed: dict[str, tuple[str, int]] = {}
         origins: dict[str, Mapping[str, Any]] = {}
-        for path in [path for path in store.paths().values() if path.parts[-3] == name]:
+        for path in paths:
             record = store.read(path, curves=False)
             own = dict(_own(record, state, found.left))
             listed |= own

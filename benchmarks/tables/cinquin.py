@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.tables.choices import chosen
-from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, PAPER, SMALL, candidate, labels
+from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, PAPER, SMALL, candidate, covered, labels
 from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
 
 NAME, SELECTION = "cinquin2024-1", "cinquin2024-1-selection"
@@ -121,15 +121,16 @@ _OOD_NOTES = (
 def _not_chosen(protocol: str) -> tuple[str, ...]:
     """Which rows have no choice yet, and so no runs."""
     lacking = {
-        label: [
-            d for d in SMALL + LARGE if candidate(method, None, d, protocol) and not chosen(NAME, protocol, method, d)
-        ]
+        label: [d for d in SMALL + LARGE if covered(method, d, protocol) and not chosen(NAME, protocol, method, d)]
         for label, method in METHODS.items()
         if method in CANDIDATES[protocol]
     }
     told = "; ".join(f"{label} on {', '.join(sets)}" for label, sets in lacking.items() if sets)
     way = f"make table-{SELECTION}, then python -m benchmarks select {NAME}"
     return (f"Not planned, since not all of their candidates have been tried ({way}): {told}.",) if told else ()
+
+
+_NOT_CHOSEN = {protocol: _not_chosen(protocol) for protocol in _OF_PROTOCOL}
 
 
 def _table(
@@ -152,7 +153,7 @@ def _table(
         deviations=True,
         number=number,
         ranked=("GFSVI", "FVI", "TFSVI", "MFVI", "VIP", "Laplace"),
-        notes={protocol: (*_not_chosen(protocol), *notes, *_OF_PROTOCOL[protocol]) for protocol in ("paper", "short")},
+        notes={protocol: (*_NOT_CHOSEN[protocol], *notes, *own) for protocol, own in _OF_PROTOCOL.items()},
         reductions=REDUCTIONS,
     )
 
@@ -191,9 +192,9 @@ TABLES = (
             protocol: (
                 "The paper has none of these. Intervals are of the noisy targets, in their original units; "
                 "docs/metrics.md has the definitions.",
-                *_not_chosen(protocol),
+                *lacking,
             )
-            for protocol in ("paper", "short")
+            for protocol, lacking in _NOT_CHOSEN.items()
         },
         reductions=REDUCTIONS,
     ),

@@ -121,7 +121,7 @@ def candidate(
     The selection reads the validation subset of each fold and nothing else.
     """
     changes = CANDIDATES[protocol].get(method, {}).get(label) if label else {}
-    if changes is None or not _covered(method, dataset, protocol):
+    if changes is None or not covered(method, dataset, protocol):
         return None
     parts = _in_steps(merge(settings(method, protocol), changes), dataset)
     if protocol == "smoke":
@@ -135,7 +135,7 @@ def candidate(
     return Recipe(parts, folds, PAPER, samples=100, sets=sets)
 
 
-def _covered(method: str, dataset: str, protocol: str) -> bool:
+def covered(method: str, dataset: str, protocol: str) -> bool:
     """The large sets at protocol paper alone; the paper has no exact process there either."""
     return dataset in SMALL or (dataset in LARGE and protocol == "paper" and method != "GP")
 

@@ -65,8 +65,8 @@ TABLES = (
             ("paper", "short"),
             (
                 *_BOTH,
-                "Settings of table cinquin2024-1 (100 points of the divergence, learning rate .005, full batches), "
-                "RBF kernel for GFSVI, prior variance 1 for TFSVI and .1 for MFVI.",
+                "Settings of table cinquin2024-1 at protocol short (100 points, as in table 9, rate .005, whole "
+                "batches), RBF kernel for GFSVI, prior variance 1 for TFSVI and .1 for MFVI.",
             ),
         ),
         reductions={"short": "2 folds", "smoke": "1 to 8 steps, 1 fold"},
