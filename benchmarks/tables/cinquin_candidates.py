@@ -3,6 +3,8 @@ from, by protocol."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import datasets
 from benchmarks.tables.spec import Parts, Recipe, merge
 
@@ -59,6 +61,8 @@ _PAPER: dict[str, dict[str, Parts]] = {
 }
 CANDIDATES = {"paper": _PAPER, "short": _SHORT, "smoke": _SHORT}
 """Protocol -> method -> label -> parts. A method that is absent has one recipe."""
+COMPARED: dict[str, dict[str, int]] = {"paper": dict.fromkeys(("GFSVI", "FBNN", "FSVI", "VIP", "GWI"), 1)}
+"""Protocol -> method -> the first folds whose validation subsets candidates are compared on; all five where absent."""
 POINTS = {"paper": (500, 450, 50), "short": (100, 90, 10), "smoke": (100, 90, 10)}
 """Protocol -> points of the divergence; for FVI, those of the batch and of the box."""
 
@@ -133,6 +137,13 @@ def candidate(
         parts = merge(parts, {"training": {"epochs": 5}} | fewer.get(method, {}))
     folds = tuple((fold, fold) for fold in range(2 if protocol == "smoke" else 5))
     return Recipe(parts, folds, PAPER, samples=100, sets=sets)
+
+
+def compared(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:
+    """One candidate's runs on the folds that candidates of its method are compared on."""
+    recipe = candidate(method, label, dataset, protocol)
+    folds = COMPARED.get(protocol, {}).get(method)
+    return recipe and replace(recipe, replicates=recipe.replicates[:folds])
 
 
 def covered(method: str, dataset: str, protocol: str) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import tables
 from benchmarks.commands import selection
 from benchmarks.records.store import Store
-from benchmarks.tables import Cell, Column, Recipe, Row, Table, choices
+from benchmarks.tables import Cell, Column, Recipe, Row, Table, choices, cinquin_candidates
 
 METRIC = "rmse"
 VALIDATION, TEST = "part=validation", ""
@@ -148,3 +148,15 @@ def test_processes_are_chosen_by_their_predictive_density_and_networks_by_the_ex
     asked = {row.method: table.columns[0].cell_of(row).metric for row in table.rows}
     assert asked.pop("GP") == asked.pop("Sparse GP") == "log_posterior_predictive_standardised"
     assert set(asked.values()) == {"expected_log_likelihood_standardised"}
+
+
+def test_what_is_compared_on_one_fold_is_trained_on_all_five_by_the_same_runs() -> None:
+    selection, table = tables.get("cinquin2024-1-selection"), tables.get("cinquin2024-1")
+    for protocol, folds in (("paper", 1), ("short", 5)):
+        (row,) = (row for row in selection.rows if row.label == "GFSVI, rbf")
+        tried = selection.cell_runs(row, selection.columns[0], protocol)
+        every = cinquin_candidates.candidate("GFSVI", "rbf", "boston", protocol)
+        assert len(tried) == folds and len(every.replicates) == 5
+        assert [(config["dataset"]["split"], config["seed"]) for config in tried] == list(every.replicates[:folds])
+    assert any("first fold alone" in note for note in table.notes["paper"])
+    assert not any("first fold alone" in note for note in table.notes["short"])
