@@ -11,8 +11,7 @@ from benchmarks.commands import inspection, sweeping
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep.begin import Planned, TooLong
-from benchmarks.sweep.plan import WAITING, check_protocol
-from benchmarks.sweep.words import MEANINGLESS
+from benchmarks.sweep.plan import WAITING, recorded_protocol
 
 TOO_LONG = 4  # exit status: nothing was trained, since it would take longer
 
@@ -46,13 +45,7 @@ def refuse(refused: TooLong, results: Path, state: Path, suite: Suite) -> int:
 
 def print_best(table: Any, protocol: str | None, results: Path, state: Path, suite: Suite) -> None:
     """Print a table as far as there are records, under the most faithful protocol that has any."""
-    store = Store(results, suite.metrics)
-    recorded = {
-        name: sum(store.path(config).exists() for config in table.runs(name))
-        for name in table.protocols
-        if name != MEANINGLESS
-    }
-    best = next((name for name, count in recorded.items() if count), check_protocol(table, protocol))
+    best = recorded_protocol(table, protocol, Store(results, suite.metrics))
     print(f"table {table.name} as far as there are records, at protocol {best}:", flush=True)
     if suite.reports:
         where = ["--results", str(results), "--state", str(state)]

@@ -21,6 +21,7 @@ from fvi_core import plugins
 
 STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
 TO_TRAIN = ("missing", "failed", "stale")
+MEANINGLESS = "smoke"  # the protocol whose numbers are not worth showing
 WAITING = "waiting for data"  # a status that only a command gives which has looked for the data
 
 
@@ -207,6 +208,17 @@ def check_protocol(table: Any, protocol: str | None) -> str:
     if protocol not in table.protocols:
         raise unknown(f"protocol of table {table.name}", protocol, table.protocols)
     return protocol
+
+
+def recorded_protocol(table: Any, protocol: str | None, store: Store) -> str:
+    """The protocol to use for a table; where no run is recorded under it, the most faithful that has any, numbers
+    without meaning apart. Raises UnknownName.
+    """
+    wanted = check_protocol(table, protocol)
+    for name in (wanted, *table.protocols):
+        if name != MEANINGLESS and any(store.path(config).exists() for config in table.runs(name)):
+            return name
+    return wanted
 
 
 def parse_seeds(text: str | None) -> list[int] | None:

@@ -9,13 +9,13 @@ from typing import Any
 from benchmarks.records import published
 from benchmarks.records.store import slug
 from benchmarks.suite import Suite
+from benchmarks.sweep.plan import MEANINGLESS
 from reports.aggregate import CellResult, TableResult, aggregate
 from reports.brought import with_rows_brought
 from reports.causes import Cause, shown
 from reports.layout import Column, columns_of
 from reports.records import Records
 
-MEANINGLESS = "smoke"  # numbers of this protocol say nothing of a method
 STATUSES = {
     "reproduced": "reproduced: a test tells no difference",
     "shown": "differs, cause shown by an experiment here",

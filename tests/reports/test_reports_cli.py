@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,17 @@ def test_table_takes_protocol_and_seeds(run) -> None:
     assert "3.25 ± 0.25" in run("table", "pequignot2020-5", "--seeds", "2")[1]
     assert "4.000" in run("table", "pequignot2020-5", "--seeds", "2-2")[1]
     assert "no run" in run("table", "pequignot2020-5", "--protocol", "short")[1]
+
+
+def test_without_a_protocol_a_table_is_shown_under_one_that_has_records(run, write, tmp_path: Path) -> None:
+    results = write("MC Dropout", "boston", {("", "rmse"): [5.0]}, protocol="short")
+    assert "protocol short" not in run("table", "pequignot2020-5")[1]
+    for path in results.rglob("*.json"):
+        if json.loads(path.read_text())["config"]["protocol"] == "paper":
+            path.unlink()
+    told = run("table", "pequignot2020-5")[1]
+    assert told.startswith("no run is recorded at protocol paper yet; this is protocol short:\n") and "5.000" in told
+    assert "5.000" not in run("table", "pequignot2020-5", "--protocol", "paper")[1]
 
 
 def test_more_seeds_than_there_are_is_said_first(run) -> None:
