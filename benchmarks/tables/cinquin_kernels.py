@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.tables.cinquin import METRIC
-from benchmarks.tables.cinquin_candidates import CANDIDATES, PAPER, SMALL, candidate
+from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, PAPER, SMALL, candidate
 from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
 
 PROCESSES = ("GP", "Sparse GP")
@@ -17,6 +17,9 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 _NOTES = (
     "All candidates of table 1, each beside the published number of its method: those that were not chosen too. The "
     "choice is by validation subsets (table cinquin2024-1-selection) and does not look at these numbers.",
+    "The published numbers of both processes on energy and yacht, and of the sparse one on concrete and power, are "
+    "those of a linear kernel, some to the printed digits. The paper chooses kernels on validation data, where here "
+    "the linear one comes last on these sets.",
 )
 
 
@@ -25,7 +28,7 @@ def _table(number: str, what: str, metric: str, published: str) -> Table:
         f"{PAPER}-{number}-kernels",
         f"GP and sparse GP by kernel: {what}",
         tuple(Row(f"{name}, {label}", name, name, label) for name in PROCESSES for label in CANDIDATES["paper"][name]),
-        tuple(Column(Cell(d, "", metric), d, Cell(d, "", published)) for d in SMALL),
+        tuple(Column(Cell(d, "", metric), d, Cell(d, "", published)) for d in SMALL + LARGE),
         recipe,
         protocols=("paper", "smoke"),
         paper=PAPER,
