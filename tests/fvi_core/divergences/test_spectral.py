@@ -147,3 +147,12 @@ def test_the_gradient_is_that_of_the_kl_divergence():
     found = torch.autograd.grad(model.divergence(step).sum(), list(parameters.values()))
     for name, one, other in zip(parameters, found, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=0.15, atol=0.1, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 30])
+def test_bandwidths_are_by_the_median_over_all_pairs_to_the_last_bit(count):
+    x = torch.randn(2, count, 6, dtype=torch.float64)
+    x[:, : count // 3] = x[:, :1]
+    pairs = (x[:, :, None] - x[:, None]).abs().flatten(1, 2).median(1).values
+    expected = 6**0.5 * torch.where(pairs < 1e-6, pairs + 1, pairs)
+    assert torch.equal(bandwidths(x), expected.unsqueeze(1))
