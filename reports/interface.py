@@ -15,7 +15,7 @@ from benchmarks.interface import measure, plan, records, run, score
 from benchmarks.suite import Suite
 from benchmarks.sweep.begin import SUITE, Names, Seeds, TooLong, names, seeds_text
 from benchmarks.sweep.plan import also as with_rows
-from benchmarks.sweep.plan import check_protocol, parse_seeds
+from benchmarks.sweep.plan import check_protocol, parse_seeds, recorded_protocol
 from benchmarks.sweep.runner import RESULTS, STATE
 from reports import tables
 from reports.aggregate import CellResult, TableResult
@@ -73,7 +73,8 @@ def aggregate(
     state: Path | str | None = STATE,
     suite: Suite = SUITE,
 ) -> pandas.DataFrame:
-    """A row for every cell of a table, in COLUMNS; protocol: without it the table's own, seeds: how many, or which.
+    """A row for every cell of a table, in COLUMNS; protocol: without it the table's own, or the most faithful that has
+    records where that has none; seeds: how many, or which.
 
     Raises UnknownName for names that are not known, UsageError for seeds that mean nothing.
     """
@@ -128,7 +129,8 @@ def chosen(name: str, known: Records, also: Names = (), suite: Suite = SUITE) ->
 
 def result(table: Any, protocol: str | None, seeds: Seeds, known: Records) -> TableResult:
     """Every cell of a table, as all forms show it. Raises UnknownName and UsageError."""
-    return aggregate_table(table, check_protocol(table, protocol), known, parse_seeds(seeds_text(seeds)))
+    shown = recorded_protocol(table, None, known.store) if protocol is None else check_protocol(table, protocol)
+    return aggregate_table(table, shown, known, parse_seeds(seeds_text(seeds)))
 
 
 def _cell(cell: CellResult) -> list[Any]:
