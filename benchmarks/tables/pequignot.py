@@ -157,6 +157,12 @@ NOTES = (
     "Concrete, where only the first splits have been run: they are easier than the ten. The Ensemble's RMSE is 3.51 "
     "on splits 0 to 2 and 4.07 on all; FuNN-MFVI, NN-HyVI and FuNN-HyVI are better than published by about as much.",
 )
+_HOURS = (
+    "Core-hours of the five splits by timed steps on an AMD Zen 5 core, before any of it was run, at most, since "
+    "training may end early: kin8nm: MFVI .4, FuNN-MFVI 2.6, NN-HyVI 1.5, FuNN-HyVI 2.3; power: .2, 1, 1.1, 2.3; "
+    "naval: 7, 35, 9, 31; protein: .9, 14, 3.4, FuNN-HyVI not estimated. FBNN's prior takes over a minute a split, "
+    "and its training was not timed."
+)
 REDUCTIONS = {
     "short": "a tenth of the paper's epochs, 3 splits",
     "smoke": "2 epochs, 2 splits, 10 likelihood samples, 50 divergence samples: a test of the way, not of the methods",
@@ -170,7 +176,7 @@ TABLES = (
         _columns(SMALL),
         recipe,
         paper=PAPER,
-        notes={"paper": NOTES, "short": NOTES, "smoke": NOTES},
+        notes={"paper": (*NOTES, _HOURS), "short": NOTES, "smoke": NOTES},
         reductions=REDUCTIONS,
     ),
     Table(
@@ -181,7 +187,7 @@ TABLES = (
         recipe,
         paper=PAPER,
         number="5",
-        notes={"paper": NOTES, "short": NOTES, "smoke": NOTES},
+        notes={"paper": (*NOTES, _HOURS), "short": NOTES, "smoke": NOTES},
         reductions=REDUCTIONS,
     ),
     Table(
