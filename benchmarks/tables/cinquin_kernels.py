@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.cinquin import METRIC
-from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, PAPER, SMALL, candidate
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
+from benchmarks.tables.cinquin import varied
+from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, SMALL, candidate
+from benchmarks.tables.spec import Recipe, Row
 
 PROCESSES = ("GP", "Sparse GP")
 
@@ -22,24 +22,11 @@ _NOTES = (
     "the linear one comes last on these sets.",
 )
 
-
-def _table(number: str, what: str, metric: str, published: str) -> Table:
-    return Table(
-        f"{PAPER}-{number}-kernels",
-        f"GP and sparse GP by kernel: {what}",
-        tuple(Row(f"{name}, {label}", name, name, label) for name in PROCESSES for label in CANDIDATES["paper"][name]),
-        tuple(Column(Cell(d, "", metric), d, Cell(d, "", published)) for d in SMALL + LARGE),
-        recipe,
-        protocols=("paper", "smoke"),
-        paper=PAPER,
-        deviations=True,
-        number=number,
-        notes={"paper": _NOTES},
-        reductions={"smoke": "5 steps, 2 folds"},
-    )
-
-
-TABLES = (
-    _table("1", "expected log-likelihood", METRIC, "expected_log_likelihood"),
-    _table("6", "mean square error", "mse_standardised", "mse"),
+TABLES = varied(
+    "kernels",
+    "GP and sparse GP by kernel",
+    tuple(Row(f"{name}, {label}", name, name, label) for name in PROCESSES for label in CANDIDATES["paper"][name]),
+    SMALL + LARGE,
+    recipe,
+    _NOTES,
 )

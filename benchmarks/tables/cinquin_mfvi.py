@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.cinquin import METRIC
-from benchmarks.tables.cinquin_candidates import PAPER, SMALL, candidate
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.cinquin import varied
+from benchmarks.tables.cinquin_candidates import SMALL, candidate
+from benchmarks.tables.spec import Parts, Recipe, Row, merge
 
 _WIDE: Parts = {"family": {"log_var_init": [-2.0, -2.0]}}
 _LONG: Parts = {"training": {"epochs": 3000, "early_stopping": None}}
@@ -35,24 +35,11 @@ _NOTES = (
     "the fit is worse, as published: start and end, of which the paper says nothing, decide these cells.",
 )
 
-
-def _table(number: str, what: str, metric: str, published: str) -> Table:
-    return Table(
-        f"{PAPER}-{number}-mfvi",
-        f"MFVI by where its training starts and ends: {what}",
-        tuple(Row(f"MFVI, {label}", "MFVI", "MFVI", label) for label in READINGS),
-        tuple(Column(Cell(d, "", metric), d, Cell(d, "", published)) for d in SMALL),
-        recipe,
-        protocols=("paper", "smoke"),
-        paper=PAPER,
-        deviations=True,
-        number=number,
-        notes={"paper": _NOTES},
-        reductions={"smoke": "5 steps, 2 folds"},
-    )
-
-
-TABLES = (
-    _table("1", "expected log-likelihood", METRIC, "expected_log_likelihood"),
-    _table("6", "mean square error", "mse_standardised", "mse"),
+TABLES = varied(
+    "mfvi",
+    "MFVI by where its training starts and ends",
+    tuple(Row(f"MFVI, {label}", "MFVI", "MFVI", label) for label in READINGS),
+    SMALL,
+    recipe,
+    _NOTES,
 )
