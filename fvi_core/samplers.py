@@ -174,13 +174,17 @@ class Chains(Stack):
     def steps(self) -> int:
         return self.sampler.thinning
 
+    def open(self) -> None:
+        now, target = self.now, self._target(self.now)
+        position, likelihood = split_parameters(now.parameters)
+        position = self.sampler.place(position, target, now.streams["place"])
+        now.energy, now.memory = target.energy(position), self.sampler.remember(position)
+        now.parameters = join_parameters(position, likelihood)
+
     def advance(self, steps: int | None = None) -> Tensor:
         now, warming = self.now, self.epoch < self.sampler.warmup
         position, likelihood = split_parameters(now.parameters)
         target = self._target(now)
-        if not self.epoch:
-            position = self.sampler.place(position, target, now.streams["place"])
-            now.energy, now.memory = target.energy(position), self.sampler.remember(position)
         for _ in range(self.sampler.thinning)[:steps]:
             position, now.energy, now.memory = self.sampler.move(
                 position, now.energy, now.memory, target, now.streams["chain"], warming

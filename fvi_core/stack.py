@@ -156,6 +156,9 @@ class Stack:
         """The first state, of what all ways of training have in theirs."""
         return state
 
+    def open(self) -> None:
+        """What comes once, before the first epoch, and changes the state."""
+
     def advance(self, steps: int | None = None) -> Tensor:
         """Train for an epoch; its loss, ``[R]``. With ``steps``, only so many of its pieces, to see what they cost."""
         raise NotImplementedError
@@ -205,6 +208,8 @@ class Stack:
 
         ``report(fraction, text)`` hears of progress after each epoch; ``checkpoint(self)`` may save :meth:`state`.
         """
+        if not self.epoch:
+            self.open()
         while not self.finished:
             loss = self.advance()
             self.now.epoch += 1

@@ -89,7 +89,9 @@ def _begin(runs: list[list[RunConfig]]) -> tuple[list[Split], Model, TrainingDat
     dtype = DTYPES[training.dtype]
     training_data = build_data(model, splits, device, dtype)
     streams = run_streams(configs, device, dtype)
-    return splits, model, training_data, streams, training.start(model, training_data, streams.child("train"), None)
+    stack = training.start(model, training_data, streams.child("train"), None)
+    stack.open()
+    return splits, model, training_data, streams, stack
 
 
 def _mean_step_seconds(stack: Stack, clock: Callable[[], float]) -> float:

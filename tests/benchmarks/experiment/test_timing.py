@@ -12,9 +12,12 @@ from benchmarks.experiment import timing
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.timing import time_steps
 from benchmarks.records.config import kind_key
+from benchmarks.tables import Recipe
 from datasets import corruptions
+from fvi_core.hamiltonian import HamiltonianMonteCarlo
 from fvi_core.stack import Stack
 from tests.benchmarks.experiment.test_execute import CASES, MOONS, config, numbers
+from tests.configs import make_config
 from tests.fvi_core import small
 from tests.fvi_core.own_parts import Metropolis
 from tests.fvi_core.test_samplers import PARTS
@@ -130,6 +133,22 @@ def test_a_round_of_a_sampler_is_cut_short_too(monkeypatch):
     assert len(moves) == 2
     chains.advance()
     assert len(moves) == 5
+
+
+def test_what_comes_once_before_the_first_move_counts_as_the_beginning(monkeypatch, tmp_path):
+    placed = []
+    place = HamiltonianMonteCarlo.place
+    monkeypatch.setattr(HamiltonianMonteCarlo, "place", lambda self, *given: placed.append(1) or place(self, *given))
+    own = {"samples": 2, "thinning": 2, "warmup": 1, "leapfrogs": 2, "map_steps": 3}
+    parts = {"family": {"size": 2}, "training": {"name": "hmc", **own}}
+    parts |= {"likelihood": {"name": "categorical"}, "network": {"name": "mlp", "hidden": [4]}}
+    case = make_config("HMC", MOONS, "smoke", Recipe(parts, (), "", 8, ("test",)), 0, 0)
+    *_, stack = timing._begin([[case]])
+    assert len(placed) == 1
+    stack.advance(1)
+    assert len(placed) == 1
+    execute([case], state=tmp_path)
+    assert len(placed) == 2, "a run begins with it too"
 
 
 @pytest.mark.parametrize(("again", "more"), [(0.0, 0.0), (50.0, 50.0)], ids=["of a process", "of every training"])
