@@ -56,4 +56,5 @@ def write(table: str, results: Path, protocol: str | None = None) -> str:
     files.write(path, json.dumps(found, indent=1, sort_keys=True) + "\n")
     chosen = ((method, dataset, entry) for method, sets in found.items() for dataset, entry in sets.items())
     lines = [f"{method}, {dataset}: {e['chosen']} ({e['scores'][e['chosen']]:.3f})" for method, dataset, e in chosen]
-    return "\n".join([*lines, f"wrote {path}"])
+    told = f"wrote {path}; commit it before the runs that it leads to: a record says whether its tree was committed"
+    return "\n".join([*lines, told])
