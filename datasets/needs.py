@@ -100,9 +100,9 @@ def _frost(name: str, sets: Iterable[str], root: Folder) -> dict[str, None]:
     files = [file for file in fetch.registry() if file.startswith("frost/")]
     if not any(form and form[1] in (None, "frost") for form in forms) or all(_at_hand(file, root) for file in files):
         return {}
-    from .corruptions import upstream  # here, since scipy takes a second to load
+    from .corruptions.source import published  # here, since scipy takes a second to load
 
-    return {} if upstream.find(name, root) else dict.fromkeys(files)
+    return {} if published(name, root) else dict.fromkeys(files)
 
 
 def _at_hand(file: str, root: Folder) -> bool:

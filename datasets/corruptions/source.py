@@ -1,4 +1,4 @@
-"""Corrupted test images of CIFAR-10 and CIFAR-100: the published arrays if they are at hand, else generated ones."""
+"""Corrupted test images of CIFAR-10 and CIFAR-100: the published ones if they are at hand, else generated ones."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from ..fetch import cache_folder
-from . import upstream
+from . import prepared, upstream
 from .cache import Say, SeverityFile
 from .generator import CORRUPTIONS, VERSION, check_name, corrupt
+
+
+def published(name: str, root: str | os.PathLike | None = None) -> bool:
+    """Whether the published images are at hand, in either form."""
+    return bool(upstream.find(name, root) or prepared.find(name, root))
 
 
 def corrupted(
@@ -31,7 +36,7 @@ def corrupted(
     to 5. test_images uint8 [N, 3, 32, 32], test_labels [N]; rows: of these images only, which are the same as among
     all. Generated images are kept in the file cache (584 MB for 10,000 at one severity), so that each is made once on a
     machine, and mapped from there; `say(corruptions made, lacking at first)` tells of progress. Raises KeyError for
-    another data set, ValueError for another corruption or severity, BadData if published arrays are there but damaged
+    another data set, ValueError for another corruption or severity, BadData if published images are there but damaged
     or in another order, DataNotFound for frost without its files.
     """
     check_name(corruption or CORRUPTIONS[0], severity)
@@ -40,7 +45,10 @@ def corrupted(
     clean = test_images if rows is None else test_images[rows]
     if severity == 0:
         return clean, f"{name}, test part"
-    path = upstream.find(name, root)
+    path, folder = upstream.find(name, root), prepared.find(name, root)
+    if path is None and folder is not None:
+        each = [prepared.read(folder, CORRUPTIONS[i], severity, test_labels, rows) for i in chosen]
+        return np.concatenate(each).transpose(0, 3, 1, 2), f"{archive}, prepared by tensorflow-datasets"
     if path is None:
         numbers = np.arange(len(clean)) if rows is None else rows
         images = _generated(name, severity, chosen, clean, numbers, root, say)

@@ -1,7 +1,6 @@
 """What tensorflow-datasets has prepared, read without TensorFlow: EyePACS as `diabetic_retinopathy_detection`.
 
-It has to be prepared in a format of random access (`download_and_prepare(file_format="array_record")`); see
-docs/retinopathy.md.
+See docs/retinopathy.md.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import numpy as np
 from PIL import Image
 
 from ..checks import GET_AGAIN, BadData, DataNotFound, reading
+from ..prepared import latest, opened, shards
 from .source import Source, graded
 
 SPLITS = {"train": "train", "validation": "validation", "test": "test"}
@@ -27,13 +27,13 @@ def prepared(folder: Path) -> Source:
     Images without a grade (label -1) are left out, as upstream's split "sample" is. Raises DataNotFound, BadData.
     """
     home = folder / BUILDER / CONFIG
-    versions = sorted(path for path in home.glob("*") if (path / "dataset_info.json").exists())
-    if not versions:
+    version = latest(home)
+    if version is None:
         raise DataNotFound(
             f"{folder}: expected Kaggle's trainLabels.csv and train/, or {BUILDER}/{CONFIG}/<version> as "
             "tensorflow-datasets prepares it, found neither; docs/retinopathy.md says how they are got"
         )
-    return of_splits(versions[-1], {part: opened(versions[-1], split) for part, split in SPLITS.items()})
+    return of_splits(version, {part: opened(version, split) for part, split in SPLITS.items()})
 
 
 def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Source:
@@ -41,7 +41,7 @@ def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Sourc
     found: dict[str, tuple[str, str, int]] = {}
     for part, rows in splits.items():
         for i in range(len(rows)):
-            with reading(_shards(where, part), f"image {i} of split {part}"):
+            with reading(shards(where, part), f"image {i} of split {part}"):
                 name, label = rows[i]["name"], int(rows[i]["label"])
             name = name.decode() if isinstance(name, bytes) else str(name)
             if name in found:
@@ -53,7 +53,7 @@ def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Sourc
 
     def image(i: int) -> Image.Image:
         part, row = places[i]
-        with reading(_shards(where, part), f"image {row} of split {part}"):
+        with reading(shards(where, part), f"image {row} of split {part}"):
             return Image.fromarray(np.asarray(splits[part][row]["image"]))
 
     about = hashlib.sha256()
@@ -70,22 +70,3 @@ def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Sourc
         official,
         digest=about.hexdigest()[:16],
     )
-
-
-def _shards(where: Path, split: str) -> str:
-    """The files of a split and the one that describes them, in words."""
-    names = sorted(path.name for path in where.glob(f"*-{split}.*")) if where.is_dir() else []
-    more = f" or another of its {len(names)} files" if len(names) > 1 else ""
-    return ", ".join([str(where / "dataset_info.json"), *(f"{name}{more}" for name in names[:1])])
-
-
-def opened(folder: Path, split: str) -> Sequence[dict[str, Any]]:
-    """The rows of one split. Raises BadData for files that were prepared in another format."""
-    import tensorflow_datasets as tfds  # here, since it takes seconds to load
-
-    with reading(
-        _shards(folder, split),
-        f"split {split} in the format array_record",
-        "prepare it with file_format='array_record'",
-    ):
-        return tfds.builder_from_directory(folder).as_data_source(split)

@@ -21,7 +21,7 @@ from scipy.io import savemat
 from datasets import uci
 from datasets.corruptions import VERSION, corrupt, corrupted, weather
 from datasets.images import read_subset
-from tests.datasets.corrupting import LABELS, as_npy, as_tar, clean, files
+from tests.datasets.corrupting import LABELS, as_npy, as_tar, clean, files, prepared
 from tests.datasets.image_files import SIZES, Arrays, random_images, tar_gz, upstream
 
 Contents = dict[str, bytes]  # by name; the first is the file to damage
@@ -244,6 +244,16 @@ def _published(first: str, form: str) -> Contents:
     return {f"cifar10_c/{name}": held[name] for name in (first, *(name for name in held if name != first))}
 
 
+def _prepared(victim: str) -> Callable[[], Contents]:
+    """What tensorflow-datasets has prepared of one corruption, the victim first."""
+
+    def made() -> Contents:
+        held = {name: content for name, content in prepared().items() if "gaussian_noise" in name}
+        return {name: held[name] for name in sorted(held, key=lambda name: not name.endswith(victim))}
+
+    return made
+
+
 def _misleading_arrays() -> list[bytes]:
     whole = files()["gaussian_noise.npy"]
     shapes = [
@@ -372,6 +382,12 @@ FORMATS = [
         lambda: _corrupted("gaussian_noise"),
         _misleading_arrays,
         True,
+    ),
+    Format(
+        "prepared images", _prepared("test.array_record-00000-of-00001"), lambda: _corrupted("gaussian_noise"), seeds=3
+    ),
+    Format(
+        "description of prepared images", _prepared("dataset_info.json"), lambda: _corrupted("gaussian_noise"), seeds=3
     ),
     Format("kept images", _kept, lambda: _corrupted("contrast"), kept=True),
     Format("picture", _frost, _overlays, _pictures),

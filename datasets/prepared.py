@@ -1,0 +1,39 @@
+"""Splits that tensorflow-datasets has prepared, read without TensorFlow.
+
+They have to be prepared in a format of random access (`download_and_prepare(file_format="array_record")`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .checks import reading
+
+INFO = "dataset_info.json"
+
+
+def latest(home: Path) -> Path | None:
+    """The folder of the latest version below that of a configuration; None where nothing is prepared."""
+    versions = sorted(path for path in home.glob("*") if (path / INFO).exists())
+    return versions[-1] if versions else None
+
+
+def opened(folder: Path, split: str) -> Sequence[dict[str, Any]]:
+    """The rows of one split. Raises BadData for files that were prepared in another format."""
+    import tensorflow_datasets as tfds  # here, since it takes seconds to load
+
+    with reading(
+        shards(folder, split),
+        f"split {split} in the format array_record",
+        "prepare it with file_format='array_record'",
+    ):
+        return tfds.builder_from_directory(folder).as_data_source(split)
+
+
+def shards(where: Path, split: str) -> str:
+    """The files of a split and the one that describes them, in words."""
+    names = sorted(path.name for path in where.glob(f"*-{split}.*")) if where.is_dir() else []
+    more = f" or another of its {len(names)} files" if len(names) > 1 else ""
+    return ", ".join([str(where / INFO), *(f"{name}{more}" for name in names[:1])])
