@@ -19,7 +19,7 @@ from benchmarks.records.store import COSTS
 from reports.agreement import Comparison, range_of
 from reports.labels import direction
 from reports.origins import Asked, Made, ask, different_data, different_note
-from reports.records import Broken, Records
+from reports.records import Broken, Records, recorded
 from reports.significance import bold
 
 NOT_PLANNED, DIFFERENT = "not planned", "different data"
@@ -141,12 +141,15 @@ class Counts:
 
 @dataclass(frozen=True)
 class TableResult:
-    """A table under one protocol: cells[i][j] belongs to rows[i] and columns[j]; broken are files that do not count."""
+    """A table under one protocol: cells[i][j] belongs to rows[i] and columns[j]; broken are files that do not count;
+    files is a note on the data files of its runs, if those are not the ones at hand.
+    """
 
     table: Any
     protocol: str
     cells: list[list[CellResult]] = field(repr=False)
     broken: tuple[Broken, ...] = ()
+    files: tuple[str, ...] = ()
 
     @property
     def flat(self) -> list[CellResult]:
@@ -193,7 +196,7 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
                 for column, found in zip(table.columns, ranges)
             ]
         )
-    result = TableResult(table, protocol, cells, tuple(broken))
+    result = TableResult(table, protocol, cells, tuple(broken), tuple(records.files))
     for j, column in enumerate(table.columns):
         if len(result.machines(j)) < 2:
             overlap = _overlap(named[column.cell.dataset])
@@ -210,7 +213,7 @@ def cell(
 
     records: the folders of records and of failures.
     """
-    asked = ask(table, row, column, protocol, Records(*records), seeds)
+    asked = ask(table, row, column, protocol, recorded(table, protocol, Records(*records))[1], seeds)
     numbers = published.table(table.paper, table.number) if table.paper else {}
     found, wanted = _cell(row, column, asked, numbers), column.cell_of(row)
     told = {made.replicate: made.run.value(wanted.dataset, wanted.condition, wanted.metric) for made in asked.made}

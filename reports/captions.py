@@ -28,7 +28,7 @@ def heading(result: TableResult) -> str:
 
 def notes(result: TableResult) -> list[str]:
     """What the table, and what the trainings of its runs, say about its protocol's results beside the numbers."""
-    return [*dict(result.table.notes).get(result.protocol, ()), *result.warnings]
+    return [*dict(result.table.notes).get(result.protocol, ()), *result.files, *result.warnings]
 
 
 def caption(result: TableResult, choice: Choice = WHOLE) -> list[str]:

@@ -12,12 +12,12 @@ import typer
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
-from benchmarks.sweep.plan import beyond, lacking, parse_seeds, recorded_protocol
+from benchmarks.sweep.plan import beyond, lacking, parse_seeds
 from reports import interface
 from reports.aggregate import TableResult
 from reports.brought import with_rows_brought
 from reports.choice import WHOLE, Choice, page_size
-from reports.records import Records
+from reports.records import Records, recorded
 
 HELP = (
     "Print tables, draw figures and count what is reproduced, from the records in results/. Nothing is trained. "
@@ -97,10 +97,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         )  # fmt: skip
         records = Records(results, state)
         found = interface.chosen(name, records, also or (), suite)
-        if protocol is None:
-            protocol = recorded_protocol(found, None, records.store)
-            if protocol != found.default_protocol:
-                print(f"no run is recorded at protocol {found.default_protocol} yet; this is protocol {protocol}:")
+        asked, (protocol, records) = protocol, recorded(found, protocol, records)
+        if asked is None and protocol != found.default_protocol:
+            print(f"no run is recorded at protocol {found.default_protocol} yet; this is protocol {protocol}:")
         for line in (*beyond([found], protocol, seeds), *lacking([found], protocol)):
             print(line)
         result = interface.result(found, protocol, seeds, records)

@@ -15,7 +15,7 @@ from benchmarks.interface import measure, plan, records, run, score
 from benchmarks.suite import Suite
 from benchmarks.sweep.begin import SUITE, Names, Seeds, TooLong, names, seeds_text
 from benchmarks.sweep.plan import also as with_rows
-from benchmarks.sweep.plan import check_protocol, parse_seeds, recorded_protocol
+from benchmarks.sweep.plan import parse_seeds
 from benchmarks.sweep.runner import RESULTS, STATE
 from reports import tables
 from reports.aggregate import CellResult, TableResult
@@ -24,7 +24,7 @@ from reports.brought import with_rows_brought
 from reports.choice import WHOLE, Choice
 from reports.coverage import COUNTS
 from reports.coverage import coverage as count_coverage
-from reports.records import Records
+from reports.records import Records, recorded
 
 if TYPE_CHECKING:
     import pandas
@@ -129,7 +129,7 @@ def chosen(name: str, known: Records, also: Names = (), suite: Suite = SUITE) ->
 
 def result(table: Any, protocol: str | None, seeds: Seeds, known: Records) -> TableResult:
     """Every cell of a table, as all forms show it. Raises UnknownName and UsageError."""
-    shown = recorded_protocol(table, None, known.store) if protocol is None else check_protocol(table, protocol)
+    shown, known = recorded(table, protocol, known)
     return aggregate_table(table, shown, known, parse_seeds(seeds_text(seeds)))
 
 

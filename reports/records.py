@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.records.columns import Cell, Columns, Rows
+from benchmarks.records.elsewhere import OtherFiles
 from benchmarks.records.store import RecordError, Store
 from benchmarks.shapes import Record, RunConfig
 from benchmarks.state.failures import Failures
+from benchmarks.sweep.plan import check_protocol, recorded_protocol
 from benchmarks.sweep.progress import brief
 
 G = TypeVar("G", bound=Sequence[str])
@@ -81,12 +83,27 @@ class Records:
     With a state folder, runs that failed are told from runs that were not made.
     """
 
-    def __init__(self, folder: Path | str, state: Path | str | None = None) -> None:
-        self.store = Store(folder)
+    def __init__(
+        self, folder: Path | str, state: Path | str | None = None, store: Callable[[Path | str], Store] = Store
+    ) -> None:
+        self.store = store(folder)
+        self._given = folder, state
         self.failed = set(Failures(state).keys()) if state else set()
         self._found: dict[str, Run | Broken | str | None] = {}
         self._columns = Columns()
         self._shared: dict[Any, Any] = {}  # what many records have in common is held once
+
+    def of_other_files(self) -> Records:
+        """The same, with records of other files in the place of those that are not there."""
+        return Records(*self._given, OtherFiles)
+
+    @property
+    def files(self) -> list[str]:
+        """A note on the files that were used instead of those at hand, if any were."""
+        used = self.store.used if isinstance(self.store, OtherFiles) else {}
+        files = ", ".join(f"{file} ({len(records)} runs)" for file, records in sorted(used.items()))
+        why = "Runs on a user's own files of these data (docs/data.md), since none is recorded on those at hand"
+        return [f"{why}: {files}."] if files else []
 
     def get(self, config: RunConfig) -> Run | Broken | str | None:
         """What is kept of a run's record; None where there is none, or a few words if that is known to have failed."""
@@ -142,6 +159,18 @@ class Records:
         if found is None:
             found = self._shared[key] = make()
         return found
+
+
+def recorded(table: Any, protocol: str | None, known: Records) -> tuple[str, Records]:
+    """The protocol to show, without one the most faithful that has records, and the records: of runs on a user's own
+    files where there are no others. Raises UnknownName.
+    """
+    asked = None if protocol is None else check_protocol(table, protocol)
+    for store in (known.store, known.of_other_files().store):
+        shown = asked or recorded_protocol(table, None, store)
+        if any(store.path(config).exists() for config in table.runs(shown)):
+            return shown, known if store is known.store else known.of_other_files()
+    return asked or check_protocol(table, None), known
 
 
 def plain(words: str, length: int = 400) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.commands import inspection, sweeping
-from benchmarks.records.store import Store
+from benchmarks.records.elsewhere import OtherFiles
 from benchmarks.suite import Suite
 from benchmarks.sweep.begin import Planned, TooLong
 from benchmarks.sweep.plan import WAITING, recorded_protocol
@@ -45,7 +45,7 @@ def refuse(refused: TooLong, results: Path, state: Path, suite: Suite) -> int:
 
 def print_best(table: Any, protocol: str | None, results: Path, state: Path, suite: Suite) -> None:
     """Print a table as far as there are records, under the most faithful protocol that has any."""
-    best = recorded_protocol(table, protocol, Store(results, suite.metrics))
+    best = recorded_protocol(table, protocol, OtherFiles(results, suite.metrics))
     print(f"table {table.name} as far as there are records, at protocol {best}:", flush=True)
     if suite.reports:
         where = ["--results", str(results), "--state", str(state)]

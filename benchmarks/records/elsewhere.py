@@ -1,0 +1,61 @@
+"""Records of runs on other files of the same data set than those at hand, for who has none of them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from benchmarks.records.config import digest
+from benchmarks.records.store import HEAD_ONLY, RecordError, Store, parse, read_bytes
+from benchmarks.shapes import RunConfig
+
+SOME = b'"content": {"'
+"""How a record spells that a user's own files are part of its configuration."""
+
+
+class OtherFiles(Store):
+    """A store that gives, where a run has no record, that of a run which differs in the user's own files alone.
+
+    ``used``: the records that were given so, by the files that they were made of, "<data set>/<subset> <digest>".
+    """
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.used: dict[str, set[Path]] = {}
+        self._alike: dict[Path, dict[str, tuple[Path, list[str]]]] = {}
+
+    def path(self, config: RunConfig) -> Path:
+        """The file of a run's record, or of one of other files; the run's own where there is neither."""
+        own = super().path(config)
+        if own.exists():
+            return own
+        found, files = self._folder(own.parent, bool(_files(config))).get(_alike(config), (own, []))
+        for file in files:
+            self.used.setdefault(file, set()).add(found)
+        return found
+
+    def _folder(self, folder: Path, every: bool) -> dict[str, tuple[Path, list[str]]]:
+        """Records of a folder by what their files do not change: all, or only those that have files."""
+        if folder not in self._alike:
+            self._alike[folder] = {}
+            for path in sorted(folder.glob("*.json")):
+                with suppress(RecordError):
+                    data = None if path.name.startswith(".") else read_bytes(path)
+                    if data is not None and (every or SOME in data):
+                        config = parse(data, path, HEAD_ONLY)["config"]
+                        self._alike[folder].setdefault(_alike(config), (path, _files(config)))
+        return self._alike[folder]
+
+
+def _files(config: RunConfig) -> list[str]:
+    """The user's own files in a configuration."""
+    parts: Any = (config["dataset"], config["evaluation"])
+    contents = {name: digits for part in parts for name, digits in part.get("content", {}).items()}
+    return [f"{name} {digits}" for name, digits in sorted(contents.items())]
+
+
+def _alike(config: RunConfig) -> str:
+    """What runs share that differ in the user's own files alone."""
+    bare = {name: {**config[name], "content": {}} for name in ("dataset", "evaluation")}
+    return digest({**config, **bare})
