@@ -21,7 +21,7 @@ from reports.figures.options import Options
 from reports.origins import ask, different_note
 from reports.records import MALFORMED, Records, Run, plain
 
-__all__ = ["FIGURES", "Drawn", "Figure", "NothingToShow", "Runs", "collect", "draw", "select"]
+__all__ = ["FIGURES", "Drawn", "Figure", "NothingToShow", "Runs", "collect", "draw", "recorded_runs", "select"]
 
 
 FORMS = (".pdf", ".png")  # others: .svg; .csv, the numbers that are drawn; .txt, the caption
@@ -37,6 +37,7 @@ class Runs:
 
     read gives the curves of a run. published: the numbers of the figure's paper by row label, then by (condition,
     metric as records call it). problems: what is not counted, and why. cells: the figure's rows of the whole table.
+    files: a note on the data files, if those are not the ones at hand.
     """
 
     figure: Figure
@@ -47,6 +48,7 @@ class Runs:
     published: dict[str, dict[tuple[str, str], Published]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     cells: Callable[[], TableResult] | None = field(default=None, repr=False)
+    files: str = ""
 
     @property
     def subtitle(self) -> str:
@@ -110,9 +112,9 @@ def draw(
 ) -> Iterator[Drawn]:
     """Draw figures into <out>/figures, one after the other, in every form; those whose records are unchanged stay.
 
-    A figure without a table is computed. Without a protocol it is the table's own, or the fallback where only that has
-    records. A figure without records, or with records that cannot be drawn, is skipped. Raises UnknownName for rows or
-    columns that there are not, UsageError for columns of a figure that has none.
+    A figure without a table is computed; for the others see :func:`recorded_runs`. A figure without records, or with
+    records that cannot be drawn, is skipped. Raises UnknownName for rows or columns that there are not, UsageError for
+    columns of a figure that has none.
     """
     out = Path(out_dir) / "figures"
     out.mkdir(parents=True, exist_ok=True)
@@ -127,12 +129,25 @@ def draw(
             continue
         table = suite.table(figure.table)
         table = replace(table, rows=tuple(row for row in table.rows if options.shows(row)))
-        runs = collect(figure, table, protocol or table.default_protocol, records, seeds)
-        if not runs.records and protocol is None and FALLBACK in table.protocols:
-            short = collect(figure, table, FALLBACK, records, seeds)
-            problems = tuple(dict.fromkeys([*runs.problems, *short.problems]))
-            runs = replace(short if short.records else runs, problems=problems)
+        runs = recorded_runs(figure, table, protocol, records, seeds)
         yield _draw(figure, suite.table(figure.table), runs, records, out, forms, options)
+
+
+def recorded_runs(
+    figure: Figure, table: Any, protocol: str | None, records: Records, seeds: list[int] | None = None
+) -> Runs:
+    """The runs of a figure; without a protocol those of the fallback where the table's own has none; and on a user's
+    own files where there are no others.
+    """
+    fallback = [FALLBACK] if protocol is None and FALLBACK in table.protocols else []
+    tried: list[Runs] = []
+    for known in (records, records.of_other_files()):
+        for name in dict.fromkeys([protocol or table.default_protocol, *fallback]):
+            tried.append(collect(figure, table, name, known, seeds))
+            if tried[-1].records:
+                problems = (problem for runs in tried for problem in runs.problems)
+                return replace(tried[-1], problems=tuple(dict.fromkeys(problems)), files=" ".join(known.files))
+    return tried[0]
 
 
 def collect(figure: Figure, table: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> Runs:
@@ -187,8 +202,8 @@ def _draw(
                 drawn = getattr(importlib.import_module(f"reports.figures.{module}"), function)(runs)
                 if options.columns and not style.panelled():
                     raise UsageError(f"--column: figure {figure.name} has no columns to choose from")
-                if figure.note:
-                    drawn.set_label(f"{style.caption(drawn)}\n{figure.note}")
+                for note in filter(None, (figure.note, runs.files)):
+                    drawn.set_label(f"{style.caption(drawn)}\n{note}")
                 style.save(drawn, files)
         except NothingToShow as reason:
             return Drawn(figure.name, skipped=f"{reason} {where}".strip(), problems=runs.problems)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Canvas
 
 from benchmarks.errors import unknown
 from benchmarks.suite import Suite
-from reports.figures import FIGURES, Figure, NothingToShow, Runs, collect
+from reports.figures import FIGURES, Figure, NothingToShow, Runs, recorded_runs
 from reports.figures.style import PAGE, colour, head, line, panels, panels_of
 from reports.labels import direction
 from reports.records import Records
@@ -59,7 +59,7 @@ def of_table(table: Any, records: Records, protocol: str | None) -> list[Figure]
     found = [Figure(f"{table.name}-{POINTS}", table.title, table.name, "", "own:points", table.paper)]
     for dataset in table.datasets:
         probe = Figure("", "", table.name, dataset, "")
-        runs = collect(probe, table, protocol or table.default_protocol, records)
+        runs = recorded_runs(probe, table, protocol, records)
         curves = runs.first() if runs.records else {}
         suffix = f"-{dataset}" if len(table.datasets) > 1 else ""
         for end, name, title, draw in CURVES:

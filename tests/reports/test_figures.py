@@ -17,6 +17,7 @@ from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.hyperparameters import known
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 from benchmarks.records.provenance import ROOT
+from benchmarks.records.store import Store
 from fvi_core import methods
 from reports.figures import FIGURES, collect, draw, ocean, select, style
 from reports.figures.parts import mean_and_error
@@ -126,6 +127,21 @@ def test_short_records_are_drawn_under_their_name_where_the_table_has_none_of_it
     write("FSVI", "digits", one, "paper", curves)
     (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path)
     assert drawn.files[0].name == "digits-roc-paper.pdf"
+
+
+def test_runs_on_a_users_own_files_are_drawn_where_there_are_no_others(
+    write: Callable[..., Path], tmp_path: Path
+) -> None:
+    values, curves = digits_curves(np.random.default_rng(1))
+    results = write("MAP", "digits", {key: [value] for key, value in values.items()}, "short", curves)
+    store, (path,) = Store(results), results.rglob("*.json")
+    record = store.read(path)
+    record["config"]["dataset"]["content"] = {"digits/train": "a" * 16}
+    store.write(store.make(record["config"], record["metrics"], record["curves"], record["provenance"]))
+    path.unlink()
+    (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path, forms=(".txt",))
+    assert [file.name for file in drawn.files] == ["digits-roc-short.txt"]
+    assert drawn.files[0].read_text().endswith("on those at hand: digits/train aaaaaaaaaaaaaaaa (1 runs).\n")
 
 
 def test_title_and_foot_say_protocol_n_and_what_is_missing(results: Path) -> None:
