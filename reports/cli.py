@@ -168,7 +168,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
         The name of a table stands for all its figures and for NAME-points, its columns as points with errors, and the
         curves that its records have (NAME-reliability, NAME-roc, NAME-curves). Without --protocol, a figure whose table
-        has no records of its own protocol shows those of protocol short.
+        has records of less than half as many rows at its own protocol as at protocol short shows those.
 
         For a column of a paper: python -m reports figures rudner2021-figure-6-fashion_mnist --size column --title off
         --format pdf --row FSVI --row MFVI

@@ -28,7 +28,7 @@ FORMS = (".pdf", ".png")  # others: .svg; .csv, the numbers that are drawn; .txt
 COMPUTED = "computed"
 """What stands in place of the protocol of a figure that needs no records."""
 FALLBACK = "short"
-"""The protocol whose records are shown, under its name, where the table's own has none."""
+"""The protocol whose records are shown, under its name, where the table's own has few."""
 
 
 @dataclass(frozen=True)
@@ -136,17 +136,19 @@ def draw(
 def recorded_runs(
     figure: Figure, table: Any, protocol: str | None, records: Records, seeds: list[int] | None = None
 ) -> Runs:
-    """The runs of a figure; without a protocol those of the fallback where the table's own has none; and on a user's
-    own files where there are no others.
+    """The runs of a figure; without a protocol those of the fallback where the table's own has less than half of its
+    rows; and on a user's own files where there are no others.
     """
     fallback = [FALLBACK] if protocol is None and FALLBACK in table.protocols else []
     tried: list[Runs] = []
     for known in (records, records.of_other_files()):
-        for name in dict.fromkeys([protocol or table.default_protocol, *fallback]):
-            tried.append(collect(figure, table, name, known, seeds))
-            if tried[-1].records:
-                problems = (problem for runs in tried for problem in runs.problems)
-                return replace(tried[-1], problems=tuple(dict.fromkeys(problems)), files=" ".join(known.files))
+        names = dict.fromkeys([protocol or table.default_protocol, *fallback])
+        found = [collect(figure, table, name, known, seeds) for name in names]
+        tried += found
+        shown = found[-1] if 2 * len(found[0].records) < len(found[-1].records) else found[0]
+        if shown.records:
+            problems = (problem for runs in tried for problem in runs.problems)
+            return replace(shown, problems=tuple(dict.fromkeys(problems)), files=" ".join(known.files))
     return tried[0]
 
 

@@ -114,7 +114,7 @@ def test_figures_without_records_are_skipped_and_the_others_go_on(results: Path,
     assert short.skipped.endswith("(table toys, protocol short)")
 
 
-def test_short_records_are_drawn_under_their_name_where_the_table_has_none_of_its_protocol(
+def test_short_records_are_drawn_under_their_name_where_the_table_has_few_of_its_protocol(
     write: Callable[..., Path], tmp_path: Path
 ) -> None:
     values, curves = digits_curves(np.random.default_rng(1))
@@ -125,6 +125,13 @@ def test_short_records_are_drawn_under_their_name_where_the_table_has_none_of_it
     (asked,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path, "paper")
     assert asked.skipped.endswith("(table digits, protocol paper)")
     write("FSVI", "digits", one, "paper", curves)
+    (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path)
+    assert drawn.files[0].name == "digits-roc-paper.pdf"
+    for method in ("FSVI", "GFSVI"):
+        write(method, "digits", one, "short", curves)
+    (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path)
+    assert drawn.files[0].name == "digits-roc-short.pdf", "one row of three is less than half"
+    write("MAP", "digits", one, "paper", curves)
     (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path)
     assert drawn.files[0].name == "digits-roc-paper.pdf"
 
