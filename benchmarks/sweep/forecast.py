@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from benchmarks.records.config import kind_key
 from benchmarks.sweep.estimate import Estimate
 from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.known import stops_early
 
 SEEN = 1.0  # seconds of work without which nothing is concluded from it
 BEGUN = 0.01  # of a group, below which its progress says nothing of its cost
@@ -89,6 +90,12 @@ class Forecast:
                 ratio = spent[kind] / expected[kind] if expected.get(kind) else overall
                 left.append(self._rest(keys, self.costs[keys] * ratio, now))
         return max(sum(left) / self.workers, max(left, default=0.0))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether :meth:`left` is a bound: training may end early, and nothing has ended here that would say when."""
+        waiting = (group for keys, group in self.groups.items() if keys not in self.over)
+        return not self.spent and any(stops_early(config) for group in waiting for config in group.configs)
 
     def _rest(self, keys: tuple[str, ...], cost: float, now: float) -> float:
         """What is left of a group of this cost."""

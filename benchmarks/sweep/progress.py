@@ -99,7 +99,9 @@ class Plain:
     def left(self) -> str:
         """The time left, in words."""
         seconds = self.forecast.left(time.monotonic())
-        return "time left not known" if seconds is None else f"about {duration(seconds)} left"
+        if seconds is None:
+            return "time left not known"
+        return f"{'at most' if self.forecast.bounded else 'about'} {duration(seconds)} left"
 
     def _show(self, now: bool = False) -> None:
         if not now and time.monotonic() - self.last < self.every:

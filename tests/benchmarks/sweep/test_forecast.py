@@ -89,3 +89,15 @@ def test_a_group_that_comes_back_from_another_sweep_is_counted_again():
     found.report(one, 0.0, 2.0)
     found.report(more, 0.0, 2.0)
     assert found.left(2.0) == 20.0
+
+
+def test_what_may_end_early_is_a_bound_until_one_has_ended():
+    stopping = {"early_stopping": {"patience": 5, "every": 1}}
+    first, second, plain = group("a", **stopping), group("a", 1, **stopping), group("b")
+    assert not forecast([(plain, 10.0)]).bounded
+    found = forecast([(first, 10.0), (second, 10.0), (plain, 10.0)])
+    assert found.bounded
+    found.report(first, 0.2, 0.0)
+    assert found.bounded, "how far it has come does not say where it will end"
+    found.end(first, True, 2.0)
+    assert not found.bounded and found.left(2.0) == 0.2 * 20.0
