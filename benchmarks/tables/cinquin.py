@@ -91,7 +91,8 @@ _NOTES = (
     "likelihood drives the noise near zero, and the expected log-likelihood divides the latent variance by it. GFSVI "
     "on yacht: a length-scale for each input, which validation chooses (1.41 against -.31 with one for all), gives the "
     "published number at protocol paper; at protocol short one fold ends with too little noise (-5.0), the other four "
-    "reach 0.5 to 1.0. TFSVI: 100 or 500 points against 51 features, so the divergence acts on directions in which both distributions are "
+    "reach 0.5 to 1.0. TFSVI: 100 or 500 points against 51 features, so the divergence acts on directions in which "
+    "both distributions are "
     "degenerate. Table cinquin2024-1-tfsvi: on Boston 10 and 40 points give -.52 and -.45 and an MSE of .15 and .14, "
     "where 100 give -1.42 and .95. The published -1.42 and .995 are those of more points than features and a small "
     "jitter, which table 1 keeps.",
