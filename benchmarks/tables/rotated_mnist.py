@@ -142,7 +142,7 @@ NEAREST_NOTES = (
     "The paper does not say how images are turned. Here each pixel is the nearest one of the image (Pillow's and "
     "torchvision's default), in table rotated-mnist bilinear; nothing else differs: the trainings are the same.",
     "This is the likelier reading of tables 2 to 10. Of the 342 cells of the rows that both tables have, 280 are "
-    "reproduced here and 265 in table rotated-mnist (Ensemble fVI here with 8 of 10 seeds); with 50 draws of MC "
+    "reproduced here and 265 in table rotated-mnist; with 50 draws of MC "
     "Dropout 299 are. That was found with the published numbers in view; besides it is the default of the usual "
     "libraries. Tables dirichlet2022-2 to -10, and what is counted, stay bilinear.",
 )
