@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import submitit  # noqa: F401  its import closes every log handler; absl's closes the stream that pytest then captures with
 
 from tools.cluster import cluster as local
 
