@@ -101,7 +101,9 @@ class Records:
     def files(self) -> list[str]:
         """A note on the files that were used instead of those at hand, if any were."""
         used = self.store.used if isinstance(self.store, OtherFiles) else {}
-        files = ", ".join(f"{file} ({len(records)} runs)" for file, records in sorted(used.items()))
+        files = ", ".join(
+            f"{file} ({len(records)} run{'s' * (len(records) != 1)})" for file, records in sorted(used.items())
+        )
         why = "Runs on a user's own files of these data (docs/data.md), since none is recorded on those at hand"
         return [f"{why}: {files}."] if files else []
 

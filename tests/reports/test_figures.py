@@ -148,7 +148,7 @@ def test_runs_on_a_users_own_files_are_drawn_where_there_are_no_others(
     path.unlink()
     (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path, forms=(".txt",))
     assert [file.name for file in drawn.files] == ["digits-roc-short.txt"]
-    assert drawn.files[0].read_text().endswith("on those at hand: digits/train aaaaaaaaaaaaaaaa (1 runs).\n")
+    assert drawn.files[0].read_text().endswith("on those at hand: digits/train aaaaaaaaaaaaaaaa (1 run).\n")
 
 
 def test_title_and_foot_say_protocol_n_and_what_is_missing(results: Path) -> None:
