@@ -116,7 +116,7 @@ _OF_PROTOCOL = {
         "Core-hours by timed steps on an AMD Zen 5 core, if no run stopped early: on the small sets GFSVI 26, FVI some "
         "60 by those of boston and wine; on the large ones MFVI 11, the others not estimated. Early stopping left "
         "TFSVI a seventh of such a bound, Laplace a fifth, GWI an eleventh; GFSVI took .2 on boston, where it stops "
-        "after 300 of 10,000 steps, and 1.1 on yacht.",
+        "after 300 of 10,000 steps, .7 on energy and 1.1 on yacht.",
     ),
     "short": ("MLP 2x50, patience 200: the paper states neither.",),
 }
