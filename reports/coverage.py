@@ -11,7 +11,7 @@ from benchmarks.suite import Suite
 from reports.aggregate import CellResult, Counts, TableResult, aggregate
 from reports.agreement import LEVEL
 from reports.causes import shown
-from reports.records import Records
+from reports.records import Records, has_any
 from reports.tables import marked, wrapped
 
 HEADER = [
@@ -59,12 +59,13 @@ def coverage(results_dir: Path | str, suite: Suite) -> list[Coverage]:
     by protocol paper of its own table; a cell that only reduced protocols have is counted as reduced and nowhere else.
     """
     records, known = Records(results_dir), set(suite.table_names())
+    others = records.of_other_files()
     numbers = {(cell.paper, cell.table) for paper in published.papers() for cell in published.load(paper)}
     rows = []
     for paper, number in sorted(numbers, key=lambda each: (each[0], int(each[1]))):
         cells, name = len(published.table(paper, number)), f"{paper}-{number}"
         if name in known:
-            rows.append(_count(paper, number, cells, suite, records))
+            rows.append(_count(paper, number, cells, suite, records, others))
         else:
             rows.append(Coverage(paper, number, cells))
     return rows
@@ -116,9 +117,11 @@ def markdown(rows: list[Coverage]) -> str:
     return f"# Coverage of the published tables\n\n{body}\n\n{EXPLANATION}\n" + (f"\n{listed}" if listed else "")
 
 
-def _count(paper: str, number: str, cells: int, suite: Suite, records: Records) -> Coverage:
+def _count(paper: str, number: str, cells: int, suite: Suite, records: Records, others: Records) -> Coverage:
+    """As tables show them: by runs on a user's own files (``others``) where there are no others."""
     table = suite.table(f"{paper}-{number}")
-    results = {protocol: aggregate(table, protocol, records) for protocol in table.protocols if protocol != "smoke"}
+    stores = {name: records if has_any(table, name, records.store) else others for name in table.protocols}
+    results = {name: aggregate(table, name, known) for name, known in stores.items() if name != "smoke"}
     recorded = {protocol: _recorded(result) for protocol, result in results.items()}
     found = recorded.pop("paper", {})
     reduced = {key: cell for each in recorded.values() for key, cell in each.items() if key not in found}

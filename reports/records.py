@@ -170,9 +170,14 @@ def recorded(table: Any, protocol: str | None, known: Records) -> tuple[str, Rec
     asked = None if protocol is None else check_protocol(table, protocol)
     for store in (known.store, known.of_other_files().store):
         shown = asked or recorded_protocol(table, None, store)
-        if any(store.path(config).exists() for config in table.runs(shown)):
+        if has_any(table, shown, store):
             return shown, known if store is known.store else known.of_other_files()
     return asked or check_protocol(table, None), known
+
+
+def has_any(table: Any, protocol: str, store: Store) -> bool:
+    """Whether a run of a table is recorded."""
+    return any(store.path(config).exists() for config in table.runs(protocol))
 
 
 def plain(words: str, length: int = 400) -> str:

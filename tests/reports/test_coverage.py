@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.records.store import Store
 from reports.coverage import Coverage, coverage, markdown, text, totals
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
 
@@ -56,6 +57,21 @@ def test_other_protocols_count_in_their_own_column(write: Callable[..., Path]) -
     assert found == Coverage("rudner2022", "1", 48, reduced=1, reduced_reproduced=1)
     turned = dataclasses.replace(TABLE, default_protocol="short")
     assert row_of(coverage(results, FakeSuite(turned)), "rudner2022", "1") == found
+
+
+def test_runs_on_a_users_own_files_count_where_there_are_no_others(write: Callable[..., Path]) -> None:
+    results = write("MAP", "fashion_mnist", {("", "accuracy"): [0.9173, 0.9172, 0.9174]})
+    store = Store(results)
+    for path in list(results.rglob("*.json")):
+        record = store.read(path)
+        record["config"]["dataset"]["content"] = {"fashion_mnist/train": "a" * 16}
+        store.write(store.make(record["config"], record["metrics"], {}, {}))
+        path.unlink()
+    found = row_of(coverage(results, FakeSuite(TABLE)), "rudner2022", "1")
+    assert (found.recorded, found.reproduced) == (1, 1)
+    write("MAP", "fashion_mnist", {("", "ece"): [0.037]})
+    found = row_of(coverage(results, FakeSuite(TABLE)), "rudner2022", "1")
+    assert (found.recorded, found.undecided) == (1, 1), "the two are not mixed"
 
 
 def test_both_forms_have_every_table_and_the_total(tmp_path: Path) -> None:
