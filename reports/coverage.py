@@ -8,10 +8,11 @@ from pathlib import Path
 
 from benchmarks.records import published
 from benchmarks.suite import Suite
+from benchmarks.sweep.plan import has_any
 from reports.aggregate import CellResult, Counts, TableResult, aggregate
 from reports.agreement import LEVEL
 from reports.causes import shown
-from reports.records import Records, has_any
+from reports.records import Records
 from reports.tables import marked, wrapped
 
 HEADER = [

@@ -14,7 +14,7 @@ from benchmarks.records.elsewhere import OtherFiles
 from benchmarks.records.store import RecordError, Store
 from benchmarks.shapes import Record, RunConfig
 from benchmarks.state.failures import Failures
-from benchmarks.sweep.plan import check_protocol, recorded_protocol
+from benchmarks.sweep.plan import check_protocol, has_any, recorded_protocol
 from benchmarks.sweep.progress import brief
 
 G = TypeVar("G", bound=Sequence[str])
@@ -173,11 +173,6 @@ def recorded(table: Any, protocol: str | None, known: Records) -> tuple[str, Rec
         if has_any(table, shown, store):
             return shown, known if store is known.store else known.of_other_files()
     return asked or check_protocol(table, None), known
-
-
-def has_any(table: Any, protocol: str, store: Store) -> bool:
-    """Whether a run of a table is recorded."""
-    return any(store.path(config).exists() for config in table.runs(protocol))
 
 
 def plain(words: str, length: int = 400) -> str:

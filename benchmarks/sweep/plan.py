@@ -216,9 +216,14 @@ def recorded_protocol(table: Any, protocol: str | None, store: Store) -> str:
     """
     wanted = check_protocol(table, protocol)
     for name in (wanted, *table.protocols):
-        if name != MEANINGLESS and any(store.path(config).exists() for config in table.runs(name)):
+        if name != MEANINGLESS and has_any(table, name, store):
             return name
     return wanted
+
+
+def has_any(table: Any, protocol: str, store: Store) -> bool:
+    """Whether a run of a table is recorded."""
+    return any(store.path(config).exists() for config in table.runs(protocol))
 
 
 def parse_seeds(text: str | None) -> list[int] | None:

@@ -49,23 +49,22 @@ def read(folder: Path, corruption: str, severity: int, labels: np.ndarray, rows:
             f"{home}: expected the folder of a version with dataset_info.json in it, found none: prepare every "
             f"corruption and severity of {BUILDER}, or remove {folder} and let the corruptions be generated"
         )
-    source = opened(where, SPLIT)
+    source, files = opened(where, SPLIT), shards(where, SPLIT)
     if len(source) != len(labels):
-        raise BadData(f"{shards(where, SPLIT)}: expected {len(labels)} images, found {len(source)}; {GET_AGAIN}")
+        raise BadData(f"{files}: expected {len(labels)} images, found {len(source)}; {GET_AGAIN}")
     wanted = range(len(labels)) if rows is None else rows.tolist()
     places, images = _places(len(labels)), np.empty((len(wanted), *SHAPE), np.uint8)
     for i, number in enumerate(wanted):
-        with reading(shards(where, SPLIT), f"image {places[number]} of split {SPLIT}"):
+        with reading(files, f"image {places[number]} of split {SPLIT}"):
             row = source[places[number]]
             image, label = np.asarray(row["image"]), int(row["label"])
         if image.shape != SHAPE or image.dtype != np.uint8:
             raise BadData(
-                f"{shards(where, SPLIT)}: expected images uint8 {list(SHAPE)}, found {image.dtype} "
-                f"{list(image.shape)}; {GET_AGAIN}"
+                f"{files}: expected images uint8 {list(SHAPE)}, found {image.dtype} {list(image.shape)}; {GET_AGAIN}"
             )
         if label != labels[number]:
             raise BadData(
-                f"{shards(where, SPLIT)}: expected label {labels[number]} of test image {number} at place "
+                f"{files}: expected label {labels[number]} of test image {number} at place "
                 f"{places[number]}, found {label}: the images are not in the order that tensorflow-datasets gives them"
             )
         images[i] = image

@@ -45,8 +45,8 @@ def corrupted(
     clean = test_images if rows is None else test_images[rows]
     if severity == 0:
         return clean, f"{name}, test part"
-    path, folder = upstream.find(name, root), prepared.find(name, root)
-    if path is None and folder is not None:
+    path = upstream.find(name, root)
+    if path is None and (folder := prepared.find(name, root)):
         each = [prepared.read(folder, CORRUPTIONS[i], severity, test_labels, rows) for i in chosen]
         return np.concatenate(each).transpose(0, 3, 1, 2), f"{archive}, prepared by tensorflow-datasets"
     if path is None:

@@ -39,9 +39,10 @@ def prepared(folder: Path) -> Source:
 def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Source:
     """The graded images of splits that give image, label and name. Raises BadData."""
     found: dict[str, tuple[str, str, int]] = {}
+    files = {part: shards(where, part) for part in splits}
     for part, rows in splits.items():
         for i in range(len(rows)):
-            with reading(shards(where, part), f"image {i} of split {part}"):
+            with reading(files[part], f"image {i} of split {part}"):
                 name, label = rows[i]["name"], int(rows[i]["label"])
             name = name.decode() if isinstance(name, bytes) else str(name)
             if name in found:
@@ -53,7 +54,7 @@ def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Sourc
 
     def image(i: int) -> Image.Image:
         part, row = places[i]
-        with reading(shards(where, part), f"image {row} of split {part}"):
+        with reading(files[part], f"image {row} of split {part}"):
             return Image.fromarray(np.asarray(splits[part][row]["image"]))
 
     about = hashlib.sha256()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from benchmarks.records.config import PARTS
+from benchmarks.records.store import Store
 from benchmarks.tables import Cell, Column, Row, Table
 
-__all__ = ["Cell", "Column", "FakeSuite", "FakeTable", "Row", "config", "fake_table"]
+__all__ = ["Cell", "Column", "FakeSuite", "FakeTable", "Row", "config", "fake_table", "on_own_files"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,18 @@ def config(
         "protocol": protocol, "seed": split if seed is None else seed, "parts": dict.fromkeys(PARTS),
         "evaluation": {"samples": 10, "sets": ["test"]},
     }  # fmt: skip
+
+
+def on_own_files(results: Path, subset: str, more: float = 0.0) -> list[Path]:
+    """Write every record again as one made of a user's own file of a subset, with so much more in every metric; the
+    files of the first ones, which stay.
+    """
+    store, paths = Store(results), list(results.rglob("*.json"))
+    for record in map(store.read, paths):
+        record["config"]["dataset"]["content"] = {subset: "a" * 16}
+        metrics = [row | {"value": row["value"] + more} for row in record["metrics"]]
+        store.write(store.make(record["config"], metrics, record["curves"], record["provenance"]))
+    return paths
 
 
 class FakeSuite:

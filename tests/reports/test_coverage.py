@@ -6,9 +6,8 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.records.store import Store
 from reports.coverage import Coverage, coverage, markdown, text, totals
-from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
+from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table, on_own_files
 
 PER_PAPER = {"cinquin2024": 477, "dirichlet2022": 1140, "pequignot2020": 294, "rudner2021": 32, "rudner2022": 91}
 TABLE = fake_table(
@@ -61,11 +60,7 @@ def test_other_protocols_count_in_their_own_column(write: Callable[..., Path]) -
 
 def test_runs_on_a_users_own_files_count_where_there_are_no_others(write: Callable[..., Path]) -> None:
     results = write("MAP", "fashion_mnist", {("", "accuracy"): [0.9173, 0.9172, 0.9174]})
-    store = Store(results)
-    for path in list(results.rglob("*.json")):
-        record = store.read(path)
-        record["config"]["dataset"]["content"] = {"fashion_mnist/train": "a" * 16}
-        store.write(store.make(record["config"], record["metrics"], {}, {}))
+    for path in on_own_files(results, "fashion_mnist/train"):
         path.unlink()
     found = row_of(coverage(results, FakeSuite(TABLE)), "rudner2022", "1")
     assert (found.recorded, found.reproduced) == (1, 1)

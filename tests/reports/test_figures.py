@@ -17,12 +17,11 @@ from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.hyperparameters import known
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 from benchmarks.records.provenance import ROOT
-from benchmarks.records.store import Store
 from fvi_core import methods
 from reports.figures import FIGURES, collect, draw, ocean, select, style
 from reports.figures.parts import mean_and_error
 from reports.records import Records
-from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table
+from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table, on_own_files
 
 LABELS = ("MAP", "FSVI", "GFSVI")
 TOYS = ("pequignot_1d", "cinquin_1d", "snelson", "two_moons_rudner", "two_moons_dirichlet", "two_moons_cinquin")
@@ -141,10 +140,7 @@ def test_runs_on_a_users_own_files_are_drawn_where_there_are_no_others(
 ) -> None:
     values, curves = digits_curves(np.random.default_rng(1))
     results = write("MAP", "digits", {key: [value] for key, value in values.items()}, "short", curves)
-    store, (path,) = Store(results), results.rglob("*.json")
-    record = store.read(path)
-    record["config"]["dataset"]["content"] = {"digits/train": "a" * 16}
-    store.write(store.make(record["config"], record["metrics"], record["curves"], record["provenance"]))
+    (path,) = on_own_files(results, "digits/train")
     path.unlink()
     (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path, forms=(".txt",))
     assert [file.name for file in drawn.files] == ["digits-roc-short.txt"]

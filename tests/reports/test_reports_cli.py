@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from reports.cli import build
-from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
+from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table, on_own_files
 
 TABLE = fake_table(
     "pequignot2020-5",
@@ -66,19 +65,12 @@ def test_without_a_protocol_a_table_is_shown_under_one_that_has_records(run, wri
 
 def test_runs_on_a_users_own_files_are_shown_where_there_are_no_others(run, write, tmp_path: Path) -> None:
     results = write("MC Dropout", "boston", {("", "rmse"): [3.0, 3.5, 4.0]})
-    store = Store(results)
-    for path in list(results.rglob("*.json")):
-        record = store.read(path)
-        record["config"]["dataset"]["content"] = {"boston/train": "a" * 16}
-        store.write(
-            store.make(record["config"], [row | {"value": row["value"] + 1} for row in record["metrics"]], {}, {})
-        )
+    first = on_own_files(results, "boston/train", more=1.0)
     told = "since none is recorded on those at hand: boston/train aaaaaaaaaaaaaaaa (3 runs)."
     own = run("table", "pequignot2020-5")[1]
     assert "3.50 ± 0.29" in own and told not in " ".join(own.split())
-    for path in results.rglob("*.json"):
-        if '"boston/train"' not in path.read_text():
-            path.unlink()
+    for path in first:
+        path.unlink()
     for protocol in ([], ["--protocol", "paper"]):
         output = run("table", "pequignot2020-5", *protocol)[1]
         assert "4.50 ± 0.29" in output and told in " ".join(output.split())
