@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import io
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from datasets import DataNotFound, digits, fetch
 from datasets.corruptions import SEVERITIES, corrupt, generator
 from datasets.corruptions.draws import Draws
+from tests.datasets import tfds_files
+from tests.datasets.fundus_files import encoded
 
 N = 12
 LABELS = np.arange(N) % 5
@@ -124,37 +123,14 @@ def files(**changes: np.ndarray | bytes | None) -> dict[str, bytes]:
 @cache
 def prepared(labels: tuple[int, ...] = tuple(LABELS), shape: tuple[int, ...] = (32, 32, 3)) -> dict[str, bytes]:
     """Noise of severity 2 and blur by glass of severity 1 as tensorflow-datasets prepares them, by their path."""
-    import tensorflow_datasets as tfds
-    from etils import epath
 
-    with tempfile.TemporaryDirectory() as folder, tfds.core.registered.skip_registration():
+    def examples() -> Iterator[tuple[int, dict]]:
+        for i, (image, label) in enumerate(zip(published()["gaussian_noise.npy"][N : 2 * N], labels)):
+            yield i, {"image": io.BytesIO(encoded(image[: shape[0]])), "label": label}
 
-        class Cifar10Corrupted(tfds.core.GeneratorBasedBuilder):
-            VERSION = tfds.core.Version("1.0.0")
-            BUILDER_CONFIGS = [tfds.core.BuilderConfig(name=n) for n in ("gaussian_noise_2", "frosted_glass_blur_1")]
-            pkg_dir_path = epath.Path(folder)
-            __module__ = "__main__"  # else its package is looked for
+    def columns(features: Any) -> dict[str, Any]:
+        return {"image": features.Image(shape=(None, None, 3)), "label": features.ClassLabel(num_classes=10)}
 
-            def _info(self) -> Any:
-                features = {
-                    "image": tfds.features.Image(shape=(None, None, 3)),
-                    "label": tfds.features.ClassLabel(num_classes=10),
-                }
-                return self.dataset_info_from_configs(features=tfds.features.FeaturesDict(features))
-
-            def _split_generators(self, manager: Any) -> dict[str, Iterator]:
-                return {"test": self._generate_examples()}
-
-            def _generate_examples(self) -> Iterator[tuple[int, dict]]:
-                noisy = published()["gaussian_noise.npy"][N : 2 * N]
-                for i, (image, label) in enumerate(zip(noisy, labels)):
-                    stream = io.BytesIO()
-                    Image.fromarray(image[: shape[0]]).save(stream, "PNG")
-                    stream.seek(0)
-                    yield i, {"image": stream, "label": label}
-
-        home = Path(folder) / "made"
-        for config in Cifar10Corrupted.BUILDER_CONFIGS:
-            Cifar10Corrupted(config=config, data_dir=home, file_format="array_record").download_and_prepare()
-        paths = [path for path in home.glob("cifar10_corrupted/**/*") if path.is_file()]
-        return {f"cifar10_c/{path.relative_to(home)}": path.read_bytes() for path in sorted(paths)}
+    configs = ("gaussian_noise_2", "frosted_glass_blur_1")
+    made = tfds_files.prepared("cifar10_corrupted", "1.0.0", configs, columns, {"test": examples})
+    return {f"cifar10_c/{path}": content for path, content in made.items()}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
-import tempfile
 from collections.abc import Iterable, Iterator
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from PIL import Image
+
+from tests.datasets import tfds_files
 
 HEAD = "Image name,Retinopathy grade,Risk of macular edema ,,"
 MEDMNIST = {"train": 8, "validation": 4, "test": 6}
@@ -99,36 +99,17 @@ def mosaics(name: str = "aptos", n: int = 35) -> Files:
 @cache
 def prepared() -> Files:
     """EyePACS as tensorflow-datasets prepares it: 8 patients train, 1 validates, 2 test; 2_right has no grade."""
-    import tensorflow_datasets as tfds
-    from etils import epath
+
+    def examples(patients: range) -> Iterator[tuple[str, dict]]:
+        for eye in (f"{patient}_{side}" for patient in patients for side in ("left", "right")):
+            seed = 2 * int(eye.split("_")[0]) + eye.endswith("right")
+            image = io.BytesIO(encoded(photograph(seed)))
+            yield eye, {"name": eye, "image": image, "label": -1 if eye == "2_right" else seed % 5}
+
+    def columns(features: Any) -> dict[str, Any]:
+        return {"name": features.Text(), "image": features.Image(), "label": features.ClassLabel(num_classes=5)}
 
     parts = {"train": range(8), "validation": range(8, 9), "test": range(9, 11)}
-    with tempfile.TemporaryDirectory() as folder, tfds.core.registered.skip_registration():
-
-        class DiabeticRetinopathyDetection(tfds.core.GeneratorBasedBuilder):
-            VERSION = tfds.core.Version("3.0.0")
-            BUILDER_CONFIGS = [tfds.core.BuilderConfig(name="original")]
-            pkg_dir_path = epath.Path(folder)
-            __module__ = "__main__"  # else its package is looked for
-
-            def _info(self) -> Any:
-                features = {
-                    "name": tfds.features.Text(),
-                    "image": tfds.features.Image(),
-                    "label": tfds.features.ClassLabel(num_classes=5),
-                }
-                return self.dataset_info_from_configs(features=tfds.features.FeaturesDict(features))
-
-            def _split_generators(self, manager: Any) -> dict[str, Iterator]:
-                return {part: self._generate_examples(part) for part in parts}
-
-            def _generate_examples(self, part: str) -> Iterator[tuple[str, dict]]:
-                for eye in (f"{patient}_{side}" for patient in parts[part] for side in ("left", "right")):
-                    seed = 2 * int(eye.split("_")[0]) + eye.endswith("right")
-                    image = io.BytesIO(encoded(photograph(seed)))
-                    yield eye, {"name": eye, "image": image, "label": -1 if eye == "2_right" else seed % 5}
-
-        home = Path(folder) / "made"
-        DiabeticRetinopathyDetection(data_dir=home, file_format="array_record").download_and_prepare()
-        paths = [path for path in home.glob("diabetic_retinopathy_detection/original/**/*") if path.is_file()]
-        return {f"eyepacs/{path.relative_to(home)}": path.read_bytes() for path in sorted(paths)}
+    splits = {part: partial(examples, patients) for part, patients in parts.items()}
+    made = tfds_files.prepared("diabetic_retinopathy_detection", "3.0.0", ("original",), columns, splits)
+    return {f"eyepacs/{path}": content for path, content in made.items()}
