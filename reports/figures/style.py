@@ -223,7 +223,7 @@ def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ())
         below = "; ".join(filter(None, (protocol, absent)))
     else:
         over = filter(None, (options.title or title, subtitle, absent if figure.legends else ""))
-        shown = [line for words in over for line in textwrap.wrap(words, int(15 * width * FONT_SIZE / points))]
+        shown = [line for words in over for line in textwrap.wrap(words, int(13 * width * FONT_SIZE / points))]
         figure.suptitle("\n".join(shown))
         below = "" if figure.legends else absent
     if below:
