@@ -92,8 +92,8 @@ _NOTES = (
     "on yacht: a length-scale for each input, which validation chooses (1.41 against -.31 with one for all), gives the "
     "published number at protocol paper; at protocol short one fold ends with too little noise (-5.0), the other four "
     "reach 0.5 to 1.0. TFSVI: 100 or 500 points against 51 features, so the divergence acts on directions in which "
-    "both distributions are "
-    "degenerate. Table cinquin2024-1-tfsvi: on Boston 10 and 40 points give -.52 and -.45 and an MSE of .15 and .14, "
+    "both distributions are degenerate. Table cinquin2024-1-tfsvi: on Boston 10 and 40 points give -.52 and -.45 and "
+    "an MSE of .15 and .14, "
     "where 100 give -1.42 and .95. The published -1.42 and .995 are those of more points than features and a small "
     "jitter, which table 1 keeps.",
 )
@@ -115,8 +115,8 @@ _OF_PROTOCOL = {
         _FEWER_FOLDS,
         "Core-hours by timed steps on an AMD Zen 5 core, if no run stopped early: on the small sets GFSVI 26, FVI some "
         "60 by those of boston and wine; on the large ones MFVI 11, the others not estimated. Early stopping left "
-        "TFSVI a seventh of such a bound, Laplace a fifth, GWI an eleventh; GFSVI took .2 on boston, where it stops "
-        "after 300 of 10,000 steps, .7 on energy and 1.1 on yacht.",
+        "TFSVI a seventh of such a bound, Laplace a fifth, GWI an eleventh; GFSVI took .2 on boston, where most "
+        "runs stop after 270 to 470 of 10,000 steps, .7 on energy and 1.1 on yacht.",
     ),
     "short": ("MLP 2x50, patience 200: the paper states neither.",),
 }
