@@ -8,6 +8,6 @@ import fvi_core
 from benchmarks.state.checkpoints import code_digest
 
 HERE = Path(__file__).parent
-CODE = code_digest([Path(fvi_core.__file__).parent, HERE / "execute.py", HERE / "assembly.py"])
+CODE = code_digest([Path(fvi_core.__file__).parent, HERE / "execute.py", HERE / "trained.py", HERE / "assembly.py"])
 """Names the code that trains, as it was when this process loaded it. Data are told by their fingerprints, and parts of
 plug-ins by the digests in the configuration."""

@@ -8,38 +8,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from benchmarks.experiment import parameters
+from benchmarks.experiment.alone import alone
 from benchmarks.experiment.assembly import (
     build_data,
     build_model,
     load_data,
-    load_split,
     pool_names,
     run_streams,
     training_fingerprint,
 )
-from benchmarks.experiment.code import CODE
 from benchmarks.experiment.posterior import Fitted, posterior_rows
 from benchmarks.experiment.prediction import NotFinite, Predicted, predict_sets
 from benchmarks.experiment.reference import reference_rows
+from benchmarks.experiment.trained import Trained, device_of, made_with, precision_of, train
 from benchmarks.metrics import evaluate
 from benchmarks.records import predictions as stored
 from benchmarks.records import provenance as origin
 from benchmarks.records.config import by_training, run_key, stack_key, training_key, validate_config
 from benchmarks.shapes import Curves, MetricRow, Provenance, RunConfig, TrainingConfig
 from benchmarks.state import kept
-from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints
-from datasets import Split, listening
-from fvi_core.data import TrainingData
+from benchmarks.state.checkpoints import Checkpoints
+from datasets import Split, listening, tell
 from fvi_core.fitting import FitFailed
 from fvi_core.likelihoods import Likelihood
-from fvi_core.networks import Parameters
-from fvi_core.objective import Model
-from fvi_core.precision import used
-from fvi_core.random import Streams
-from fvi_core.registry import FITS, TRAININGS
+from fvi_core.registry import FITS
 from fvi_core.stack import DTYPES
 
 TRAINING_POINTS = "train/points"
@@ -106,7 +99,14 @@ def _outcomes(
         def told(fraction: float, text: str, i: int = i) -> None:
             report((i + fraction) / len(parts), text)
 
-        outcomes |= _train_and_evaluate({key: runs[key] for key in keys}, state, told)
+        part = {key: runs[key] for key in keys}
+        with alone(state, keys, lambda text: told(0.0, text)) as mine:
+            trained = train(part, state, told) if mine else {}
+        outcomes |= (
+            {run_key(run): _evaluate(run, trained[key], state) for key, asked in part.items() for run in asked}
+            if mine
+            else _outcomes(part, state, told)
+        )
     if outcomes:
         kept.bound(state)
     return outcomes
@@ -130,100 +130,15 @@ def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | Non
     trained = {name: value.to(device) for name, value in found.parameters.items()}
     here = origin.stamp() | {"cpu": origin.cpu(), "device": origin.device()} | precision_of(runs[0], device)
     about = found.provenance | {"fingerprint": split.fingerprint, "evaluated": here}
-    return {run_key(c): _evaluate(c, split, model, training_data, trained, streams, about, state) for c in runs}
+    one = Trained(split, model, training_data, streams, about, trained)
+    return {run_key(run): _evaluate(run, one, state) for run in runs}
 
 
-def device_of() -> torch.device:
-    """Where this process trains."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def made_with(device: torch.device, run: RunConfig) -> dict[str, Any]:
-    """What must be the same for a training to give the same numbers, besides its configuration and data."""
-    made = {"code": CODE, "torch": str(torch.__version__), "device": device.type, "threads": torch.get_num_threads()}
-    return made | precision_of(run, device)
-
-
-def precision_of(run: RunConfig, device: torch.device) -> dict[str, str]:
-    """What the networks of a run compute in here, where it asks for another precision than that of its data."""
-    asked = run["parts"]["training"].get("precision", "float32")
-    return {} if asked == "float32" else {"precision": used(asked, device)}
-
-
-def _train_and_evaluate(
-    asked: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
-) -> dict[str, Outcome]:
-    """The outcomes of the runs of trainings, by key. If their checkpoint is of a larger stack, the others are trained
-    along, so that the numbers are those of an uninterrupted training, but not evaluated.
-    """
-    splits = {key: load_data(runs) for key, runs in asked.items()}
-    first = next(iter(asked.values()))[0]
-    model = build_model(first["parts"], next(iter(splits.values())))
-    fingerprints = {key: training_fingerprint(split, model) for key, split in splits.items()}
-    device = device_of()
-    made = made_with(device, first)
-    checkpoints = Checkpoints(state)
-    found = checkpoints.find(fingerprints, made)
-    stack = {training_key(config): config for config in found.configs} if found else {}
-    stack |= {key: runs[0] for key, runs in asked.items()}
-    splits = {key: splits.get(key) or load_split(config) for key, config in stack.items()}
-    training = TRAININGS.build(first["parts"]["training"])
-    dtype = DTYPES[training.dtype]
-    training_data = build_data(model, list(splits.values()), device, dtype)
-    streams = run_streams(list(stack.values()), device, dtype)
-    prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]
-    about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made, "cpu": origin.cpu()}
-    callback = CheckpointCallback(checkpoints, about, list(asked), found)
-    stacked = training.start(model, training_data, streams.child("train"), found.state if found else None)
-    started = origin.now()
-    trained = stacked.run(report, callback)
-    about_all: Any = {
-        **origin.collect(),
-        "seconds": callback.seconds / len(stack),
-        "stack": len(stack),
-        "started": started,
-    }
-    about_all |= {"finished": origin.now()} | memory(device) | precision_of(first, device)
-    outcomes: dict[str, Outcome] = {}
-    for i, ((key, config), result) in enumerate(zip(stack.items(), trained, strict=True)):
-        if key not in asked:
-            continue
-        provenance: Provenance = {**about_all, "epochs": result.epochs, "training_fingerprint": prints[i]}
-        provenance["fingerprint"] = splits[key].fingerprint
-        if result.diagnostics:
-            provenance["diagnostics"] = result.diagnostics
-        if result.warnings:
-            provenance["warnings"] = result.warnings
-        if found:
-            provenance["resumed"] = callback.resumed
-        if result.reason:
-            outcomes |= {
-                run_key(c): Outcome(c, "failed", provenance=provenance, reason=result.reason) for c in asked[key]
-            }
-            continue
-        own, noise, begun = training_data.of(i), streams.subset([i]).child("evaluate"), time.perf_counter()
-        try:
-            fitted = model.fitted(result.parameters, own, noise)
-        except FitFailed as error:
-            outcomes |= {run_key(c): Outcome(c, "failed", provenance=provenance, reason=str(error)) for c in asked[key]}
-            continue
-        provenance["fit_seconds"] = time.perf_counter() - begun
-        parameters.save(state, config, parameters.Kept(fitted, prints[i], made, provenance))
-        for one in asked[key]:
-            outcomes[run_key(one)] = _evaluate(one, splits[key], model, own, fitted, noise, provenance, state)
-    return outcomes
-
-
-def _evaluate(
-    config: RunConfig,
-    split: Split,
-    model: Model,
-    training_data: TrainingData,
-    parameters: Parameters,
-    streams: Streams,
-    provenance: Provenance,
-    state: Path,
-) -> Outcome:
+def _evaluate(config: RunConfig, one: Trained, state: Path) -> Outcome:
+    """What a run's evaluation of its training gives."""
+    split, model, training_data, streams, provenance = one.split, one.model, one.data, one.streams, one.provenance
+    if (parameters := one.parameters) is None:
+        return Outcome(config, "failed", provenance=provenance, reason=one.reason)
     begun, asked = time.perf_counter(), config["evaluation"]
     try:
         if "fit" in asked:
@@ -261,11 +176,14 @@ def _evaluate(
 def _other(training: TrainingConfig, split: Split, state: Path) -> Fitted:
     """What another training of the same data gave: kept in the state, or else trained now and kept there."""
     run: RunConfig = {**training, "evaluation": {"samples": 1, "sets": [], "content": {}}}
-    (outcome,) = execute([run], state=state)
+    validate_config(run)
+    name = f"{run['method']}, seed {run['seed']}, with which the run is compared"
+    asked = {training_key(run): [run]}
+    (outcome,) = _outcomes(asked, state, lambda _, text: tell(f"{name}: {text}")).values()
     found = parameters.load(state, training_key(run))
     if outcome.status != "done" or found is None:
         reason = outcome.reason or "its parameters could not be kept"
-        raise NotComparable(f"{run['method']}, seed {run['seed']}, with which the run is compared: {reason}")
+        raise NotComparable(f"{name}: {reason}")
     device = device_of()
     trained = {name: value.to(device) for name, value in found.parameters.items()}
     streams = run_streams([run], device, DTYPES[run["parts"]["training"]["dtype"]]).child("evaluate")
@@ -281,10 +199,3 @@ def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tupl
         y = split.train.y * split.y_std + split.y_mean if split.task == "regression" else split.train.y
         curves[TRAINING_POINTS] = {"x": split.train.x.tolist(), "y": y.tolist()}
     return metrics, curves
-
-
-def memory(device: torch.device) -> dict[str, int]:
-    """Most bytes that a GPU has held since this process began; of a CPU's process nothing is known that is its run's
-    alone.
-    """
-    return {"gpu_bytes": torch.cuda.max_memory_allocated(device)} if device.type == "cuda" else {}

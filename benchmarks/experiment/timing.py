@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from benchmarks.experiment.assembly import build_data, build_model, inputs_of, load_data, run_streams
-from benchmarks.experiment.execute import device_of
 from benchmarks.experiment.prediction import predict
+from benchmarks.experiment.trained import device_of
 from benchmarks.records.config import by_training, kind_key
 from benchmarks.shapes import EvaluationConfig, RunConfig
 from datasets import Split

@@ -12,6 +12,7 @@ from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import predict
 from benchmarks.records import predictions
 from benchmarks.records.config import InvalidConfig, run_key
+from benchmarks.state.claims import Claims
 from benchmarks.tables import Recipe
 from datasets.telling import tell
 from fvi_core.fits.dense import Dense
@@ -181,7 +182,7 @@ def test_runs_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path):
     damaged(monkeypatch, "train", {"x": lambda x: x[:-1], "y": lambda y: y[:-1]})
     with pytest.raises(ValueError, match=r"different sizes cannot train together: \[100, 99\]"):
         run([config(replicate=(i, i)) for i in range(2)], tmp_path)
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["claims"] and not Claims(tmp_path / "claims").live()
 
 
 def test_data_that_replicas_share_is_held_once():

@@ -130,7 +130,9 @@ def compared(reference):
 def test_runs_are_compared_with_others_which_are_trained_if_they_were_not(tmp_path):
     runs = compared(hmc())
     assert [len(run["evaluation"]["posterior"]["against"]["q"]) for run in runs] == [1, 1]
-    together = execute(runs, state=tmp_path / "a")
+    said: list[str] = []
+    together = execute(runs, state=tmp_path / "a", report=lambda _, text: said.append(text))
+    assert any(text.startswith("HMC, seed 0, with which the run is compared: ") for text in said)
     spaces, pairs = ("parameter", "predictor"), ("q->HMC", "HMC->q", "q->q")
     wanted = {("knn_kl", f"space={space};pair={pair}") for space in spaces for pair in pairs}
     wanted |= {("entropy", f"space={space}") for space in spaces}

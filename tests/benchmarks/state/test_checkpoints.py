@@ -24,7 +24,7 @@ from benchmarks.sweep.executors.work import perform
 from benchmarks.sweep.groups import RunGroup
 from fvi_core.training import Trainer, Training
 from tests.benchmarks import fakes
-from tests.benchmarks.state.test_claims import put
+from tests.benchmarks.state.holders import put
 from tests.fvi_core import small
 
 CONFIGS = [fakes.config(seed) for seed in range(3)]

@@ -7,8 +7,6 @@ import json
 import multiprocessing
 import os
 import socket
-import subprocess
-import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,13 +15,7 @@ import pytest
 
 from benchmarks.state import claims as claims_module
 from benchmarks.state.claims import ClaimError, Claims, Holder
-
-
-def put(folder, key: str, holder: Holder, age: float = 0.0) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    os.symlink(json.dumps(asdict(holder)), folder / key)
-    then = time.time() - age
-    os.utime(folder / key, (then, then), follow_symlinks=False)
+from tests.benchmarks.state.holders import live, put
 
 
 @pytest.fixture
@@ -34,12 +26,8 @@ def folder(tmp_path):
 @pytest.fixture
 def other():
     """A live process of this machine."""
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    from benchmarks.state.claims import _process
-
-    yield process, _process(process.pid)
-    process.kill()
-    process.communicate()
+    with live() as process_and_holder:
+        yield process_and_holder
 
 
 def test_a_claim_has_one_holder(folder, other):

@@ -31,7 +31,7 @@ from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.slurm import ledger, queue
 from tests.benchmarks import fakes
 from tests.benchmarks.state.damaging import damage
-from tests.benchmarks.state.test_claims import put
+from tests.benchmarks.state.holders import put
 
 AREAS = ("claims", "failures", "checkpoints", "slurm", "logs", "artifacts")
 TIMES = 50  # of each area

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from benchmarks.errors import UsageError
-from benchmarks.experiment import execute as experiment
 from benchmarks.experiment import parameters
 from benchmarks.experiment.assembly import ChangedSource
+from benchmarks.experiment.code import CODE
 from benchmarks.experiment.execute import execute
 from benchmarks.records.config import run_key, training_key
 from benchmarks.state import kept
@@ -79,7 +79,7 @@ def test_what_is_kept_is_what_was_trained(tmp_path):
     execute([case], state=tmp_path)
     found = parameters.load(tmp_path, run_key(case))
     assert all(value.shape[0] == 1 and value.dtype == torch.float64 for value in found.parameters.values())
-    assert {"likelihood/rho"} < set(found.parameters) and found.made["code"] == experiment.CODE
+    assert {"likelihood/rho"} < set(found.parameters) and found.made["code"] == CODE
     assert {"commit", "dirty", "cpu", "versions", "seconds", "started", "finished"} <= set(found.provenance)
 
 

@@ -22,7 +22,7 @@ from benchmarks.sweep import runner
 from benchmarks.sweep.executors.in_process import InProcess
 from tests.benchmarks import fakes
 from tests.benchmarks.experiment.test_execute import config, numbers, run
-from tests.benchmarks.state.test_claims import put
+from tests.benchmarks.state.holders import put
 
 RUNS = [fakes.config(seed) for seed in range(3)]
 KEYS = [run_key(run) for run in RUNS]

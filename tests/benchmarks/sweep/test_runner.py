@@ -26,6 +26,7 @@ from benchmarks.sweep import runner
 from benchmarks.sweep.executors.in_process import InProcess
 from benchmarks.sweep.executors.pool import REPORT_EVERY, Pool
 from tests.benchmarks import fakes
+from tests.benchmarks.state.holders import live, put
 
 
 @pytest.fixture
@@ -165,19 +166,16 @@ def test_two_sweeps_at_once_share_the_work(tmp_path):
 def test_runs_that_another_sweep_gives_up_are_taken_over(sweep, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "LOOK_AGAIN", 0.02)
     (tmp_path / "state").mkdir()
-    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    from tests.benchmarks.state.test_claims import put
+    with live() as (other, holder):
+        put(tmp_path / "state" / "claims", run_key(runs(1)[0]), holder)
+        said = []
 
-    put(tmp_path / "state" / "claims", run_key(runs(1)[0]), _process(other.pid))
-    said = []
+        class Display(runner.Silent):
+            def say(self, text):
+                said.append(text)
+                other.kill()
 
-    class Display(runner.Silent):
-        def say(self, text):
-            said.append(text)
-            other.kill()
-
-    summary = sweep(runs(2), display=Display())
-    other.communicate()
+        summary = sweep(runs(2), display=Display())
     assert said == ["waiting for 1 runs that another sweep is making"]
     assert summary.plan.counts["running"] == 1 and len(summary.made) == 2 and summary.complete
 

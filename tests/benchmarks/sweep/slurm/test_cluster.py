@@ -127,6 +127,8 @@ def test_what_a_dead_cluster_left_is_cleared_away(folder):
     cluster = local.up(folder, cores=2, kill_wait=2)
     job = Shell(cluster).submit("sleep 1000")
     wait_for(lambda: "RUNNING" in Shell(cluster).statuses(job).values(), 60, "the job to run")
+    # The controller says so before the node has started it.
+    wait_for(lambda: "sleep" in map(local._name, cluster.processes()), 60, "the job's process")
     before = cluster.daemons()
     for name in ("slurmctld", "slurmd"):
         cluster.stop(name, signal.SIGKILL)

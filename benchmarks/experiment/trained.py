@@ -1,0 +1,131 @@
+"""The training of runs: from its checkpoint where there is one, its parameters kept for later questions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.experiment import parameters
+from benchmarks.experiment.assembly import (
+    build_data,
+    build_model,
+    load_data,
+    load_split,
+    run_streams,
+    training_fingerprint,
+)
+from benchmarks.experiment.code import CODE
+from benchmarks.records import provenance as origin
+from benchmarks.records.config import training_key
+from benchmarks.shapes import Provenance, RunConfig
+from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints
+from datasets import Split
+from fvi_core.data import TrainingData
+from fvi_core.fitting import FitFailed
+from fvi_core.networks import Parameters
+from fvi_core.objective import Model
+from fvi_core.precision import used
+from fvi_core.random import Streams
+from fvi_core.registry import TRAININGS
+from fvi_core.stack import DTYPES
+
+
+def device_of() -> torch.device:
+    """Where this process trains."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def made_with(device: torch.device, run: RunConfig) -> dict[str, Any]:
+    """What must be the same for a training to give the same numbers, besides its configuration and data."""
+    made = {"code": CODE, "torch": str(torch.__version__), "device": device.type, "threads": torch.get_num_threads()}
+    return made | precision_of(run, device)
+
+
+def precision_of(run: RunConfig, device: torch.device) -> dict[str, str]:
+    """What the networks of a run compute in here, where it asks for another precision than that of its data."""
+    asked = run["parts"]["training"].get("precision", "float32")
+    return {} if asked == "float32" else {"precision": used(asked, device)}
+
+
+@dataclass
+class Trained:
+    """What a training of a stack gave; without parameters, why it gave none."""
+
+    split: Split
+    model: Model
+    data: TrainingData
+    streams: Streams
+    provenance: Provenance
+    parameters: Parameters | None = None
+    reason: str | None = None
+
+
+def train(asked: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]) -> dict[str, Trained]:
+    """The trainings of runs, by key, whose parameters are kept. If their checkpoint is of a larger stack, the others
+    are trained along, so that the numbers are those of an uninterrupted training.
+    """
+    splits = {key: load_data(runs) for key, runs in asked.items()}
+    first = next(iter(asked.values()))[0]
+    model = build_model(first["parts"], next(iter(splits.values())))
+    fingerprints = {key: training_fingerprint(split, model) for key, split in splits.items()}
+    device = device_of()
+    made = made_with(device, first)
+    checkpoints = Checkpoints(state)
+    found = checkpoints.find(fingerprints, made)
+    stack = {training_key(config): config for config in found.configs} if found else {}
+    stack |= {key: runs[0] for key, runs in asked.items()}
+    splits = {key: splits.get(key) or load_split(config) for key, config in stack.items()}
+    training = TRAININGS.build(first["parts"]["training"])
+    dtype = DTYPES[training.dtype]
+    training_data = build_data(model, list(splits.values()), device, dtype)
+    streams = run_streams(list(stack.values()), device, dtype)
+    prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]
+    about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made, "cpu": origin.cpu()}
+    callback = CheckpointCallback(checkpoints, about, list(asked), found)
+    stacked = training.start(model, training_data, streams.child("train"), found.state if found else None)
+    started = origin.now()
+    trained = stacked.run(report, callback)
+    about_all: Any = {
+        **origin.collect(),
+        "seconds": callback.seconds / len(stack),
+        "stack": len(stack),
+        "started": started,
+    }
+    about_all |= {"finished": origin.now()} | memory(device) | precision_of(first, device)
+    done: dict[str, Trained] = {}
+    for i, ((key, config), result) in enumerate(zip(stack.items(), trained, strict=True)):
+        if key not in asked:
+            continue
+        provenance: Provenance = {**about_all, "epochs": result.epochs, "training_fingerprint": prints[i]}
+        provenance["fingerprint"] = splits[key].fingerprint
+        if result.diagnostics:
+            provenance["diagnostics"] = result.diagnostics
+        if result.warnings:
+            provenance["warnings"] = result.warnings
+        if found:
+            provenance["resumed"] = callback.resumed
+        noise = streams.subset([i]).child("evaluate")
+        one = done[key] = Trained(splits[key], model, training_data.of(i), noise, provenance, reason=result.reason)
+        if result.reason:
+            continue
+        begun = time.perf_counter()
+        try:
+            one.parameters = model.fitted(result.parameters, one.data, noise)
+        except FitFailed as error:
+            one.reason = str(error)
+            continue
+        provenance["fit_seconds"] = time.perf_counter() - begun
+        parameters.save(state, config, parameters.Kept(one.parameters, prints[i], made, provenance))
+    return done
+
+
+def memory(device: torch.device) -> dict[str, int]:
+    """Most bytes that a GPU has held since this process began; of a CPU's process nothing is known that is its run's
+    alone.
+    """
+    return {"gpu_bytes": torch.cuda.max_memory_allocated(device)} if device.type == "cuda" else {}
