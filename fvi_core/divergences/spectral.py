@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import NotSupported
+from fvi_core.gaps import median_gaps
 from fvi_core.gaussian import cholesky, log_determinant, solve_lower
 from fvi_core.registry import DIVERGENCES
 
@@ -42,22 +43,8 @@ def bandwidths(x: Tensor) -> Tensor:
     """``[R, 1, M]``: sqrt(M) times the median over all pairs of samples ``[R, S, M]``, 1 more where that is
     nearly 0.
     """
-    median = _median_gaps(x).unsqueeze(1)
+    median = median_gaps(x).unsqueeze(1)
     return math.sqrt(x.shape[-1]) * torch.where(median < 1e-6, median + 1, median)
-
-
-def _median_gaps(x: Tensor) -> Tensor:
-    """The lower median of ``|x_i - x_j|`` over all S^2 pairs of samples ``[R, S, M]`` -> ``[R, M]``.
-
-    Of samples in order, every gap stands for two pairs, and S pairs are 0.
-    """
-    s = x.shape[1]
-    place = ((s * s - 1) // 2 - s) // 2
-    if place < 0:
-        return torch.zeros_like(x[:, 0])
-    ordered = x.mT.sort(-1).values
-    gaps = torch.cat([ordered[..., lag:] - ordered[..., :-lag] for lag in range(1, s)], -1)
-    return gaps.kthvalue(place + 1, -1).values
 
 
 @DIVERGENCES.register("spectral_kl")

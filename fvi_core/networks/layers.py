@@ -157,17 +157,16 @@ class Conv2d(ParametricLayer):
         weight, bias = parameters[f"{self.name}.weight"], parameters.get(f"{self.name}.bias")
         if weight.shape[1] == 1 and a.shape[1] > 1:  # samples that share their weights are one batch
             return self(parameters, a.flatten(1, 2).unsqueeze(1), after).unflatten(2, a.shape[1:3]).squeeze(1)
-        stride = self.stride
+        lead = torch.broadcast_shapes(a.shape[:2], weight.shape[:2])
+        images, weights, stride = images_apart(a, lead), apart(weight, lead), self.stride
+        images = [x.to(memory_format=torch.channels_last) for x in images]
+        biases = [None] * len(images) if bias is None else apart(bias, lead)
         if self.kernel == 1 and not self.padding and stride > 1:
             # Only the pixels that it reads: torch 2.15 writes outside its memory in the backward pass of narrow ones.
-            a, stride = a[..., ::stride, ::stride], 1
-        lead = torch.broadcast_shapes(a.shape[:2], weight.shape[:2])
-        images, weights = images_apart(a, lead), apart(weight, lead)
-        biases = [None] * len(images) if bias is None else apart(bias, lead)
-        z = [
-            F.conv2d(x.to(memory_format=torch.channels_last), w, b, stride, self.padding)
-            for x, w, b in zip(images, weights, biases, strict=True)
-        ]
+            # Taken by a pooling, whose gradient is laid out channels last too; that of a slice is not, and slows down
+            # all that it is added to.
+            images, stride = [F.avg_pool2d(x, 1, stride) for x in images], 1
+        z = [F.conv2d(x, w, b, stride, self.padding) for x, w, b in zip(images, weights, biases, strict=True)]
         return join(z if after is None else [after(x) for x in z], lead)
 
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from fvi_core import blocks, shallow
-from fvi_core.networks import ACTIVATIONS, Tape
+from fvi_core.networks import ACTIVATIONS, Network, Tape
 from fvi_core.registry import NETWORKS
 from tests.fvi_core import small
 
@@ -186,15 +186,17 @@ def test_blocks_of_samples_are_the_whole(monkeypatch, block):
     parameters, x = draws(network, 2, 5), small.inputs(2, 6)
     weights = small.streams(2, name="weights").normal(5, 6, 2)
     monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", block * 6 * network.width)
-    taken = []
-    monkeypatch.setattr(
-        blocks._InBlocks, "apply", lambda *a, apply=blocks._InBlocks.apply: taken.append(1) or apply(*a)
-    )
+    expected = values_and_gradients(lambda: network(parameters, x), parameters, weights)
+    sizes = []
+
+    def seen(self, parameters, x, call=Network.__call__):
+        sizes.append(parameters["head.bias"].shape[1])
+        return call(self, parameters, x)
+
+    monkeypatch.setattr(Network, "__call__", seen)
     actual = values_and_gradients(lambda: blocks.evaluate(network, parameters, x), parameters, weights)
-    assert bool(taken) == (block < 5)
-    assert_same(
-        actual, values_and_gradients(lambda: network(parameters, x), parameters, weights), rtol=1e-12, atol=1e-12
-    )
+    assert sizes == [block] * (5 // block) + [5 % block] * (5 % block > 0)
+    assert_same(actual, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.skipif(shallow.numba is None, reason="Numba is not installed")

@@ -144,8 +144,9 @@ def test_layers_before_the_first_mask_are_computed_once_for_all_draws(monkeypatc
     assert ("conv0", 1, 3, 4) not in seen and ("conv1", 1, 3, 4) in seen
 
 
-def test_gradients_of_images_are_laid_out_channels_last():
-    conv = Conv2d("conv", 3, 4)
+@pytest.mark.parametrize("options", [{}, {"kernel": 1, "padding": 0, "stride": 2}])
+def test_gradients_of_images_are_laid_out_channels_last(options):
+    conv = Conv2d("conv", 3, 4, **options)
     parameters = {name: torch.randn(1, 2, *shape) for name, shape in conv.shapes.items()}
     a = images(1, 2, 5, 3, 6, 6)
     gradient = pulled(conv(parameters, a), a, channels_last=True)

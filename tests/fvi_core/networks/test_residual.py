@@ -276,7 +276,7 @@ def test_training_in_bfloat16_hands_over_parameters_in_float32(processor):
         train("bf16")
 
 
-@pytest.mark.parametrize(("inputs", "outputs", "pixels"), [(8, 16, 64), (4, 8, 64), (16, 32, 32)])
+@pytest.mark.parametrize(("inputs", "outputs", "pixels"), [(8, 16, 64), (4, 8, 64), (16, 32, 32), (4, 8, 15)])
 def test_strided_kernels_of_one_pixel_stay_in_their_memory(inputs: int, outputs: int, pixels: int) -> None:
     layer = Conv2d("shortcut", inputs, outputs, kernel=1, padding=0, stride=2, bias=False)
     generator = torch.Generator().manual_seed(0)
