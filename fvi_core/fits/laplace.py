@@ -19,7 +19,7 @@ from fvi_core.likelihoods import Likelihood, Params, split_parameters
 from fvi_core.linearisation import linearised
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
-from fvi_core.registry import FITS
+from fvi_core.registry import FITS, later
 from fvi_core.spelling import nearest
 
 STRUCTURES: dict[str, Posterior] = {
@@ -30,6 +30,7 @@ STRUCTURES: dict[str, Posterior] = {
 }
 PRECISIONS = ("prior", "evidence", "validation")
 PREDICTIVES = ("glm", "probit", "weights")
+CRITERIA = ("predictive", "expected")
 CHOSEN = "prior_precision"
 
 
@@ -39,10 +40,13 @@ class GaussianFit(Fit):
     posterior has it.
 
     ``precision`` delta: "prior", that of the Gaussian prior that the weights were trained with; "evidence", that of the
-    largest Laplace evidence (:mod:`fvi_core.fits.evidence`); "validation", that of the lowest negative log-likelihood
-    of the validation subset among ``steps`` numbers from ``low`` to ``high``, equally far apart in their logarithms; or
-    a number. The trained weights stay as they are, whatever it is. Weight decay of an optimiser is no prior: give its
+    largest Laplace evidence (:mod:`fvi_core.fits.evidence`); "validation", that of the highest log-likelihood of the
+    validation subset among ``steps`` numbers from ``low`` to ``high``, equally far apart in their logarithms; or a
+    number. The trained weights stay as they are, whatever it is. Weight decay of an optimiser is no prior: give its
     number.
+
+    ``criterion`` of "validation": "predictive", ``log E_f p(y | f(x))``; "expected", ``E_f log p(y | f(x))``, which
+    charges the variance of f to the noise (cinquin2024, App. C.3).
 
     ``predictive`` "glm": the network linearised about w*, ``f(x; w*) + J(x) (w - w*)`` (Immer et al. 2021, eq. 8), for
     a regression with its moments in closed form; "probit": for classes, its mean logits divided by ``sqrt(1 + pi/8 v)``
@@ -56,9 +60,11 @@ class GaussianFit(Fit):
     high: float = 1e4
     steps: int = 21
     samples: int = 30
+    criterion: str = later("predictive")
 
     def __post_init__(self) -> None:
         self._known("predictive", self.predictive, PREDICTIVES)
+        self._known("criterion", self.criterion, CRITERIA)
         if isinstance(self.precision, str):
             self._known("precision", self.precision, PRECISIONS)
         elif not 0 < self.precision < math.inf:
@@ -140,16 +146,19 @@ class GaussianFit(Fit):
         return min(losses, key=lambda precision: losses[precision])
 
     def _validation_loss(self, own: Parameters, family: Parameters, likelihood: Params, fitting: Fitting) -> float:
-        """Minus the mean log-density of the validation subset under the predictive; every call draws the same
-        numbers.
-        """
+        """Minus the mean log-likelihood of the validation subset; every call draws the same numbers."""
         network, streams = fitting.network, fitting.streams.child("laplace")
         functions = self.functions(network, fitting.family, family, own, self.samples, streams)
         total, count = 0.0, 0
         for x, y in fitting.batches(rows_at_once(network, self.samples, fitting.held.device), validation=True):
             closed = fitting.likelihood.has_closed_form
             moments = self.marginals(network, fitting.family, family, own, x) if closed else None
-            log = _log_predictive(fitting.likelihood, likelihood, moments, functions, x, y)
+            if self.criterion == "predictive":
+                log = _log_predictive(fitting.likelihood, likelihood, moments, functions, x, y)
+            elif moments is None:
+                log = fitting.likelihood.log_prob(likelihood, functions(x), y).mean(1)
+            else:
+                log = fitting.likelihood.expected_log_prob_gaussian(likelihood, *moments, y)
             total, count = total - float(log.double().sum()), count + y.shape[1]
         return total / count
 

@@ -138,23 +138,27 @@ def test_the_trained_precision_is_not_guessed(changed):
     assert fit.fitted(parameters(fit), training_data("mlp"), small.streams(1))["fit/prior_precision"] > 0
 
 
+@pytest.mark.parametrize("criterion", ["predictive", "expected"])
 @pytest.mark.parametrize("predictive", ["glm", "probit", "weights"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_validation_takes_the_lowest_loss_of_the_grid(kind, predictive):
+def test_validation_takes_the_lowest_loss_of_the_grid(kind, predictive, criterion):
     if (kind, predictive) == ("mlp", "probit"):
         pytest.skip("for classes")
-    grid = {"low": 0.01, "high": 1000.0, "steps": 6, "samples": 15}
+    grid = {"low": 0.01, "high": 1000.0, "steps": 6, "samples": 15, "criterion": criterion}
     x, y = (each[None] for each in training_data(kind, validation=True).validation[0])
     losses = {}
     for precision in (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0):
         made, family, own = fitted(kind, spec(structure="kronecker", predictive=predictive, precision=precision))
         if kind == "mlp" and predictive == "glm":
             mean, variance = made.fit.marginals(made.network, made.family, family, own, x)
-            log = torch.distributions.Normal(mean, (variance + STD**2).sqrt()).log_prob(y).sum(-1)
+            if criterion == "expected":
+                log = (torch.distributions.Normal(mean, STD).log_prob(y) - variance / (2 * STD**2)).sum(-1)
+            else:
+                log = torch.distributions.Normal(mean, (variance + STD**2).sqrt()).log_prob(y).sum(-1)
         else:
             f = made.fit.functions(made.network, made.family, family, own, 15, small.streams(1).child("laplace"))(x)
             log = made.likelihood.log_prob(made.likelihood.init(1, torch.float64), f, y)
-            log = log.logsumexp(1) - math.log(f.shape[1])
+            log = log.mean(1) if criterion == "expected" else log.logsumexp(1) - math.log(f.shape[1])
         losses[precision] = -float(log.mean())
     _, _, own = fitted(kind, spec(structure="kronecker", predictive=predictive, precision="validation", **grid))
     assert math.isclose(own["prior_precision"], min(losses, key=losses.get), rel_tol=1e-9), losses
