@@ -105,7 +105,7 @@ def settings(method: str, protocol: str) -> Parts:
         },
         "FSVI": {"context": {"points": points}, "training": {"dtype": "float64"}},
         "MFVI": {},
-        "Laplace": {"fit": {"precision": "validation"}},
+        "Laplace": {"fit": {"precision": "validation", "criterion": "expected"}},
         "VIP": {},
         "GWI": {"training": {"dtype": "float64", "samples": 1}},
         "Sparse GP": {
@@ -116,9 +116,7 @@ def settings(method: str, protocol: str) -> Parts:
     return merge(common, own.get(method, {}))
 
 
-def candidate(
-    method: str, label: str | None, dataset: str, protocol: str, sets: tuple[str, ...] = ("test", "validation")
-) -> Recipe | None:
+def candidate(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:
     """One candidate's runs (label None: of a method that has none); None where the protocol has no such candidate. All
     tables share their trainings.
 
@@ -136,7 +134,7 @@ def candidate(
         }
         parts = merge(parts, {"training": {"epochs": 5}} | fewer.get(method, {}))
     folds = tuple((fold, fold) for fold in range(2 if protocol == "smoke" else 5))
-    return Recipe(parts, folds, PAPER, samples=100, sets=sets)
+    return Recipe(parts, folds, PAPER, samples=100, sets=("test", "validation"))
 
 
 def compared(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:

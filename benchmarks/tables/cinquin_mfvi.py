@@ -1,4 +1,4 @@
-"""What decides the numbers of MFVI in cinquin2024's tables 1 and 6: where it starts, and when it stops."""
+"""What decides the numbers of MFVI in cinquin2024's tables 1, 6 and 4: where it starts, and when it stops."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     first = candidate("MFVI", "variance 1", dataset, protocol)
     if first is None or row.variant not in READINGS:
         return None
-    parts = merge(first.parts, READINGS[row.variant])
-    if protocol == "smoke":
-        parts = merge(parts, {"training": {"epochs": first.parts["training"]["epochs"]}})
-    return Recipe(parts, first.replicates, first.scheme, first.samples, first.sets)
+    read = first.with_parts(READINGS[row.variant])
+    return read.with_parts({"training": {"epochs": first.parts["training"]["epochs"]}}) if protocol == "smoke" else read
 
 
 _NOTES = (

@@ -9,7 +9,7 @@ from dataclasses import replace
 from benchmarks.tables import pequignot, pequignot_posteriors
 from benchmarks.tables.pequignot import PAPER, SMALL
 from benchmarks.tables.pequignot_posteriors import COMPARED, REFERENCE
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
 
 SETS = ("test", "train", "ood-uniform")
 CONDITIONS = {"": "test", "inputs=train": "train", "ood=uniform": "uniform"}
@@ -23,7 +23,7 @@ def _first(row: Row, dataset: str, protocol: str) -> Recipe:
     """The trainings of tables 1, 2 and 4; the prior is drawn from mean-field weights without training."""
     found = pequignot_posteriors.recipe(row, dataset, protocol)
     if row.variant == PRIOR.variant:
-        found = replace(found, parts=merge(found.parts, ALONE), replicates=found.replicates[:1])
+        found = replace(found.with_parts(ALONE), replicates=found.replicates[:1])
     return replace(found, sets=SETS, posterior=None)
 
 

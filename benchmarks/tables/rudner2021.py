@@ -75,8 +75,8 @@ _POINTS_SEEDS = 3
 def points_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Table 1's setting with as many inducing points as the row says."""
     found = recipe(row, dataset, protocol)
-    parts = merge(found.parts, {"context": {"points": int(row.variant)}}) if row.variant else found.parts
-    return replace(found, parts=parts, replicates=found.replicates[:_POINTS_SEEDS])
+    asked = found.with_parts({"context": {"points": int(row.variant)}}) if row.variant else found
+    return replace(asked, replicates=found.replicates[:_POINTS_SEEDS])
 
 
 NOTES = (

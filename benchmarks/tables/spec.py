@@ -152,6 +152,10 @@ class Recipe:
     posterior: Posterior | None = None
     reference: Reference | None = None
 
+    def with_parts(self, changes: Parts) -> Recipe:
+        """The same runs with changed parts."""
+        return replace(self, parts=merge(self.parts, changes))
+
 
 @dataclass(frozen=True)
 class Table:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import cinquin, pequignot, pequignot_posteriors
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
 
 SECONDS = "training_seconds"
 _MACHINE = (
     "Wall time of training on the processor that the record names, without evaluation; published on an RTX 2080 Ti. So "
     "the numbers are no reproduction, and only their order says something: the ratio is printed in place of a verdict. "
-    "Runs that were trained side by side share the time, each an equal part."
+    "Runs that were trained side by side share the time, each an equal part. The machine had other work beside them: "
+    "times are upper bounds."
 )
 
 
@@ -27,7 +28,7 @@ def _boston_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     recipe = cinquin.recipe(row, dataset, protocol)
     if recipe is None or row.label == "MFVI":
         return recipe
-    return replace(recipe, parts=merge(recipe.parts, {"context": {"points": 100}}))
+    return recipe.with_parts({"context": {"points": 100}})
 
 
 def _columns(sets: tuple[str, ...], condition: str) -> tuple[Column, ...]:

@@ -1,0 +1,48 @@
+"""The experiment about GFSVI's out-of-distribution accuracy: what its rows differ in."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from benchmarks import tables
+from benchmarks.records.config import training_key
+
+TABLE = tables.get("cinquin2024-4-epochs")
+FIRST, LONG, MIXED, BOTH = TABLE.rows
+
+
+def runs(row, protocol="paper") -> list:
+    return TABLE.cell_runs(row, TABLE.columns[0], protocol)
+
+
+def test_the_first_row_is_a_candidate_of_table_1() -> None:
+    candidates = tables.get("cinquin2024-1-selection")
+    row = next(row for row in candidates.rows if (row.method, row.variant) == ("GFSVI", "rbf"))
+    column = next(column for column in candidates.columns if column.cell.dataset == "boston")
+    (compared,) = candidates.cell_runs(row, column, "paper")
+    assert training_key(runs(FIRST)[0]) == training_key(compared)
+    assert all(run["evaluation"]["sets"] == ["test", "ood-song"] for row in TABLE.rows for run in runs(row))
+
+
+@pytest.mark.parametrize("row", [LONG, MIXED, BOTH], ids=lambda row: row.variant)
+def test_rows_differ_in_epochs_and_points_alone(row) -> None:
+    assert len(runs(row)) == len(runs(FIRST)) == 5
+    for run, first in zip(runs(row), runs(FIRST), strict=True):
+        own, parts = copy.deepcopy(dict(run["parts"])), copy.deepcopy(dict(first["parts"]))
+        if row in (LONG, BOTH):
+            assert (own["training"].pop("epochs"), own["training"].pop("early_stopping")) == (2000, None)
+            assert parts["training"].pop("early_stopping") and parts["training"].pop("epochs")
+        if row in (MIXED, BOTH):
+            found = own.pop("context")
+            assert found["name"] == "mixture" and parts.pop("context")["points"] == 500
+            assert [(part["name"], part["points"]) for part in found["parts"]] == [
+                ("training_batch", 450),
+                ("uniform_box", 50),
+            ]
+        assert own == parts
+
+
+def test_smoke_trains_five_steps() -> None:
+    assert {run["parts"]["training"]["epochs"] for row in TABLE.rows for run in runs(row, "smoke")} == {5}
