@@ -9,7 +9,7 @@ SLURM    ?= ## for EXECUTOR=slurm, options as partition=gpu time=8:00:00; also f
 METHOD   ?= ## for table-<name>, a method that the table does not have: one row more
 WAIT     ?= ## for EXECUTOR=slurm, 1: wait until every run is over, then print the table
 DRY_RUN  ?= ## 1: show what would be run, and run nothing
-ANYWAY   ?= ## 1: train here also what would take more than two days
+ANYWAY   ?= ## 1: train here also what would take more than a day
 FIGURES  ?= ## for figures, names and options as for python -m reports figures: digits-roc --size column --title off
 N        ?= ## for verify, how many records; without it 12
 PYTHON   ?= python3## the interpreter that makes .venv, 3.11 or later

@@ -93,7 +93,7 @@ def run(
     """Train what tables miss, as ``python -m benchmarks run``; Ctrl-C stops it, and the summary says so.
 
     progress: a live display on a terminal, elsewhere a line now and then. Raises TooLong for what would take more than
-    two days here, unless ``anyway``; UsageError for a cluster, whose jobs outlive the caller; StoreError and ClaimError
+    a day here, unless ``anyway``; UsageError for a cluster, whose jobs outlive the caller; StoreError and ClaimError
     if the folders cannot be written.
     """
     with _executor(executor, workers) as where:

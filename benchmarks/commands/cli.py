@@ -16,8 +16,9 @@ from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
-from benchmarks.sweep import begin, hints, runner, words
+from benchmarks.sweep import begin, hints, runner
 from benchmarks.sweep import plan as planning
+from benchmarks.sweep.estimate import LONGEST
 from benchmarks.sweep.slurm import ledger
 from benchmarks.sweep.slurm.options import load as load_options
 from benchmarks.sweep.stopping import stoppable
@@ -56,7 +57,7 @@ WaitOption = Annotated[bool, typer.Option("--wait", help="for a cluster: do not 
 WorkersOption = Annotated[int | None, typer.Option("--workers", help="processes at once; without it one per core")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and what it would cost, and run nothing")]
 AnywayOption = Annotated[
-    bool, typer.Option("--anyway", help=f"begin also what would take more than {words.LONGEST / 3600:.0f} h here")
+    bool, typer.Option("--anyway", help=f"begin also what would take more than {LONGEST / 3600:.0f} h here")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="as JSON")]
 

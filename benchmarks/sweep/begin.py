@@ -16,7 +16,7 @@ from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import data, runner, words
 from benchmarks.sweep import plan as planning
-from benchmarks.sweep.estimate import Estimate, estimate
+from benchmarks.sweep.estimate import LONGEST, Estimate, estimate
 from benchmarks.sweep.groups import Executor, RunGroup
 from benchmarks.sweep.known import Known
 from benchmarks.sweep.plan import Plan
@@ -34,7 +34,7 @@ TICK = 2.0  # seconds between sentences while kinds of runs are timed
 
 
 class TooLong(BenchmarkError):
-    """A sweep that does not begin by itself, since it would take days here; ``planned`` says what it needs."""
+    """A sweep that does not begin by itself, as it would take more than a day here; ``planned`` says what it needs."""
 
     def __init__(self, planned: Planned) -> None:
         super().__init__("\n".join(planned.refusal))
@@ -110,7 +110,7 @@ class Planned:
     @property
     def too_long(self) -> bool:
         """Whether it would take longer here than what begins by itself."""
-        return (self.seconds or 0.0) > words.LONGEST
+        return (self.seconds or 0.0) > LONGEST
 
     @property
     def refusal(self) -> list[str]:

@@ -19,9 +19,10 @@ from benchmarks.sweep.similar import similar
 
 SIMILAR = "similar runs"
 LATE = "no time was left to time it"
+LONGEST = 24 * 3600.0  # seconds that a sweep may take on this machine if nobody says that it may take more
 BUDGET = 10.0  # seconds after which no further kind is timed
 SHARE = 0.01  # of what the sweep takes by what is timed so far: so many seconds may go into timing, if they are more,
-MOST = 60.0  # but not more than these
+MOST = 60.0  # but not more than these, and none more where it is already too long to begin by itself
 PATIENCE = (
     60.0  # seconds without a word after which a kind is given up: where even a step is long, its cost matters most
 )
@@ -88,7 +89,7 @@ def estimate(
     for done, group in enumerate(todo):
         progress(done, len(todo))
         so_far = _sum(groups, costs, reasons, known).wall(max(1, executor.size))
-        if spent >= max(BUDGET, min(MOST, SHARE * so_far)):
+        if spent >= (BUDGET if so_far > LONGEST else max(BUDGET, min(MOST, SHARE * so_far))):
             reasons = {kind_key(config): LATE for each in todo[done:] for config in each.configs} | reasons
             break
         found = executor.timed(group, PATIENCE) if group.timing else Timed(reason="this suite times nothing")

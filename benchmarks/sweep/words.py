@@ -9,13 +9,12 @@ from typing import Any
 from benchmarks.records.config import run_key
 from benchmarks.state.costs import AT_MOST
 from benchmarks.sweep import data, hints
-from benchmarks.sweep.estimate import Estimate
+from benchmarks.sweep.estimate import LONGEST, Estimate
 from benchmarks.sweep.groups import Executor, RunGroup
 from benchmarks.sweep.plan import MEANINGLESS, check_protocol
 from benchmarks.sweep.progress import duration
 from datasets.fetch import OFFLINE_VARIABLE
 
-LONGEST = 48 * 3600.0  # seconds that a sweep may take on this machine if nobody says that it may take more
 MEANING = {"short": "stated reductions, numbers that are meant", MEANINGLESS: "seconds, numbers without meaning"}
 
 

@@ -90,7 +90,7 @@ def test_what_takes_days_does_not_begin_by_itself(say, table, printed, folders):
     command = ("run", "long", "--executor", "inprocess")
     status, told = say(*command)
     assert status == starting.TOO_LONG == 4 and not (folders[1] / "trained").exists()
-    assert "not begun: it would take about 165 days here; what takes more than 48 h does not begin by itself" in told
+    assert "not begun: it would take about 165 days here; what takes more than 24 h does not begin by itself" in told
     for way in ("--protocol short", "--protocol smoke", "--seeds 1", "--executor slurm", "--anyway", "with a GPU"):
         assert way in told
     assert "one seed or split of each row: about 33 days here" in told
@@ -101,10 +101,10 @@ def test_what_takes_days_does_not_begin_by_itself(say, table, printed, folders):
 
 
 def test_the_limit_is_wall_time_of_all_workers(say, table):
-    table("long", cost=1.2 * DAY)
+    table("long", cost=0.6 * DAY)
     assert say("run", "long", "--workers", "5", "--dry-run")[1].count("not begun") == 0
     status, told = say("run", "long", "--workers", "2", "--dry-run")
-    assert status == 0 and "not begun: it would take about 3 days here" in told
+    assert status == 0 and "not begun: it would take about 39 h 36 min here" in told
 
 
 def test_ways_on_are_options_of_make_if_that_was_called(say, table, monkeypatch):

@@ -153,8 +153,11 @@ def test_timing_stops_when_its_time_is_up_unless_the_sweep_is_long(folders):
     assert not look([fakes.config(3, name) for name in "ABCDEFGH"], folders, loads).unknown, "loading does not count"
     found = look([fakes.config(1, name) for name in "ijklmnop"], folders, Scripted(lambda c: {"training": 9000.0}, 4.0))
     assert not found.unknown, "a hundredth of its time may go into timing"
+    long = Scripted(lambda config: {"training": 20_000.0}, seconds=20.0)
+    assert len(look([fakes.config(2, name) for name in "qrstuvwx"], folders, long).not_known) == 5, "at most a minute"
     endless = Scripted(lambda config: {"training": 1e9}, seconds=20.0)
-    assert len(look([fakes.config(2, name) for name in "qrstuvwx"], folders, endless).not_known) == 5
+    found = look([fakes.config(2, name) for name in "QRSTUVWX"], folders, endless)
+    assert len(found.not_known) == 7, "it does not begin, and is not looked at for longer"
 
 
 def test_kinds_that_no_time_was_left_for_cost_what_similar_runs_do(folders):
