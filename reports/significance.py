@@ -57,8 +57,7 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[bool]:
 def bold(column: Sequence[Runs], direction: int, overlap: float = 0.0) -> list[bool]:
     """For every row of a column whether it is printed in bold; see RULE. Columns without a direction have no bold.
 
-    direction is +1 where higher is better, -1 where lower is. Where no two rows can be tested, because each has one run
-    and all the same one, the best is marked.
+    direction is +1 where higher is better, -1 where lower is.
     """
     marks = [False] * len(column)
     present = [index for index, runs in enumerate(column) if runs]
@@ -69,11 +68,6 @@ def bold(column: Sequence[Runs], direction: int, overlap: float = 0.0) -> list[b
         for pair in combinations(present, 2)
         if not math.isnan((found := paired(column[pair[0]], column[pair[1]], overlap))[1])
     }
-    if not tests:
-        if len({tuple(sorted(column[index])) for index in present}) == 1:
-            best = max(present, key=lambda index: direction * float(np.mean(list(column[index].values()))))
-            marks[best] = True
-        return marks
     for index in {index for pair in tests for index in pair}:
         marks[index] = True
     for ((first, second), (gap, _)), rejected in zip(tests.items(), holm([p for _, p in tests.values()]), strict=True):

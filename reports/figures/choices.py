@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import cycle
 
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from benchmarks.records.published import table
 from reports.figures import NothingToShow, Runs
+from reports.figures.parts import legend_below
 from reports.figures.style import COLUMN, GREY, head, plt
 
 METRICS = {"expected_log_likelihood": ("1", "expected log-likelihood"), "mse": ("6", "mean square error")}
@@ -32,11 +34,11 @@ def points_and_jitter(runs: Runs) -> Canvas:
     ticks = sorted({n for by_points in found.values() for n in by_points})
     figure, axes = plt.subplots(1, len(METRICS), figsize=(2 * COLUMN, 2.3), sharex=True)
     for axis, (metric, (number, name)) in zip(axes, METRICS.items()):
-        for jitter, by_points in found.items():
+        for marker, (jitter, by_points) in zip(cycle("os^Dv"), found.items()):
             points = sorted(by_points)
             mean = [by_points[n][metric].mean() for n in points]
             error = [np.std(v, ddof=1) / len(v) ** 0.5 if len(v := by_points[n][metric]) > 1 else 0 for n in points]
-            axis.errorbar(points, mean, error, marker="o", markersize=3, capsize=2, label=f"jitter {jitter}")
+            axis.errorbar(points, mean, error, marker=marker, markersize=3, capsize=2, label=f"jitter {jitter}")
         printed = table("cinquin2024", number).get((dataset, "", "TFSVI", metric))
         if printed is not None:
             axis.axhline(printed.mean, color=GREY, linestyle="--", label="published, 500 points")
@@ -47,6 +49,6 @@ def points_and_jitter(runs: Runs) -> Canvas:
         axis.set(xlabel="points of the divergence", ylabel=name, xscale="log", xticks=ticks)
         axis.set_xticklabels([str(n) for n in ticks])
         axis.minorticks_off()
-    axes[0].legend()
+    legend_below(figure, axes[0])
     head(figure, runs.figure.title, runs.subtitle, runs.missing)
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ from matplotlib.figure import Figure as Canvas
 
 from benchmarks.errors import unknown
 from benchmarks.suite import Suite
+from reports import labels
 from reports.figures import FIGURES, Figure, NothingToShow, Runs, recorded_runs
 from reports.figures.style import PAGE, colour, head, line, panels, panels_of
-from reports.labels import direction
 from reports.records import Records
 
 POINTS = "points"
@@ -99,8 +100,9 @@ def points(runs: Runs) -> Canvas:
                 published = True
                 axis.plot(cell.published.mean, at, "o", color="black", markerfacecolor="none", markersize=5)
         column = result.table.columns[place]
-        arrow = {1: " (higher is better)", -1: " (lower is better)"}.get(direction(column.cell.metric), "")
-        axis.set(title=column.label, xlabel=f"{column.cell.metric}{arrow}", yticks=range(len(there)))
+        metric = column.cell.metric
+        side = {1: "\n(higher is better)", -1: "\n(lower is better)"}.get(labels.direction(metric), "")
+        axis.set(title=column.label, xlabel=f"{fill(labels.name(metric), 30)}{side}", yticks=range(len(there)))
         axis.set_yticklabels([row[place].row.label for row in there])
         axis.set_ylim(len(there) - 0.5, -0.5)
         axis.grid(axis="y", linewidth=0.3, color="0.85")

@@ -122,6 +122,7 @@ def test_points_are_means_with_errors_of_every_column(sure) -> None:
     assert [container[0].get_xdata()[0] for container in accuracy.containers] == pytest.approx([1.005, 1.005], abs=0.01)
     bar = accuracy.containers[0][2][0].get_segments()[0]
     assert np.ptp(bar[:, 0]) == pytest.approx(2 * 0.005)  # two runs that are .01 apart
+    assert accuracy.get_xlabel() == "accuracy\n(higher is better)"
 
 
 def test_a_figure_of_another_protocol_says_so_without_a_title_too() -> None:

@@ -71,8 +71,8 @@ def test_nothing_to_compare_is_not_bold() -> None:
     assert bold([runs(A), runs(B, first=9)], -1) == [False, False]
 
 
-def test_single_runs_of_the_same_split_mark_the_best() -> None:
-    assert bold([runs([1.0]), runs([2.0])], -1) == [True, False]
+def test_single_runs_are_not_tested_and_not_marked() -> None:
+    assert bold([runs([1.0]), runs([2.0])], -1) == [False, False]
     assert bold([runs([1.0]), runs(A), runs(B)], -1) == [False, True, True]
     assert bold([runs([1.0]), runs([2.0], first=1)], -1) == [False, False]
 
