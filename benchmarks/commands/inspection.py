@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from benchmarks.commands.which import pick
-from benchmarks.records import published
+from benchmarks.records import lost, published
 from benchmarks.records.config import PARTS, method_of, run_key
 from benchmarks.records.store import Store
 from benchmarks.shapes import Failure, Record, RunConfig
@@ -179,7 +179,8 @@ def record_text(record: Record, path: Path) -> str:
     ]
     if record["curves"]:
         lines.append(f"curves: {', '.join(record['curves'])}")
-    about["commit"] = f"{about.get('commit')}{' with uncommitted changes' if about.pop('dirty', None) else ''}"
+    commit, changed = str(about.get("commit")), " with uncommitted changes" if about.pop("dirty", None) else ""
+    about["commit"] = commit + changed + lost.remark(commit)
     if "seconds" in about:
         about["seconds"] = f"{about['seconds']:.2f}"
     lines += [f"{name}: {_compact(value)}" for name, value in about.items()]

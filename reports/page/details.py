@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.commands.inspection import OWN_FOLDERS, configuration_lines, making
+from benchmarks.records import lost
 from benchmarks.records.store import RecordError
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.brought import is_brought
@@ -51,7 +52,7 @@ class Origins:
             "file": made.run.file,
             "split": made.replicate[0],
             "seed": made.replicate[1],
-            "commit": plain(commit)[:12] + (" with changes" if about.get("dirty") else ""),
+            "commit": plain(commit)[:12] + (" with changes" if about.get("dirty") else "") + lost.remark(commit),
             "machine": made.run.machine,
             "seconds": seconds if isinstance(seconds, float) else _number(about.get("seconds")),
             "finished": plain(str(about.get("finished") or "")),

@@ -1,0 +1,22 @@
+"""Commits that records name and the repository's history does not have; ``lost_commits.csv`` lists them."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from pathlib import Path
+
+FILE = Path(__file__).parent / "lost_commits.csv"
+
+
+@cache
+def listed() -> dict[str, str]:
+    """Lost commit -> a commit of the history by which its code is there, with what was changed since."""
+    with FILE.open(encoding="utf-8", newline="") as stream:
+        return {row["commit"]: row["code"] for row in csv.DictReader(stream)}
+
+
+def remark(commit: str) -> str:
+    """What is to be said after a record's commit; empty if the history has it."""
+    instead = listed().get(commit)
+    return f" (not in this history; its code came with {instead[:7]})" if instead else ""
