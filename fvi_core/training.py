@@ -195,7 +195,7 @@ class Trainer(Stack):
             loss = self.model.loss(
                 family, likelihood, now.prior, x, y, n, self.training.samples, source, now.streams, seen
             )
-            self._note_faults(loss, family)
+            self._note_faults(loss, family, likelihood, x)
             made = torch.autograd.grad(loss.sum(), tensors, allow_unused=True, materialize_grads=True)
             # Some come as transposed views; laid out as their parameters they make the elementwise updates twice as
             # fast.
@@ -227,12 +227,12 @@ class Trainer(Stack):
         self._validate()
         return self.now.schedule.done
 
-    def _note_faults(self, loss: Tensor, family: Parameters) -> None:
+    def _note_faults(self, loss: Tensor, family: Parameters, likelihood: Parameters, x: Tensor) -> None:
         """Ask the family, before a step spoils its parameters, why losses are no numbers."""
         if not self.model.family.explains or torch.isfinite(loss).all():
             return
         with torch.no_grad():
-            told = self.model.family.faults(family)
+            told = self.model.family.faults(family, self.model.likelihood, likelihood, x)
         for r, fault in zip(self.now.active, told, strict=True):
             if fault:
                 self.explained.setdefault(r, fault)

@@ -23,6 +23,7 @@ LONGEST = 24 * 3600.0  # seconds that a sweep may take on this machine if nobody
 BUDGET = 10.0  # seconds after which no further kind is timed
 SHARE = 0.01  # of what the sweep takes by what is timed so far: so many seconds may go into timing, if they are more,
 MOST = 60.0  # but not more than these, and none more where it is already too long to begin by itself
+SURE = 3.0  # times LONGEST by records of other settings alone: then nothing is timed
 PATIENCE = (
     60.0  # seconds without a word after which a kind is given up: where even a step is long, its cost matters most
 )
@@ -78,12 +79,19 @@ def estimate(
     """What run groups cost. A kind of which nothing is known is timed by the executor; failing at that stops nothing.
 
     ``progress`` hears how many kinds are timed, of how many. Timing ends when its time is up: see BUDGET and SHARE.
+    Where records of other settings tell that a sweep is far too long to begin here, nothing is timed: see SURE.
     """
     costs: dict[str, tuple[Cost, str]] = {}
     for group in groups:
         for config in group.configs:
             if kind_key(config) not in costs and (told := known.cost(group, config)):
                 costs[kind_key(config)] = told
+    if not executor.outlives:
+        guessed = costs | _alike(groups, costs, known)
+        if _sum(groups, guessed, {}, known).wall(max(1, executor.size)) > SURE * LONGEST:
+            late = {kind_key(config): LATE for group in groups for config in group.configs}
+            guess_late(groups, guessed, late)
+            return _sum(groups, guessed, late, known)
     reasons: dict[str, str] = {}
     spent, todo = 0.0, _unknown(groups, costs)
     for done, group in enumerate(todo):
@@ -103,6 +111,13 @@ def estimate(
                 reasons[kind] = found.reason or "nothing was told"
     guess_late(groups, costs, reasons)
     return _sum(groups, costs, reasons, known)
+
+
+def _alike(groups: Sequence[RunGroup], costs: dict[str, tuple[Cost, str]], known: Known) -> dict[str, tuple[Cost, str]]:
+    """What records of other settings tell of the kinds whose cost is not known, by kind."""
+    every = {kind_key(config): config for group in groups for config in group.configs}
+    found = {kind: known.alike(config) for kind, config in every.items() if kind not in costs}
+    return {kind: (cost, SIMILAR) for kind, cost in found.items() if cost}
 
 
 def guess_late(groups: Sequence[RunGroup], costs: dict[str, tuple[Cost, str]], reasons: dict[str, str]) -> None:

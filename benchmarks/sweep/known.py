@@ -12,11 +12,13 @@ from benchmarks.experiment.code import CODE
 from benchmarks.records import provenance
 from benchmarks.records.config import kind_key, run_key, stack_key, training_key
 from benchmarks.records.store import Store
-from benchmarks.shapes import RunConfig
+from benchmarks.shapes import Provenance, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import Progress, progress
 from benchmarks.state.costs import AT_MOST, EXACT, Cost, Costs
 from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.plan import MEANINGLESS
+from benchmarks.sweep.similar import similar
 
 RECORDS, CHECKPOINT, TIMED = "records", "a checkpoint", "timed steps"
 
@@ -29,7 +31,8 @@ class Known:
         device = provenance.expected_device()
         self.machine: dict[str, Any] = {"code": CODE, "cpu": provenance.cpu(), "device": device, "threads": threads}
         self.costs = Costs(state, self.machine)
-        self._read: dict[Path, dict[str, list[tuple[float, float | None]]]] = {}
+        self._read: dict[Path, list[tuple[RunConfig, Cost]]] = {}
+        self._kinds: dict[Path, dict[str, list[Cost]]] = {}
 
     def cost(self, group: RunGroup, config: RunConfig) -> tuple[Cost, str] | None:
         """What a run of a group costs, and what tells it."""
@@ -66,30 +69,44 @@ class Known:
             return None
         return found.seconds / found.epoch * found.epochs / found.trainings if found.epoch and found.trainings else None
 
+    def alike(self, config: RunConfig) -> Cost | None:
+        """What a run costs by its method's records on its data set, whatever their settings, in proportion to their
+        work; those of smoke tell nothing, since they cost little but their start.
+        """
+        return similar(config, [one for one in self._beside(config) if one[0]["protocol"] != MEANINGLESS])
+
     def _recorded(self, config: RunConfig) -> Cost | None:
         folder = self.store.path(config).parent
-        if folder not in self._read:
-            self._read[folder] = self._costs_in(config)
-        found = self._read[folder]
+        if folder not in self._kinds:
+            kinds: dict[str, list[Cost]] = defaultdict(list)
+            self._kinds[folder] = kinds
+            for recorded, cost in self._beside(config):
+                for kind in (kind_key(recorded), stack_key(recorded)):
+                    kinds[kind].append(cost)
+        found = self._kinds[folder]
         same = found.get(kind_key(config)) or found.get(stack_key(config)) or []
-        evaluations = [seconds for _, seconds in found.get(kind_key(config), []) if seconds is not None]
+        evaluations = [cost.evaluation for cost in found.get(kind_key(config), []) if cost.evaluation is not None]
         if not same:
             return None
-        return Cost(median(seconds for seconds, _ in same), median(evaluations) if evaluations else None)
+        return Cost(median(cost.training for cost in same), median(evaluations) if evaluations else None)
 
-    def _costs_in(self, config: RunConfig) -> dict[str, list[tuple[float, float | None]]]:
-        """Seconds of training and evaluation in a method's records on a data set, by kind and by stack key."""
-        found: dict[str, list[tuple[float, float | None]]] = defaultdict(list)
-        for record in self.store.beside(config):
-            about = record["provenance"]
-            same = about.get("device") == self.machine["device"] and about.get("threads") == self.machine["threads"]
-            training = _seconds(about, "seconds")
-            if training is None or not same or not _one_model(str(about.get("cpu")), self.machine["cpu"]):
-                continue
-            cost = training + (_seconds(about, "fit_seconds") or 0.0), _seconds(about, "evaluate_seconds")
-            for kind in (kind_key(record["config"]), stack_key(record["config"])):
-                found[kind].append(cost)
-        return found
+    def _beside(self, config: RunConfig) -> list[tuple[RunConfig, Cost]]:
+        """What a method's records on a data set cost, those that were made on this machine's like."""
+        folder = self.store.path(config).parent
+        if folder not in self._read:
+            self._read[folder] = [
+                (record["config"], cost)
+                for record in self.store.beside(config)
+                if (cost := self._cost_of(record["provenance"]))
+            ]
+        return self._read[folder]
+
+    def _cost_of(self, about: Provenance) -> Cost | None:
+        same = about.get("device") == self.machine["device"] and about.get("threads") == self.machine["threads"]
+        training = _seconds(about, "seconds")
+        if training is None or not same or not _one_model(str(about.get("cpu")), self.machine["cpu"]):
+            return None
+        return Cost(training + (_seconds(about, "fit_seconds") or 0.0), _seconds(about, "evaluate_seconds"))
 
 
 def stops_early(config: RunConfig) -> bool:

@@ -22,6 +22,7 @@ from fvi_core.random import Streams
 from fvi_core.registry import KERNELS, PartSpec, nested
 
 if TYPE_CHECKING:
+    from fvi_core.likelihoods import Likelihood
     from fvi_core.priors.base import TrainingSet
 
 INPUTS = "inducing/x"
@@ -176,7 +177,9 @@ class Inducing(Family):
 
         return evaluate
 
-    def faults(self, parameters: Parameters) -> list[str]:
+    def faults(
+        self, parameters: Parameters, likelihood: Likelihood, likelihood_parameters: Parameters, x: Tensor
+    ) -> list[str]:
         return list(self._faults(self.process(parameters).points))
 
     def _faults(self, points: InducingPoints) -> Iterator[str]:

@@ -179,6 +179,33 @@ def test_kinds_that_no_time_was_left_for_cost_what_similar_runs_do(folders):
     assert len(found.timed) == 4, "whether they can be run at all is to be looked at"
 
 
+def test_far_too_long_by_records_of_other_settings_is_not_timed(folders):
+    for seed in range(3):
+        reduced = {**fakes.config(seed, epochs=10), "protocol": "short"}
+        record(folders, reduced, seconds=1e5 + seed, fit_seconds=0.0, evaluate_seconds=50.0)
+    runs = [fakes.config(seed, epochs=20) for seed in range(3)] + [fakes.config(0, "other", epochs=20)]
+    executor = Scripted(size=2)
+    found = look(runs, folders, executor)
+    assert not executor.asked and found.sources == {"similar runs": 3}
+    assert found.seconds == pytest.approx(3 * 2 * (1e5 + 50), rel=1e-4), "twice the epochs"
+    assert [config["method"] for config in found.not_known] == ["other"]
+    far = Scripted(size=3)
+    look(runs, folders, far)
+    assert far.asked, "three workers take less than three days for what is known"
+    elsewhere = Scripted(size=2)
+    elsewhere.outlives = True
+    look(runs, (folders[0], folders[1] / "another"), elsewhere)
+    assert elsewhere.asked, "a cluster holds nothing back"
+
+
+def test_records_of_smoke_are_no_ground_to_time_nothing(folders):
+    for seed in range(3):
+        record(folders, fakes.config(seed, epochs=10), seconds=1e5)
+    executor = Scripted(size=1)
+    look([fakes.config(seed, epochs=20) for seed in range(3)], folders, executor)
+    assert executor.asked
+
+
 def test_the_nearest_work_tells_and_other_networks_or_data_of_unknown_size_tell_nothing(folders):
     config = fakes.config(0, "a", "boston", epochs=10, samples=3)
     near, far = (fakes.config(0, "a", "boston", epochs=n, samples=3) for n in (20, 1000))

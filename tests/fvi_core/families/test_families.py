@@ -1,5 +1,7 @@
 """Every family keeps the contract, and is what its definition says."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -8,6 +10,7 @@ from fvi_core.fitting import Fitting
 from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.linearisation import joint_of_independent
 from fvi_core.registry import FAMILIES, LIKELIHOODS, UnknownPart
+from fvi_core.training import Training
 from tests.fvi_core import small
 from tests.fvi_core.contracts import FamilyContract, N, R
 
@@ -218,3 +221,14 @@ def test_a_process_of_gradients_names_targets_that_are_none():
 def test_an_unknown_family_names_the_nearest():
     with pytest.raises(UnknownPart, match="family 'meanfield' is not known; did you mean 'mean_field'"):
         FAMILIES.build({"name": "meanfield"})
+
+
+def test_repeated_rows_with_equal_targets_take_the_noise_to_0_and_are_named():
+    data = small.training_data(2, 6)
+    x, y = (torch.cat([each[:1], each[1:, :3].repeat_interleave(2, 1)]) for each in (data.x, data.y))
+    training = Training(400, optimiser={"name": "adam", "lr": 0.3}, dtype="float64", batch_size=6)
+    trainer = training.start(small.model({"family": {"name": "exact_gp"}}), replace(data, x=x, y=y), small.streams(2))
+    good, bad = trainer.run()
+    assert good.reason is None and bad.reason is not None
+    assert "the covariance of 6 targets, with noise variance" in bad.reason
+    assert "is not positive definite; where rows are repeated with equal targets" in bad.reason
