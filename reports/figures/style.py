@@ -188,9 +188,9 @@ def in_function_space(method: str) -> bool:
 
 
 def panels(count: int, columns: int, height: float, width: float = PAGE, **kwargs) -> tuple[Canvas, list[Axes]]:
-    """A figure with that many panels in rows of at most `columns`; each row is `height` inches high."""
-    columns = min(columns, count)
+    """A figure with that many panels in rows of at most `columns`, equally full ones; each is `height` inches high."""
     rows = math.ceil(count / columns)
+    columns = math.ceil(count / rows)
     figure, axes = plt.subplots(
         rows, columns, figsize=(width * columns / max(columns, 2), height * rows + 0.5), squeeze=False, **kwargs
     )
