@@ -136,6 +136,9 @@ clean: ## remove .venv and caches; results/ and .state/ stay
 	rm -rf $(VENV) *.egg-info .pytest_cache .hypothesis .ruff_cache .mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# Where Python may not keep what it compiles, every command would compile the same libraries for seconds.
+compiled := $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode)
+
 $(READY): export INTERPRETER = $(PYTHON)
 $(READY): pyproject.toml constraints.txt
 	@"$$INTERPRETER" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -144,6 +147,6 @@ $(READY): pyproject.toml constraints.txt
 	@echo 'Making $(VENV) (once; a few GB of packages)'
 	@"$$INTERPRETER" -m venv --clear $(VENV)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
-	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt -e '.[check,test]'
+	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt $(compiled) -e '.[check,test]'
 	@$(VENV)/bin/python -c 'from benchmarks.commands.parts import text; text()'
 	@touch $@

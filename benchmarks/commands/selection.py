@@ -12,49 +12,82 @@ from statistics import mean
 from typing import Any
 
 from benchmarks import files, tables
+from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
-from benchmarks.tables import choices
+from benchmarks.shapes import RunConfig
+from benchmarks.state.failures import Failures
+from benchmarks.tables import Cell, choices
 
 
-def select(table: str, results: Path, protocol: str | None = None) -> dict[str, dict[str, dict[str, Any]]]:
-    """The candidates with the best mean validation score, among data sets whose every candidate has all its folds.
+def select(table: str, results: Path, state: Path, protocol: str | None = None) -> dict[str, dict[str, dict[str, Any]]]:
+    """The candidates with the best mean validation score, by method and data set, where every candidate has been tried.
 
-    Those of one protocol; without it of the selection's default.
+    Those of one protocol; without it of the selection's default. A candidate of which a run failed is tried, and cannot
+    be chosen; "failed" says why. What the file of choices holds stays where a candidate has not been tried, and so does
+    a failure that it names while no record says otherwise.
     """
-    selection, store = tables.get(f"{table}-selection"), Store(results)
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    tried: dict[tuple[str, str], set[str]] = {}
+    selection, store, failures = tables.get(f"{table}-selection"), Store(results), Failures(state)
+    before = choices.choices(table, selection.check_protocol(protocol))
+    tried: dict[tuple[str, str], dict[str, Any]] = {}
+    untried: set[tuple[str, str]] = set()
     for column in selection.columns:
         for row in selection.rows:
             runs = selection.cell_runs(row, column, protocol)
-            cell, records = column.cell_of(row), [store.get(config) for config in runs]
-            scores = [
-                m["value"]
-                for record in records
-                if record is not None
-                for m in record["metrics"]
-                if (m["metric"], m["condition"]) == (cell.metric, cell.condition)
-            ]
-            if row.method is not None and records:
-                tried.setdefault((row.method, column.cell.dataset), set()).add(row.variant)
-            if row.method is not None and records and len(scores) == len(records):
-                entry = found.setdefault(row.method, {}).setdefault(column.cell.dataset, {"scores": {}})
+            if row.method is None or not runs:
+                continue
+            place = row.method, column.cell.dataset
+            entry = tried.setdefault(place, {"scores": {}, "failed": {}})
+            scores = _scores(store, runs, column.cell_of(row))
+            known = before.get(row.method, {}).get(column.cell.dataset, {}).get("failed", {}).get(row.variant)
+            if len(scores) == len(runs):
                 entry["scores"][row.variant] = mean(scores)
-    for method, sets in found.items():
-        for dataset in [d for d, entry in sets.items() if set(entry["scores"]) != tried[method, d]]:
-            del sets[dataset]
-        for entry in sets.values():
-            entry["chosen"] = max(entry["scores"], key=entry["scores"].get)
+            elif reason := _failed(failures, runs) or known:
+                entry["failed"][row.variant] = reason
+            else:
+                untried.add(place)
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for (method, dataset), entry in tried.items():
+        old = before.get(method, {}).get(dataset)
+        if (method, dataset) in untried or not entry["scores"]:
+            new = old
+        else:
+            new = {"chosen": max(entry["scores"], key=entry["scores"].get)} | {k: v for k, v in entry.items() if v}
+        if new:
+            found.setdefault(method, {})[dataset] = new
     return found
 
 
-def write(table: str, results: Path, protocol: str | None = None) -> str:
+def _scores(store: Store, runs: list[RunConfig], cell: Cell) -> list[float]:
+    """Of every run that has a record."""
+    return [
+        m["value"]
+        for config in runs
+        if (record := store.get(config)) is not None
+        for m in record["metrics"]
+        if (m["metric"], m["condition"]) == (cell.metric, cell.condition)
+    ]
+
+
+def _failed(failures: Failures, runs: list[RunConfig]) -> str:
+    """How many runs failed and why the first did; empty where none did."""
+    reasons = [failure["reason"] for config in runs if (failure := failures.get(run_key(config)))]
+    return f"{len(reasons)} of {len(runs)} runs: {reasons[0]}" if reasons else ""
+
+
+def write(table: str, results: Path, state: Path, protocol: str | None = None) -> str:
     """Write the choices of one protocol of a table; what was chosen, in words. Raises OSError."""
     protocol = tables.get(f"{table}-selection").check_protocol(protocol)
-    found = select(table, results, protocol)
+    found = select(table, results, state, protocol)
     path = choices.path_of(table, protocol)
     files.write(path, json.dumps(found, indent=1, sort_keys=True) + "\n")
+    choices.choices.cache_clear()
     chosen = ((method, dataset, entry) for method, sets in found.items() for dataset, entry in sets.items())
     lines = [f"{method}, {dataset}: {e['chosen']} ({e['scores'][e['chosen']]:.3f})" for method, dataset, e in chosen]
+    lines += [
+        f"{method}, {dataset}: {label} cannot be chosen, {reason}"
+        for method, sets in found.items()
+        for dataset, entry in sets.items()
+        for label, reason in entry.get("failed", {}).items()
+    ]
     told = f"wrote {path}; commit it before the runs that it leads to: a record says whether its tree was committed"
     return "\n".join([*lines, told])

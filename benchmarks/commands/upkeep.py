@@ -10,7 +10,7 @@ import typer
 
 from benchmarks import interface
 from benchmarks.commands import demo, inspection, selection, which
-from benchmarks.commands.options import SeedsOption
+from benchmarks.commands.options import SeedsOption, StateOption
 from benchmarks.records import frame
 from benchmarks.records.config import method_of
 from benchmarks.records.store import Store
@@ -63,9 +63,13 @@ def add(app: typer.Typer, suite: Suite) -> None:
             str | None, typer.Option(help="whose candidates; without it the selection table's default")
         ] = None,
         results: ResultsOption = runner.RESULTS,
+        state: StateOption = runner.STATE,
     ) -> None:
-        """Choose hyper-parameters by the validation scores of a selection table's records."""
-        print(selection.write(table, results, protocol))
+        """Choose hyper-parameters by the validation scores of a selection table's records.
+
+        A candidate that failed cannot be chosen; the file says which and why.
+        """
+        print(selection.write(table, results, state, protocol))
 
     @app.command("demo", help=demo.HELP)
     def demo_(

@@ -8,7 +8,9 @@ import pytest
 
 from benchmarks import tables
 from benchmarks.commands import selection
+from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
+from benchmarks.state.failures import Failures
 from benchmarks.tables import Cell, Column, Recipe, Row, Table, choices, cinquin_candidates
 
 METRIC = "rmse"
@@ -33,7 +35,7 @@ def folders(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "get", lambda name: TABLE if name == "mine-selection" else get(name))
     monkeypatch.setattr(choices, "FOLDER", tmp_path / "selected")
     choices.choices.cache_clear()
-    yield tmp_path / "results", tmp_path / "selected"
+    yield tmp_path / "results", tmp_path / "selected", tmp_path / "state"
     choices.choices.cache_clear()
 
 
@@ -51,18 +53,37 @@ def record(results, row, column, scores, test=0.0):
 def test_the_best_mean_validation_score_is_chosen_whatever_the_test_scores(folders):
     record(folders[0], ROWS[0], COLUMNS[0], [-1.0, -2.0], test=9.0)
     record(folders[0], ROWS[1], COLUMNS[0], [-0.5, -2.0], test=-9.0)
-    found = selection.select("mine", folders[0])
+    found = selection.select("mine", folders[0], folders[2])
     assert found["MAP"] == {"cinquin_1d": {"scores": {"small": -1.5, "large": -1.25}, "chosen": "large"}}
 
 
 def test_nothing_is_chosen_while_a_candidate_or_a_fold_is_missing(folders):
     record(folders[0], ROWS[0], COLUMNS[0], [-1.0, -2.0])
-    assert selection.select("mine", folders[0]) == {"MAP": {}}
+    assert selection.select("mine", folders[0], folders[2]) == {}
     record(folders[0], ROWS[1], COLUMNS[0], [-0.5])
-    assert selection.select("mine", folders[0]) == {"MAP": {}}
+    assert selection.select("mine", folders[0], folders[2]) == {}
     record(folders[0], ROWS[1], COLUMNS[0], [-0.5, -9.0])
-    assert selection.select("mine", folders[0])["MAP"]["cinquin_1d"]["chosen"] == "small"
-    assert selection.select("mine", folders[0] / "none") == {}
+    assert selection.select("mine", folders[0], folders[2])["MAP"]["cinquin_1d"]["chosen"] == "small"
+    assert selection.select("mine", folders[0] / "none", folders[2]) == {}
+
+
+def test_a_candidate_of_which_a_run_failed_cannot_be_chosen_and_the_file_says_why(folders):
+    results, chosen, state = folders
+    record(results, ROWS[0], COLUMNS[0], [-9.0, -9.0])
+    record(results, ROWS[1], COLUMNS[0], [-0.5])
+    failed = TABLE.cell_runs(ROWS[1], COLUMNS[0])[1]
+    Failures(state).write(failed, run_key(failed), "not positive definite")
+    told = selection.write("mine", results, state)
+    assert "MAP, cinquin_1d: small (-9.000)" in told
+    assert "MAP, cinquin_1d: large cannot be chosen, 1 of 2 runs: not positive definite" in told
+    written = json.loads((chosen / "mine-paper.json").read_text())["MAP"]["cinquin_1d"]
+    assert written["failed"] == {"large": "1 of 2 runs: not positive definite"} and written["chosen"] == "small"
+    choices.choices.cache_clear()
+    elsewhere = selection.select("mine", results, state / "of another machine")
+    assert elsewhere["MAP"]["cinquin_1d"] == written, "the file knows of it"
+    assert selection.select("mine", results / "none", state)["MAP"]["cinquin_1d"] == written, "without records it stays"
+    record(results, ROWS[1], COLUMNS[0], [-0.5, -0.5])
+    assert selection.select("mine", results, state)["MAP"]["cinquin_1d"]["chosen"] == "large", "a record says otherwise"
 
 
 def test_choices_are_written_to_a_file_and_read_from_it(folders):
@@ -70,7 +91,7 @@ def test_choices_are_written_to_a_file_and_read_from_it(folders):
         record(folders[0], row, COLUMNS[0], [score, score])
     assert choices.chosen("mine", "paper", "MAP", "cinquin_1d") is None
     choices.choices.cache_clear()
-    told = selection.write("mine", folders[0])
+    told = selection.write("mine", folders[0], folders[2])
     assert "MAP, cinquin_1d: large (2.000)\nMFVI, cinquin_1d: small (4.000)\n" in told
     assert [p.name for p in folders[1].iterdir()] == ["mine-paper.json"]
     written = json.loads((folders[1] / "mine-paper.json").read_text())
@@ -110,9 +131,9 @@ def test_a_protocol_chooses_among_its_own_candidates(folders, monkeypatch):
     for config in table.cell_runs(ROWS[0], COLUMNS[0], "short"):
         metric = {"dataset": "cinquin_1d", "condition": VALIDATION, "metric": METRIC, "value": 1.0, "n": 5}
         store.write(store.make(config, [metric], {}, {"seconds": 1.0}))
-    assert selection.select("mine", folders[0], "short")["MAP"]["cinquin_1d"]["chosen"] == "small"
-    assert selection.select("mine", folders[0], "paper") == {}
-    selection.write("mine", folders[0], "short")
+    assert selection.select("mine", folders[0], folders[2], "short")["MAP"]["cinquin_1d"]["chosen"] == "small"
+    assert selection.select("mine", folders[0], folders[2], "paper") == {}
+    selection.write("mine", folders[0], folders[2], "short")
     choices.choices.cache_clear()
     assert choices.chosen("mine", "short", "MAP", "cinquin_1d") == "small"
     assert choices.chosen("mine", "paper", "MAP", "cinquin_1d") is None
@@ -123,7 +144,7 @@ def test_a_row_that_no_method_makes_yet_has_no_candidate(folders, monkeypatch):
     monkeypatch.setattr(tables, "get", lambda name: dataclasses.replace(TABLE, rows=rows))
     for row in ROWS[:2]:
         record(folders[0], row, COLUMNS[0], [-1.0, -2.0])
-    assert list(selection.select("mine", folders[0])) == ["MAP"]
+    assert list(selection.select("mine", folders[0], folders[2])) == ["MAP"]
 
 
 def test_a_row_is_chosen_by_its_own_metric(folders):
@@ -140,7 +161,7 @@ def test_a_row_is_chosen_by_its_own_metric(folders):
             store.write(store.make(config, metrics, {}, {"seconds": 1.0}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "get", lambda name: table)
-        assert selection.select("mine", folders[0])["MAP"]["cinquin_1d"]["chosen"] == "large"
+        assert selection.select("mine", folders[0], folders[2])["MAP"]["cinquin_1d"]["chosen"] == "large"
 
 
 def test_processes_are_chosen_by_their_predictive_density_and_networks_by_the_expected_likelihood():
