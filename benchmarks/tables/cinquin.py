@@ -100,8 +100,8 @@ _NOTES = (
     "both distributions are degenerate. Table cinquin2024-1-tfsvi: on Boston 10 and 40 points give -.52 and -.45 and "
     "an MSE of .15 and .14, where 100 give -1.42 and .95. The published -1.42 and .995 are those of more points than "
     "features and a small jitter, which table 1 keeps. On concrete and energy that reading gives .98 and .74 "
-    "where .389 and .003 are published; table cinquin2024-6-jitter: another jitter for each set comes near them, and no "
-    "one for all.",
+    "where .389 and .003 are published. Table cinquin2024-6-jitter: another jitter for each set comes near them, and "
+    "no one for all.",
 )
 
 
