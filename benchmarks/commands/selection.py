@@ -69,8 +69,9 @@ def _scores(store: Store, runs: list[RunConfig], cell: Cell) -> list[float]:
 
 
 def _failed(failures: Failures, runs: list[RunConfig]) -> str:
-    """How many runs failed and why the first did; empty where none did."""
-    reasons = [failure["reason"] for config in runs if (failure := failures.get(run_key(config)))]
+    """How many runs failed and why the first did; empty where none did. A process that was killed is no failure."""
+    found = [failure for config in runs if (failure := failures.get(run_key(config)))]
+    reasons = [failure["reason"] for failure in found if not failure["guess"]]
     return f"{len(reasons)} of {len(runs)} runs: {reasons[0]}" if reasons else ""
 
 

@@ -72,6 +72,8 @@ def test_a_candidate_of_which_a_run_failed_cannot_be_chosen_and_the_file_says_wh
     record(results, ROWS[0], COLUMNS[0], [-9.0, -9.0])
     record(results, ROWS[1], COLUMNS[0], [-0.5])
     failed = TABLE.cell_runs(ROWS[1], COLUMNS[0])[1]
+    Failures(state).write(failed, run_key(failed), "its process ended", guess=True)
+    assert selection.select("mine", results, state) == {}, "it may succeed another time"
     Failures(state).write(failed, run_key(failed), "not positive definite")
     told = selection.write("mine", results, state)
     assert "MAP, cinquin_1d: small (-9.000)" in told
