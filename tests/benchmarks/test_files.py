@@ -56,7 +56,7 @@ def selected(folder: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choices, "FOLDER", folder / "selected")
         patch.setattr(selection, "select", lambda *_: {})
-        selection.write("cinquin2024-1", folder)
+        selection.write("cinquin2024-1", folder, folder)
     return folder / "selected" / "cinquin2024-1-paper.json"
 
 
