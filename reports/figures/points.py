@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.collections import Collection, PathCollection, QuadMesh
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle, StepPatch
 
 HEADER = ("panel", "title", "kind", "label", "x", "y", "value")
 COLOURS = ("mesh", "image")  # their values are shown as colours, which tell no more than three digits
+SHADES = 1000  # of a colour scale that are told apart
 Point = tuple[str, str, float, float, float | str]
 
 
@@ -44,7 +47,7 @@ def _drawn(axis: Axes) -> Iterator[Point]:
     for each in axis.collections:
         yield from _collected(each)
     for image in axis.get_images():
-        values = _numbers(image.get_array())
+        values = _shades(image)
         if values.ndim == 2:
             left, right, bottom, top = image.get_extent()
             rows, columns = values.shape
@@ -60,7 +63,7 @@ def _collected(each: Collection) -> Iterator[Point]:
         for index, (x, y) in enumerate(_numbers(each.get_offsets())):
             yield "point", name, x, y, "" if values is None else _numbers(values)[index]
     elif isinstance(each, QuadMesh):
-        grid, values = _numbers(each.get_coordinates()), _numbers(each.get_array())
+        grid, values = _numbers(each.get_coordinates()), _shades(each)
         places = (grid[1:, 1:] + grid[:-1, :-1]) / 2  # the middle of every cell
         for (x, y), value in zip(places.reshape(-1, 2), values.ravel()):
             yield "mesh", name, x, y, value
@@ -68,6 +71,14 @@ def _collected(each: Collection) -> Iterator[Point]:
         for path in each.get_paths():
             for x, y in _numbers(path.vertices):
                 yield "outline", name, x, y, ""
+
+
+def _shades(shown: ScalarMappable) -> np.ndarray:
+    """Values that are shown as colours, rounded to what the scale tells apart."""
+    low, high = shown.get_clim()
+    span = (high or 0.0) - (low or 0.0)
+    values = _numbers(shown.get_array())
+    return values.round(math.ceil(math.log10(SHADES / span))) + 0.0 if 0 < span < math.inf else values
 
 
 def _numbers(array: Any) -> np.ndarray:

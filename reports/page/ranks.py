@@ -57,7 +57,8 @@ def _ranking(sheet: Sheet, metric: str) -> Ranking | None:
     sign = direction(metric)
     blocks = np.array([_ranks(-sign * means[np.ix_(rows, columns[dataset])]).mean(1) for dataset in datasets])
     labels = [row.label for row in sheet.table.rows]
-    tested = len(rows) >= FEWEST and len(datasets) >= FEWEST
+    apart = bool((blocks != blocks[:, :1]).any())  # where all rows are equal everywhere, nothing can be tested
+    tested = apart and len(rows) >= FEWEST and len(datasets) >= FEWEST
     average = _ranks(blocks.T).mean(1) if tested else blocks.mean(0)
     order = np.argsort(average, kind="stable")
     found: dict[str, Any] = _tested(blocks, [labels[i] for i in rows]) if tested else {}

@@ -31,3 +31,13 @@ def test_every_mark_is_written(tmp_path: Path) -> None:
     assert {row["y"] for row in rows if row["kind"] == "outline"} == {"0", "5"}
     assert {("2", "mesh", "", "1", "0", "2"), ("2", "mesh", "", "1", "1", "0.123")} <= told
     assert "<svg" in (tmp_path / "a.svg").read_text()
+
+
+def test_what_colours_cannot_tell_is_not_written(tmp_path: Path) -> None:
+    figure, (wide, narrow) = plt.subplots(1, 2)
+    wide.pcolormesh([0, 1], [0, 1], [[0.000053, 1], [0.1234, -0.0001]], shading="nearest", vmin=0, vmax=1)
+    narrow.imshow([[0.000053, 0.00008]], vmin=0, vmax=0.0001)
+    save(figure, [tmp_path / "a.csv"])
+    with (tmp_path / "a.csv").open(newline="", encoding="utf-8") as file:
+        shown = [(row["kind"], row["value"]) for row in csv.DictReader(file)]
+    assert shown == [*(("mesh", v) for v in ("0", "1", "0.123", "0")), ("image", "5.3e-05"), ("image", "8e-05")]

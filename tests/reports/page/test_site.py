@@ -160,8 +160,8 @@ def test_a_cell_whose_verdict_is_uninformative_tells_how_many_runs_would_tell() 
 
 def test_a_site_that_grows_too_large_names_its_largest_files(tmp_path, monkeypatch, capsys) -> None:
     assert Site(tmp_path, 1, {"index.html": 11_000_000}, ()).warning == ""
-    told = Site(tmp_path, 1, {"small": 1, "index.html": 5_000_000, "figures/a.svg": 8_000_000}, ()).warning
-    assert "larger than 12 MB" in told and "figures/a.svg (8.0 MB), index.html (5.0 MB), small" in told
+    told = Site(tmp_path, 1, {"small": 1, "index.html": 5_000_000, "figures/a.svg": 12_000_000}, ()).warning
+    assert "larger than 16 MB" in told and "figures/a.svg (12.0 MB), index.html (5.0 MB), small" in told
     monkeypatch.setattr("reports.page.site.MOST", 1000)
     where = ["--results", str(records(tmp_path).root), "--state", str(tmp_path), "--out", str(tmp_path / "site")]
     with pytest.raises(SystemExit) as end:
@@ -199,6 +199,16 @@ def test_ranks_and_critical_difference_are_demsars(write: Callable[..., Path]) -
     ]  # fmt: skip
     assert found.p == pytest.approx(0.0608, abs=2e-3) and found.difference == pytest.approx(1.9135, abs=1e-3)
     assert "<svg" in found.diagram and HOSTILE not in found.diagram and "currentColor" in found.diagram
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_that_are_equal_everywhere_are_not_tested(write: Callable[..., Path]) -> None:
+    for method in ("MC Dropout", "Ensemble", HOSTILE):
+        for dataset in ("boston", "concrete", "energy"):
+            folder = write(method, dataset, {("", "rmse"): [2.0, 2.0]})
+    (sheet,) = [s for s in Book(SmallSuite(table()), Records(folder)).flat if s.protocol == "paper"]
+    (found,) = rankings(sheet)
+    assert {rank for _, rank in found.ranks} == {2.0} and found.p is None and not found.diagram
 
 
 def test_a_module_becomes_a_plain_script() -> None:
