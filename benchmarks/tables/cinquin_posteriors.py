@@ -64,8 +64,8 @@ _NOTES = (
     "450 points of the batch, or all where there are fewer, and 50 of the box: of its 500 the paper says that they are "
     "sampled jointly from both. Learning rate .005, patience 200, as in table 1.",
     "The published mean ranks are 1.0 (GFSVI) and 1.6 (FVI).",
-    "GFSVI on yacht stops early, after 570 to 2,980 steps, and is far from its exact posterior: .076. After 3,000 steps "
-    "(table cinquin2024-7-epochs) it is at .036, ten times the published .0036; what more steps give was not tried.",
+    "GFSVI on yacht stops early, after 570 to 2,980 steps, and is far from its exact posterior: .076. After 3,000 "
+    "steps (table cinquin2024-7-epochs) it is at .036, ten times the published .0036; more steps were not tried.",
 )
 _COLUMNS = tuple(
     Column(Cell(d, "reference=exact_gp", METRIC), d, Cell(d, "reference=exact_gp", METRIC), digits=4) for d in SMALL
