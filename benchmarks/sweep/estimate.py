@@ -89,7 +89,7 @@ def estimate(
     if not executor.outlives:
         guessed = costs | _alike(groups, costs, known)
         if _sum(groups, guessed, {}, known).wall(max(1, executor.size)) > SURE * LONGEST:
-            late = {kind_key(config): LATE for group in groups for config in group.configs}
+            late = dict.fromkeys(_kinds(groups), LATE)
             guess_late(groups, guessed, late)
             return _sum(groups, guessed, late, known)
     reasons: dict[str, str] = {}
@@ -98,7 +98,7 @@ def estimate(
         progress(done, len(todo))
         so_far = _sum(groups, costs, reasons, known).wall(max(1, executor.size))
         if spent >= (BUDGET if so_far > LONGEST else max(BUDGET, min(MOST, SHARE * so_far))):
-            reasons = {kind_key(config): LATE for each in todo[done:] for config in each.configs} | reasons
+            reasons = dict.fromkeys(_kinds(todo[done:]), LATE) | reasons
             break
         found = executor.timed(group, PATIENCE) if group.timing else Timed(reason="this suite times nothing")
         spent += found.seconds - found.told.get("once", 0.0)  # what is loaded now need not be loaded for training
@@ -115,18 +115,22 @@ def estimate(
 
 def _alike(groups: Sequence[RunGroup], costs: dict[str, tuple[Cost, str]], known: Known) -> dict[str, tuple[Cost, str]]:
     """What records of other settings tell of the kinds whose cost is not known, by kind."""
-    every = {kind_key(config): config for group in groups for config in group.configs}
-    found = {kind: known.alike(config) for kind, config in every.items() if kind not in costs}
+    found = {kind: known.alike(config) for kind, config in _kinds(groups).items() if kind not in costs}
     return {kind: (cost, SIMILAR) for kind, cost in found.items() if cost}
 
 
 def guess_late(groups: Sequence[RunGroup], costs: dict[str, tuple[Cost, str]], reasons: dict[str, str]) -> None:
     """Add what similar runs tell of kinds that no time was left for."""
-    every = {kind_key(config): config for group in groups for config in group.configs}
+    every = _kinds(groups)
     known = [(config, costs[kind][0]) for kind, config in every.items() if kind in costs]
     for kind, config in every.items():
         if kind not in costs and reasons.get(kind) == LATE and (cost := similar(config, known)):
             costs[kind] = cost, SIMILAR
+
+
+def _kinds(groups: Sequence[RunGroup]) -> dict[str, RunConfig]:
+    """A run of every kind."""
+    return {kind_key(config): config for group in groups for config in group.configs}
 
 
 def _unknown(groups: Sequence[RunGroup], costs: dict[str, Any]) -> list[RunGroup]:

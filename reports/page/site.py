@@ -30,7 +30,7 @@ from reports.records import Records
 
 MADE = ".made"  # names the files of the last time, so that those that are made no more can go
 LARGE = 20_000  # bytes of numbers that are compressed
-MOST = 16_000_000  # bytes that a site should have; the whole catalogue takes 13 MB
+MOST = 12_000_000  # bytes that a site should have
 NAMED = 5  # of the largest files of one that has more
 NEWEST = 12
 PAPERS = {
