@@ -85,7 +85,7 @@ def points(runs: Runs) -> Canvas:
     places = [place for place in shown.values() if any(row[place].n for row in there)]
     if not places:
         raise NothingToShow("no cell of the columns has a value")
-    figure, axes = panels(len(places), 3, 0.55 + 0.17 * len(there), width=PAGE, sharey=True)
+    figure, axes = panels(len(places), 3, max(1.2, 0.55 + 0.17 * len(there)), width=PAGE, sharey=True)
     published = False
     for axis, place in zip(axes, places):
         for at, row in enumerate(there):

@@ -72,6 +72,7 @@ LINES: dict[str, str | tuple[int, tuple[int, ...]]] = {
 FUNCTION_SPACE = ("FSVI", "fVI", "FuNN", "GP", "GWI")
 
 FONT_SIZE = 8.0  # points; others are relative to it
+LINES_ABOVE = 3  # of a title, for which figures have place
 SIZES: dict[Any, float] = {  # names are literal types of matplotlib's, in some of its versions
     "font.size": 1.0,
     "axes.titlesize": 1.0,
@@ -225,6 +226,8 @@ def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ())
         over = filter(None, (options.title or title, subtitle, absent if figure.legends else ""))
         shown = [line for words in over for line in textwrap.wrap(words, int(13 * width * FONT_SIZE / points))]
         figure.suptitle("\n".join(shown))
+        if options.height is None and len(shown) > LINES_ABOVE:  # or panels of few rows would have no place left
+            figure.set_size_inches(width, height + (len(shown) - LINES_ABOVE) * 1.25 * points / 72)
         below = "" if figure.legends else absent
     if below:
         figure.supxlabel(textwrap.fill(below, int(24 * width * FONT_SIZE / points)), fontsize=0.75 * points, color=GREY)
