@@ -9,6 +9,7 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor
 
+from fvi_core.products import product
 from fvi_core.registry import KERNELS
 from fvi_core.spelling import nearest
 
@@ -151,7 +152,8 @@ class Linear(Kernel):
 
     def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
         scale = params["log_lengthscale"].exp()[:, None]
-        return params["log_variance"].exp()[:, None, None] * (1 + (_features(x1) / scale) @ (_features(x2) / scale).mT)
+        slopes = product(_features(x1) / scale, (_features(x2) / scale).mT)
+        return params["log_variance"].exp()[:, None, None] * (1 + slopes)
 
     def diagonal(self, params: Params, x: Tensor) -> Tensor:
         scaled = _features(x) / params["log_lengthscale"].exp()[:, None]

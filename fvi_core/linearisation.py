@@ -97,7 +97,7 @@ def head_moments(phi: Tensor, mean: Parameters, log_var: Parameters, covariance:
     f = product(phi, mean[weight], mean[bias].unsqueeze(1)).transpose(-1, -2)
     if covariance == "diagonal":
         var_weight, var_bias = log_var[weight].exp(), log_var[bias].exp()
-        return f, (torch.matmul(phi.square(), var_weight) + var_bias.unsqueeze(1)).transpose(-1, -2)
+        return f, (product(phi.square(), var_weight) + var_bias.unsqueeze(1)).transpose(-1, -2)
     full = _head_covariance(phi, log_var[weight], log_var[bias])
     return (f, full) if covariance == "full" else (joint_mean(f), joint_of_independent(full))
 
@@ -221,7 +221,7 @@ def _variance(layer: Linear, a: Tensor, delta: Tensor, std: Parameters) -> Tenso
     """
     weight, bias = (std[name] for name in layer.shapes)
     # Anew for each output: shared, its gradient would be summed in another order than that of earlier records.
-    squares = torch.matmul(a.square(), weight.square()) + bias.square().unsqueeze(1)
+    squares = product(a.square(), weight.square()) + bias.square().unsqueeze(1)
     return (squares * delta.square()).sum(-1)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -9,11 +11,45 @@ from torch import Tensor
 def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     """``a b + bias`` for ``a [B, N, K]``, ``b [B, K, M]`` and a bias that broadcasts to ``[B, N, M]``.
 
-    A batch of one product of one row is computed twice: with AVX-512, MKL takes another kernel for it than for larger
-    batches, and it rounds otherwise.
+    A batch of one product of one row or column is computed twice: MKL takes another kernel for it than for larger
+    batches, and it rounds otherwise. So are its gradients.
     """
-    # The bias too: its gradient is then a sum over as many axes as in a batch.
-    if a.shape[:2] == (1, 1):
-        twice = None if bias is None else bias.expand(2, -1, -1)
-        return product(a.expand(2, -1, -1), b.expand(2, -1, -1), twice)[:1]
+    if len(a) == 1 and 1 in (*a.shape[1:], b.shape[2]):
+        return _Alone.apply(a, b, bias)
     return torch.bmm(a, b) if bias is None else torch.baddbmm(bias, a, b)
+
+
+class _Alone(torch.autograd.Function):
+    """A batch of one, computed as the first of two equal ones. As slices of a doubled batch its gradients would have
+    the first's bits only where they lie in memory as a batch's do, and slices do not keep that.
+    """
+
+    @staticmethod
+    def forward(a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:
+        twice = (x.expand(2, -1, -1) for x in (a, b))
+        return (torch.bmm(*twice) if bias is None else torch.baddbmm(bias.expand(2, -1, -1), *twice))[:1]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:
+        a, b, bias = inputs
+        ctx.save_for_backward(a, b)
+        ctx.save_for_forward(a, b)
+        ctx.bias = None if bias is None else bias.shape
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        a, b = ctx.saved_tensors
+        to_a, to_b, to_bias = ctx.needs_input_grad
+        return (
+            product(gradient, b.mT) if to_a else None,
+            product(a.mT, gradient) if to_b else None,
+            gradient.expand(2, -1, -1).sum_to_size(2, *ctx.bias[1:])[:1] if to_bias else None,
+        )
+
+    @staticmethod
+    def jvp(ctx: Any, a_change: Tensor | None, b_change: Tensor | None, bias_change: Tensor | None) -> Tensor:
+        a, b = ctx.saved_tensors
+        moved = a.new_zeros(1, a.shape[1], b.shape[2]) if bias_change is None else bias_change
+        if a_change is not None:
+            moved = product(a_change, b, moved)
+        return moved.expand(1, a.shape[1], b.shape[2]) if b_change is None else product(a, b_change, moved)

@@ -116,7 +116,8 @@ class Linear(Affine):
         if samples > 1 and a.shape[1] == 1:
             return self._shared_inputs(weight, bias, a).transpose(-1, -2)
         operands = (weight.transpose(-1, -2), a.transpose(-1, -2), bias.unsqueeze(-1))
-        expanded = [x if x.shape[1] == samples else x.expand(-1, samples, -1, -1) for x in operands]
+        # Copied where it is expanded, as `flatten` does for several replicas: MKL rounds transposed matrices otherwise.
+        expanded = [x if x.shape[1] == samples else x.expand(-1, samples, -1, -1).contiguous() for x in operands]
         z = product(*(x.flatten(0, 1) for x in expanded))
         return z.unflatten(0, (-1, samples)).transpose(-1, -2)
 

@@ -26,13 +26,14 @@ from tests.configs import make_config
 
 CURVE, MOONS = "cinquin_1d", "two_moons_cinquin"
 TIMES = {"training_seconds"}
+THREE = {"epochs": 3, "batch_size": 50, "optimiser": {"name": "adam", "lr": 0.01}}
 
 
 def config(method="MAP", replicate=(0, 0), dataset=CURVE, sets=("test",), samples=8, parts=None, scheme="", **training):
     common = {
         "network": {"name": "mlp", "hidden": [6], "activation": "tanh"},
         "likelihood": {"name": "gaussian" if dataset == CURVE else "categorical"},
-        "training": {"epochs": 3, "batch_size": 50, "optimiser": {"name": "adam", "lr": 0.01}, **training},
+        "training": THREE | training,
     }
     return make_config(method, dataset, "smoke", Recipe(common | (parts or {}), (), scheme, samples, sets), *replicate)
 
@@ -47,6 +48,8 @@ def numbers(outcome):
     return {(m["metric"], m["condition"]): (m["value"], m["n"]) for m in outcome.metrics if m["metric"] not in TIMES}
 
 
+WIDE = {"network": {"name": "mlp", "hidden": [30, 100], "activation": "tanh"}}
+MANY = WIDE | {"context": {"name": "uniform_box", "points": 40}}
 FEW = {"context": {"name": "uniform_box", "points": 5}}
 CASES = [
     config("MAP"),
@@ -63,10 +66,26 @@ CASES = [
     config("MFVI", dataset=MOONS),
     config("Laplace (Kronecker)", dataset=MOONS),
     config("Ensemble fVI", dataset=MOONS, parts={"family": {"size": 2}}),
+    # Wide enough that MKL takes another kernel for one product of one column than for several.
+    config("MFVI", samples=10, parts=WIDE),
+    config("MC Dropout", parts=WIDE),
+    config("MC Dropout", dataset=MOONS, parts=WIDE),
+    config("FSVI", parts=MANY | {"prior": {"features": "current"}}, dtype="float64"),
+    config("GFSVI", parts=MANY | {"prior": {"fit_steps": 2}}, dtype="float64"),
+    config("FBNN", parts=MANY | {"prior": {"fit_steps": 2}, "training": {**THREE, "samples": 10}}),
+    config("VIP", parts=WIDE),
+    config("GWI", parts=WIDE),
+    config("Sparse GP", dtype="float64"),
+    config("NN-HyVI", parts=WIDE | {"divergence": {"samples": 10}}),
+    config("Deep Ensemble", parts=WIDE | {"family": {"size": 2}, "likelihood": {"name": "residual_gaussian"}}),
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c['method']}, {c['dataset']['name']}")
+def title(case):
+    return f"{case['method']}, {case['dataset']['name']}, {case['parts']['network']['hidden']}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=title)
 def test_the_same_configuration_gives_the_same_numbers_alone_and_in_a_stack(case, tmp_path):
     other = {**case, "seed": 1, "dataset": {**case["dataset"], "split": 1}}
     first, second = run([other, case], tmp_path / "a")
