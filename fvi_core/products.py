@@ -12,9 +12,9 @@ def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     """``a b + bias`` for ``a [B, N, K]``, ``b [B, K, M]`` and a bias that broadcasts to ``[B, N, M]``.
 
     A batch of one product of one row or column is computed twice: MKL takes another kernel for it than for larger
-    batches, and it rounds otherwise. So are its gradients.
+    batches, and it rounds otherwise. So are its gradients. Not in mixed precision.
     """
-    if len(a) == 1 and 1 in (*a.shape[1:], b.shape[2]):
+    if len(a) == 1 and 1 in (*a.shape[1:], b.shape[2]) and not torch.is_autocast_enabled(a.device.type):
         return _Alone.apply(a, b, bias)
     return torch.bmm(a, b) if bias is None else torch.baddbmm(bias, a, b)
 
@@ -23,6 +23,8 @@ class _Alone(torch.autograd.Function):
     """A batch of one, computed as the first of two equal ones. As slices of a doubled batch its gradients would have
     the first's bits only where they lie in memory as a batch's do, and slices do not keep that.
     """
+
+    generate_vmap_rule = True
 
     @staticmethod
     def forward(a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:
