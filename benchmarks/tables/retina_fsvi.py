@@ -84,6 +84,7 @@ TABLES = (
         _columns(retinopathy.TABLES[0], "aptos", *_MEASURED),
         _large,
         protocols=("short", "smoke"),
+        default_protocol="short",
         notes={
             "short": (
                 "The settings of table retinopathy, and nothing is chosen by these numbers. There log-variances begin "
