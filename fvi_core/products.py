@@ -12,8 +12,8 @@ def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     """``a b + bias`` for ``a [B, N, K]``, ``b [B, K, M]`` and a bias that broadcasts to ``[B, N, M]``.
 
     A batch of one product of one row or column is computed twice: MKL takes another kernel for it than for larger
-    batches, and it rounds otherwise. So are its gradients. Not on other devices, nor in mixed
-    precision.
+    batches, and it rounds otherwise. So are its gradients. Not on other devices, nor in
+    mixed precision.
     """
     few = len(a) == 1 and 1 in (*a.shape[1:], b.shape[2])
     if few and a.is_cpu and not torch.is_autocast_enabled("cpu"):

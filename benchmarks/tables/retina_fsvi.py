@@ -6,16 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import retina_mnist, retinopathy
-from benchmarks.tables.spec import Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
 
-_RETINA_KL: Parts = {
-    "divergence": {"covariance": "diagonal"},
-    "prior": {"name": "gaussian_functions", "variance": 15.3595},
-    "weight": {"scaling": "context"},
-}
+_RETINA_KL = retinopathy.function_space("country")
 _NARROW: dict[str, Parts] = {
-    "FSVI": {"family": {"log_var_init": [-20.0, -18.0]}},
-    "MFVI": {"family": {"log_var_init": [-14.0, -13.7]}},
+    method: {"family": {"log_var_init": retinopathy.LOG_VARIANCES[method]}} for method in ("FSVI", "MFVI")
 }
 _DIVERGENCES: dict[str, Parts] = {
     "": {},
@@ -26,11 +21,12 @@ _DIVERGENCES: dict[str, Parts] = {
     "KL and variances of RETINA": merge(_RETINA_KL, _NARROW["FSVI"]),
 }
 VARIANCES = "variances of RETINA"
-_SHORT_ROWS = tuple(
-    Row(f"{method}, {variant}" if variant else method, None, method, variant)
-    for method in ("FSVI", "MFVI")
-    for variant in ("", VARIANCES)
-)
+_MEASURED = ("auroc", "balanced_accuracy", "nll", "ece", "sensitivity_at_80_specificity")
+_LARGE = retinopathy.TABLES[0]
+
+
+def _row(method: str, variant: str) -> Row:
+    return Row(f"{method}, {variant}" if variant else method, None, method, variant)
 
 
 def _small(row: Row, dataset: str, protocol: str) -> Recipe:
@@ -41,29 +37,21 @@ def _small(row: Row, dataset: str, protocol: str) -> Recipe:
 
 def _large(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """A row of table retinopathy, with other variances of weights at the start."""
-    table = retinopathy.TABLES[0]
-    first = table.recipe(replace(row, variant=""), dataset, protocol)
-    if first is None or not row.variant:
-        return first
-    return replace(first, parts=merge(first.parts, _NARROW[row.made_by]))
+    first = _LARGE.recipe(replace(row, variant=""), dataset, protocol)
+    return first and replace(first, parts=merge(first.parts, _NARROW[row.made_by] if row.variant else {}))
 
 
-def _columns(table: Table, dataset: str, *metrics: str) -> tuple[Column, ...]:
-    return tuple(
-        c for c in table.columns if (c.cell.dataset, c.cell.condition) == (dataset, "") and c.cell.metric in metrics
-    )
+def _columns(table: Table, dataset: str) -> tuple[Column, ...]:
+    cells = {Cell(dataset, "", metric) for metric in _MEASURED}
+    return tuple(column for column in table.columns if column.cell in cells)
 
 
-_MEASURED = ("auroc", "balanced_accuracy", "nll", "ece", "sensitivity_at_80_specificity")
 TABLES = (
     Table(
         "retina-mnist-fsvi",
         "RetinaMNIST: FSVI by its divergence",
-        (
-            *(Row(f"FSVI, {variant}" if variant else "FSVI", None, "FSVI", variant) for variant in _DIVERGENCES),
-            Row("MAP", None, "MAP"),
-        ),
-        _columns(retina_mnist.TABLE, "retina_mnist", *_MEASURED),
+        (*(_row("FSVI", variant) for variant in _DIVERGENCES), _row("MAP", "")),
+        _columns(retina_mnist.TABLE, "retina_mnist"),
         _small,
         protocols=("paper", "smoke"),
         notes={
@@ -80,8 +68,8 @@ TABLES = (
     Table(
         "retinopathy-fsvi",
         "Diabetic retinopathy: FSVI and MFVI by the variances of weights at the start",
-        _SHORT_ROWS,
-        _columns(retinopathy.TABLES[0], "aptos", *_MEASURED),
+        tuple(_row(method, variant) for method in _NARROW for variant in ("", VARIANCES)),
+        _columns(_LARGE, "aptos"),
         _large,
         protocols=("short", "smoke"),
         default_protocol="short",
@@ -92,6 +80,6 @@ TABLES = (
                 "has them for its ResNet-50.",
             )
         },
-        reductions={protocol: retinopathy.REDUCTIONS[protocol] for protocol in ("short", "smoke")},
+        reductions=retinopathy.REDUCTIONS,
     ),
 )

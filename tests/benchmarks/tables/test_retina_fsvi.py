@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 
 from benchmarks import tables
@@ -20,7 +18,7 @@ def changes(table, row, first, protocol) -> set[str]:
     """Hyper-parameters, and names of parts, in which a row's runs are not those of the first."""
     found = set()
     for run, other in zip(runs(table, row, protocol), runs(table, first, protocol), strict=True):
-        own, parts = copy.deepcopy(dict(run["parts"])), copy.deepcopy(dict(other["parts"]))
+        own, parts = run["parts"], other["parts"]
         for kind in own.keys() | parts.keys():
             if own[kind] != parts[kind]:
                 found |= {
