@@ -22,7 +22,7 @@ from reports.origins import Asked, Made, ask, different_data, different_note
 from reports.records import Broken, Records, recorded
 from reports.significance import bold
 
-NOT_PLANNED, DIFFERENT = "not planned", "different data"
+NOT_PLANNED, DIFFERENT, UNDECIDED = "not planned", "different data", "no verdict"
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class CellResult:
     runs that the protocol asks for; problems says why runs are absent where there is more to say than that they were
     not made; different says how the data of its runs differ, which then have no values. machines are the processor
     models behind a cost; range_of_column: largest minus smallest published mean of its column; warnings are what the
-    trainings of its runs said of themselves.
+    trainings of its runs said of themselves; splits_missing: how many splits of the protocol have no run.
     """
 
     row: Any
@@ -47,6 +47,7 @@ class CellResult:
     machines: frozenset[str] = frozenset()
     range_of_column: float | None = None
     warnings: tuple[str, ...] = ()
+    splits_missing: int = 0
 
     @property
     def n(self) -> int:
@@ -62,13 +63,27 @@ class CellResult:
 
     @cached_property
     def stderr(self) -> float:
-        """Standard error of the mean, sd (ddof = 1) / sqrt(n); nan with fewer than two runs."""
-        return float(np.std(list(self.values.values()), ddof=1)) / math.sqrt(self.n) if self.n > 1 else math.nan
+        """Standard error of the mean, sd (ddof = 1) / sqrt(n); nan with fewer than two runs, and of shared costs."""
+        if self.n < 2 or self.shared:
+            return math.nan
+        return float(np.std(list(self.values.values()), ddof=1)) / math.sqrt(self.n)
+
+    @property
+    def is_cost(self) -> bool:
+        """Whether it is of what a run costs, and not of what it gives."""
+        return self.column.cell.metric in COSTS
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is a cost of runs that were trained side by side, each with an equal part of the time: fewer
+        measurements than runs.
+        """
+        return self.is_cost and len(set(self.values.values())) < self.n
 
     @cached_property
     def comparison(self) -> Comparison | None:
         """Ours beside the published number; None without one, of fewer than two runs, or of another machine's costs."""
-        if self.published is None or self.n < 2 or self.column.cell.metric in COSTS:
+        if self.published is None or self.n < 2 or self.is_cost:
             return None
         return Comparison(tuple(self.values.values()), self.published, self.range_of_column)
 
@@ -95,11 +110,13 @@ class CellResult:
         """Ours against the published value in one word or two; None where one of them is not there."""
         if self.published is None or not self.values:
             return None
-        if self.column.cell.metric in COSTS:
+        if self.is_cost:
             return f"another machine, {self.mean / self.published.mean:.2g} of the published time"
         if self.comparison is None:
             size = "" if self.relative is None else f", {_signed(100 * self.relative)} %"
             return "one run, no error" + size
+        if self.splits_missing:
+            return UNDECIDED
         if self.comparison.agrees:
             return "reproduced" if self.comparison.informative else "uninformative"
         sense = direction(self.column.cell.metric) * self.comparison.gap
@@ -200,7 +217,8 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
     for j, column in enumerate(table.columns):
         if len(result.machines(j)) < 2:
             overlap = _overlap(named[column.cell.dataset])
-            marks = bold([row[j].values for row in cells], direction(column.cell.metric), overlap)
+            compared = [{} if row[j].shared else row[j].values for row in cells]
+            marks = bold(compared, direction(column.cell.metric), overlap)
             for row, mark in zip(cells, marks):
                 row[j] = replace(row[j], bold=mark) if mark else row[j]
     return result
@@ -271,6 +289,7 @@ def _cell(row: Any, column: Any, asked: Asked, numbers: dict) -> CellResult:
         different=different,
         machines=machines,
         warnings=warnings,
+        splits_missing=len(asked.splits - {split for split, _ in values}),
     )
 
 

@@ -18,6 +18,8 @@ VERDICTS = {
     "worse": ("w", "differs, worse"),
     "differs": ("d", "differs"),
     "uninformative": ("u", "uninformative"),
+    "no verdict": ("n", "no verdict, as splits are missing"),
+    "×": ("t", "ratio of the times, ours to the published one"),
     "% (one run)": ("o", "one run: the difference in per cent"),
 }
 

@@ -171,6 +171,8 @@ def _published(number: Published | None) -> str:
 def _difference(cell: CellResult) -> str:
     if cell.agreement is None:
         return MISSING
+    if cell.is_cost and cell.published:
+        return f"{cell.mean / cell.published.mean:.2g} ×"
     if cell.comparison is None:
         return "" if cell.relative is None else f"{100 * cell.relative:+.1f} % ".replace("-", "−") + "(one run)"
     t = cell.comparison.t

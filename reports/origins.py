@@ -31,12 +31,14 @@ class Made:
 
 @dataclass(frozen=True)
 class Asked:
-    """What records say of the runs of a row on one data set: those made, why others are absent, and broken files."""
+    """What records say of the runs of a row on one data set: those made, why others are absent, and broken files;
+    splits are those that the protocol asks for."""
 
     expected: int
     made: list[Made]
     absent: tuple[str, ...]
     broken: tuple[Broken, ...]
+    splits: frozenset[int] = frozenset()
 
     @cached_property
     def different(self) -> str:
@@ -67,7 +69,8 @@ def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seed
     lacks = table.lacks(row, column.cell.dataset, protocol) if row.method and not configs else ""
     if lacks:
         absent[lacks.partition(":")[0]] = None
-    return Asked(len(configs), made, tuple(absent), tuple(broken))
+    splits = frozenset(config["dataset"]["split"] for config in configs)
+    return Asked(len(configs), made, tuple(absent), tuple(broken), splits)
 
 
 def different_data(runs: Sequence[Made]) -> str:

@@ -77,6 +77,7 @@ TABLES = (
         paper=PAPER,
         number="3",
         notes={"paper": _NOTES},
+        deviations=True,
         reductions={"smoke": "5 steps, 2 seeds"},
     ),
 )

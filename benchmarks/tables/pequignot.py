@@ -13,6 +13,7 @@ SMALL = ("boston", "concrete", "energy", "wine", "yacht")
 LARGE = ("kin8nm", "naval", "power", "protein")
 PAPER = "pequignot2020"
 PREDICTIVE = "log_posterior_predictive"
+BATCHES = "batches of 50"
 
 ENSEMBLE = Row(
     "Ensemble", "Ensemble", "Deep Ensemble", metrics=((PREDICTIVE, "gaussian_log_predictive_without_noise"),)
@@ -38,12 +39,15 @@ def settings(row: Row, dataset: str, protocol: str) -> Parts:
     large = dataset in LARGE
     n_train = datasets.describe(dataset, PAPER).n_train
     n_total = n_train + datasets.describe(dataset, PAPER).n_test
+    # On large sets the authors' scripts have two thirds of the paper's patience and twice its latent dimension.
+    patience = 20 if large else 30
+    hypernetwork = {"family": {"latent": 10 if large else 5}, "prior": {"variance": 0.25}}
     variational = {
         "epochs": 2000,
         "batch_size": 500 if large else 50,
         "samples": 100,
         "optimiser": {"name": "adam", "lr": 0.005},
-        "schedule": {"name": "plateau", "factor": 0.7, "patience": 30, "min_lr": 1e-4},
+        "schedule": {"name": "plateau", "factor": 0.7, "patience": patience, "min_lr": 1e-4},
     }
     common = {
         "network": {"name": "mlp", "hidden": [100 if large else 50], "activation": "relu"},
@@ -63,7 +67,7 @@ def settings(row: Row, dataset: str, protocol: str) -> Parts:
             },
         },
         "Deep Ensemble": {
-            "likelihood": {"name": "residual_gaussian"},
+            "likelihood": {"name": "residual_gaussian", "error": "mean_square"},
             "training": {
                 "epochs": 500 if large else 3000,
                 "samples": 1,
@@ -74,11 +78,11 @@ def settings(row: Row, dataset: str, protocol: str) -> Parts:
         "MFVI": {
             "family": {"mean_init": 0.0, "log_var_init": _NARROW},
             "prior": {"variance": 0.25},
-            "training": {"schedule": {"patience": 60}},
+            "training": {"schedule": {"patience": 2 * patience}},
         },
         "FuNN-MFVI": {"family": {"mean_init": 0.0, "log_var_init": _NARROW}, "prior": {"variance": 0.25}},
-        "NN-HyVI": {"prior": {"variance": 0.25}},
-        "FuNN-HyVI": {"prior": {"variance": 0.25}},
+        "NN-HyVI": hypernetwork,
+        "FuNN-HyVI": hypernetwork,
         "FBNN": {
             "likelihood": {"init_std": 0.5, "min_std": 0.05},
             "prior": {"kernel": {"name": "rbf", "ard": True}, "fit_steps": 5000, "fit_batch": n_train, "fit_lr": 0.003},
@@ -98,8 +102,10 @@ def settings(row: Row, dataset: str, protocol: str) -> Parts:
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The settings on random splits; None for FBNN on large sets, whose prior is of a kernel that is not here."""
-    if row.made_by == "FBNN" and dataset in LARGE:
+    """The settings on random splits; None for FBNN on large sets, whose prior is of a kernel that is not here, and for
+    the reading that trains MC Dropout there in batches of 50.
+    """
+    if dataset in LARGE and (row.made_by == "FBNN" or row.variant == BATCHES):
         return None
     splits = {"paper": 5 if dataset in LARGE else 10, "short": 3, "smoke": 2}[protocol]
     samples = {"paper": 1000, "short": 1000, "smoke": 100}[protocol]
@@ -110,21 +116,21 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 def _readings(n_total: int) -> dict[str, Parts]:
     """Other readings of what paper and code say, by the variant of their rows (table ``pequignot2020-5-readings``)."""
     return {
-        "batches of 50": {
+        BATCHES: {
             "likelihood": {"scale": "softplus"},
             "training": {"batch_size": 50, "optimiser": {"weight_decay": 0.1 / n_total**0.5}},
         },
-        "mean square": {"likelihood": {"error": "mean_square"}},
+        "root mean square": {"likelihood": {"error": "root_mean_square"}},
     }
 
 
 READINGS = (
     replace(ROWS[0], label="MC Dropout, as in table 5"),
     Row("MC Dropout, mixture", "MC Dropout", "MC Dropout"),
-    Row("MC Dropout, batches of 50", "MC Dropout", "MC Dropout", "batches of 50"),
+    Row("MC Dropout, batches of 50", "MC Dropout", "MC Dropout", BATCHES),
     replace(ROWS[1], label="Ensemble, as in table 5"),
     Row("Ensemble, residual noise", "Ensemble", "Deep Ensemble"),
-    replace(ROWS[1], label="Ensemble, MSE", variant="mean square"),
+    replace(ROWS[1], label="Ensemble, RMSE", variant="root mean square"),
 )
 
 
@@ -141,8 +147,12 @@ NOTES = (
     "Mean-field initial means are 0 and standard deviations .001, as in the authors' scripts of 2020. Their MFVI "
     "took sigma for a variance in log q while sampling with it as a standard deviation; here the KL is exact, so the "
     "published MFVI row is of another objective.",
-    "Ensemble members are trained on the root mean square error (App. E). Its log posterior predictive is that of a "
-    "Gaussian with the five members' mean and variance (divided by 4) and without noise, as in the authors' code.",
+    "Ensemble members are trained on the mean square error, as in the authors' code; App. E has its root, which table "
+    "pequignot2020-5-readings shows to fit less. The log posterior predictive is that of a Gaussian with the five "
+    "members' mean and variance (divided by 4) and without noise, as in that code. Where the five happen to agree it "
+    "is very low, so its mean over splits has a heavier tail than its error says: five other networks for each split "
+    "of boston gave -5.1 in place of -4.1 (published -8.0). Yacht (-.8, published -8.5) is no such accident: what was "
+    "tried (root mean square, 200 to 3,000 epochs, variance divided by 5) gave -4.0 to -.4; its cause is not known.",
     "MC Dropout: 2,000 steps on the whole training set, standard deviation of the noise exp(s) from 1, weight decay "
     ".1 / sqrt(N) of the summed loss; its log posterior predictive is that of a Gaussian with the passes' mean and "
     "variance plus noise: as in the authors' code. Table pequignot2020-5-readings compares readings.",
@@ -153,6 +163,8 @@ NOTES = (
     "by 5,000 steps, KL divided by the batch size), but with uniform points in the box of the training inputs, where "
     "their scripts take one range for all features, of test inputs too. The prior of their large sets, a network of "
     "kernels, is not here.",
+    "Large sets: patience 20 (MFVI 40) and a latent dimension of 10, as in the authors' scripts; the paper prints 30 "
+    "(60) and 5, which the small sets have.",
     "RMSE and log posterior predictive (1,000 function samples) in the original units of the target.",
     "Concrete, where only the first splits have been run: they are easier than the ten. The Ensemble's RMSE is 3.51 "
     "on splits 0 to 2 and 4.07 on all; FuNN-MFVI, NN-HyVI and FuNN-HyVI are better than published by about as much.",
@@ -194,7 +206,7 @@ TABLES = (
         "pequignot2020-5-readings",
         "MC Dropout and Ensemble of experiment 2 under several readings of paper and code",
         READINGS,
-        _columns(SMALL),
+        _columns((*SMALL, "kin8nm", "naval", "power")),
         recipe,
         paper=PAPER,
         number="5",
@@ -205,11 +217,11 @@ TABLES = (
                 "noise exp(s), log predictive density of a Gaussian with the passes' mean and variance. Mixture: the "
                 "same runs, log of the mean density over passes. Batches of 50: those, 2,000 epochs, noise log(1 + "
                 "exp(s)), mixture; weight decay not divided by the number of points.",
-                "Ensemble, as in table 5: trained on the root mean square error, Gaussian of the members' mean and "
+                "Ensemble, as in table 5: trained on the mean square error, Gaussian of the members' mean and "
                 "variance without noise. Residual noise: the same runs, mixture of the members, each with the "
-                "training residual as noise. MSE: trained on the mean square error. None of these gives the "
-                "published log posterior predictive of every set; the RMSE agrees with the root mean square error as "
-                "loss.",
+                "training residual as noise. RMSE: trained on the root mean square error, as App. E says. The RMSE "
+                "on the test set agrees with both; the log posterior predictive agrees with the mean square error "
+                "on more sets, and with none of these on all.",
             ),
         ),
         reductions=REDUCTIONS,

@@ -10,7 +10,7 @@ from benchmarks.records import published
 from benchmarks.records.store import slug
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import MEANINGLESS
-from reports.aggregate import CellResult, TableResult, aggregate
+from reports.aggregate import UNDECIDED, CellResult, TableResult, aggregate
 from reports.brought import with_rows_brought
 from reports.causes import Cause, shown
 from reports.layout import Column, columns_of
@@ -21,7 +21,7 @@ STATUSES = {
     "shown": "differs, cause shown by an experiment here",
     "differs": "differs",
     "uninformative": "uninformative: the test would agree with any published row",
-    "one-run": "one run: no error known",
+    "undecided": "no verdict: one run, splits missing, or a time of another machine",
     "reduced": "recorded under a reduced protocol only",
     "missing": "missing",
 }
@@ -189,4 +189,6 @@ def status(cell: CellResult) -> str:
     if not cell.values:
         return "missing"
     agreement = cell.agreement or ""
-    return "one-run" if cell.comparison is None else "differs" if agreement.startswith("differs") else agreement
+    if cell.comparison is None or agreement == UNDECIDED:
+        return "undecided"
+    return "differs" if agreement.startswith("differs") else agreement

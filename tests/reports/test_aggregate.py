@@ -104,10 +104,25 @@ def test_times_of_another_machine_have_a_ratio_and_no_verdict() -> None:
     assert result([20.0], None, column=seconds).agreement is None
 
 
+def test_runs_trained_side_by_side_are_one_measurement_of_their_time(write: Writer) -> None:
+    results = write("MC Dropout", "boston", {("", "training_seconds"): [4.8, 4.8, 4.8]})
+    write("FBNN", "boston", {("", "training_seconds"): [5.0, 6.0, 7.0]})
+    rows = (ROWS[0], dataclasses.replace(ROWS[1], method="FBNN"))
+    seconds = Column(Cell("boston", "", "training_seconds"), "boston")
+    (shared,), (alone,) = aggregate(table(rows=rows, columns=(seconds,)), "paper", Records(results)).cells
+    assert shared.shared and math.isnan(shared.stderr) and not shared.bold, "no error is known that bold could rest on"
+    assert not alone.shared and alone.stderr == pytest.approx(1 / math.sqrt(3))
+    assert not dataclasses.replace(shared, column=RMSE).shared, "metrics may well be equal"
+
+
 def test_partial_cells_say_how_much_is_there(write: Writer) -> None:
     cell = only_cell(write("MC Dropout", "boston", {("", "rmse"): [3.3, None, 3.6]}), n_runs=10)
     assert cell.values == {(0, 0): 3.3, (2, 2): 3.6}
-    assert cell.verdict == "partial n=2/10; reproduced"
+    assert cell.verdict == "partial n=2/10; no verdict", "the splits that are there may be easier than the others"
+    counted = Counts.of([cell])
+    assert (counted.recorded, counted.partial, counted.reproduced, counted.differing) == (1, 1, 0, 0)
+    seeds = dataclasses.replace(cell, splits_missing=0)
+    assert seeds.verdict == "partial n=2/10; reproduced", "where seeds alone are missing, the split is the paper's"
 
 
 def test_missing_cells_say_why(write: Writer, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from tools.cost.trainings import training_of
 DIGESTS = {
     ("digits", "paper"): (60, "82567f6bb9"),
     ("toys", "short"): (34, "6996759757"),
-    ("uci", "paper"): (300, "62a1377cd0"),
+    ("uci", "paper"): (300, "0501d87920"),
     ("cinquin2024-1", "short"): (60, "71ff731068"),
     ("rotated-mnist", "paper"): (60, "66e389e77c"),
     ("rotated-mnist-index-sets", "paper"): (120, "4f8431d331"),

@@ -142,7 +142,7 @@ def test_the_picture_counts_what_coverage_counts() -> None:
         counted = {name: picture.count(name) for name in STATUSES}
         assert counted == {
             "reproduced": row.reproduced, "shown": row.shown, "differs": row.differing - row.shown,
-            "uninformative": row.uninformative, "one-run": row.undecided, "reduced": row.reduced,
+            "uninformative": row.uninformative, "undecided": row.undecided, "reduced": row.reduced,
             "missing": row.published - row.recorded - row.reduced,
         }  # fmt: skip
         assert len({(square.row, square.column) for square in picture.squares}) == row.published
@@ -244,7 +244,7 @@ def test_colours_can_be_read() -> None:
         colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", theme))
         for ground in ("paper", "card", "wash"):
             for name, least in {"ink": 7, "soft": 4.5, "accent": 4.5, "missing": 3, **dict.fromkeys(
-                ("reproduced", "shown", "differs", "uninformative", "one-run", "reduced"), 3.9)}.items():  # fmt: skip
+                ("reproduced", "shown", "differs", "uninformative", "undecided", "reduced"), 3.9)}.items():  # fmt: skip
                 assert contrast(colours[name], colours[ground]) >= least, (name, ground)
 
 
