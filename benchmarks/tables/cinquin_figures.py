@@ -25,7 +25,7 @@ EVALUATED = {"19": ("test", "grid", "spectrum")}
 DRAWN = {"19": 1000}
 """Functions that are drawn to be evaluated under protocol ``paper``; 200 of those that are not here."""
 EPOCHS = {"paper": 10_000, "short": 2000, "smoke": 3}
-SEEDS = {"paper": 3, "short": 1, "smoke": 1}
+SEEDS = {"paper": 5, "short": 1, "smoke": 1}
 
 
 def _kernel(name: str, length: float | None = None) -> Parts:

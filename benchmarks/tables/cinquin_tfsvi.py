@@ -45,7 +45,7 @@ def prior_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     changes = PRIORS.get(row.variant, {})
     follows = changes.get("prior", {}).get("features") == "current"
     reference = None if follows else Reference(exact=True)
-    seeds = tuple((0, seed) for seed in range(3 if protocol == "paper" else 1))
+    seeds = tuple((0, seed) for seed in range(5 if protocol == "paper" else 1))
     samples = 50 if protocol == "smoke" else 200
     return Recipe(merge(parts, changes), seeds, samples=samples, sets=("test", "grid"), reference=reference)
 
