@@ -69,9 +69,9 @@ NOTES = (
     "more of them agree (table pequignot2020-4-exchanged). NN-HyVI's functions spread far less than HMC's (table 1), "
     "so the first must be the larger; FuNN-HyVI's spread more.",
     "Concrete: table 2 prints an RMSE of 7.459 for HMC, where a later summary of the authors (February 2021) has 6.96; "
-    "on the other sets the two agree (2.63, 2.62, .58, 3.84), and so do its entropies of HMC (parameters 970, 635, 628, "
-    "615, 502; predictor -52, -107, -224, -25, -244) with table 1. Here 7.00, and both hypernets are lower by similar "
-    "amounts. Supposed: the published column of concrete is of another split.",
+    "on the other sets the two agree (2.63, 2.62, .58, 3.84), and so do its entropies of HMC (parameters 970, 635, "
+    "628, 615, 502; predictor -52, -107, -224, -25, -244) with table 1. Here 7.00, and both hypernets are "
+    "lower by similar amounts. Supposed: the published column of concrete is of another split.",
     "KL from nearest neighbours among 1,000 points in hundreds of dimensions is far from the divergence itself, and "
     "may be negative: it compares samples by one rule.",
     "MFVI, FuNN-MFVI, MC Dropout and Ensemble are not in the paper's tables of experiment 1. The Ensemble's log "
