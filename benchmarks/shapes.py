@@ -40,13 +40,15 @@ class ReferenceConfig(TypedDict):
 
 class EvaluationConfig(TypedDict):
     """What is asked of a trained model: draws, evaluation sets, and digests of a user's own files among them; ``fit``:
-    the part that is fitted to its parameters before it predicts."""
+    the part that is fitted to its parameters before it predicts; ``evidence``: the set whose log marginal likelihood is
+    asked for."""
 
     samples: int
     sets: list[str]
     content: dict[str, str]
     posterior: NotRequired[PosteriorConfig]
     reference: NotRequired[ReferenceConfig]
+    evidence: NotRequired[str]
     fit: NotRequired[PartSpec]
 
 

@@ -43,6 +43,7 @@ TITLES = {
     "knn_kl": "nearest-neighbour KL",
     "wasserstein2": "2-Wasserstein distance",
     "wasserstein2_squared": "squared 2-Wasserstein distance",
+    "log_marginal_likelihood": "log marginal likelihood per point",
 }
 # Published comparisons of runs with one another; no metric of a single run.
 COMPARISONS = {"wasserstein2": -1}

@@ -18,6 +18,7 @@ from benchmarks.experiment.assembly import (
     run_streams,
     training_fingerprint,
 )
+from benchmarks.experiment.evidence import evidence_rows
 from benchmarks.experiment.posterior import Fitted, posterior_rows
 from benchmarks.experiment.prediction import NotFinite, Predicted, predict_sets
 from benchmarks.experiment.reference import reference_rows
@@ -157,6 +158,9 @@ def _evaluate(config: RunConfig, one: Trained, state: Path) -> Outcome:
     try:
         if "posterior" in asked:
             metrics += posterior_rows(config, training_data, own, other)
+        if "evidence" in asked:
+            start = run_streams([config], streams.device, streams.dtype).child("train")
+            metrics += evidence_rows(asked["evidence"], split, training_data, own, start)
         if "reference" in asked:
             at = predicted.sets[asked["reference"]["set"]]
             metrics += reference_rows(config, split, at, training_data, own, other)

@@ -86,16 +86,16 @@ def measure_run(config: RunConfig, store: Store, state: Path) -> str:
 
 def _stays(metric: str) -> bool:
     """Whether a row of a record is not computed from predictions."""
-    return metric in COSTS or metric not in METRICS or METRICS[metric].of_draws
+    return metric in COSTS or metric not in METRICS or bool(METRICS[metric].entry)
 
 
 def _draws_anew(record: Record, store: Store) -> bool:
-    """Whether metrics that need draws of the posterior have changed since the record: one of its own has a newer
-    version, or one is there that was not, which may be of the same draws.
+    """Whether metrics that need the trained parameters have changed since the record: one of its own has a newer
+    version, or one is there that was not and that the same entry of its evaluation asks for.
     """
-    drawn, versions = {name for name, m in METRICS.items() if m.of_draws}, record["metric_versions"]
-    own = {row["metric"] for row in record["metrics"]} & drawn
-    return bool(own) and any(versions.get(name, 0) < store.version(name) for name in own | (drawn - versions.keys()))
+    entries, versions = {name: m.entry for name, m in METRICS.items() if m.entry}, record["metric_versions"]
+    asked = {entries[row["metric"]] for row in record["metrics"] if row["metric"] in entries}
+    return any(versions.get(name, 0) < store.version(name) for name, entry in entries.items() if entry in asked)
 
 
 def _evaluate(config: RunConfig, store: Store, state: Path, otherwise: str) -> str:

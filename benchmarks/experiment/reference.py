@@ -91,7 +91,7 @@ def exact(
         raise NotSupported("an exact posterior is of one output with Gaussian noise")
     train = TrainingSet(training_data.x, training_data.y, split.n_outputs, split.task == "classification")
     everything = torch.cat([train.x, inputs_of(training_data, torch.from_numpy(x))[None]], dim=1)
-    mean, covariance = _prior(own, train, everything, start)
+    mean, covariance = prior_at(own, train, everything, start)
     mean, variance = conditioned(mean.double(), covariance.double(), noise.double().square(), train.y.double())
     if not (torch.isfinite(mean).all() and torch.isfinite(variance).all()):
         raise NotFinite("the exact posterior is not finite: its covariance with the noise is not positive definite")
@@ -101,8 +101,8 @@ def exact(
     return RegressionPredictions(draws.numpy(), float(noise[0]), None, split.y_mean, split.y_std, *moments)
 
 
-def _prior(own: Fitted, train: TrainingSet, x: Tensor, start: Streams) -> tuple[Tensor, Tensor]:
-    """Mean ``[1, K]`` and covariance ``[1, K, K]`` of the prior at x."""
+def prior_at(own: Fitted, train: TrainingSet, x: Tensor, start: Streams) -> tuple[Tensor, Tensor]:
+    """Mean ``[1, K]`` and covariance ``[1, K, K]`` of a run's prior at x. Raises NotSupported."""
     model, parameters, _ = own
     if model.prior is None:
         process = model.family.process(split_parameters(own_of(parameters)[0])[0])

@@ -13,7 +13,8 @@ from fvi_core.spelling import nearest
 class Metric:
     """One metric. `version` grows when its values change; records made with an older version are stale.
 
-    of_draws: of trained parameters, or of more draws of the posterior or of others, and not computed from predictions.
+    entry: of an evaluation that asks for it, where it is of trained parameters or of more draws of the posterior or of
+    others, and not computed from predictions.
     """
 
     name: str
@@ -22,7 +23,7 @@ class Metric:
     formula: str
     bins: str = ""
     version: int = 1
-    of_draws: bool = False
+    entry: str = ""
 
 
 class UnknownMetric(KeyError):
@@ -316,7 +317,7 @@ METRICS: dict[str, Metric] = plugins.track(
                 "psi(1) + log volume of the unit ball + d mean_s log r_s (pequignot2020 eq. 5); space=parameter: d "
                 "network parameters; space=predictor: values at d = T uniform inputs, divided by sqrt(T), mean over "
                 "sets of inputs",
-                of_draws=True,
+                entry="posterior",
             ),
             Metric(
                 "knn_kl",
@@ -325,7 +326,7 @@ METRICS: dict[str, Metric] = plugins.track(
                 "KL of two posteriors from nearest neighbours among draws of each (pequignot2020 eq. 4 and 6, k = "
                 "1), spaces as for entropy; pair=q->p is KL(q || p), q the run itself, p the mean over the others of "
                 "that name",
-                of_draws=True,
+                entry="posterior",
             ),
             Metric(
                 "mean_distance",
@@ -335,7 +336,7 @@ METRICS: dict[str, Metric] = plugins.track(
                 + _STANDARD
                 + "; of classifiers "
                 "the same of the probabilities of all classes",
-                of_draws=True,
+                entry="reference",
             ),
             Metric(
                 "std_distance",
@@ -344,7 +345,7 @@ METRICS: dict[str, Metric] = plugins.track(
                 "square root of the mean over points of (sd f - sd g)^2, without noise, g the reference"
                 + _STANDARD
                 + "; of classifiers the same of the probabilities of all classes",
-                of_draws=True,
+                entry="reference",
             ),
             Metric(
                 "wasserstein2",
@@ -352,21 +353,29 @@ METRICS: dict[str, Metric] = plugins.track(
                 "target standard deviations",
                 "mean over points of the Wasserstein-2 distance on the line between S draws of f(x) and S draws of the "
                 "reference (cinquin2024 app. C.6)" + _STANDARD,
-                of_draws=True,
+                entry="reference",
             ),
             Metric(
                 "wasserstein2_squared",
                 "lower",
                 "target variances",
                 "mean over points of its square, as functions of Python Optimal Transport give it" + _STANDARD,
-                of_draws=True,
+                entry="reference",
             ),
             Metric(
                 "temperature",
                 "none",
                 "",
                 "what logits are divided by: the maximum likelihood of the validation subset (Guo et al. 2017)",
-                of_draws=True,
+                entry="fit",
+            ),
+            Metric(
+                "log_marginal_likelihood",
+                "higher",
+                "nats per point",
+                "log N(y; m, K + sigma^2 I) / N of the N targets of a set, m and K the run's own prior at its inputs, "
+                "sigma its noise: trained, but not conditioned on the training data",
+                entry="evidence",
             ),
             Metric("training_seconds", "lower", "seconds", "wall time of training, without evaluation"),
         ]

@@ -27,9 +27,9 @@ REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources
 DATASET = ("name", "version", "scheme", "split", "content")
 EVALUATION = ("samples", "sets", "content")
 COMPARISONS = ("posterior", "reference")
-OPTIONAL = {"evaluation": (*COMPARISONS, "fit")}
-"""Entries that most configurations do without: comparisons with what other trainings gave, a part that is fitted to the
-trained parameters by this evaluation alone."""
+OPTIONAL = {"evaluation": (*COMPARISONS, "evidence", "fit")}
+"""Entries that most configurations do without: comparisons with what other trainings gave, the set of a log marginal
+likelihood, a part that is fitted to the trained parameters by this evaluation alone."""
 
 
 class InvalidConfig(ValueError):

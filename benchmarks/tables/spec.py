@@ -141,7 +141,8 @@ class Recipe:
     ``parts`` are merged into the method's: a dict with another "name" replaces, anything else updates. ``replicates``
     are (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets, corrupted or
     attacked ones perhaps of some test images only: "cifar10_c-3-of-1000"; ``posterior`` asks for entropies,
-    ``reference`` for distances from other functions.
+    ``reference`` for distances from other functions, ``evidence`` for the log marginal likelihood of the set of this
+    name.
     """
 
     parts: Parts
@@ -151,6 +152,7 @@ class Recipe:
     sets: tuple[str, ...] = ("test",)
     posterior: Posterior | None = None
     reference: Reference | None = None
+    evidence: str = ""
 
     def with_parts(self, changes: Parts) -> Recipe:
         """The same runs with changed parts."""
@@ -329,6 +331,8 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
             entry["posterior"] = recipe.posterior.of(run, runs)
         if recipe.reference is not None:
             entry["reference"] = recipe.reference.of(run)
+        if recipe.evidence:
+            entry["evidence"] = recipe.evidence
     made: list[Any] = [{**run, "evaluation": {**evaluation, **entry}} for run, entry in zip(runs, entries, strict=True)]
     return [fixed(run) for run in made]
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from fvi_core.families.base import Family, Functions, NotSupported
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
+from fvi_core.kernels import Kernel
 from fvi_core.likelihoods import Likelihood, split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
@@ -67,9 +69,14 @@ class ExactGP(Family):
         return std.square()
 
     def _posterior(self, parameters: Parameters, x: Tensor, full: bool) -> tuple[Tensor, Tensor]:
-        kernel, hyper = KERNELS.build(self.kernel), {k: v for k, v in parameters.items() if "train/" not in k}
-        data = (parameters["train/noise"], parameters["train/x"], parameters["train/y"])
-        return posterior(kernel, hyper, *data, x, full)
+        hyper, data = _split(parameters)
+        return posterior(KERNELS.build(self.kernel), hyper, *data, x, full)
+
+    def process(self, parameters: Parameters) -> ExactProcess:
+        kernel = KERNELS.build(self.kernel)
+        if kernel.vector:
+            raise NotSupported(f"family {self.name!r}: kernel {self.kernel['name']!r} is of gradients, and no process")
+        return ExactProcess(kernel, *_split(parameters))
 
     def marginals(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:
         mean, variance = self._posterior(parameters, x, full=False)
@@ -89,3 +96,32 @@ class ExactGP(Family):
             return mean.reshape(len(mean), 1, *x.shape[1:2], -1) + drawn.unflatten(-1, (x.shape[1], -1))
 
         return evaluate
+
+
+@dataclass(frozen=True)
+class ExactProcess:
+    """A process conditioned on training data, and the prior that it is of; see :class:`Process`."""
+
+    kernel: Kernel
+    hyper: Parameters
+    data: tuple[Tensor, Tensor, Tensor]
+
+    def covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Of the outputs' values at x1 ``[R, N, ...]`` and x2 ``[R, M, ...]``: ``[R, Q, N, M]``."""
+        _, covariance = posterior(self.kernel, self.hyper, *self.data, torch.cat([x1, x2], dim=1), full=True)
+        covariance = covariance if covariance.dim() == 4 else covariance.unsqueeze(1)
+        return covariance[..., : x1.shape[1], x1.shape[1] :]
+
+    def prior_covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """``[R, N, M]``."""
+        return self.kernel(self.hyper, x1, x2)
+
+    def prior_variance(self, x: Tensor) -> Tensor:
+        """``[R, N]``."""
+        return self.kernel.diagonal(self.hyper, x)
+
+
+def _split(parameters: Parameters) -> tuple[Parameters, tuple[Tensor, Tensor, Tensor]]:
+    """Hyper-parameters of the kernel; noise, inputs and targets of the training data."""
+    hyper = {name: value for name, value in parameters.items() if "train/" not in name}
+    return hyper, (parameters["train/noise"], parameters["train/x"], parameters["train/y"])

@@ -173,7 +173,7 @@ def test_measuring_again_keeps_what_needs_draws_until_it_has_a_newer_version(tmp
     measure([config], store, tmp_path / "state")
     kept = {row["metric"]: row["value"] for row in store.get(config)["metrics"]}
     assert {"rmse", "entropy"} <= set(kept) and math.isfinite(kept["entropy"])
-    newer = METRICS["entropy"].__class__("entropy", "none", "nats", "another", version=2, of_draws=True)
+    newer = METRICS["entropy"].__class__("entropy", "none", "nats", "another", version=2, entry="posterior")
     monkeypatch.setitem(METRICS, "entropy", newer)
     assert measure([config], store, tmp_path / "state").counts[EVALUATED] == 1
     assert store.get(config)["metric_versions"]["entropy"] == 2

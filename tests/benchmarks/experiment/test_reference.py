@@ -161,7 +161,7 @@ def test_measuring_again_keeps_distances_until_they_have_a_newer_version(tmp_pat
     store.write(store.make(config, outcome.metrics, outcome.curves, outcome.provenance))
     before = store.get(config)["metrics"]
     assert measure([config], store, tmp_path / "state").counts[UNCHANGED] == 1
-    changed = METRICS["wasserstein2"].__class__("wasserstein2", "lower", "", "another", version=2, of_draws=True)
+    changed = METRICS["wasserstein2"].__class__("wasserstein2", "lower", "", "another", version=2, entry="reference")
     monkeypatch.setitem(METRICS, "wasserstein2", changed)
     assert measure([config], store, tmp_path / "state").counts[EVALUATED] == 1
     assert store.get(config)["metrics"] == before

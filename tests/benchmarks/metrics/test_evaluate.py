@@ -29,7 +29,7 @@ SETS = [
     SetInfo("rotation-30", "shift", "shift=rotation;angle=30"),
 ]
 PARTNERS = [SetInfo("test", "id"), *(SetInfo(f"photos-{n}", "ood", f"ood={n}") for n in ("cifar100", "svhn"))]
-MEASURED_ELSEWHERE = {name for name, metric in METRICS.items() if metric.of_draws} | {
+MEASURED_ELSEWHERE = {name for name, metric in METRICS.items() if metric.entry} | {
     "training_seconds",
     "mean_distance",
     "std_distance",
