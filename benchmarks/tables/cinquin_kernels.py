@@ -45,8 +45,8 @@ TABLES = varied(
 )
 _EVIDENCE_NOTES = (
     'App. C.3 chooses the kernels of both processes by the "mean log-marginal likelihood of the validation data". '
-    "Taken by the word it is this: the density of the validation targets under the fitted prior, not conditioned on the "
-    "training data. Table 1 here takes the predictive density given the training data, by which processes predict.",
+    "Taken by the word it is this: the density of the validation targets under the fitted prior, not conditioned on "
+    "the training data. Table 1 here takes the predictive density given the training data, by which processes predict.",
 )
 TABLES += (
     Table(
