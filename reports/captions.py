@@ -60,7 +60,7 @@ def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> l
         sentences.append(AGREEMENT)
         partly = f" ({counts.partial} of them partial)" if counts.partial else ""
         sentences.append(
-            f"{len(known)} published cells: {counts.recorded} with records{partly}, "
+            f"{_published_cells(known)}: {counts.recorded} with records{partly}, "
             f"{counts.reproduced} reproduced, {counts.differing} differ, {counts.uninformative} uninformative."
         )
         sentences.append(_runs_needed(known))
@@ -74,6 +74,13 @@ def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> l
     if choice.difference:
         sentences.append(_if_deviations(result, known))
     return sentences
+
+
+def _published_cells(known: list[CellResult]) -> str:
+    """How many; where rows share published numbers, how many comparisons that makes."""
+    distinct = len({cell.published.key for cell in known if cell.published})
+    cells = f"{distinct} published cells"
+    return cells if distinct == len(known) else f"{len(known)} comparisons with {cells}"
 
 
 def _runs_needed(known: Iterable[CellResult]) -> str:
@@ -173,7 +180,9 @@ def _quoted(known: Iterable[CellResult]) -> list[str]:
 
 
 def _published_runs(cells: list[CellResult]) -> str:
-    counts = sorted({cell.published.n_runs or 0 for cell in cells if cell.published})
+    counts = sorted({cell.published.n_runs or 0 for cell in cells if cell.published and not cell.published.quoted})
+    if not counts:
+        return ""
     named = [str(count) for count in counts if count]
     unsaid = " or not said" if counts[0] == 0 else ""
     return f"Published over {', '.join(named)}{unsaid} runs." if named else "The paper does not say over how many runs."

@@ -64,7 +64,7 @@ def blocks(
     """
     if choice.across:
         return _across(result, size, capacity, choice)
-    columns = columns_of(result, choice)
+    columns = [column for column in columns_of(result, choice) if not all(map(_unplanned, column.rows))]
     groups = [columns]
     if sum(map(size, columns)) > capacity or not _told_apart(columns):
         groups = []

@@ -70,6 +70,7 @@ def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
         spec["training"] = TINY["training"] | {"samples": min(training.get("samples", 1), TINY["training"]["samples"])}
     else:
         spec["training"] |= {key: value for key, value in TINY["training"].items() if key in training}
+        spec["training"] |= {"augment": None} if "augment" in training else {}  # the tiny data are no images
     try:
         with torch.random.fork_rng(devices=[]):
             _try(resolve(spec), task, numbers)

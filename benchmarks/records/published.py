@@ -90,11 +90,17 @@ def load(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
         if header != COLUMNS:
             raise InvalidPublished(f"{path}: expected the columns {','.join(COLUMNS)}, found {','.join(header)}")
         found = [_cell(paper, line, f"{path}, line {lines.line_num}") for line in lines]
-    cells = tuple(replace(cell, quoted=quotations().get((paper, cell.table, cell.method))) for cell in found)
+    cells = tuple(_with_source(cell) for cell in found)
     twice = [key for key, count in Counter((cell.table, *cell.key) for cell in cells).items() if count > 1]
     if twice:
         raise InvalidPublished(f"{path}: {len(twice)} cells are there more than once, first {twice[0]}: keep one")
     return cells
+
+
+def _with_source(cell: Published) -> Published:
+    """A quoted number is over the other paper's runs, whose count is not known."""
+    quoted = quotations().get((cell.paper, cell.table, cell.method))
+    return replace(cell, quoted=quoted, n_runs=None) if quoted else cell
 
 
 @cache

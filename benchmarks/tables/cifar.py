@@ -148,7 +148,8 @@ NOTES = (
     "VOGN: the paper's numbers are those of Osawa et al. (2019). Here the settings of that paper's code for this "
     "network: 161 epochs, batches of 256, rate 1e-4 and a tenth of it after 80 and after 120 epochs, damping .001, "
     "prior variance .02, ten times the number of images for their crops and flips, 20 draws in prediction; 5 draws in "
-    "training, which there were drawn for each of 8 parts of a batch anew. Not under protocol short.",
+    "training, which there were drawn for each of 8 parts of a batch anew. Not under protocol short. It is an "
+    "optimiser, so it has no row with the training of the others.",
     SPG_NOTE,
     "What neither paper nor code tells: the temperature of MFVI (here a tenth of the KL), MAP's prior (here N(0, 1)), "
     "the dropout rate (here .1, after every ReLU), the size of ensembles (here 5) and whether their networks have "

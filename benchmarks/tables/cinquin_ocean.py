@@ -10,7 +10,7 @@ from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merg
 PAPER, NAME, DATA = "cinquin2024", "cinquin2024-3", "gulf_drifters"
 METHODS = {"GFSVI": "GFSVI", "TFSVI": "FSVI", "VIP": "VIP", "GP": "GP"}
 ROWS = tuple(Row(label, label, method) for label, method in METHODS.items())
-NOISES = {"noise from .01": 0.01, "noise from .001": 0.001}
+NOISES = {"noise from .01": 0.01, "noise from .005": 0.005, "noise from .001": 0.001}
 STARTS = tuple(
     Row(f"{label}, {name}", label, METHODS[label], name) for label in ("GFSVI", "TFSVI", "GP") for name in NOISES
 )

@@ -26,9 +26,9 @@ ROWS = (
     ),
 )
 NOTES_ON_SCREENING = (
-    "AUROC: of p(finding). Sensitivity: at 80 % specificity; the NHS asks 85 %. Referral: the mean of accuracy, AUROC "
-    "and NLL on the cases that are kept, while ever more of those with the largest predictive entropy are referred to "
-    "an expert; without an oracle, as in RETINA's code (Band et al. 2021).",
+    "AUROC: of p(finding). Sensitivity: at 80 % specificity; the NHS asks 85 %. Referral: the mean of a metric on the "
+    "cases that are kept, while ever more of those with the largest predictive entropy are referred to an expert; "
+    "without an oracle, as in RETINA's code (Band et al. 2021).",
     "Mask only: a linear model that is shown where the eye is in an image and nothing of the eye. What it reaches, "
     "other methods may owe to the camera.",
 )

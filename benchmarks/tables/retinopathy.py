@@ -9,7 +9,6 @@ from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merg
 EYEPACS = 35126  # training images, which the strength of priors is counted against
 SHIFTS = {"eyepacs": ("aptos", "idrid"), "aptos": ("eyepacs", "idrid")}
 SEVERITY = "severity"
-OUTLINED = ("moderate",)  # findings that outlines are there with
 _SEEDS = {"paper": 6, "short": 5, "smoke": 1}
 _SAMPLES = {"paper": 5, "short": 5, "smoke": 2}
 _STEPS = {"name": "multistep", "at": [1 / 3, 2 / 3], "factor": 0.2}
@@ -111,13 +110,14 @@ def _recipe(task: str, finding: str, row: Row, dataset: str, protocol: str) -> R
         narrow = {} if row.variant == MASK_ONLY else {"network": {"width": 2}}
         parts = merge(parts, narrow | {"training": {"epochs": 1}})
     side = 512 if protocol == "paper" else 64
-    scheme = f"{finding if task != SEVERITY else SEVERITY}-{side}"
+    name = finding if task != SEVERITY else SEVERITY
+    outline = "outline" if name == "moderate" else f"outline-{name}"
     samples = _SAMPLES[protocol] * (3 if row.made_by != _member(row) else 1)
     sets = [f"shift-{other}" for other in SHIFTS[dataset]] if task != SEVERITY else ["shift-severity"]
     return Recipe(
         parts,
         tuple((0, seed) for seed in range(_SEEDS[protocol])),
-        "outline" if row.variant == MASK_ONLY else scheme,
+        outline if row.variant == MASK_ONLY else f"{name}-{side}",
         samples=max(samples, 4) if "Rank1" in row.made_by else samples,
         sets=("test", *sets),
     )
@@ -176,9 +176,10 @@ def _columns(datasets: tuple[str, ...], task: str) -> tuple[Column, ...]:
                 for metric, label, scale, digits in _MEASURES
             ]
         joint = "severity" if task == SEVERITY else f"country;to={SHIFTS[dataset][0]}"
+        where = dataset if task == SEVERITY else f"{dataset} and {SHIFTS[dataset][0]}"
         for metric, label in (("referral_accuracy_area", "accuracy"), ("referral_auroc_area", "AUROC")):
             cell = Cell(dataset, f"joint;shift={joint};balanced", metric)
-            columns.append(Column(cell, f"{dataset} joint referral {label} %", None, 100, 1))
+            columns.append(Column(cell, f"{where} joint referral {label} %", None, 100, 1))
     return tuple(columns)
 
 
@@ -188,7 +189,7 @@ def _table(name: str, title: str, task: str, finding: str, datasets: tuple[str, 
     return Table(
         name,
         f"Diabetic retinopathy: {title}",
-        tuple(row for row in ROWS if (finding in OUTLINED and task != SEVERITY) or row.variant != MASK_ONLY),
+        ROWS,
         _columns(datasets, task),
         lambda row, dataset, protocol: _recipe(task, finding, row, dataset, protocol),
         protocols=protocols,

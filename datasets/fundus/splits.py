@@ -3,7 +3,8 @@
 A scheme names the task and the side of the images in pixels, "moderate-64": the finding is of grade 2 or more
 ("moderate", it threatens sight) or of grade 1 or more ("mild"). "severity" and "severity-mild" train and test on grades
 up to the finding's first one; the images of higher grades are the shift, those of the training part among them (Band et
-al. 2021). "outline" has the finding of "moderate" and only says where the eye is.
+al. 2021). "outline" has the findings of "moderate", "outline-severity" those of "severity" and so on: they only say
+where the eye is.
 
 A set without official parts is cut 70 : 10 : 20 (`parts.parted`). Evaluation sets: "shift-<set>", another country's
 images (of EyePACS its test part where it has official parts, of APTOS the first 2,929 by name as in RETINA, of IDRiD
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -53,7 +54,12 @@ TASKS = {
     "severity": Task(FINDINGS["moderate"], 2),
     "severity-mild": Task(FINDINGS["mild"], 1),
 }
-SCHEMES = (*(f"{task}-{side}" for side in SIDES for task in TASKS), "outline")
+OUTLINE = "outline"
+SCHEMES = (
+    *(f"{task}-{side}" for side in SIDES for task in TASKS),
+    OUTLINE,
+    *(f"{OUTLINE}-{task}" for task in TASKS if task != "moderate"),
+)
 # Training and test images of the known mosaics, for each task.
 SIZES = {
     "eyepacs": {"moderate": (678, 188), "mild": (678, 188), "severity": (642, 179), "severity-mild": (541, 152)},
@@ -64,10 +70,17 @@ SIZES = {
 
 def task_of(scheme: str) -> tuple[Task, int]:
     """The task and the side of its images."""
-    if scheme == "outline":
-        return Task(FINDINGS["moderate"], outline=True), kept.OUTLINE
-    name, _, side = scheme.rpartition("-")
-    return TASKS[name], int(side)
+    name = _named(scheme)
+    if scheme.startswith(OUTLINE):
+        return replace(TASKS[name], outline=True), kept.OUTLINE
+    return TASKS[name], int(scheme.rpartition("-")[2])
+
+
+def _named(scheme: str) -> str:
+    """The key of TASKS."""
+    if scheme.startswith(OUTLINE):
+        return scheme.removeprefix(OUTLINE).removeprefix("-") or "moderate"
+    return scheme.rpartition("-")[0]
 
 
 def describe(name: str, scheme: str) -> Description:
@@ -78,7 +91,7 @@ def describe(name: str, scheme: str) -> Description:
         part = parts_of(source)
         n_train, n_test = (int(((part == own) & (source.grades <= task.last)).sum()) for own in ("train", "test"))
     else:
-        n_train, n_test = SIZES[name]["moderate" if task.outline else scheme.rpartition("-")[0]]
+        n_train, n_test = SIZES[name][_named(scheme)]
     shape = (1, side, side) if task.outline else (3, side, side)
     return Description(
         name, "classification", VERSION, scheme, SCHEMES, 1, 2, shape, n_train, n_test, _ORIGINS[name], ()

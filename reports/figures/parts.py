@@ -30,6 +30,7 @@ class Shift:
         return float(found[1]) if found else (None if condition else 0.0)
 
 
+PUBLISHED = "published"  # what marks are told by
 ROTATION = Shift("shift=rotation;angle", "rotation (degrees)")
 Line = tuple[np.ndarray, np.ndarray]  # levels [L], values [runs, L]
 
@@ -80,19 +81,32 @@ def band(axis: Axes, label: str, places: np.ndarray, values: np.ndarray, name: s
 
 
 def marks(axis: Axes, label: str, places: Sequence[float], values: Sequence[float]) -> None:
-    """Published values of a row as circles, hollow where its line is broken."""
+    """Published values of a row as marks without a line, edged in black: circles, or the row's own markers; hollow
+    where its line is broken.
+    """
     look = line(label)
     face = look["color"] if look["linestyle"] == "-" else "none"
-    axis.plot(places, values, "o", markersize=2.6, markeredgewidth=0.6, color=look["color"], markerfacecolor=face)
+    axis.plot(
+        places,
+        values,
+        look.get("marker", "o"),
+        linestyle="None",
+        markersize=3.4,
+        markeredgewidth=0.6,
+        markeredgecolor="black",
+        color=look["color"],
+        markerfacecolor=face,
+        gid=PUBLISHED,
+    )
 
 
 def circles(axes: Iterable[Axes]) -> tuple[list[Line2D], list[str]]:
-    """What a legend says of the circles that there are: published values, of full and of broken lines."""
+    """What a legend says of the marks that there are: published values, of full and of broken lines."""
     faces = [
         str(drawn.get_markerfacecolor())
         for axis in axes
         for drawn in axis.lines
-        if drawn.get_marker() == "o" and drawn.get_linestyle() == "None" and len(np.atleast_1d(drawn.get_xdata()))
+        if drawn.get_gid() == PUBLISHED and len(np.atleast_1d(drawn.get_xdata()))
     ]
     found = {
         "published": ("black", any(face != "none" for face in faces)),

@@ -175,4 +175,4 @@ def _corruption(runs: Runs) -> Shift:
 
 
 def _mark_note(runs: Runs) -> str:
-    return "; circles: published, hollow where the line is broken" if any(runs.published.values()) else ""
+    return "; edged marks: published, hollow where the line is broken" if any(runs.published.values()) else ""

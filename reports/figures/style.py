@@ -109,7 +109,7 @@ class Look(TypedDict):
     markevery: NotRequired[float | tuple[float, float]]
 
 
-MARKERS = ("", *"s^DvPX*<>hpd8+x1234")  # circles are published values
+MARKERS = ("", *"s^DvPX*<>hpd8+x1234")  # none: a plain line, whose published values are circles
 EVERY = 0.12  # of the length of a line, from one marker to the next
 _looks: dict[str, tuple[str | tuple[int, tuple[int, ...]], str, float]] = {}  # of the rows of the figure drawn now
 _options = [Options()]

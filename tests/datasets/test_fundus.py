@@ -263,6 +263,10 @@ def test_outlines_say_where_the_eye_is_and_nothing_of_it(lay: Lay) -> None:
     split = datasets.load("aptos", scheme="outline")
     assert split.train.x.shape[1:] == (1, 16, 16) and split.train.x[:, 0, 8, 8].min() == 255
     assert split.train.x[:, 0, 0, 0].max() == 0 and split.train.y.tolist() == datasets.load("aptos").train.y.tolist()
+    for task in ("mild", "severity", "severity-mild"):
+        own, of = (datasets.load("aptos", scheme=scheme) for scheme in (f"outline-{task}", f"{task}-64"))
+        assert own.train.x.shape[1:] == (1, 16, 16) and own.train.y.tolist() == of.train.y.tolist()
+        assert own.test.y.tolist() == of.test.y.tolist() and own.evaluations.keys() == of.evaluations.keys()
 
 
 def test_a_table_with_a_byte_order_mark_or_crlf_is_no_problem(lay: Lay) -> None:

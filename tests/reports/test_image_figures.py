@@ -14,7 +14,7 @@ from scipy.stats import beta
 from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.predictions import ClassificationPredictions
 from reports.figures import FIGURES, Figure, Runs, collect, draw, select, shifts, style
-from reports.figures.parts import ROTATION, Shift, by_level
+from reports.figures.parts import PUBLISHED, ROTATION, Shift, by_level, marks
 from reports.records import Layout, Records, Run
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table
 
@@ -101,16 +101,27 @@ def test_published_values_stand_as_marks_in_their_own_unit(results: Path) -> Non
     accuracy, likelihood, _ = canvas.axes
     assert canvas.get_suptitle().endswith("\nno records: MC Dropout") and not canvas.get_supxlabel()
     marked = {line.get_marker() for line in likelihood.lines}
-    assert marked == {"None", "o"} and "circles: published" in canvas.get_suptitle()
+    assert {"None", "o"} <= marked and "edged marks: published" in canvas.get_suptitle()
     (published,) = [
         line
         for line in likelihood.lines
-        if line.get_marker() == "o" and line.get_color() == "#000000" and line.get_markerfacecolor() != "none"
+        if line.get_gid() == PUBLISHED and line.get_color() == "#000000" and line.get_markerfacecolor() != "none"
     ]
     assert dict(zip(*published.get_data()))[90] == -7.22 and len(published.get_xdata()) == 19
     (ours,) = [line for line in accuracy.lines if line.get_label() == "MAP fVI"]
     assert list(ours.get_xdata()) == [0, 90, 180]
     assert ours.get_ydata()[1] == pytest.approx(100 * mean_of(found, "MAP fVI", "accuracy", "shift=rotation;angle=90"))
+
+
+def test_published_marks_tell_rows_apart_without_colours() -> None:
+    _, axis = style.plt.subplots()
+    style.assign(["MAP", "MC Dropout", "MC Dropout fVI"])
+    for label in ("MAP", "MC Dropout", "MC Dropout fVI"):
+        marks(axis, label, [0], [1])
+    plain, other, broken = axis.lines
+    assert plain.get_marker() == "o" != other.get_marker() == style.line("MC Dropout")["marker"]
+    assert broken.get_markerfacecolor() == "none" != other.get_markerfacecolor()
+    style.assign([])
 
 
 def test_gains_are_differences_of_means_beside_those_of_the_paper(results: Path) -> None:
@@ -124,7 +135,7 @@ def test_gains_are_differences_of_means_beside_those_of_the_paper(results: Path)
         plain, prior = (mean_of(found, label, "smoothed_log_likelihood", condition) for label in ("MAP", "MAP fVI"))
         gain = prior - plain
         assert line.get_xdata()[1] == x and line.get_ydata()[1] == pytest.approx(gain)
-    marks = [line for line in corrupted.lines if line.get_marker() == "o" and line.get_color() == "#000000"]
+    marks = [line for line in corrupted.lines if line.get_gid() == PUBLISHED and line.get_color() == "#000000"]
     np.testing.assert_allclose(marks[0].get_ydata(), [-0.03, 0.04, 0.11, 0.22, 0.36, 0.60], atol=1e-9)  # of table 12
 
 

@@ -267,7 +267,9 @@ def test_misfits_are_named_before_training(folder, say, monkeypatch):
     assert told.count("does not fit") == 3
 
 
-@pytest.mark.parametrize("name", ["digits", "toys", "uci", "cinquin2024-1", "rudner2022-1", "dirichlet2022-11"])
+@pytest.mark.parametrize(
+    "name", ["digits", "toys", "uci", "cinquin2024-1", "rudner2022-1", "rudner2022-2", "dirichlet2022-11"]
+)
 def test_the_methods_of_the_papers_fit(name):
     assert misfits(tables.get(name).runs("smoke")) == []
 
