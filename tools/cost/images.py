@@ -39,9 +39,9 @@ SHARES = {"fashion_mnist": {"MAP": 0.45}, "cifar10": {}}
 COMPILED, GRAPHS = ", compiled", ", graphs"
 
 
-def random_images(dataset: str, n: int, seed: int = 0, pools: Sequence[str] = ()) -> Split:
+def random_images(dataset: str, n: int, seed: int = 0, pools: Sequence[str] = (), scheme: str | None = None) -> Split:
     """``n`` images of random pixels in the shape of a data set, and as many in each pool."""
-    described, rng = datasets.describe(dataset), np.random.default_rng(seed)
+    described, rng = datasets.describe(dataset, scheme), np.random.default_rng(seed)
     shape = (n, *described.shape)
     x, y = rng.integers(256, size=shape, dtype=np.uint8), rng.integers(described.n_outputs, size=n)
     low, high = (np.full(described.shape, end, np.float32) for end in (-1, 1))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks import tables
+from benchmarks.experiment.execute import execute
+from benchmarks.tables.spec import make_configs
 from fvi_core import methods
+from tests.datasets.fundus_files import aptos, eyepacs, idrid
 
 NAMES = ("retina-mnist", "retinopathy", "retinopathy-mild", "retinopathy-severity")
 
@@ -85,3 +90,30 @@ def test_ensembles_of_the_catalogue_have_the_parts_of_their_members() -> None:
         member, ensemble = methods.get(name), methods.get(f"{name} Ensemble")
         assert ensemble.family == {"name": "ensemble", "base": member.family, "size": 3}
         assert ensemble.parts() | {"family": member.family} == member.parts()
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("retinopathy", "mask only (linear)"),
+        ("retinopathy", "FSVI Ensemble"),
+        ("retinopathy-mild", "Rank1"),
+        ("retinopathy-severity", "MFVI (radial)"),
+        ("retinopathy-severity", "mask only (linear)"),
+    ],
+)
+def test_a_smoke_run_fills_its_columns(name: str, label: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On few images in the layout of upstream's."""
+    for path, content in (eyepacs(official=True) | aptos() | idrid()).items():
+        (tmp_path / "mine" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mine" / path).write_bytes(content)
+    for variable, value in (("FVI_RETINOPATHY", "mine"), ("FVI_DATA_CACHE", "cache")):
+        monkeypatch.setenv(variable, str(tmp_path / value))
+    table = tables.get(name)
+    row = next(each for each in table.rows if each.label == label)
+    columns = [column for column in table.columns if column.cell.dataset == "eyepacs"]
+    (config, *_) = make_configs(row.method, "eyepacs", "smoke", table.recipe(row, "eyepacs", "smoke"))
+    (outcome,) = execute([config], state=tmp_path / "state")
+    assert outcome.status == "done", outcome.reason
+    found = {(m["dataset"], m["condition"], m["metric"]) for m in outcome.metrics}
+    assert {(c.cell.dataset, c.cell.condition, c.cell.metric) for c in columns} <= found
