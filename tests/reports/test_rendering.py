@@ -163,6 +163,23 @@ def test_rows_that_a_block_has_no_runs_for_are_left_out(write: Callable[..., Pat
     assert "MAP" in form and "GP" not in form
 
 
+def test_columns_that_no_row_is_planned_for_are_left_out(write: Callable[..., Path]) -> None:
+    results = write("MAP", "boston", {("", "rmse"): [1.0, 2.0]})
+    columns = tuple(Column(Cell(dataset, "", "rmse"), dataset) for dataset in ("wine", "boston"))
+    table = fake_table("t", (Row("MAP", None, "MAP"),), columns, n_runs=2, planned={"wine": ()})
+    for form in (text, markdown, latex):
+        said = form(aggregate(table, "paper", Records(results)))
+        assert "boston" in said and "wine" not in said
+    known = replace(uci(), planned={"wine": ()})
+    assert "wine" in text(aggregate(known, "paper", Records(results))), "published numbers are shown all the same"
+
+
+def test_numbers_that_two_rows_share_count_once(results: Path) -> None:
+    table = replace(uci(), rows=(*uci().rows, Row("MFVI, another way", "MFVI", "MFVI")))
+    words = " ".join(text(aggregate(table, "paper", Records(results))).split())
+    assert "50 comparisons with 40 published cells: " in words
+
+
 def test_latex_is_booktabs_with_everything_escaped(results: Path) -> None:
     form = forms(results)[2]
     for command in (r"\toprule", r"\midrule", r"\bottomrule", r"\caption", r"\label{tab:pequignot2020-5}"):
