@@ -116,9 +116,9 @@ def _across(
 def pair(mean: float, stderr: float, digits: int, fixed: bool = False) -> str:
     """A mean and its standard error with two significant digits of the error; large ones with an exponent.
 
-    Without an error (nan, or 0), or where fixed, that many decimals.
+    Without an error (nan, or 0 but for rounding), or where fixed, that many decimals.
     """
-    own = 0 < stderr < math.inf and not fixed
+    own = 1e-12 * abs(mean) < stderr < math.inf and not fixed
     places = min(max(1 - math.floor(math.log10(stderr)), 0), 6) if own else digits
     parts = [mean] if math.isnan(stderr) else [mean, stderr]
     large = max(map(abs, parts)) >= 1e5

@@ -52,7 +52,7 @@ def test_numbers_show_two_digits_of_their_error() -> None:
     assert pair(-31.4159, 2.71, 3) == "−31.4 ± 2.7"
     assert pair(3141.59, 271.0, 3) == "3142 ± 271"
     assert pair(3.14159, float("nan"), 3) == "3.142"
-    assert pair(3.14159, 0.0, 2) == "3.14 ± 0.00"
+    assert pair(3.14159, 0.0, 2) == pair(3.14159, 4e-16, 2) == "3.14 ± 0.00"
     assert pair(-1.5e7, 2.5e6, 3) == "−1.50e+07 ± 2.50e+06"
 
 
