@@ -64,7 +64,7 @@ def blocks(
     """
     if choice.across:
         return _across(result, size, capacity, choice)
-    columns = [column for column in columns_of(result, choice) if not all(map(_unplanned, column.rows))]
+    columns = _planned(columns_of(result, choice))
     groups = [columns]
     if sum(map(size, columns)) > capacity or not _told_apart(columns):
         groups = []
@@ -106,7 +106,7 @@ def _across(
             cells = [row[j] for j in group]
             texts = _texts(result, cells, kinds, choice)
             columns.append(Column("", cells[0].row.label, texts, [cell.bold for cell in cells]))
-        columns = [column for column in columns if not all(map(_unplanned, column.rows))]
+        columns = _planned(columns)
         lines = [labels[j] + (MARKS[direction(metric[j])] if apart else "") for j in group]
         shown = [_block(part, lines) for part in _filled(columns, size, capacity)] if columns else []
         found += [replace(block, title="" if apart else title(metric[group[0]])) for block in shown if block.lines]
@@ -158,6 +158,11 @@ def _value(cell: CellResult, usual: int | None, digits: int | None) -> str:
     count = f" ({cell.n})" if cell.n == cell.expected else f" ({cell.n}/{cell.expected})"
     shown = pair(cell.mean, cell.stderr, cell.column.digits if digits is None else digits, digits is not None)
     return shown + ("" if cell.n == cell.expected == usual else count)
+
+
+def _planned(columns: Iterable[Column]) -> list[Column]:
+    """Those of which something is planned or published."""
+    return [column for column in columns if not all(map(_unplanned, column.rows))]
 
 
 def _unplanned(texts: dict[str, str]) -> bool:

@@ -13,7 +13,6 @@ from benchmarks.shapes import MetricRow
 from datasets import Split
 from fvi_core.data import TrainingData
 from fvi_core.families.base import NotSupported
-from fvi_core.priors.base import TrainingSet
 from fvi_core.random import Streams
 
 
@@ -27,9 +26,8 @@ def evidence_rows(name: str, split: Split, training_data: TrainingData, own: Fit
     chosen, noise = split.evaluation(name), own[0].noise_std(own[1])
     if noise is None or split.n_outputs != 1 or chosen.y is None:
         raise NotSupported(f"log marginal likelihood of {name!r}: wanted one output with targets and Gaussian noise")
-    train = TrainingSet(training_data.x, training_data.y, split.n_outputs, split.task == "classification")
     x = inputs_of(training_data, torch.from_numpy(chosen.x))[None]
-    mean, covariance = (each[0].double().cpu() for each in prior_at(own, train, x, start))
+    mean, covariance = (each[0].double().cpu() for each in prior_at(split, x, training_data, own, start))
     covariance = covariance + noise[0].double().cpu().square() * torch.eye(len(mean), dtype=torch.float64)
     y = torch.as_tensor(chosen.y).double()
     try:

@@ -28,7 +28,14 @@ from fvi_core.stack import DTYPES
 TINY: dict[str, dict[str, Any]] = {
     "network": {"name": "mlp", "hidden": [3], "activation": "tanh"},
     "context": {"name": "uniform_box", "points": 4},
-    "training": {"epochs": 1, "batch_size": 4, "optimiser": {"name": "adam"}, "samples": 2, "dtype": "float64"},
+    "training": {
+        "epochs": 1,
+        "batch_size": 4,
+        "optimiser": {"name": "adam"},
+        "samples": 2,
+        "dtype": "float64",
+        "augment": None,  # the tiny data are no images
+    },
 }
 FEWER = {"size": 2, "fit_steps": 1, "samples": 4, "rank": 2, "every": 1, "start": 0.0}
 FEWER |= {"warmup": 1, "thinning": 1, "leapfrogs": 2, "map_steps": 1}
@@ -70,7 +77,6 @@ def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
         spec["training"] = TINY["training"] | {"samples": min(training.get("samples", 1), TINY["training"]["samples"])}
     else:
         spec["training"] |= {key: value for key, value in TINY["training"].items() if key in training}
-        spec["training"] |= {"augment": None} if "augment" in training else {}  # the tiny data are no images
     try:
         with torch.random.fork_rng(devices=[]):
             _try(resolve(spec), task, numbers)

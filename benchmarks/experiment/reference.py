@@ -89,10 +89,10 @@ def exact(
     noise = model.noise_std(parameters)
     if noise is None or split.n_outputs != 1:
         raise NotSupported("an exact posterior is of one output with Gaussian noise")
-    train = TrainingSet(training_data.x, training_data.y, split.n_outputs, split.task == "classification")
-    everything = torch.cat([train.x, inputs_of(training_data, torch.from_numpy(x))[None]], dim=1)
-    mean, covariance = prior_at(own, train, everything, start)
-    mean, variance = conditioned(mean.double(), covariance.double(), noise.double().square(), train.y.double())
+    everything = torch.cat([training_data.x, inputs_of(training_data, torch.from_numpy(x))[None]], dim=1)
+    mean, covariance = prior_at(split, everything, training_data, own, start)
+    y = training_data.y.double()
+    mean, variance = conditioned(mean.double(), covariance.double(), noise.double().square(), y)
     if not (torch.isfinite(mean).all() and torch.isfinite(variance).all()):
         raise NotFinite("the exact posterior is not finite: its covariance with the noise is not positive definite")
     centre, std = mean[0].cpu(), variance[0].clamp_min(0).sqrt().cpu()
@@ -101,8 +101,10 @@ def exact(
     return RegressionPredictions(draws.numpy(), float(noise[0]), None, split.y_mean, split.y_std, *moments)
 
 
-def prior_at(own: Fitted, train: TrainingSet, x: Tensor, start: Streams) -> tuple[Tensor, Tensor]:
-    """Mean ``[1, K]`` and covariance ``[1, K, K]`` of a run's prior at x. Raises NotSupported."""
+def prior_at(
+    split: Split, x: Tensor, training_data: TrainingData, own: Fitted, start: Streams
+) -> tuple[Tensor, Tensor]:
+    """Mean ``[1, K]`` and covariance ``[1, K, K]`` of a run's prior at x ``[1, K, ...]``. Raises NotSupported."""
     model, parameters, _ = own
     if model.prior is None:
         process = model.family.process(split_parameters(own_of(parameters)[0])[0])
@@ -110,6 +112,7 @@ def prior_at(own: Fitted, train: TrainingSet, x: Tensor, start: Streams) -> tupl
     if model.family.independent()[1] > 1:
         raise NotSupported("an exact posterior is of one prior, and members of an ensemble have their own")
     initial = model.family.initial_network(model.network, model.family.init(model.network, start.child("init")))
+    train = TrainingSet(training_data.x, training_data.y, split.n_outputs, split.task == "classification")
     fitted = model.prior.init(model.network, initial, train, start.child("prior-fit"))
     mean, covariance = model.prior.moments(model.network, fitted, x, "full")
     return mean[:, 0], covariance[:, 0]

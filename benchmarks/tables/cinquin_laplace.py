@@ -23,9 +23,9 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
         return None
     if row.variant == PATIENT:
         training = first.parts["training"]
-        stopping = training["early_stopping"] | {"patience": 10 * training["early_stopping"]["patience"]}
+        patience = 10 * training["early_stopping"]["patience"]
         longer = training["epochs"] * (1 if protocol == "smoke" else 10)
-        return first.with_parts({"training": {"epochs": longer, "early_stopping": stopping}})
+        return first.with_parts({"training": {"epochs": longer, "early_stopping": {"patience": patience}}})
     return first.with_parts(READINGS[row.variant]) if row.variant in READINGS else None
 
 

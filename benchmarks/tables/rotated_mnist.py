@@ -176,64 +176,59 @@ _RANGES = (ANGLES[:7], ANGLES[7:13], ANGLES[13:])
 _EVERY = tuple(column for metric in TITLES for column in _columns(metric, ANGLES))
 
 
-def _table(name: str, title: str, columns: tuple[Column, ...], number: str | None = None) -> Table:
+def _table(
+    name: str,
+    title: str,
+    columns: tuple[Column, ...] = _EVERY,
+    number: str | None = None,
+    rows: tuple[Row, ...] = ROWS,
+    notes: tuple[str, ...] = (TEN_DRAWS,),
+    paper: str | None = PAPER,
+) -> Table:
     return Table(
         name,
         title,
-        ROWS,
+        rows,
         columns,
         recipe,
-        paper=PAPER,
+        paper=paper,
         number=number,
-        notes=dict.fromkeys(("paper", "short"), (*NOTES, TEN_DRAWS)),
+        notes=dict.fromkeys(("paper", "short"), (*NOTES, *notes)),
         reductions=REDUCTIONS,
     )
 
 
 TABLES = (
-    _table("rotated-mnist", "Rotated MNIST by angle (dirichlet2022, tables 2 to 10)", _EVERY),
+    _table("rotated-mnist", "Rotated MNIST by angle (dirichlet2022, tables 2 to 10)"),
     *(
         _table(f"{PAPER}-{2 + 3 * i + j}", f"{title} on rotated MNIST", _columns(metric, angles), str(2 + 3 * i + j))
         for i, (metric, title) in enumerate(TITLES.items())
         for j, angles in enumerate(_RANGES)
     ),
-    Table(
+    _table(
         "rotated-mnist-index-sets",
         "Rotated MNIST: index sets of function-space inference (dirichlet2022, figure 4)",
-        INDEX_ROWS,
-        _EVERY,
-        recipe,
-        notes=dict.fromkeys(("paper", "short"), (*NOTES, TEN_DRAWS, *INDEX_NOTES)),
-        reductions=REDUCTIONS,
+        rows=INDEX_ROWS,
+        notes=(TEN_DRAWS, *INDEX_NOTES),
+        paper=None,
     ),
-    Table(
+    _table(
         "rotated-mnist-draws",
         "Rotated MNIST: MC Dropout by the number of draws in prediction (dirichlet2022)",
-        DRAWS_ROWS,
-        _EVERY,
-        recipe,
-        paper=PAPER,
-        notes=dict.fromkeys(("paper", "short"), (*NOTES, *DRAWS_NOTES)),
-        reductions=REDUCTIONS,
+        rows=DRAWS_ROWS,
+        notes=DRAWS_NOTES,
     ),
-    Table(
+    _table(
         "rotated-mnist-together",
         "Rotated MNIST: ensembles whose networks see the same batches (dirichlet2022)",
-        TOGETHER_ROWS,
-        _EVERY,
-        recipe,
-        paper=PAPER,
-        notes=dict.fromkeys(("paper", "short"), (*NOTES, *TOGETHER_NOTES)),
-        reductions=REDUCTIONS,
+        rows=TOGETHER_ROWS,
+        notes=TOGETHER_NOTES,
     ),
-    Table(
+    _table(
         "rotated-mnist-nearest",
         "Rotated MNIST by angle, turned without interpolation (dirichlet2022, tables 2 to 10)",
-        NEAREST_ROWS,
         tuple(column for metric in TITLES for column in _nearest_columns(metric)),
-        recipe,
-        paper=PAPER,
-        notes=dict.fromkeys(("paper", "short"), (*NOTES, *NEAREST_NOTES)),
-        reductions=REDUCTIONS,
+        rows=NEAREST_ROWS,
+        notes=NEAREST_NOTES,
     ),
 )

@@ -38,8 +38,8 @@ SHOWN = {
     "retinopathy": "eyepacs",
 }
 RESNETS = ("MAP", "FSVI (monochrome)", "SWAG", "MAP fVI", "MC Dropout fVI", "Ensemble fVI", "Radial fVI", "Rank1 fVI")
-"""The rows that are tried on CIFAR-10: the others' parts were tried on other networks, but VOGN, whose gradients of
-single images ask the device for values.
+"""The rows that are tried on CIFAR-10: the others' parts were tried on other networks, but VOGN, which was
+not tried on this device.
 """
 RETINAL = ("MAP", "MFVI (radial)", "Rank1", "FSVI")
 ROWS = [
