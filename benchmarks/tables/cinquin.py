@@ -131,10 +131,10 @@ _OF_PROTOCOL = {
     "short": ("MLP 2x50, patience 200: the paper states neither.",),
 }
 _SELECTION_NOTES = (
-    'GP and Sparse GP: "mean log-marginal likelihood of the validation data" (App. C.3), taken by the word: the density '
-    "of the validation targets under the fitted prior and its noise, jointly, divided by their number, not conditioned "
-    "on the training data. Table cinquin2024-1-density: the predictive density given the training data, which chooses "
-    "other kernels. All others: expected log-likelihood, as in the paper.",
+    'GP and Sparse GP: "mean log-marginal likelihood of the validation data" (App. C.3), taken by the word: the '
+    "density of the validation targets under the fitted prior and its noise, jointly, divided by their number, not "
+    "conditioned on the training data. Table cinquin2024-1-density: the predictive density given the training data, "
+    "which chooses other kernels. All others: expected log-likelihood, as in the paper.",
     "Protocol short tries for GFSVI, since the paper does not say: one length-scale or one for each input (ard), 300 "
     "or 2,000 steps that fit the kernel, 50 or 100 units; for GP: 500 or 100 steps of marginal likelihood. Learning "
     "rate and activation, which the paper chooses too, are varied at protocol paper alone.",
