@@ -118,7 +118,7 @@ BY_SET = [
     ("rudner2021", "6", "ROC by predictive entropy", "rudner2021-1", "ood:roc", _RUDNER),
     ("rudner2021", "7", "Confidence out of distribution", "rudner2021-1", "ood:confidence", _RUDNER),
     ("cinquin2024", "12", "Predictive entropy", "cinquin2024-2", "ood:histograms", _CINQUIN),
-    ("cinquin2024", "13", "Rotated images", "cinquin2024-2", "shifts:entropy", _CINQUIN),
+    ("cinquin2024", "13", "Rotated images", "cinquin2024-figure-13", "shifts:entropy", _CINQUIN),
     ("dirichlet2022", "5", "Corrupted images", "dirichlet2022-11", "shifts:corruption", ("cifar10",)),
     ("dirichlet2022", "6", "Attacked images", "dirichlet2022-14", "shifts:attack", ("cifar10",)),
     ("dirichlet2022", "7", "What function-space priors gain", "dirichlet2022-11", "shifts:gains", ("cifar10",)),

@@ -163,7 +163,7 @@ def test_examples_show_percentiles_of_the_fitted_dirichlet(results: Path) -> Non
 def test_records_without_shifted_images_make_no_figure_of_them(write: Callable[..., Path], tmp_path: Path) -> None:
     results = write("MAP", "mnist", {("", "predictive_entropy"): [0.5, 0.6]})
     (drawn,) = draw(select(["cinquin2024-figure-13-mnist"]), SUITE, Records(results), tmp_path / "out")
-    assert drawn.skipped == "the records hold nothing by rotation (table cinquin2024-2, protocol paper)"
+    assert drawn.skipped == "the records hold nothing by rotation (table cinquin2024-figure-13, protocol paper)"
 
 
 def test_records_that_lack_what_a_figure_shows_are_said_to(write: Callable[..., Path], tmp_path: Path) -> None:
