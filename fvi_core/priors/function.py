@@ -114,6 +114,11 @@ class Dirichlet(Prior):
 
     concentrations: float | tuple[float, ...] = 1.0
 
+    def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> Parameters:
+        if not train.classification:
+            raise NotSupported("prior 'dirichlet' is over class probabilities; the data set has no classes")
+        return {}
+
     def concentration(self, n_classes: int) -> Tensor:
         if isinstance(self.concentrations, int | float):
             return torch.full((n_classes,), float(self.concentrations))

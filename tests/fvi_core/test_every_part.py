@@ -159,7 +159,7 @@ VIEWS = {
 class TestPrior:
     def state(self, spec, streams, replicas=slice(None)):
         prior, network, data = build("prior", spec), small.network(), small.training_data(R, N)
-        train = TrainingSet(data.x[replicas], data.y[replicas], 2, False)
+        train = TrainingSet(data.x[replicas], data.y[replicas], 2, spec["name"] == "dirichlet")
         return prior, prior.init(network, network.init(streams), train, streams)
 
     def test_what_it_is_fitted_to_is_each_replicas_own(self, spec):

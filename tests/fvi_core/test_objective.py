@@ -16,6 +16,7 @@ from fvi_core.kernels import Kernel
 from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Network
 from fvi_core.objective import Model, Weight
+from fvi_core.priors.base import TrainingSet
 from fvi_core.registry import KERNELS
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
@@ -50,7 +51,8 @@ def loss_of(model, n_train=40, samples=3, outputs=1):
     names = ("functions", "context", "divergence", "prior")
     source = ContextSource(data.x, data.low, data.high, data.pools)
     initial = model.family.initial_network(model.network, {k: v.detach() for k, v in family.items()})
-    state = model.prior.init(model.network, initial, None, streams.child("fit")) if model.prior else {}
+    train = TrainingSet(data.x, data.y, outputs, outputs > 1)
+    state = model.prior.init(model.network, initial, train, streams.child("fit")) if model.prior else {}
     made = {name: streams.child(name) for name in names}
     loss = model.loss(parameters, noise, state, data.x, data.y, n_train, samples, source, made)
     return loss, parameters, noise, state, data, source, {name: streams.child(name) for name in names}

@@ -186,3 +186,8 @@ def test_functions_of_a_kernel_of_gradients_have_its_joint_covariance():
     _, covariance = prior.moments(NETWORK, state, X, "joint")
     f = prior.functions(NETWORK, state, 20000, small.streams(R))(X).flatten(2)
     torch.testing.assert_close(f.mT @ f / 20000, covariance[:, 0], rtol=0.05, atol=0.05)
+
+
+def test_a_dirichlet_is_over_classes():
+    with pytest.raises(NotSupported, match="over class probabilities; the data set has no classes"):
+        PRIORS.build({"name": "dirichlet"}).init(NETWORK, {}, TRAIN, small.streams(R))
