@@ -166,11 +166,15 @@ def test_a_row_is_chosen_by_its_own_metric(folders):
         assert selection.select("mine", folders[0], folders[2])["MAP"]["cinquin_1d"]["chosen"] == "large"
 
 
-def test_processes_are_chosen_by_their_predictive_density_and_networks_by_the_expected_likelihood():
+def test_processes_are_chosen_by_their_evidence_and_networks_by_the_expected_likelihood():
     table = tables.get("cinquin2024-1-selection")
     asked = {row.method: table.columns[0].cell_of(row).metric for row in table.rows}
-    assert asked.pop("GP") == asked.pop("Sparse GP") == "log_posterior_predictive_standardised"
+    assert asked.pop("GP") == asked.pop("Sparse GP") == "log_marginal_likelihood"
     assert set(asked.values()) == {"expected_log_likelihood_standardised"}
+    for config in table.runs("paper"):
+        process = config["method"] in ("GP", "Sparse GP")
+        assert config["evaluation"]["sets"] == (["validation"] if process else ["test", "validation"])
+        assert config["evaluation"].get("evidence") == ("validation" if process else None)
 
 
 def test_what_is_compared_on_one_fold_is_trained_on_all_five_by_the_same_runs() -> None:
