@@ -29,7 +29,7 @@ DIGESTS = {
     ("digits", "paper"): (60, "82567f6bb9"),
     ("toys", "short"): (34, "6996759757"),
     ("uci", "paper"): (300, "0501d87920"),
-    ("cinquin2024-1", "short"): (60, "81f48a6073"),
+    ("cinquin2024-1", "short"): (60, "78c2aea7f2"),
     ("rotated-mnist", "paper"): (60, "66e389e77c"),
     ("rotated-mnist-index-sets", "paper"): (120, "4f8431d331"),
 }
