@@ -215,7 +215,7 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
         )
     result = TableResult(table, protocol, cells, tuple(broken), tuple(records.files))
     for j, column in enumerate(table.columns):
-        if len(result.machines(j)) < 2:
+        if column.compared and len(result.machines(j)) < 2:
             overlap = _overlap(named[column.cell.dataset])
             compared = [{} if row[j].shared else row[j].values for row in cells]
             marks = bold(compared, direction(column.cell.metric), overlap)

@@ -65,13 +65,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Column:
-    """One column: the records' cell, the published cell, and ``value * scale`` as the paper prints it."""
+    """One column: the records' cell, the published cell, and ``value * scale`` as the paper prints it.
+
+    ``compared``: whether rows are tested against one another; not where they stand for different quantities.
+    """
 
     cell: Cell
     label: str
     published: Cell | None = None
     scale: float = 1.0
     digits: int = 3
+    compared: bool = True
 
     def cell_of(self, row: Row) -> Cell:
         """The records' cell of a row."""
