@@ -82,6 +82,9 @@ _NOTES = (
     "likelihood grows without bound as the noise goes to 0. With every kernel but the linear one the noise variance "
     "falls below 1e-14 within 330 steps and training fails, on every fold but one of the RBF kernel's; so the linear "
     "one is chosen. The paper says nothing of this.",
+    "GP and sparse GP choose among the six kernels that the paper names, by its words on their choice (table "
+    "cinquin2024-1-selection). The same evidence would prefer an RBF kernel with a length-scale for each input on every "
+    "set (table cinquin2024-1-evidence), which GFSVI is offered here and processes are not: the paper is silent on it.",
     "FVI: points of the batch (all of it where it has fewer than 450) and uniform ones, 100 draws of functions, noise "
     ".01, eigenvalues up to 99 %, as in the code of Sun et al.; of these the paper states the points alone. The KL is "
     "divided by the batch, which is all of the training data.",
