@@ -83,8 +83,9 @@ _NOTES = (
     "falls below 1e-14 within 330 steps and training fails, on every fold but one of the RBF kernel's; so the linear "
     "one is chosen. The paper says nothing of this.",
     "GP and sparse GP choose among the six kernels that the paper names, by its words on their choice (table "
-    "cinquin2024-1-selection). The same evidence would prefer an RBF kernel with a length-scale for each input on every "
-    "set (table cinquin2024-1-evidence), which GFSVI is offered here and processes are not: the paper is silent on it.",
+    "cinquin2024-1-selection). The same evidence would prefer an RBF kernel with a length-scale for each input on "
+    "every set (table cinquin2024-1-evidence), which GFSVI is offered here and processes are not: the paper is silent "
+    "on it.",
     "FVI: points of the batch (all of it where it has fewer than 450) and uniform ones, 100 draws of functions, noise "
     ".01, eigenvalues up to 99 %, as in the code of Sun et al.; of these the paper states the points alone. The KL is "
     "divided by the batch, which is all of the training data.",
@@ -95,22 +96,21 @@ _NOTES = (
     "inducing points and 100 points of the estimate, learned noise, the network of the others (docs/methods.md).",
     "The paper's mean ranks are over 11 data sets. From its printed numbers they come out within .1 of those printed "
     "in table 1, and up to .55 below in tables 4 and 6, where many rounded error bars just touch.",
-    "Where the numbers differ. MFVI: it starts with narrow posteriors (log-variances -10 to -8) and stops early, so "
-    "it never underfits as the published one does; from a wide start it does (table cinquin2024-1-mfvi). Sparse GP on"
-    " concrete, energy and power: the published numbers are those of a linear kernel (table cinquin2024-1-kernels); "
+    "Where the numbers differ. MFVI: it starts with narrow posteriors (log-variances -10 to -8) and stops early, so it "
+    "never underfits as the published one does; from a wide start it does (table cinquin2024-1-mfvi). Sparse GP on "
+    "concrete, energy and power: the published numbers are those of a linear kernel (table cinquin2024-1-kernels); "
     "here validation subsets prefer others by .16, .05 and .07. GP on boston: six kernels are within .07, the linear "
-    "one .003 ahead; the published MSE and OOD accuracy are those of another. The very low expected log-likelihoods "
-    "of GP: maximum marginal likelihood drives the noise near zero, and the expected log-likelihood divides the "
-    "latent variance by it. GFSVI on yacht: a length-scale for each input, which validation chooses (1.41 against "
-    "-.31 with one for all), gives the published number at protocol paper; at protocol short one fold ends with too "
-    "little noise (-7.8), the other four reach -.05 to 2.1. TFSVI: 100 or 500 points against 51 features, so the "
-    "divergence acts on directions in which both distributions are degenerate. Table cinquin2024-1-tfsvi: on Boston "
-    "10 and 40 points give -.52 and -.45 and an MSE of .15 and .14, where 100 give -1.42 and .95. The published -1.42"
-    " and .995 are those of more points than features and a small jitter, which table 1 keeps. On concrete and energy"
-    " that reading gives .98 and .74 where .389 and .003 are published. Table cinquin2024-6-jitter: another jitter "
-    "for each set comes near them, and no one for all. Of Laplace on concrete, kin8nm and naval, GWI on concrete, "
-    "energy and wine, and FVI on concrete the cause is not known; what was tried for Laplace is in table "
-    "cinquin2024-1-laplace.",
+    "one .003 ahead; the published MSE and OOD accuracy are those of another. The very low expected log-likelihoods of "
+    "GP: maximum marginal likelihood drives the noise near zero, and the expected log-likelihood divides the latent "
+    "variance by it. GFSVI on yacht: a length-scale for each input, which validation chooses (1.41 against -.31 with "
+    "one for all), gives the published number at protocol paper; at protocol short one fold ends with too little noise "
+    "(-7.8), the other four reach -.05 to 2.1. TFSVI: 100 or 500 points against 51 features, so the divergence acts "
+    "on directions in which both distributions are degenerate. Table cinquin2024-1-tfsvi: on Boston 10 and 40 points "
+    "give -.52 and -.45 and an MSE of .15 and .14, where 100 give -1.42 and .95. The published -1.42 and .995 are "
+    "those of more points than features and a small jitter, which table 1 keeps. On concrete and energy that reading "
+    "gives .98 and .74 where .389 and .003 are published. Table cinquin2024-6-jitter: another jitter for each set "
+    "comes near them, and no one for all. Of Laplace on concrete, kin8nm and naval, GWI on concrete, energy and wine, "
+    "and FVI on concrete the cause is not known; what was tried for Laplace is in table cinquin2024-1-laplace.",
 )
 
 
