@@ -42,8 +42,9 @@ _NOTES = (
     "validation subsets (tables cinquin2024-1-selection and -1-evidence) and does not look at these numbers.",
     "The published numbers of both processes on energy and yacht, and of the sparse one on concrete and power, are "
     "those of a linear kernel, some to the printed digits; those of the exact process on concrete are nearest to "
-    "Matern 1/2. Of the paper's six the evidence of validation subsets, by which it chooses, prefers just these for the "
-    "exact process, and for the sparse one on yacht; for the sparse one on concrete, energy and power it prefers others.",
+    "Matern 1/2. Of the paper's six the evidence of validation subsets, by which it chooses, prefers just these for "
+    "the exact process, and for the sparse one on yacht; for the sparse one on concrete, energy and power it prefers "
+    "others.",
     "Songs (table 4): on yacht the linear kernel gives the exact process .83, every other one .96 to 1.00, and .787 is "
     "published; for the sparse one on concrete .795, but Matern 1/2 and a length-scale for each input fit the "
     "published .776 as well; on energy the exact process has .99 to 1.00 with every kernel. On boston and on concrete "
