@@ -35,7 +35,7 @@ SMALL = {  # what makes the row of the catalogue small, and the sets it is for
     "Deep Ensemble": (MEMBERS | {"likelihood": {"name": "residual_gaussian"}}, CURVE, {}),
     "FSVI Ensemble": (MEMBERS, MOONS, {}),
     "MAP fVI": ({}, MOONS, {}),
-    "MC Dropout fVI": ({}, MOONS, {}),
+    **{f"{name} fVI": ({}, MOONS, {}) for name in ("MC Dropout", "Radial", "Rank1")},
     "Ensemble fVI": (MEMBERS, MOONS, {}),
     "NN-HyVI": ({"divergence": {"samples": 10}}, CURVE, {}),
     "FuNN-HyVI": ({"divergence": {"samples": 10}}, CURVE, {}),

@@ -49,9 +49,9 @@ def test_a_family_in_closed_form_and_a_prior_without_moments_are_named():
     dirichlet = small.model(
         {"family": BROAD, "prior": {"name": "dirichlet"}, "context": BOX, "divergence": {"name": "spectral_kl"}}
     )
-    parameters = dirichlet.family.init(dirichlet.network, small.streams(R))
+    parameters, labelled = dirichlet.family.init(dirichlet.network, small.streams(R)), small.training_data(R, 6, 2)
     with pytest.raises(NotSupported, match="prior 'dirichlet' has no Gaussian moments"):
-        dirichlet.divergence(small.step(dirichlet, parameters, small.training_data(R, 6), small.streams(R)))
+        dirichlet.divergence(small.step(dirichlet, parameters, labelled, small.streams(R)))
 
 
 def by_definition(x, share):
