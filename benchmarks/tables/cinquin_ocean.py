@@ -74,8 +74,8 @@ _NOTES = (
     "TFSVI is the last-layer estimator of rudner2022 itself; the paper's TFSVI is its authors' own implementation.",
     "Where the numbers differ. The expected log-likelihood divides squared errors and variances by the learned noise, "
     "and after so few steps that depends on where it starts (table cinquin2024-3-noise). From .001 m/s, as in the code "
-    "whose setup the paper follows, the exact process has the published number. GFSVI, one seed, has -2.2 from .01 "
-    "and -28 from .005 (published -6.6), and its MSE goes from .013 to the published .021: so the published one most "
+    "whose setup the paper follows, the exact process has the published number. GFSVI has -2.2 from .01 (one seed) "
+    "and -24 from .005 (three; published -6.6), and its MSE goes from .013 to .019 (.021): so the published one most "
     "likely started between. TFSVI has -2.2 and -12.8 (-22.7), but its MSE stays at .020 where .034 is published: the "
     "start explains its log-likelihood at most. VIP, which learns its prior too, fits the 20 points ever more closely: "
     "it passes the published numbers after 200 to 300 of the 2,000 steps (-6.8 and -27 beside -11.6, MSE .028 and "
