@@ -57,7 +57,12 @@ class Runs:
             return self.protocol
         counts = sorted({len(records) for records in self.records.values()})
         n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-        return f"protocol {self.protocol}, n = {n} runs"
+        return f"protocol {self.protocol}, n = {n} {'runs' if counts[-1] > 1 else 'run'}"
+
+    def about(self, errors: str) -> str:
+        """The subtitle, and what shows the errors of means ("bands: SE"), which single runs do not have."""
+        single = all(len(runs) < 2 for runs in self.records.values())
+        return self.subtitle if single else f"{self.subtitle}; {errors}"
 
     def curves(self, name: str) -> dict[str, list[dict[str, Any]]]:
         """A curve ("test/reliability") of every run that has it, by row label; only this curve is held.

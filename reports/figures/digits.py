@@ -49,8 +49,8 @@ def reliability(runs: Runs) -> Canvas:
         every.append((x, count.sum(0)))
     zoom_reliability(axes, np.array([x for x, _ in every]), np.array([count for _, count in every]))
     label_edges(axes, "confidence", "accuracy")
-    about = "; error bars: SE; area: share of points" + f"; hollow: fewer than {FEW} points" * sparse
-    head(figure, runs.figure.title, runs.subtitle + about, runs.missing)
+    about = "; area: share of points" + f"; hollow: fewer than {FEW} points" * sparse
+    head(figure, runs.figure.title, runs.about("error bars: SE") + about, runs.missing)
     return figure
 
 
@@ -67,7 +67,7 @@ def roc(runs: Runs) -> Canvas:
         axis.plot(fpr, fpr, color=GREY, linewidth=0.7, linestyle=":")
         axis.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
     zoomed = roc_in_logarithms(axes, fpr, [values for _, values in lines.values()])
-    head(figure, runs.figure.title, runs.subtitle + "; bands: SE; numbers: AUROC" + zoomed, runs.missing)
+    head(figure, runs.figure.title, runs.about("bands: SE") + "; numbers: AUROC" + zoomed, runs.missing)
     return figure
 
 
@@ -79,7 +79,7 @@ def retention(runs: Runs) -> Canvas:
     figure, axes = plt.subplots(1, 2, figsize=(PAGE, 3.6), sharex=True, sharey=True)
     _two_sides(axes, lines, names, "retained points (%)", "accuracy (%)")
     axes[0].set_xlim(0, 100)
-    head(figure, runs.figure.title, runs.subtitle + "; bands: SE; numbers: area under the curve (%)", runs.missing)
+    head(figure, runs.figure.title, runs.about("bands: SE") + "; numbers: area under the curve (%)", runs.missing)
     return figure
 
 
@@ -115,7 +115,7 @@ def rotation(runs: Runs) -> Canvas:
     for axis in axes[1]:
         axis.set_title("")
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
-    head(figure, runs.figure.title, runs.subtitle + "; bands: SE", runs.missing)
+    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
     return figure
 
 

@@ -83,7 +83,7 @@ def _side_by_side(runs: Runs, draw: dict[str, Callable[[Axes, Runs], str]]) -> C
             if not any(known == label or known.startswith(f"{label}  ") for known in handles):
                 handles.setdefault(label, handle)
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4 if len(draw) > 1 else 2)
-    head(figure, runs.figure.title, f"{runs.subtitle}; bands: SE{''.join(said)}", runs.missing)
+    head(figure, runs.figure.title, f"{runs.about('bands: SE')}{''.join(said)}", runs.missing)
     return figure
 
 

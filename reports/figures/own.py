@@ -108,6 +108,7 @@ def points(runs: Runs) -> Canvas:
         axis.grid(axis="y", linewidth=0.3, color="0.85")
     counts = {row[place].n for row in there for place in places if row[place].n}
     n = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
-    about = f"protocol {runs.protocol}, n = {n} runs; bars: SE{'; circles: published' * published}"
+    n += " runs; bars: SE" if max(counts) > 1 else " run"
+    about = f"protocol {runs.protocol}, n = {n}{'; circles: published' * published}"
     head(figure, runs.figure.title, about, runs.missing)
     return figure

@@ -31,7 +31,7 @@ def histograms(runs: Runs) -> Canvas:
     head(
         figure,
         runs.figure.title,
-        runs.subtitle + "; error bars: SE; dotted: calibrated; KS: mean distance",
+        runs.about("error bars: SE") + "; dotted: calibrated; KS: mean distance",
         runs.missing,
     )
     return figure

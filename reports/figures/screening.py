@@ -50,7 +50,7 @@ def _panels(runs: Runs, measure: str, name: str) -> Canvas:
             grid[-1, place].set_xlabel(x)
     handles = {label: handle for axis in grid.flat for handle, label in zip(*axis.get_legend_handles_labels())}
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4)
-    head(figure, runs.figure.title, f"{runs.subtitle}; bands: SE; dot: the NHS's target", runs.missing)
+    head(figure, runs.figure.title, f"{runs.about('bands: SE')}; dot: the NHS's target", runs.missing)
     return figure
 
 

@@ -40,7 +40,7 @@ def lengths(runs: Runs) -> Canvas:
     axis.set(xlabel={"passes": "passes over the training images"}.get(unit, unit), xscale="log")
     axis.set_ylabel("validation expected log-likelihood")
     legend_below(figure, axis, 3)
-    head(figure, runs.figure.title, f"{runs.subtitle}; bands: SE", runs.missing)
+    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
     return figure
 
 
@@ -61,7 +61,7 @@ def inducing_points(runs: Runs) -> Canvas:
         axis.set(title=name.replace(", out", ",\nout"), xlabel="inducing points", xscale="log", xticks=ticks)
         axis.set_xticklabels([str(tick) for tick in ticks])
         axis.minorticks_off()
-    head(figure, runs.figure.title, f"{runs.subtitle}; bands: SE", runs.missing)
+    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
     return figure
 
 

@@ -79,7 +79,7 @@ def gains(runs: Runs) -> Canvas:
         axis.set(xlabel=shift.axis)
     axes[0, 0].set_ylabel("gain in log-likelihood")
     legend_below(figure, axes[0, 0], 5)
-    head(figure, runs.figure.title, f"{runs.subtitle}; error bars: SE{_mark_note(figure)}", runs.missing)
+    head(figure, runs.figure.title, f"{runs.about('error bars: SE')}{_mark_note(figure)}", runs.missing)
     return figure
 
 
@@ -96,7 +96,7 @@ def index_sets(runs: Runs) -> Canvas:
         axis.set(title=title, xlabel=ROTATION.axis, xticks=range(0, 181, 60))
     axes[0].set_ylabel("log-likelihood")
     legend_below(figure, axes[0], 6)
-    about = f"{runs.subtitle}; bands: 2 SE; horizontal: the uniform prior{_mark_note(figure)}"
+    about = f"{runs.about('bands: 2 SE')}; horizontal: the uniform prior{_mark_note(figure)}"
     head(figure, runs.figure.title, about, runs.missing)
     return figure
 
@@ -167,7 +167,7 @@ def _metrics(runs: Runs, shift: Shift, panels: dict[str, tuple[str, float]]) -> 
         if shift is ROTATION:
             axis.set_xticks(range(0, 181, 60))
     legend_below(figure, axes[0, 0], 4 if len(runs.records) > 6 else 6)
-    head(figure, runs.figure.title, f"{runs.subtitle}; bands: SE{_mark_note(figure)}", runs.missing)
+    head(figure, runs.figure.title, f"{runs.about('bands: SE')}{_mark_note(figure)}", runs.missing)
     return figure
 
 

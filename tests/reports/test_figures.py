@@ -159,6 +159,15 @@ def test_title_and_foot_say_protocol_n_and_what_is_missing(results: Path) -> Non
     style.plt.close(canvas)
 
 
+def test_single_runs_have_no_errors_to_explain(results: Path) -> None:
+    from reports.figures import digits
+
+    runs = collect(FIGURES["digits-retention"], SUITE.table("digits"), "paper", Records(results), seeds=[0])
+    canvas = digits.retention(runs)
+    assert canvas.get_suptitle().endswith("\nprotocol paper, n = 1 run; numbers: area under the curve (%)")
+    style.plt.close(canvas)
+
+
 def test_unchanged_figures_stay_and_changed_ones_are_drawn_again(results: Path, tmp_path: Path) -> None:
     figures = select(["cinquin2024-figure-5"])
     first = next(draw(figures, SUITE, Records(results), tmp_path)).files[1]
