@@ -189,8 +189,8 @@ def points_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 _FEWER = (
     "FSVI under protocol short: 32 points of the batch and 8 others, a quarter of the paper's, since the last layer "
     "has 128 features in place of 512. At 160 points the prior's covariance, of rank 128 at most, is singular but for "
-    "its jitter; the KL is 13,000 to 18,000 after a hundred steps, and nothing is learned: 16 % of the test images are "
-    "right, at 40 points 88 % (one seed, table cifar10-fsvi)."
+    "its jitter; the KL is 13,000 to 18,000 after a hundred steps (seen in a trial without record), and nothing is "
+    "learned: 16 % of the test images are right, at 40 points 88 % (one seed, table cifar10-fsvi)."
 )
 TABLES = (
     Table(

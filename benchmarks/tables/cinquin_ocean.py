@@ -78,8 +78,9 @@ _NOTES = (
     "and -24 from .005 (three; published -6.6), and its MSE goes from .013 to .019 (.021): so the published one most "
     "likely started between. TFSVI has -2.2 and -12.8 (-22.7), but its MSE stays at .020 where .034 is published: the "
     "start explains its log-likelihood at most. VIP, which learns its prior too, fits the 20 points ever more closely: "
-    "it passes the published numbers after 200 to 300 of the 2,000 steps (-6.8 and -27 beside -11.6, MSE .028 and "
-    ".035 beside .026; table cinquin2024-3-steps), so the published one was most likely trained for about as long.",
+    "it passes the published likelihood between 200 and 300 of the 2,000 steps (-6.8 and -27; -11.6), the published "
+    "MSE between 100 and 200 (.019 and .028; .026; table cinquin2024-3-steps), so the published one was most likely "
+    "trained for about as long.",
 )
 _COLUMNS = tuple(
     Column(Cell(DATA, "", metric), label, Cell(DATA, "", metric))

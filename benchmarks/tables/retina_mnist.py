@@ -89,10 +89,10 @@ TABLE = Table(
             "rate .002, batches of 64, 30 epochs, crops of 2 pixels and mirror images, 10 seeds, ensembles of 3. "
             "Hyper-parameters were fixed beforehand and are the same for all methods.",
             "FSVI: contexts are 10 images of the training batch, as in RETINA's code. With these settings it hardly "
-            "learns (balanced accuracy near one half), and with a diagonal KL, features of the current network or "
-            "a jitter of .01 it learns (table retina-mnist-fsvi): under features of the initial network photographs "
+            "learns (balanced accuracy near one half), and with a diagonal KL, features of the current network or a "
+            "jitter of .01 it learns (table retina-mnist-fsvi): under features of the initial network photographs "
             "hardly differ, so the prior's covariance is nearly singular (at the first step its eigenvalues are 3e-5 "
-            "to 10).",
+            "to 10, by a script apart).",
             "Seconds: wall time, of runs that were made while the machine did other work: they rank nothing.",
             *NOTES_ON_SCREENING,
         )

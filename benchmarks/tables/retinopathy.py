@@ -145,8 +145,8 @@ SHORT_NOTES = (
     "retinopathy-fsvi). That the noise adds up over the network's many layers is supposed.",
     "In APTOS the camera goes with the grade: of grade 0 78 % of the photographs are full circles, of the others 1 to "
     "5 %.",
-    "Core-hours on an AMD Zen 5 core: about .1 a network, so some .6 for a seed of the rows of single networks and 2.3 "
-    "for one of all rows. Rows with fewer seeds than five are left out for hours alone.",
+    "Core-hours on an AMD Zen 5 core: about .1 a network, so some .6 for a seed of the rows of single networks and 1.6 "
+    "for one of all rows.",
 )
 REDUCTIONS = {
     "short": "trained on APTOS at 64 px, shifted to 960 images of EyePACS and to IDRiD, 15 epochs, 5 seeds",

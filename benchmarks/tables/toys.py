@@ -253,8 +253,8 @@ NOTES = {
         "R-hat of their predictions is above 1.05 (the warnings below). rudner2021's priors are on functions and "
         "dirichlet2022's on probabilities, so HMC's is another posterior.",
         "Core-hours by timed steps on an AMD Zen 5 core, at most: five seeds of every method but FVI and HMC 2, of FVI "
-        "3; a run of HMC .02 on pequignot2020's curve and on the moons of dirichlet2022, .3 on those of rudner2022; on "
-        "those of cinquin2024 .2, as measured (R-hat of predictions 1.004 to 1.007, some 1,800 effective draws).",
+        "3; a run of HMC, as measured, .015 on pequignot2020's curve, .01 on the moons of dirichlet2022, .09 on those "
+        "of rudner2021, .2 on those of cinquin2024 (R-hat of predictions 1.004 to 1.007, some 1,800 effective draws).",
     ),
 }
 REDUCTIONS = {
