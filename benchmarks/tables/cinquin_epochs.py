@@ -58,8 +58,8 @@ TABLES = (
                 "Published on Boston: OOD accuracy .893, expected log-likelihood -.733 +- .144, MSE .123 +- .021. At "
                 "the lowest validation loss the variance hardly tells songs from test points (AUROC from .51 to .87 "
                 f"over folds on the box, .50 on average with the batch); on the box alone {EPOCHS:,} epochs change "
-                "that while the noise goes to .04 to .08 and the likelihood is lost. With points of the batch no t-test "
-                "tells any of the three numbers from the paper's. Whether its authors trained so is not known.",
+                "that while the noise goes to .04 to .08 and the likelihood is lost. With points of the batch no "
+                "t-test tells any of the three numbers from the paper's. Whether its authors trained so is not known.",
             )
         },
         reductions={"smoke": "5 steps, 2 folds"},
