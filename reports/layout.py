@@ -181,7 +181,7 @@ def _difference(cell: CellResult) -> str:
     if cell.comparison is None:
         return "" if cell.relative is None else f"{100 * cell.relative:+.1f} % ".replace("-", "−") + "(one run)"
     t = cell.comparison.t
-    size = "0.0" if abs(t) < 0.05 else f"{t:+.1f}".replace("-", "−")
+    size = "0.0" if abs(t) < 0.05 else f"{t:+.1f}".replace("-", "−").replace("inf", "∞")
     return f"{'~' if cell.comparison.assumed else ''}{size} {cell.agreement.removeprefix('differs, ')}"
 
 

@@ -11,7 +11,7 @@ LATEX = {
     **{c: "\\" + c for c in "&%$#_{}"},
     "±": r"$\pm$", "²": r"$^2$", "−": r"$-$", "—": "---", "–": "--",
     "→": r"$\to$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
-    "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "°": r"$^\circ$",
+    "×": r"$\times$", "∞": r"$\infty$", "≤": r"$\leq$", "≥": r"$\geq$", "°": r"$^\circ$",
     "†": r"$^\dagger$", "<": r"$<$", ">": r"$>$", "|": r"$|$",
 }  # fmt: skip
 # Widths in digits of the same font: classes of characters, the first that holds one counts.

@@ -177,3 +177,13 @@ def test_tables_of_any_names_fit_their_page(write: Callable[..., Path], tmp_path
     alone.write_text(source.replace(r"\usepackage{mathptmx}", "") if choice.across else source)  # a wider font
     log = compiled(alone, runs=2)
     assert not faults(log)
+
+
+def test_a_difference_without_any_error_is_infinite_in_words_of_mathematics(write: Callable[..., Path]) -> None:
+    condition = "ood=mnist;score=mutual_information"
+    results = write("MAP", "fashion_mnist", {(condition, "ood_auroc"): [0.5, 0.5, 0.5]})
+    cell = Cell("fashion_mnist", condition, "ood_auroc")
+    columns = (Column(cell, "AUROC %", cell, scale=100),)
+    certain = fake_table("rudner2021-1", (Row("MAP", "MAP", "MAP"),), columns, paper="rudner2021", number="1")
+    found = aggregate(certain, "paper", Records(results))
+    assert "~−∞ worse" in text(found) and r"\infty" in latex(found)
