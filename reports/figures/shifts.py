@@ -62,7 +62,7 @@ def gains(runs: Runs) -> Canvas:
     if not pairs:
         raise NothingToShow("no method has records both with and without fVI")
     shifts = panels_of({"corruption": _corruption(runs), "attack": ATTACK})
-    figure, axes = plt.subplots(1, len(shifts), figsize=(PAGE, 2.9), sharey=True, squeeze=False)
+    figure, axes = plt.subplots(1, len(shifts), figsize=(PAGE, 2.9), squeeze=False)
     for axis, shift in zip(axes[0], shifts.values()):
         for label in pairs:
             both = (label, f"{label} fVI")
@@ -176,4 +176,5 @@ def _corruption(runs: Runs) -> Shift:
 
 
 def _mark_note(figure: Canvas) -> str:
-    return "; edged marks: published, hollow where the line is broken" if circles(figure.axes)[1] else ""
+    faces = circles(figure.axes)[1]
+    return "; edged marks: published" * bool(faces) + ", hollow where the line is broken" * (len(faces) > 1)
