@@ -12,6 +12,7 @@ import pytest
 
 import datasets
 from datasets import fetch, user_arrays
+from datasets.fundus import sources
 from tests.datasets.image_files import random_images
 
 
@@ -19,7 +20,8 @@ from tests.datasets.image_files import random_images
 def load_or_skip(monkeypatch: pytest.MonkeyPatch) -> Callable[..., datasets.Split]:
     """datasets.load of upstream's files that skips, naming the file, when they are out of reach. It never downloads."""
     monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
-    monkeypatch.delenv(user_arrays.VARIABLE, raising=False)
+    for variable in (user_arrays.VARIABLE, sources.VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
 
     def load(name: str, split: int = 0, scheme: str | None = None) -> datasets.Split:
         try:
@@ -37,11 +39,14 @@ def _load(name: str, split: int, scheme: str | None) -> datasets.Split:
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """The cache and mirror folders that the environment names: the mirror empty, the cache not there yet."""
+    """The cache and mirror folders that the environment names, and no others: the mirror empty, the cache not there
+    yet."""
     cache, mirror = tmp_path / "cache", tmp_path / "mirror"
     mirror.mkdir()
     monkeypatch.setenv(fetch.CACHE_VARIABLE, str(cache))
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, str(mirror))
+    for variable in (user_arrays.VARIABLE, sources.VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
     return cache, mirror
 
 
