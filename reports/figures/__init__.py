@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,18 @@ from reports.figures.options import Options
 from reports.origins import ask, different_note
 from reports.records import MALFORMED, Records, Run, plain
 
-__all__ = ["FIGURES", "Drawn", "Figure", "NothingToShow", "Runs", "collect", "draw", "recorded_runs", "select"]
+__all__ = [
+    "FIGURES",
+    "Drawn",
+    "Figure",
+    "NothingToShow",
+    "Runs",
+    "collect",
+    "counted",
+    "draw",
+    "recorded_runs",
+    "select",
+]
 
 
 FORMS = (".pdf", ".png")  # others: .svg; .csv, the numbers that are drawn; .txt, the caption
@@ -50,19 +61,10 @@ class Runs:
     cells: Callable[[], TableResult] | None = field(default=None, repr=False)
     files: str = ""
 
-    @property
-    def subtitle(self) -> str:
-        """Protocol and n; of a figure that is computed, that."""
-        if not self.records:
-            return self.protocol
-        counts = sorted({len(records) for records in self.records.values()})
-        n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-        return f"protocol {self.protocol}, n = {n} {'runs' if counts[-1] > 1 else 'run'}"
-
-    def about(self, errors: str) -> str:
-        """The subtitle, and what shows the errors of means ("bands: SE"), which single runs do not have."""
-        single = all(len(runs) < 2 for runs in self.records.values())
-        return self.subtitle if single else f"{self.subtitle}; {errors}"
+    def about(self, errors: str = "") -> str:
+        """Protocol and n, and what shows the errors of means ("bands: SE"); of a figure that is computed, that."""
+        counts = [len(records) for records in self.records.values()]
+        return counted(self.protocol, counts, errors) if counts else self.protocol
 
     def curves(self, name: str) -> dict[str, list[dict[str, Any]]]:
         """A curve ("test/reliability") of every run that has it, by row label; only this curve is held.
@@ -78,6 +80,15 @@ class Runs:
     def first(self, label: str | None = None) -> dict[str, Any]:
         """All curves of the first run of a row, without a label of the first row."""
         return self.read(self.records[label or next(iter(self.records))][0])
+
+
+def counted(protocol: str, counts: Collection[int], errors: str = "") -> str:
+    """Protocol, how many runs means are over, and what shows the errors of means, which single runs do not have."""
+    least, most = min(counts), max(counts)
+    if most == 1:
+        return f"protocol {protocol}, n = 1 run"
+    n = f"{most}" if least == most else f"{least} to {most}"
+    return f"protocol {protocol}, n = {n} runs" + f"; {errors}" * bool(errors)
 
 
 class NothingToShow(Exception):

@@ -96,7 +96,7 @@ def entropy(runs: Runs) -> Canvas:
         axis.set(title=label, xlim=(edges[0], edges[-1]))
     label_edges(axes, "entropy (nats)", "points (%)")
     axes[0].legend(loc="upper right")
-    head(figure, runs.figure.title, runs.subtitle + ", all runs together", runs.missing)
+    head(figure, runs.figure.title, runs.about() + ", all runs together", runs.missing)
     return figure
 
 

@@ -59,7 +59,7 @@ def histograms(runs: Runs) -> Canvas:
         axis.set(title=label, xlim=(edges[0], edges[-1]))
     label_edges(axes, "entropy (nats)", "points (%)")
     axes[0].legend(loc="upper right")
-    head(figure, runs.figure.title, f"{runs.subtitle}, all runs together", runs.missing)
+    head(figure, runs.figure.title, f"{runs.about()}, all runs together", runs.missing)
     return figure
 
 

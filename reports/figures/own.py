@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 from benchmarks.errors import unknown
 from benchmarks.suite import Suite
 from reports import labels
-from reports.figures import FIGURES, Figure, NothingToShow, Runs, recorded_runs
+from reports.figures import FIGURES, Figure, NothingToShow, Runs, counted, recorded_runs
 from reports.figures.style import PAGE, colour, head, line, panels, panels_of
 from reports.records import Records
 
@@ -107,8 +107,6 @@ def points(runs: Runs) -> Canvas:
         axis.set_ylim(len(there) - 0.5, -0.5)
         axis.grid(axis="y", linewidth=0.3, color="0.85")
     counts = {row[place].n for row in there for place in places if row[place].n}
-    n = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
-    n += " runs; bars: SE" if max(counts) > 1 else " run"
-    about = f"protocol {runs.protocol}, n = {n}{'; circles: published' * published}"
+    about = counted(runs.protocol, counts, "bars: SE") + "; circles: published" * published
     head(figure, runs.figure.title, about, runs.missing)
     return figure

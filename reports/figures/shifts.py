@@ -176,5 +176,5 @@ def _corruption(runs: Runs) -> Shift:
 
 
 def _mark_note(figure: Canvas) -> str:
-    faces = circles(figure.axes)[1]
-    return "; edged marks: published" * bool(faces) + ", hollow where the line is broken" * (len(faces) > 1)
+    words = circles(figure.axes)[1]
+    return "; edged marks: published" * bool(words) + ", hollow where the line is broken" * (len(words) > 1)

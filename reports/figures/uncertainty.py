@@ -43,7 +43,7 @@ def distributions(runs: Runs) -> Canvas:
     axis.set_xticklabels(labels, rotation=20 if len(labels) > 4 else 0)
     handles = [Line2D([], [], color=PARTS[part][1], marker=PARTS[part][2], markersize=3.5) for part in found]
     figure.legend(handles, [PARTS[part][0] for part in found], loc="outside lower center", ncols=3)
-    about = f"{runs.subtitle}; boxes: quartiles, lines: 5 to 95 %, markers: medians of the inputs, means over runs"
+    about = f"{runs.about()}; boxes: quartiles, lines: 5 to 95 %, markers: medians of the inputs, means over runs"
     head(figure, runs.figure.title, about, runs.missing)
     return figure
 
@@ -67,5 +67,5 @@ def eigenvalues(runs: Runs) -> Canvas:
         )  # fmt: skip
     axis.set(xscale="log", yscale="log", xlabel="number of the eigenvalue", ylabel="share of the largest")
     figure.legend(loc="outside lower center", ncols=2)
-    head(figure, runs.figure.title, f"{runs.subtitle}, means", runs.missing)
+    head(figure, runs.figure.title, f"{runs.about()}, means", runs.missing)
     return figure
