@@ -34,7 +34,8 @@ NOTE = (
     "training images kept apart for validation, and is that of all rows. Two epochs of 22,500 images gave a validation "
     "accuracy of 55.3 % at .03, 51.7 % at .1 and 49.7 % at .3; four epochs of 45,000 gave 76.5 % at .03 and 79.2 % at "
     ".1, which was taken; these trials have no records. Whole runs of 15 epochs were not made for it; epochs and "
-    "width were not varied. Rows and seeds that lack are left out for hours: by records a run took .25 to .9 "
-    "core-hours on an AMD Zen 5 core; three seeds of all rows of rudner2022, dirichlet2022 and rudner2021 some 50. "
-    "Protocol paper would take there over 400 for the rows of rudner2022 that could be timed alone: it is for a GPU."
+    "width were not varied. Rows and seeds that lack are left out for hours: by records a run took .1 to .9 core-hours "
+    "on an AMD Zen 5 core, so three seeds of the rows of rudner2022, dirichlet2022 and rudner2021 that have records "
+    "some 31, those without, FSVI Ensemble and DUQ, not counted. Protocol paper would take there over 400 for the rows "
+    "of rudner2022 that could be timed alone: it is for a GPU."
 )

@@ -56,7 +56,7 @@ def _table(
         rows,
         columns,
         make,
-        notes=dict.fromkeys(("paper", "short", "smoke"), (*own, *notes, LEFT_OUT)),
+        notes=dict.fromkeys(("short", "smoke"), (*own, *notes)) | {"paper": (*own, *notes, LEFT_OUT)},
         reductions=pequignot.REDUCTIONS,
     )
 
