@@ -12,8 +12,7 @@ import numpy as np
 from benchmarks import files
 from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.experiment.assembly import load_split
-from benchmarks.experiment.prediction import set_info
-from benchmarks.metrics import SetInfo, evaluate
+from benchmarks.experiment.prediction import Predicted, measured
 from benchmarks.records import provenance
 from benchmarks.records.predictions import (
     ClassificationPredictions,
@@ -97,13 +96,15 @@ def score(table: Table, protocol: str, method: str, file: Path, store: Store, ca
                 f"{file}: other predictions of {method!r} were scored for {asked['dataset']['name']}, split "
                 f"{asked['dataset']['split']}, seed {asked['seed']}: delete {store.path(other)} or choose another name"
             )
-    infos: list[SetInfo] = [set_info(each) for each in sets]
-    inputs = {each.name: each.x for each in sets if each.kind == "grid"}
-    metrics, curves = evaluate(split.task, split.name, infos, predictions, inputs)
+    predicted = Predicted(predictions)
+    for each in sets:
+        predicted.note(each)
+    metrics, curves = measured(split, predicted)
     about: Any = {
-        **provenance.stamp(), "fingerprint": split.fingerprint, "data": {each.name: each.fingerprint for each in sets},
-        "cpu": provenance.cpu(),
+        **provenance.stamp(), "fingerprint": split.fingerprint, "data": predicted.fingerprints, "cpu": provenance.cpu(),
     }  # fmt: skip
+    if predicted.sources:
+        about["sources"] = predicted.sources
     return store.write(store.make(made, metrics, curves, about))
 
 

@@ -20,10 +20,9 @@ from benchmarks.experiment.assembly import (
 )
 from benchmarks.experiment.evidence import evidence_rows
 from benchmarks.experiment.posterior import Fitted, posterior_rows
-from benchmarks.experiment.prediction import NotFinite, Predicted, predict_sets
+from benchmarks.experiment.prediction import NotFinite, measured, predict_sets
 from benchmarks.experiment.reference import reference_rows
 from benchmarks.experiment.trained import Trained, device_of, made_with, precision_of, train
-from benchmarks.metrics import evaluate
 from benchmarks.records import predictions as stored
 from benchmarks.records import provenance as origin
 from benchmarks.records.config import by_training, run_key, stack_key, training_key, validate_config
@@ -32,13 +31,9 @@ from benchmarks.state import kept
 from benchmarks.state.checkpoints import Checkpoints
 from datasets import Split
 from fvi_core.fitting import FitFailed
-from fvi_core.likelihoods import Likelihood
 from fvi_core.registry import FITS
 from fvi_core.stack import DTYPES
 from fvi_core.telling import listening, tell
-
-TRAINING_POINTS = "train/points"
-"""The curve that holds a toy's training data."""
 
 
 class NotComparable(ValueError):
@@ -149,7 +144,7 @@ def _evaluate(config: RunConfig, one: Trained, state: Path) -> Outcome:
         predicted = predict_sets(config["evaluation"], split, model, training_data, parameters, streams)
     except (NotFinite, FitFailed) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
-    metrics, curves = measured(split, predicted, model.likelihood)
+    metrics, curves = measured(split, predicted, model.likelihood.scores)
     own = model, parameters, streams
 
     def other(training: TrainingConfig) -> Fitted:
@@ -193,14 +188,3 @@ def _other(training: TrainingConfig, split: Split, state: Path) -> Fitted:
     trained = {name: value.to(device) for name, value in found.parameters.items()}
     streams = run_streams([run], device, DTYPES[run["parts"]["training"]["dtype"]]).child("evaluate")
     return build_model(run["parts"], split), trained, streams
-
-
-def measured(split: Split, predicted: Predicted, likelihood: Likelihood) -> tuple[list[MetricRow], Curves]:
-    """Metrics and curves of predictions; a toy's curves hold its training points too, for its figure."""
-    metrics, curves = evaluate(
-        split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, likelihood.scores, split.screens
-    )
-    if any(info.kind == "grid" for info in predicted.infos):
-        y = split.train.y * split.y_std + split.y_mean if split.task == "regression" else split.train.y
-        curves[TRAINING_POINTS] = {"x": split.train.x.tolist(), "y": y.tolist()}
-    return metrics, curves

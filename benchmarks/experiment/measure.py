@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.experiment.assembly import load_data
-from benchmarks.experiment.execute import evaluate_kept, measured
-from benchmarks.experiment.prediction import Predicted
+from benchmarks.experiment.execute import evaluate_kept
+from benchmarks.experiment.prediction import Predicted, measured
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records import predictions, provenance
 from benchmarks.records.config import run_key
@@ -75,7 +75,7 @@ def measure_run(config: RunConfig, store: Store, state: Path) -> str:
     predicted = Predicted(sets=predictions.load(path))
     for name in config["evaluation"]["sets"]:
         predicted.note(split.evaluation(name))
-    metrics, curves = measured(split, predicted, LIKELIHOODS.build(config["parts"]["likelihood"]))
+    metrics, curves = measured(split, predicted, LIKELIHOODS.build(config["parts"]["likelihood"]).scores)
     metrics += [row for row in record["metrics"] if _stays(row["metric"])]
     again = store.make(config, metrics, curves, record["provenance"] | {"measured": provenance.stamp()})
     if all(again[part] == record[part] for part in ("metrics", "curves", "metric_versions")):

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.experiment.assembly import inputs_of
-from benchmarks.metrics import SetInfo
+from benchmarks.metrics import SetInfo, evaluate
+from benchmarks.metrics.evaluate import Scores
 from benchmarks.records import predictions as stored
-from benchmarks.shapes import EvaluationConfig
+from benchmarks.shapes import Curves, EvaluationConfig, MetricRow
 from datasets import EvaluationSet, Split
 from fvi_core.attacks import fgsm
 from fvi_core.data import TrainingData
@@ -25,6 +26,9 @@ from fvi_core.random import Streams
 
 KEPT = 8
 """So many times fewer inputs are attacked at once than predicted: a gradient needs the values of all layers."""
+
+TRAINING_POINTS = "train/points"
+"""The curve that holds a toy's training data."""
 
 
 class NotFinite(ValueError):
@@ -52,6 +56,20 @@ class Predicted:
             self.inputs[chosen.name] = chosen.x
         if chosen.source:
             self.sources[chosen.name] = chosen.source
+        self.fingerprints[chosen.name] = chosen.fingerprint
+
+
+def measured(split: Split, predicted: Predicted, scores: Scores = lambda values: {}) -> tuple[list[MetricRow], Curves]:
+    """Metrics and curves of predictions, with a likelihood's own ``scores``; a toy's curves hold its training points
+    too, for its figure.
+    """
+    metrics, curves = evaluate(
+        split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, scores, split.screens
+    )
+    if any(info.kind == "grid" for info in predicted.infos):
+        y = split.train.y * split.y_std + split.y_mean if split.task == "regression" else split.train.y
+        curves[TRAINING_POINTS] = {"x": split.train.x.tolist(), "y": y.tolist()}
+    return metrics, curves
 
 
 def predict_sets(
@@ -79,7 +97,6 @@ def predict_sets(
         if not torch.isfinite(f).all():
             raise NotFinite(f"predictions on {name!r} are not finite")
         found.note(chosen)
-        found.fingerprints[name] = chosen.fingerprint
         found.sets[name] = predictions_of(model, split, f, marginals, found.noise_std, chosen.y)
     return found
 

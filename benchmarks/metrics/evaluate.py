@@ -15,12 +15,11 @@ from fvi_core import plugins
 from fvi_core.smoothing import smooth
 
 from . import calibration, classification, curves, groups, ood, own, predictive, regression, screening, selective
+from .registry import KINDS, LABELLED
 
 Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 Result = tuple[list[MetricRow], dict[str, curves.Curve]]
 P = TypeVar("P", bound=Predictions)
-KINDS = ("id", "shift", "ood", "grid", "spectrum")
-LABELLED = ("id", "shift")
 TURNED = "shift=rotation"  # some points are followed through the angles
 
 

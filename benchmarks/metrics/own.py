@@ -11,7 +11,7 @@ from benchmarks.records.predictions import ClassificationPredictions, Prediction
 from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 
-from .registry import METRICS, Metric
+from .registry import LABELLED, METRICS, Metric
 
 Of = Callable[[Predictions], float | None]
 Detects = Callable[[Predictions, Predictions], float | None]
@@ -56,7 +56,7 @@ def rows(
                 if s.kind == "ood":
                     value = metric.ood(own, predictions[reference]) if metric.ood else None
                 else:
-                    value = metric.of(own) if metric.of and s.kind != "grid" else None
+                    value = metric.of(own) if metric.of and s.kind in LABELLED else None
                 value = None if value is None else float(value)
             except Exception as error:
                 told = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

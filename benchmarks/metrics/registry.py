@@ -8,6 +8,11 @@ from typing import Literal
 from fvi_core import plugins
 from fvi_core.spelling import nearest
 
+KINDS = ("id", "shift", "ood", "grid", "spectrum")
+"""Of evaluation sets."""
+LABELLED = ("id", "shift")
+"""Kinds whose sets have labels or targets of their points."""
+
 
 @dataclass(frozen=True)
 class Metric:

@@ -20,6 +20,7 @@ from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import verify
 from benchmarks.tables.brought import config, recorded, template, with_brought
+from datasets import DataNotFound
 from fvi_core import methods
 from reports.aggregate import aggregate
 from reports.records import Records
@@ -48,7 +49,7 @@ def answer(digits: Path, path: Path, change=lambda arrays: None, **more) -> Path
         sets = [key.rpartition("/")[0] for key in given.files if key.endswith("/fingerprint")]
         arrays = {"dataset": given["dataset"], "split": given["split"], "seed": given["seeds"][0]}
         for name in sets:
-            x = given[f"{name}/x"].reshape(len(given[f"{name}/x"]), -1)[:, 10:20]
+            x = given[f"{name}/x"].reshape(len(given[f"{name}/x"]), -1)[:, 10 : 10 + int(given["outputs"])]
             arrays |= {
                 f"{name}/logits": np.stack([x, 2 * x, 3 * x]),
                 f"{name}/fingerprint": given[f"{name}/fingerprint"],
@@ -58,9 +59,9 @@ def answer(digits: Path, path: Path, change=lambda arrays: None, **more) -> Path
     return path
 
 
-def scored(file: Path, folder: Path, method: str = "Mine") -> Path:
+def scored(file: Path, folder: Path, method: str = "Mine", table: str = "digits") -> Path:
     store = Store(folder / "results")
-    return score(tables.get("digits"), "paper", method, file, store, methods.catalogue())
+    return score(tables.get(table), "paper", method, file, store, methods.catalogue())
 
 
 def test_a_row_is_added_beside_the_others(digits: Path, tmp_path: Path) -> None:
@@ -119,6 +120,20 @@ def test_from_the_command_line_to_the_printed_table(tmp_path: Path, capsys: pyte
     out = ["--out", str(tmp_path / "out"), "--state", str(tmp_path / "state")]
     table = run(reports.cli.build, "table", "digits", *out)
     assert re.search(r"^Mine \(predictions brought\) .*\(1/5\)", table, re.MULTILINE)
+
+
+def test_what_screens_patients_has_every_metric_that_its_table_shows(tmp_path: Path) -> None:
+    try:
+        file = asked("retina-mnist", tmp_path)
+    except DataNotFound as error:
+        pytest.skip(str(error).splitlines()[0])
+    record = Store(tmp_path / "results").read(
+        scored(answer(file, tmp_path / "mine.npz"), tmp_path, table="retina-mnist")
+    )
+    found = {(row["condition"], row["metric"]) for row in record["metrics"]}
+    shown = [column.cell for column in tables.get("retina-mnist").columns]
+    assert {(cell.condition, cell.metric) for cell in shown} - {("", "training_seconds")} <= found
+    assert "test/screening_roc" in record["curves"]
 
 
 FAULTS = {

@@ -5,9 +5,9 @@ import pytest
 
 import datasets
 from benchmarks.experiment import parameters
-from benchmarks.experiment.execute import execute, measured
+from benchmarks.experiment.execute import execute
 from benchmarks.experiment.measure import measure_run
-from benchmarks.experiment.prediction import Predicted
+from benchmarks.experiment.prediction import Predicted, measured
 from benchmarks.metrics import SetInfo
 from benchmarks.records import predictions
 from benchmarks.records.config import run_key
@@ -70,7 +70,7 @@ def test_scores_of_a_likelihood_come_to_the_metrics():
         for name, samples, y in (("test", far / 10, np.zeros(2)), ("far", far, None))
     }
     predicted = Predicted(sets, [SetInfo("test", "id"), SetInfo("far", "ood", "ood=far")])
-    rows, _ = measured(split, predicted, AlphaEnergy())
+    rows, _ = measured(split, predicted, AlphaEnergy().scores)
     found = {(row["condition"], row["metric"]): row["value"] for row in rows}
     assert found["ood=far;score=range", "ood_auroc"] == found["ood=far", "ood_auroc"] == 1
     assert ("ood=far;score=epistemic_variance", "ood_auroc") in found

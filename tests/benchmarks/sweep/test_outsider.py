@@ -193,6 +193,15 @@ def test_a_metric_that_fails_is_named_and_one_of_other_sources_has_its_reference
         rows, _ = evaluate("regression", "mine", sets, predictions)
         (row,) = [row for row in rows if row["metric"] == "shift_of_mean"]
         assert row["condition"] == "ood=far" and row["value"] == pytest.approx(2) and row["n"] == 5
+        add(Metric("largest", "lower", "", "max |y - E f|"), lambda p: abs(p.given_targets - p.samples.mean(0)).max())
+        curves = {
+            "curve": RegressionPredictions(samples, 1.0, None),
+            "plane": RegressionPredictions(samples, 1.0, None),
+        }
+        own = [SetInfo("curve", "spectrum", "inputs=curve"), SetInfo("plane", "grid", "inputs=plane")]
+        inputs = {"plane": np.zeros((5, 1))}
+        rows, _ = evaluate("regression", "mine", [*sets, *own], predictions | curves, inputs)
+        assert [row["condition"] for row in rows if row["metric"] == "largest"] == [""]
         for faulty, message in (
             (lambda p: 1 / 0, "ZeroDivisionError"),
             (lambda p: float("nan"), "expected a finite number"),
