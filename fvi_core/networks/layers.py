@@ -202,7 +202,12 @@ class BatchNorm(ParametricLayer):
         return dict(zip(self.shapes, (ones, torch.zeros_like(ones)), strict=True))
 
     def __call__(
-        self, parameters: Parameters, a: Tensor, seen: Parameters | None = None, after: After | None = None
+        self,
+        parameters: Parameters,
+        a: Tensor,
+        seen: Parameters | None = None,
+        after: After | None = None,
+        batch_norm: Callable[..., Tensor] = F.batch_norm,
     ) -> Tensor:
         scale, shift = (parameters[name] for name in self.shapes)
         mean, var = (parameters.get(name) for name in self.buffers)
@@ -214,7 +219,7 @@ class BatchNorm(ParametricLayer):
         # With momentum 1 the call leaves the batch's own statistics in the buffers.
         mean, var = (scale.new_zeros(*lead, self.outputs) for _ in range(2))
         own = zip(images_apart(a, lead), *(apart(each, lead) for each in (mean, var, scale, shift)), strict=True)
-        planes = [F.batch_norm(x, m, v, w, b, True, 1.0, self.eps) for x, m, v, w, b in own]
+        planes = [batch_norm(x, m, v, w, b, True, 1.0, self.eps) for x, m, v, w, b in own]
         if seen is not None:
             for name, value in zip(self.buffers, (mean, var), strict=True):
                 seen.setdefault(name, value)

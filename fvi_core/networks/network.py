@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from fvi_core.networks.layers import (
@@ -27,6 +28,7 @@ from fvi_core.networks.layers import (
     Residual,
 )
 from fvi_core.networks.masks import InputMasks
+from fvi_core.networks.normalisation import batch_norm
 from fvi_core.networks.pooling import rectified
 from fvi_core.networks.steps import Rectified, together
 from fvi_core.precision import check, has_bfloat16
@@ -251,7 +253,7 @@ class Network:
 
     def _apply(self, layer: ParametricLayer, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
         if isinstance(layer, BatchNorm):
-            z = layer(parameters, a, ride.seen)
+            z = layer(parameters, a, ride.seen, batch_norm=batch_norm if self.apart else F.batch_norm)
         elif ride.apply is not None:
             z = ride.apply(layer, parameters, a)
         else:
