@@ -16,10 +16,12 @@ import datasets
 from benchmarks.records import published
 from benchmarks.records.published import Published
 from benchmarks.records.store import COSTS
+from benchmarks.shapes import RunConfig
 from reports.agreement import Comparison, range_of
+from reports.hours import Hours, hours
 from reports.labels import direction
 from reports.origins import Asked, Made, ask, different_data, different_note
-from reports.records import Broken, Records, recorded
+from reports.records import Broken, Records, Run, recorded
 from reports.significance import bold
 
 NOT_PLANNED, DIFFERENT, UNDECIDED = "not planned", "different data", "no verdict"
@@ -159,7 +161,7 @@ class Counts:
 @dataclass(frozen=True)
 class TableResult:
     """A table under one protocol: cells[i][j] belongs to rows[i] and columns[j]; broken are files that do not count;
-    files is a note on the data files of its runs, if those are not the ones at hand.
+    files is a note on the data files of its runs, if those are not the ones at hand; hours: what its runs cost.
     """
 
     table: Any
@@ -167,6 +169,7 @@ class TableResult:
     cells: list[list[CellResult]] = field(repr=False)
     broken: tuple[Broken, ...] = ()
     files: tuple[str, ...] = ()
+    hours: Hours = Hours()
 
     @property
     def flat(self) -> list[CellResult]:
@@ -200,11 +203,13 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
     broken: dict[Broken, None] = {}
     ranges = [_range(table.rows, column, numbers) for column in table.columns]
     named: dict[str, set[tuple[str, str, int]]] = {}
+    runs: list[tuple[RunConfig, Run | None]] = []
     cells = []
     for row in table.rows:
         firsts = {column.cell.dataset: column for column in reversed(table.columns)}
         asked = {name: ask(table, row, first, protocol, records, seeds) for name, first in firsts.items()}
         broken |= dict.fromkeys(file for each in asked.values() for file in each.broken)
+        runs += (run for each in asked.values() for run in each.configs)
         for name, each in asked.items():
             named.setdefault(name, set()).update(made.named for made in each.made)
         cells.append(
@@ -213,7 +218,7 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
                 for column, found in zip(table.columns, ranges)
             ]
         )
-    result = TableResult(table, protocol, cells, tuple(broken), tuple(records.files))
+    result = TableResult(table, protocol, cells, tuple(broken), tuple(records.files), hours(runs))
     for j, column in enumerate(table.columns):
         if column.compared and len(result.machines(j)) < 2:
             overlap = _overlap(named[column.cell.dataset])

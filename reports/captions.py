@@ -49,6 +49,7 @@ def caption(result: TableResult, choice: Choice = WHOLE) -> list[str]:
     known = [cell for cell in result.flat if cell.published]
     if known:
         sentences += _compared(result, known, choice)
+    sentences.append(result.hours.sentence)
     return [sentence for sentence in sentences if sentence]
 
 

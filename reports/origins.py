@@ -32,13 +32,15 @@ class Made:
 @dataclass(frozen=True)
 class Asked:
     """What records say of the runs of a row on one data set: those made, why others are absent, and broken files;
-    splits are those that the protocol asks for."""
+    splits are those that the protocol asks for; configs: every run that it asks for, with what is kept of its record.
+    """
 
     expected: int
     made: list[Made]
     absent: tuple[str, ...]
     broken: tuple[Broken, ...]
     splits: frozenset[int] = frozenset()
+    configs: tuple[tuple[RunConfig, Run | None], ...] = ()
 
     @cached_property
     def different(self) -> str:
@@ -54,11 +56,13 @@ def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seed
     made: list[Made] = []
     absent: dict[str, None] = {}
     broken: list[Broken] = []
+    asked: list[tuple[RunConfig, Run | None]] = []
     configs = table.cell_runs(row, column, protocol, seeds)
     for config in configs:
         if config["protocol"] != protocol:
             raise ValueError(f"table {table.name}: a run of protocol {config['protocol']!r} in a cell of {protocol!r}")
         found = records.get(config)
+        asked.append((config, found if isinstance(found, Run) else None))
         if isinstance(found, Run):
             made.append(Made.of(config, found))
         elif isinstance(found, Broken):
@@ -70,7 +74,7 @@ def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seed
     if lacks:
         absent[lacks.partition(":")[0]] = None
     splits = frozenset(config["dataset"]["split"] for config in configs)
-    return Asked(len(configs), made, tuple(absent), tuple(broken), splits)
+    return Asked(len(configs), made, tuple(absent), tuple(broken), splits, tuple(asked))
 
 
 def different_data(runs: Sequence[Made]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from benchmarks.records.columns import Cell, Columns, Rows
 from benchmarks.records.elsewhere import OtherFiles
 from benchmarks.records.store import RecordError, Store
-from benchmarks.shapes import Record, RunConfig
+from benchmarks.shapes import Provenance, Record, RunConfig
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.plan import check_protocol, has_any, recorded_protocol
 from benchmarks.sweep.progress import brief
@@ -47,7 +47,8 @@ class Run:
     """What is kept of a record: its values, and on what data and machine they were made.
 
     data holds (name, fingerprint) of its split, under the empty name, and of every evaluation set that it says;
-    warnings are what its training said of itself.
+    warnings are what its training said of itself; seconds are those of its training, with what is fitted after it, and
+    of its evaluation, where the record says them; accelerated: not on a CPU.
     """
 
     file: str
@@ -56,6 +57,8 @@ class Run:
     data: tuple[tuple[str, str], ...]
     machine: str
     warnings: tuple[str, ...] = ()
+    seconds: tuple[float | None, float | None] = (None, None)
+    accelerated: bool = False
 
     @property
     def key(self) -> str:
@@ -148,6 +151,8 @@ class Records:
             self._share(tuple(data), lambda: _words(data)),
             self._share(machine, lambda: _machine(*machine)),
             tuple(map(plain, *_words([about.get("warnings", [])]))),
+            _seconds(about),
+            about.get("device") not in (None, "cpu"),
         )
 
     def _layout(self, rows: Rows, versions: tuple[tuple[str, int], ...]) -> Layout:
@@ -179,6 +184,12 @@ def plain(words: str, length: int = 400) -> str:
     """Words from a file as one line that can be printed."""
     line = " ".join(words.split())
     return brief("".join(character if character.isprintable() else "?" for character in line), length)
+
+
+def _seconds(about: Provenance) -> tuple[float | None, float | None]:
+    """What a run took. Raises TypeError where one is no number."""
+    training = float(about["seconds"]) + float(about.get("fit_seconds", 0.0)) if "seconds" in about else None
+    return training, float(about["evaluate_seconds"]) if "evaluate_seconds" in about else None
 
 
 def _words(groups: Iterable[G]) -> tuple[G, ...]:

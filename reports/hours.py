@@ -1,0 +1,78 @@
+"""What the runs of a table took, and what those that lack would take, as far as records tell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.records.config import kind_key, run_key, stack_key, training_key
+from benchmarks.shapes import RunConfig
+from reports.records import Run
+
+
+@dataclass(frozen=True)
+class Hours:
+    """runs: recorded; spent: hours that they took, each training counted once; lacking: runs without a record; known:
+    those of them whose training is recorded with another seed or split; wanted: hours that these would take; device:
+    whether a GPU had a part in it.
+    """
+
+    runs: int = 0
+    spent: float = 0.0
+    lacking: int = 0
+    known: int = 0
+    wanted: float = 0.0
+    device: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """For a table's caption; empty where nothing is recorded."""
+        if not self.runs:
+            return ""
+        unit = "hours of a core or a GPU" if self.device else "core-hours"
+        said = f"Cost, by their records: {self.runs} run{'s' * (self.runs != 1)} took {_amount(self.spent)} {unit}"
+        if not self.lacking:
+            return f"{said}."
+        rest = self.lacking - self.known
+        told = [f"{self.known} of them like those recorded would take {_amount(self.wanted)}"] if self.known else []
+        told += [f"of {rest} no training like theirs is recorded"] if rest else []
+        return f"{said}; {self.lacking} lack: {', '.join(told)}."
+
+
+def hours(asked: Iterable[tuple[RunConfig, Run | None]]) -> Hours:
+    """Of runs and their records, None where there is none: a run that lacks costs the median of those of its kind."""
+    runs = {run_key(config): (config, run) for config, run in asked}.values()
+    done = [(config, run) for config, run in runs if run]
+    trainings = {training_key(config): run.seconds[0] or 0.0 for config, run in done}
+    spent = sum(trainings.values()) + sum(run.seconds[1] or 0.0 for _, run in done)
+    lacking = [config for config, run in runs if not run]
+    if not lacking:
+        return Hours(len(done), spent / 3600, device=_on_device(done))
+    training: dict[str, list[float]] = defaultdict(list)
+    evaluation: dict[str, list[float]] = defaultdict(list)
+    for config, run in done:
+        for costs, key, value in zip((training, evaluation), (stack_key(config), kind_key(config)), run.seconds):
+            if value is not None:
+                costs[key].append(value)
+    known, wanted = 0, 0.0
+    for config in lacking:
+        if like := training.get(stack_key(config)):
+            known += 1
+            # Another run may have had this very training, or want it too.
+            wanted += 0.0 if training_key(config) in trainings else median(like)
+            trainings[training_key(config)] = 0.0
+            wanted += median(evaluation.get(kind_key(config), [0.0]))
+    return Hours(len(done), spent / 3600, len(lacking), known, wanted / 3600, _on_device(done))
+
+
+def _on_device(done: Iterable[tuple[RunConfig, Run]]) -> bool:
+    return any(run.accelerated for _, run in done)
+
+
+def _amount(hours: float) -> str:
+    """Two digits, without a zero before the point."""
+    if hours < 0.005:
+        return "less than .01"
+    return (f"{hours:.2f}" if hours < 1 else f"{hours:.1f}" if hours < 10 else f"{hours:,.0f}").removeprefix("0")
