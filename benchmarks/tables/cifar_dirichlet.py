@@ -83,7 +83,8 @@ NOTES = (
     "KL: the mean over the index set, divided by the batch size (eq. 4, App. B.1); on CIFAR-100 a tenth of it (App. "
     "B.2).",
     "Ensemble fVI: members share one objective, the mean over members, so each has a fifth of the gradient that it "
-    "would have alone, and under SGD a fifth of the step; the paper does not say whether it sums or averages.",
+    "would have alone (protocol short: a third), and under SGD a fifth of the step; the paper does not say whether it "
+    "sums or averages.",
     "Corruptions: 19, all images of a severity together; from the upstream arrays where they are at hand, else made by "
     "this project's generator. Attacks: fast gradient sign, against the mean predictive, on the test images; "
     "epsilon is in units of the normalised images, and pixels stay between black and white. The paper does not say "
@@ -102,7 +103,7 @@ REDUCTIONS = {
 }
 
 
-_NOTES = {"paper": NOTES, "short": (*NOTES, cifar_short.NOTE)}
+_NOTES = {"paper": (*NOTES, cifar_short.PAPER_COST), "short": (*NOTES, *cifar_short.NOTES)}
 
 
 def _rows(number: str) -> tuple[Row, ...]:

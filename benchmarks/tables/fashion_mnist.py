@@ -118,9 +118,9 @@ NOTES = (
     "FSVI: last layer and full covariance, as eq. 14 to 17 say (the notebook linearises all layers, or has one random "
     "layer with dropout before it); the KL counts once against each batch's summed log-likelihood, as eq. 17 and that "
     "code have it; 4 context points; one context set, so that the maximum over sets is that set. Prior: variance 1 of "
-    "the last layer's weights, as in the code of 2023, on the features of the network's own initialisation. Prior "
-    "mean 0 of function values; in that code it is the initial network's function. FSVI Ensemble: 10 draws in "
-    "prediction, 2 of each member.",
+    "the last layer's weights, as in the code of 2023, on the features of the network's own initialisation. Prior mean "
+    "0 of function values; in that code it is the initial network's function. FSVI Ensemble: 2 draws of each of 5 "
+    "members in prediction (protocol short: 3 of each of 3).",
     "Contexts: random monochrome is half training images, half images of one training pixel's value, as the notebook "
     "has it (the paper says monochrome only); KMNIST images come from its training subset, or from its test "
     "subset where only that is at hand: no column scores them.",
@@ -157,14 +157,14 @@ FIGURE_NOTES = (
     "rudner2022-1), with MNIST's own mean and deviation and the rotations of Ovadia et al. (2019), 0° to 180° in steps "
     "of 15°.",
     *NOTES[1:],
-    "Protocol paper was not run for its hours: by timed steps on an AMD Zen 5 core 39 core-hours for ten seeds.",
+    "Protocol paper was not run because of its cost: by timed steps on an AMD Zen 5 core 39 core-hours for ten seeds.",
 )
 _TABLE_NOTES = (
     *NOTES,
     DUQ_NOTE,
     SPG_NOTE,
-    "Protocol paper was not run for its hours: by timed steps on an AMD Zen 5 core at least 220 core-hours for ten "
-    "seeds, DUQ, BNN-Laplace and Deep Ensemble of MAP not counted.",
+    "Protocol paper was not run because of its cost: by timed steps on an AMD Zen 5 core at least 220 core-hours for "
+    "ten seeds, DUQ, BNN-Laplace and Deep Ensemble of MAP not counted.",
 )
 REDUCTIONS = {
     "short": (

@@ -84,8 +84,9 @@ NOTES = (
     "uniform inducing points, and that MFVI was stopped early. The rest follows the first code of rudner2022, by the "
     "same authors: learning rate 5e-4, 30 epochs, batches of 128, 5 draws in training, 10 in prediction, 4 inducing "
     "points, KL against each batch's summed log-likelihood (as in algorithm 1), gradients not through the Jacobian, "
-    "ECE of 10 bins. It does not say over how many runs its numbers are; here 10. Protocol paper was not run for its "
-    "hours: by timed steps on an AMD Zen 5 core 21 core-hours on FashionMNIST alone.",
+    "ECE of 10 bins. It does not say over how many runs its numbers are; here 10. Protocol paper was not run because "
+    "of its cost: by timed steps on an AMD Zen 5 core 21 core-hours on FashionMNIST; on CIFAR-10 some 50, in "
+    "proportion to the runs of protocol short.",
     "Networks of three and seven layers, counted as that code's baselines count (all but the output): convolutions of "
     "32 and 64 channels and 128 units; 32, 32, 64, 64, 128, 128 channels, pooled after every second, and 128 units.",
     "MFVI is stopped after 10 epochs, since no rule is given. Weight decay .1 of MAP and of the ensemble: taken as the "

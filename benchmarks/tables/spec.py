@@ -18,7 +18,7 @@ from fvi_core import methods, plugins
 from fvi_core.spelling import nearest
 
 Parts = dict[str, Any]
-LEFT_OUT = "Rows and seeds without runs, of which no other note says more, were left out for their hours alone."
+LEFT_OUT = "Rows and seeds without runs, of which no other note says more, were left out because of their cost alone."
 plugins.track(registry.ENTRIES)  # this room looks for plug-ins, data sets themselves know of none
 
 

@@ -236,16 +236,20 @@ _BOTH = (
     "The biased Dirichlet prior is (1, 4); dirichlet2022 does not print the values of its figure 3.",
 )
 NOTES = {
-    "short": (f"One run of each; the figures are what these runs are for. {_BOTH[0]}", _BOTH[1]),
+    "short": (
+        f"One run of each; the figures are what these runs are for. {_BOTH[0]}",
+        _BOTH[1],
+        "Prior variance of FSVI on the moons of rudner2021 and on Snelson's set: 10 (its supplement has 1e6).",
+    ),
     "paper": (
         *_BOTH,
         "Networks, prior scales, noise and numbers of points are the papers' where they say them. Not said, and ours: "
         "all epochs and learning rates of cinquin2024 (10,000 epochs for GFSVI and FVI on the sine and 3,000 on its "
         "moons; with 2,000 and 500 GFSVI is not finished), 100 and 60 points of its divergence in place of 500, 50 of "
         "the data and 50 of the box for FVI; Laplace's matrix is the diagonal; prior variance 10 on the moons of "
-        "rudner2021, where its supplement has 1e6, with 40 points of the context, and 20 points on Snelson's set, "
-        "where the code of rudner2022 has 10. On Snelson's set there are 2,000 epochs at .003, where the code of "
-        "rudner2022 has 200,000 at 5e-4.",
+        "rudner2021 and on Snelson's set, where its supplement has 1e6, with 40 points of the context on the moons and "
+        "20 on Snelson's set, where the code of rudner2022 has 10. On Snelson's set there are 2,000 epochs at .003, "
+        "where the code of rudner2022 has 200,000 at 5e-4.",
         "Reference, on the plotted grid and without noise: the exact process on the sine (with the row's kernel, else "
         "RBF) and on Snelson's set. Elsewhere HMC, with the network and the fixed noise of the others and Gaussian "
         "weights of variance .25 (pequignot2020) or 1; on the moons with few chains, whose R-hat is in its records. "
