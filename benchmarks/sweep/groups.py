@@ -15,34 +15,48 @@ from benchmarks.shapes import Record, RunConfig
 
 
 @dataclass(frozen=True)
+class Run:
+    """A run of a group. attempts: its failures that were known when the group was planned; asked: the metrics that its
+    record must know of.
+    """
+
+    config: RunConfig
+    attempts: int = 0
+    asked: tuple[str, ...] = ()
+
+    @cached_property
+    def key(self) -> str:
+        """The key of the run."""
+        return run_key(self.config)
+
+
+@dataclass(frozen=True)
 class RunGroup:
     """Runs that one process trains together. Plain data: it can be pickled, or written as JSON.
 
-    attempts[i] counts the failures of run i that were known when the group was planned; execute, metrics, measure
-    and timing say where the function that trains, the versions of metrics, what measures a stale record again
-    without training, and what times a few steps are ("module:name"; the last two may be "": there is no such thing);
-    results and state are folders; asked[i] are the metrics that the record of run i must know of.
+    execute, metrics, measure and timing say where the function that trains, the versions of metrics, what measures a
+    stale record again without training, and what times a few steps are ("module:name"; the last two may be "": there
+    is no such thing); results and state are folders.
     """
 
-    configs: tuple[RunConfig, ...]
-    attempts: tuple[int, ...]
+    runs: tuple[Run, ...]
     execute: str
     metrics: str
     results: str
     state: str
     threads: int = 1
-    asked: tuple[tuple[str, ...], ...] = ()
     measure: str = ""
     timing: str = ""
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
         """The keys of the runs."""
-        return tuple(run_key(config) for config in self.configs)
+        return tuple(run.key for run in self.runs)
 
-    def asked_of(self, key: str) -> set[str]:
-        """The metrics that the record of a run must know of."""
-        return set(dict(zip(self.keys, self.asked)).get(key, ()))
+    @cached_property
+    def configs(self) -> tuple[RunConfig, ...]:
+        """The configurations of the runs."""
+        return tuple(run.config for run in self.runs)
 
     @property
     def title(self) -> str:

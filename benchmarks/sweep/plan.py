@@ -16,7 +16,7 @@ from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
-from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.groups import Run, RunGroup
 from fvi_core import plugins
 
 STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
@@ -92,8 +92,7 @@ class Plan:
                 runs = [by_key[run_key(config)] for config in chosen]
                 groups.append(
                     RunGroup(
-                        configs=tuple(run.config for run in runs),
-                        attempts=tuple(run.attempts for run in runs),
+                        runs=tuple(Run(run.config, run.attempts, tuple(sorted(run.asked))) for run in runs),
                         execute=suite.execute,
                         metrics=suite.metrics,
                         results=str(results),
@@ -101,7 +100,6 @@ class Plan:
                         threads=threads,
                         measure=suite.measure,
                         timing=suite.timing,
-                        asked=tuple(tuple(sorted(run.asked)) for run in runs),
                     )
                 )
         return sorted(groups, key=lambda group: -(group.configs[0]["parts"]["training"].get("epochs") or 0))

@@ -140,10 +140,10 @@ def check_folders(results: Path, state: Path) -> None:
 
 
 def _note(group: RunGroup, outcomes: list[RunOutcome], summary: Summary, waiting: dict[str, PlannedRun]) -> None:
-    for outcome, config, attempts in zip(outcomes, group.configs, group.attempts):
+    for outcome, run in zip(outcomes, group.runs):
         if outcome.status == "elsewhere":
-            asked = frozenset(group.asked_of(outcome.key))
-            waiting[outcome.key] = PlannedRun(outcome.key, config, "running", attempts=attempts, asked=asked)
+            asked = frozenset(run.asked)
+            waiting[run.key] = PlannedRun(run.key, run.config, "running", attempts=run.attempts, asked=asked)
         elif outcome.status == "failed":
             summary.failed[outcome.key] = outcome.reason
         elif outcome.status == "unsaved":

@@ -19,7 +19,7 @@ from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import ClaimError, Claims, Overtaken
 from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
-from benchmarks.sweep.groups import RunGroup, RunOutcome
+from benchmarks.sweep.groups import Run, RunGroup, RunOutcome
 from fvi_core import plugins
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -40,30 +40,27 @@ def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: 
         try:
             plugins.load()  # before anything asks which metrics there are
             with threads(group.threads):
-                runs = zip(group.keys, group.configs, group.attempts)
-                mine = {
-                    key: config for key, config, tried in runs if _is_mine(group, key, config, tried, claims, outcomes)
-                }
+                mine = [run for run in group.runs if _is_mine(group, run, claims, outcomes)]
                 if mine:
                     _train(group, mine, report, descriptors, claims, outcomes)
         except Overtaken:
             outcomes |= {key: RunOutcome(key, "elsewhere") for key in group.keys if key not in outcomes}
         except Exception as error:
-            for config, key in zip(group.configs, group.keys):
-                if key not in outcomes:
-                    _fail(group, config, key, reason_of(error), traceback.format_exc(), claims, outcomes)
+            for run in group.runs:
+                if run.key not in outcomes:
+                    _fail(group, run, reason_of(error), traceback.format_exc(), claims, outcomes)
     return [outcomes[key] for key in group.keys]
 
 
 def settle(group: RunGroup, reason: str) -> list[RunOutcome]:
     """The outcomes of a group whose process has died: what it had not recorded has failed, for this reason."""
     claims, outcomes = Claims(Path(group.state) / "claims"), {}
-    for config, key in zip(group.configs, group.keys):
-        if recorded(group, config):
-            outcomes[key] = RunOutcome(key, "done")
+    for run in group.runs:
+        if recorded(group, run):
+            outcomes[run.key] = RunOutcome(run.key, "done")
         else:
-            _fail(group, config, key, reason, "", claims, outcomes, guess=True)
-            claims.release(key)
+            _fail(group, run, reason, "", claims, outcomes, guess=True)
+            claims.release(run.key)
     return [outcomes[key] for key in group.keys]
 
 
@@ -97,23 +94,22 @@ def threads(count: int) -> Iterator[None]:
             torch.set_num_threads(used)
 
 
-def _is_mine(
-    group: RunGroup, key: str, config: RunConfig, attempts: int, claims: Claims, outcomes: dict[str, RunOutcome]
-) -> bool:
+def _is_mine(group: RunGroup, run: Run, claims: Claims, outcomes: dict[str, RunOutcome]) -> bool:
     """Claim a run, unless another sweep makes it, or has made or tried it since this group was planned."""
+    key = run.key
     failure = Failures(group.state).get(key)
     try:
         acquired = claims.acquire(key)
     except ClaimError as error:
-        _fail(group, config, key, str(error), "", claims, outcomes)
+        _fail(group, run, str(error), "", claims, outcomes)
         return False
     if not acquired:
         outcomes[key] = RunOutcome(key, "elsewhere")
         return False
-    if recorded(group, config):
+    if recorded(group, run):
         outcomes[key] = RunOutcome(key, "found")
         Checkpoints(group.state).clear(key)
-    elif failure and failure["attempt"] > attempts:
+    elif failure and failure["attempt"] > run.attempts:
         outcomes[key] = RunOutcome(key, "failed", failure["reason"])
     else:
         return True
@@ -125,9 +121,9 @@ def _store(group: RunGroup) -> Store:
     return Store(group.results, group.metrics)
 
 
-def recorded(group: RunGroup, config: RunConfig) -> bool:
+def recorded(group: RunGroup, run: Run) -> bool:
     """Whether a run of a group has its record."""
-    return is_recorded(_store(group), config, group.asked_of(run_key(config)))
+    return is_recorded(_store(group), run.config, set(run.asked))
 
 
 def is_recorded(store: Store, config: RunConfig, asked: Set[str] = frozenset()) -> bool:
@@ -140,90 +136,83 @@ def is_recorded(store: Store, config: RunConfig, asked: Set[str] = frozenset()) 
 
 def _train(
     group: RunGroup,
-    mine: dict[str, RunConfig],
+    mine: list[Run],
     report: Callable[[float, str], None],
     descriptors: bool,
     claims: Claims,
     outcomes: dict[str, RunOutcome],
 ) -> None:
     def told(fraction: float, text: str = "") -> None:
-        if all(map(claims.taken, mine)):
+        if all(claims.taken(run.key) for run in mine):
             raise Overtaken("others have claimed all runs of this group since")  # they need not be trained twice
         report(fraction, text)
 
     started = provenance.now()
-    with _log(group, list(mine), descriptors):
+    with _log(group, [run.key for run in mine], descriptors):
         try:
-            mine = {key: config for key, config in mine.items() if not _measured(group, key, config, outcomes)}
+            mine = [run for run in mine if not _measured(group, run, outcomes)]
             if not mine:
                 return
-            made = resolve(group.execute)(list(mine.values()), state=Path(group.state), report=told)
+            made = resolve(group.execute)([run.config for run in mine], state=Path(group.state), report=told)
         except Exception:
             traceback.print_exc()
             raise
     made = {run_key(outcome.config): outcome for outcome in made}
-    for key, config in mine.items():
-        outcome = made.get(key)
+    for run in mine:
+        outcome = made.get(run.key)
         if outcome is None:
-            _fail(group, config, key, f"{group.execute} gave no outcome for this run", "", claims, outcomes)
+            _fail(group, run, f"{group.execute} gave no outcome for this run", "", claims, outcomes)
         elif outcome.status != "done":
-            _fail(group, config, key, outcome.reason or "no reason given", "", claims, outcomes, final=True)
+            _fail(group, run, outcome.reason or "no reason given", "", claims, outcomes, final=True)
         else:
-            _record(group, config, key, outcome, started, claims, outcomes)
+            _record(group, run, outcome, started, claims, outcomes)
 
 
 @contextlib.contextmanager
-def _fence(
-    group: RunGroup, config: RunConfig, key: str, claims: Claims, outcomes: dict[str, RunOutcome]
-) -> Iterator[None]:
+def _fence(group: RunGroup, run: Run, claims: Claims, outcomes: dict[str, RunOutcome]) -> Iterator[None]:
     """Around the writing of what became of a run: a process that was stopped writes over nothing that others made.
 
     If another one has claimed the run or has made it, that is the outcome. Raises Overtaken then.
     """
+    key = run.key
     with contextlib.suppress(ClaimError):  # where nothing can be claimed the record alone decides
         if not claims.acquire(key):
             outcomes[key] = RunOutcome(key, "elsewhere")
             raise Overtaken(key)
-    if recorded(group, config):
+    if recorded(group, run):
         outcomes[key] = RunOutcome(key, "found")
         Checkpoints(group.state).clear(key)
         raise Overtaken(key)
     yield
 
 
-def _measured(group: RunGroup, key: str, config: RunConfig, outcomes: dict[str, RunOutcome]) -> bool:
+def _measured(group: RunGroup, run: Run, outcomes: dict[str, RunOutcome]) -> bool:
     """Whether a run whose record is stale could be measured again from what its training has left."""
     try:
-        if not group.measure or _store(group).status(config, group.asked_of(key))[0] != "stale":
+        if not group.measure or _store(group).status(run.config, set(run.asked))[0] != "stale":
             return False
-        if not resolve(group.measure)(config, Path(group.results), group.metrics, Path(group.state)) or not recorded(
-            group, config
-        ):
+        measured = resolve(group.measure)(run.config, Path(group.results), group.metrics, Path(group.state))
+        if not measured or not recorded(group, run):
             return False
     except (BenchmarkError, ValueError, KeyError, OSError) as error:
-        print(f"{key}: its record cannot be measured again ({reason_of(error)}); it is trained again")
+        print(f"{run.key}: its record cannot be measured again ({reason_of(error)}); it is trained again")
         return False
-    outcomes[key] = RunOutcome(key, "done")
+    outcomes[run.key] = RunOutcome(run.key, "done")
     return True
 
 
 def _record(
-    group: RunGroup,
-    config: RunConfig,
-    key: str,
-    outcome: Any,
-    started: str,
-    claims: Claims,
-    outcomes: dict[str, RunOutcome],
+    group: RunGroup, run: Run, outcome: Any, started: str, claims: Claims, outcomes: dict[str, RunOutcome]
 ) -> None:
+    key = run.key
     about: Any = {**provenance.collect(), "started": started, "finished": provenance.now(), **outcome.provenance}
-    record = _store(group).make(config, outcome.metrics, outcome.curves, about)
+    record = _store(group).make(run.config, outcome.metrics, outcome.curves, about)
     try:
-        _store(group).write(record, _fence(group, config, key, claims, outcomes))
+        _store(group).write(record, _fence(group, run, claims, outcomes))
     except Overtaken:
         pass
     except InvalidRecord as error:
-        _fail(group, config, key, str(error), "", claims, outcomes, final=True)
+        _fail(group, run, str(error), "", claims, outcomes, final=True)
     except StoreError as error:
         outcomes[key] = RunOutcome(key, "unsaved", str(error), record)
     else:
@@ -234,8 +223,7 @@ def _record(
 
 def _fail(
     group: RunGroup,
-    config: RunConfig,
-    key: str,
+    run: Run,
     reason: str,
     trace: str,
     claims: Claims,
@@ -246,9 +234,10 @@ def _fail(
     """Note a failure. A final one would come again if training went on from its checkpoint; of a guess only the end is
     known.
     """
-    fence = _fence(group, config, key, claims, outcomes)
+    key = run.key
+    fence = _fence(group, run, claims, outcomes)
     try:
-        Failures(group.state).write(config, key, reason, trace, str(log_path(group, key)), guess, fence)
+        Failures(group.state).write(run.config, key, reason, trace, str(log_path(group, key)), guess, fence)
     except Overtaken:
         return
     except OSError as error:

@@ -56,7 +56,7 @@ class ArrayTask:
                 state=where.state,
                 suite=Suite(metrics=where.metrics),
                 display=progress.Plain(),
-                groups=[group for group in map(_untried, self.groups) if group.configs],
+                groups=[group for group in map(_untried, self.groups) if group.runs],
             )
         except UncompletedJobError as error:  # raised by submitit after `checkpoint`, in place of a requeue
             told = " ".join(str(error).split())
@@ -88,8 +88,8 @@ class ArrayTask:
         begun = self.begun.stat().st_mtime
         for group in self.groups:
             store, checkpoints = Store(group.results, group.metrics), Checkpoints(group.state)
-            for config, key in zip(group.configs, group.keys):
-                for path in (store.path(config), checkpoints.path(key)):
+            for run in group.runs:
+                for path in (store.path(run.config), checkpoints.path(run.key)):
                     with contextlib.suppress(OSError):
                         if path.stat().st_mtime >= begun:
                             return True
@@ -97,9 +97,9 @@ class ArrayTask:
 
     def _note(self, reason: str, keys: set[str]) -> None:
         for group in self.groups:
-            for config, key in zip(group.configs, group.keys):
-                if key in keys:
-                    ledger.note_end(group, config, key, reason, log_path(group, key))
+            for run in group.runs:
+                if run.key in keys:
+                    ledger.note_end(group, run, reason, log_path(group, run.key))
 
     def __getstate__(self) -> dict:
         return {name: self.__dict__[name] for name in ("file", "workers", "seconds", "notice")}
@@ -108,6 +108,4 @@ class ArrayTask:
 def _untried(group: RunGroup) -> RunGroup:
     """A group without the runs that have failed since it was planned, perhaps in an earlier life of this array task."""
     failures = Failures(group.state)
-    runs = zip(group.configs, group.keys, group.attempts)
-    left = [(config, tried) for config, key, tried in runs if failures.attempts(key) <= tried]
-    return replace(group, configs=tuple(config for config, _ in left), attempts=tuple(tried for _, tried in left))
+    return replace(group, runs=tuple(run for run in group.runs if failures.attempts(run.key) <= run.attempts))

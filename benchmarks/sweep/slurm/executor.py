@@ -11,11 +11,10 @@ from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.config import is_large
-from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.executors.work import recorded
-from benchmarks.sweep.groups import Executor, Report, RunGroup, RunOutcome
+from benchmarks.sweep.groups import Executor, Report, Run, RunGroup, RunOutcome
 from benchmarks.sweep.slurm import ledger, queue, snapshot
 from benchmarks.sweep.slurm.array_task import ArrayTask
 from benchmarks.sweep.slurm.options import Options
@@ -75,10 +74,10 @@ class Slurm(Executor):
         """Submit run groups of one state folder. Raises QueueError, SubmissionError, LedgerError, SnapshotError."""
         self.groups += groups
         for group in groups:
-            for config, key, tried in zip(group.configs, group.keys, group.attempts):
-                outcome = _told(group, config, key, tried)
+            for run in group.runs:
+                outcome = _told(group, run)
                 if outcome:
-                    self.known[key] = replace(outcome, status="found") if outcome.status == "done" else outcome
+                    self.known[run.key] = replace(outcome, status="found") if outcome.status == "done" else outcome
         left = [group for group in groups if not self.known.keys() >= set(group.keys)]
         if left:
             queue.array_tasks("fvi-")  # raises if the controller does not answer, before anything is written
@@ -90,8 +89,7 @@ class Slurm(Executor):
         while self.groups:
             pending = ledger.pending(self.groups[0].state)
             for group in list(self.groups):
-                found = [self.known.get(key) or _outcome(group, config, key, tried, pending)
-                         for config, key, tried in zip(group.configs, group.keys, group.attempts)]  # fmt: skip
+                found = [self.known.get(run.key) or _outcome(group, run, pending) for run in group.runs]
                 outcomes = [outcome for outcome in found if outcome]
                 if len(outcomes) == len(found):
                     self.groups.remove(group)
@@ -153,30 +151,30 @@ def pack(groups: Sequence[RunGroup], runs_per_task: int | None) -> list[list[Run
     array_tasks: list[list[RunGroup]] = []
     room = 0
     for group in groups:
-        limit = runs_per_task or (1 if is_large(group.configs[0]) else SHORT)
-        if len(group.configs) > room:
+        limit = runs_per_task or (1 if is_large(group.runs[0].config) else SHORT)
+        if len(group.runs) > room:
             array_tasks.append([])
             room = limit
         array_tasks[-1].append(group)
-        room -= len(group.configs)
+        room -= len(group.runs)
     return array_tasks
 
 
-def _outcome(group: RunGroup, config: RunConfig, key: str, tried: int, pending: dict[str, str]) -> RunOutcome | None:
+def _outcome(group: RunGroup, run: Run, pending: dict[str, str]) -> RunOutcome | None:
     """What became of a run, or None while it may still be made."""
-    found = _told(group, config, key, tried)
-    if key in pending and found and found.status == "failed" and Failures(group.state).guessed(key):
+    found = _told(group, run)
+    if run.key in pending and found and found.status == "failed" and Failures(group.state).guessed(run.key):
         return None  # the end of its array task may tell more
-    if found or key in pending:
+    if found or run.key in pending:
         return found
-    if Claims(Path(group.state) / "claims").holder(key):
-        return RunOutcome(key, "elsewhere")
-    return RunOutcome(key, "failed", "its array task left the queue before it was begun")
+    if Claims(Path(group.state) / "claims").holder(run.key):
+        return RunOutcome(run.key, "elsewhere")
+    return RunOutcome(run.key, "failed", "its array task left the queue before it was begun")
 
 
-def _told(group: RunGroup, config: RunConfig, key: str, tried: int) -> RunOutcome | None:
+def _told(group: RunGroup, run: Run) -> RunOutcome | None:
     """What is on disk of a run since its group was planned."""
-    if recorded(group, config):
-        return RunOutcome(key, "done")
-    failure = Failures(group.state).get(key)
-    return RunOutcome(key, "failed", failure["reason"]) if failure and failure["attempt"] > tried else None
+    if recorded(group, run):
+        return RunOutcome(run.key, "done")
+    failure = Failures(group.state).get(run.key)
+    return RunOutcome(run.key, "failed", failure["reason"]) if failure and failure["attempt"] > run.attempts else None

@@ -21,12 +21,11 @@ from typing import Any, TypeVar
 from benchmarks import files
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.store import Store
-from benchmarks.shapes import RunConfig
 from benchmarks.state.checkpoints import peek
 from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
 from benchmarks.sweep.executors.work import log_path, recorded
-from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.groups import Run, RunGroup
 from benchmarks.sweep.slurm import queue
 
 T = TypeVar("T")
@@ -123,18 +122,18 @@ def open_submissions(state: Path | str) -> list[Submission]:
 
 def _group(told: dict[str, Any]) -> RunGroup:
     """A run group from a file. Raises what comes of damage."""
-    lists = {name: tuple(told[name]) for name in ("configs", "attempts")}
-    group = RunGroup(**told | lists | {"asked": tuple(map(tuple, told["asked"]))})
-    names = (name for asked in group.asked for name in asked)
+    runs = tuple(Run(**run | {"asked": tuple(run["asked"])}) for run in told["runs"])
+    group = RunGroup(**told | {"runs": runs})
+    names = (name for run in group.runs for name in run.asked)
     for word in (group.execute, group.metrics, group.measure, group.timing, group.results, group.state, *names):
         _typed(word, str)
-    for number in (group.threads, *group.attempts):
+    for number in (group.threads, *(run.attempts for run in group.runs)):
         _typed(number, int)
     resolve(group.metrics)
     for config in group.configs:
         Store(group.results).path(config)  # what is no configuration has no place
-    if not group.configs or len(group.configs) != len(group.attempts):
-        raise ValueError(f"{len(group.configs)} runs and {len(group.attempts)} counts of their failures")
+    if not group.runs:
+        raise ValueError("no runs")
     return group
 
 
@@ -213,20 +212,18 @@ def _close(submission: Submission, index: int) -> None:
     if {key for group in groups for key in group.keys} - set(entry.keys):  # the file was changed
         return
     asked, errors = submission.task_file(index), submission.errors(entry.id)
-    unmade = [(group, config, key, Failures(group.state).attempts(key) > tried) for group in groups
-              for config, key, tried in zip(group.configs, group.keys, group.attempts)
-              if not recorded(group, config)]  # fmt: skip
-    left = [(group, config, key) for group, config, key, failed in unmade if not failed]
-    guessed = [(group, config, key) for group, config, key, failed in unmade if failed and _guessed(group, key, errors)]
+    unmade = [(group, run, _failed(group, run)) for group in groups for run in group.runs if not recorded(group, run)]
+    left = [(group, run) for group, run, failed in unmade if not failed]
+    guessed = [(group, run) for group, run, failed in unmade if failed and _guessed(group, run.key, errors)]
     if not left and not guessed:
         return
     how = queue.end(entry.id, errors)
     if how.status == "CANCELLED":  # by the user
-        for group, _, key in guessed:
-            Failures(group.state).clear(key)
+        for group, run in guessed:
+            Failures(group.state).clear(run.key)
     if how.status in ("CANCELLED", "COMPLETED"):  # or its runs were made or given up elsewhere
         return
-    begun = [run for run in left if _begun(run[0], run[2], asked)]
+    begun = [(group, run) for group, run in left if _begun(group, run.key, asked)]
     told = f"SLURM job {entry.id}"
     reason = f"its array task, {told}, {how.words}"
     if how.status == "TIMEOUT":
@@ -238,8 +235,13 @@ def _close(submission: Submission, index: int) -> None:
     ):
         begun = left  # it could not even begin: asked again as it is, it would not either
         reason += f" before its first run: {last_line(errors)}"
-    for group, config, key in begun + (guessed if how.status in queue.WORDS else []):
-        note_end(group, config, key, reason, errors)
+    for group, run in begun + (guessed if how.status in queue.WORDS else []):
+        note_end(group, run, reason, errors)
+
+
+def _failed(group: RunGroup, run: Run) -> bool:
+    """Whether a run has failed since its group was planned."""
+    return Failures(group.state).attempts(run.key) > run.attempts
 
 
 def _guessed(group: RunGroup, key: str, errors: Path) -> bool:
@@ -267,14 +269,14 @@ def last_line(file: Path) -> str:
     return next((line for line in reversed(said) if line and not line.startswith("srun:")), "its log is empty")
 
 
-def note_end(group: RunGroup, config: RunConfig, key: str, reason: str, log: Path) -> None:
+def note_end(group: RunGroup, run: Run, reason: str, log: Path) -> None:
     """Note that a run ended with its array task, and whether it can go on; a guess at why makes room."""
-    if peek(group.state, key):
+    if peek(group.state, run.key):
         reason += "; asked again, it goes on from its checkpoint"
-    failures, tried = Failures(group.state), group.attempts[group.keys.index(key)]
-    note = failures.explain if failures.attempts(key) > tried and failures.guessed(key) else failures.write
+    failures = Failures(group.state)
+    note = failures.explain if _failed(group, run) and failures.guessed(run.key) else failures.write
     with contextlib.suppress(OSError):
-        note(config, key, reason, log=str(log))
+        note(run.config, run.key, reason, log=str(log))
 
 
 def _begun(group: RunGroup, key: str, asked: Path) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sweep.executors.work import perform
-from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.groups import Run, RunGroup
 from tests.benchmarks import fakes
 
 HERE = "tests.benchmarks.sweep.stopping"
@@ -46,7 +46,7 @@ def main(file: str) -> None:
     """Do the group in a file, and write what became of its runs beside it. Unless it trains half, stop at every record
     and failure: when it is on disk, but has not got its name."""
     told = json.loads(Path(file).read_text())
-    group = RunGroup(**{**told, "configs": tuple(told["configs"]), "attempts": tuple(told["attempts"])})
+    group = RunGroup(**told | {"runs": tuple(Run(**run) for run in told["runs"])})
     sync = os.fsync
 
     def fsync(handle: int) -> None:

@@ -141,4 +141,4 @@ def test_a_group_is_plain_data(folders):
     import json
 
     (group,) = planning.make_plan([fakes.config()], *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
-    assert json.loads(json.dumps(dataclasses.asdict(group)))["configs"] == [fakes.config()]
+    assert [run["config"] for run in json.loads(json.dumps(dataclasses.asdict(group)))["runs"]] == [fakes.config()]

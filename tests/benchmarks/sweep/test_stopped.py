@@ -19,7 +19,7 @@ from benchmarks.records.provenance import ROOT
 from benchmarks.state.claims import Claims, Holder
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.executors.work import perform, settle
-from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.groups import Run, RunGroup
 from tests.benchmarks import fakes
 from tests.benchmarks.sweep import stopping
 
@@ -34,9 +34,9 @@ class Stopped:
     def __init__(self, folder: Path, execute: str) -> None:
         self.folder, self.state = folder, folder / "state"
         self.state.mkdir(parents=True)
-        configs = tuple(fakes.config(seed, stack=RUNS) for seed in range(RUNS))
+        runs = tuple(Run(fakes.config(seed, stack=RUNS)) for seed in range(RUNS))
         where = {"results": str(folder / "results"), "state": str(self.state), "metrics": fakes.SUITE.metrics}
-        self.group = RunGroup(configs, (0,) * RUNS, f"{stopping.HERE}:{execute}", **where)
+        self.group = RunGroup(runs, f"{stopping.HERE}:{execute}", **where)
         self.file = folder / "group.json"
         self.file.write_text(json.dumps(asdict(self.group)))
         self.claims = Claims(self.state / "claims")
@@ -65,9 +65,9 @@ class Stopped:
 
     def make(self, run: int) -> str:
         """Make a run here; what became of it."""
-        attempts = (Failures(self.state).attempts(self.group.keys[run]),)
-        one = {"configs": self.group.configs[run : run + 1], "attempts": attempts}
-        group = replace(self.group, execute=f"{stopping.HERE}:made", **one)
+        tried = Failures(self.state).attempts(self.group.keys[run])
+        runs = (replace(self.group.runs[run], attempts=tried),)
+        group = replace(self.group, execute=f"{stopping.HERE}:made", runs=runs)
         (outcome,) = perform(group, lambda *_: None)
         return outcome.status
 

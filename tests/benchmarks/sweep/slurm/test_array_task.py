@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from benchmarks.records.config import run_key
 from benchmarks.state.claims import _process
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import stopping
@@ -74,3 +75,13 @@ def test_a_worker_that_dies_as_the_time_ends_is_told_as_the_time_limit(ended):
 def test_of_a_worker_that_dies_as_its_task_is_ended_slurm_is_asked(ended):
     error, failure = ended(signal.SIGTERM)
     assert failure is None and error.code == array_task.STOPPED
+
+
+def test_runs_that_follow_a_failed_one_are_made_with_their_own_metrics(tmp_path):
+    folders = tmp_path / "results", tmp_path / "state"
+    configs = [fakes.config(seed, stack=3) for seed in range(3)]
+    asked = dict(zip(map(run_key, configs), [{"ece"}, {"accuracy"}, {"nll"}]))
+    (group,) = make_plan(configs, *folders, fakes.SUITE, asked=asked).groups(*folders, fakes.SUITE)
+    Failures(folders[1]).write(configs[0], group.keys[0], "it diverged")
+    left = array_task._untried(group)
+    assert [(run.config, set(run.asked)) for run in left.runs] == [(c, asked[run_key(c)]) for c in configs[1:]]

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.records.config import run_key
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.executors import work
+from benchmarks.sweep.groups import Run
 from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.slurm import ledger, queue
 from benchmarks.sweep.slurm.executor import _outcome as outcome
@@ -62,7 +63,7 @@ def test_groups_are_packed(folders):
     assert [group for array_task in pack(one, 3) for group in array_task] == one
     assert len(pack(one, None)) == 1, "groups of small networks share an array task"
     parts = one[0].configs[0]["parts"] | {"network": {"name": "cnn"}}
-    heavy = [replace(group, configs=({**group.configs[0], "parts": parts},)) for group in one]
+    heavy = [replace(group, runs=(Run({**group.configs[0], "parts": parts}),)) for group in one]
     assert len(pack(heavy, None)) == 7, "large ones do not"
     stacked = groups(folders, 10, stack=4)
     assert [len(group.configs) for group in stacked] == [4, 4, 2]
@@ -84,9 +85,14 @@ def test_groups_come_back_from_disk_as_they_were(folders):
 CHANGES = {
     "no groups": lambda groups: groups.clear(),
     "no group": lambda groups: groups.append(7),
-    "no configuration": lambda groups: groups[0].update(configs=[{"seed": 1}]),
-    "a configuration too many": lambda groups: groups[0].update(attempts=[0, 0]),
-    "no count": lambda groups: groups[0].update(attempts=["0"]),
+    "no runs": lambda groups: groups[0].update(runs=[]),
+    "no run": lambda groups: groups[0].update(runs=[7]),
+    "no configuration": lambda groups: groups[0]["runs"][0].update(config={"seed": 1}),
+    "no count": lambda groups: groups[0]["runs"][0].update(attempts="0"),
+    "no metric": lambda groups: groups[0]["runs"][0].update(asked=[7]),
+    "runs as they were before": lambda groups: groups[0].update(
+        configs=[run["config"] for run in groups[0].pop("runs")], attempts=[0], asked=[[]]
+    ),
     "no folder": lambda groups: groups[0].update(state=None),
     "a name of no folder": lambda groups: groups[0].update(results="a\0b"),
     "no metrics": lambda groups: groups[0].update(metrics="benchmarks.metrics:NONE"),
@@ -330,10 +336,10 @@ def test_a_reason_stays_that_the_end_of_the_array_task_does_not_explain(ended, s
 
 def test_a_guess_is_not_told_while_its_array_task_may_end_in_another_way(folders):
     (first, *_) = groups(folders, 1)
-    about = first, first.configs[0], first.keys[0], 0
-    Failures(folders[1]).write(*about[1:3], GUESS, guess=True)
-    assert outcome(*about, {first.keys[0]: "SLURM job 7_0 (running)"}) is None
-    assert outcome(*about, {}).reason == GUESS
+    (run,) = first.runs
+    Failures(folders[1]).write(run.config, run.key, GUESS, guess=True)
+    assert outcome(first, run, {run.key: "SLURM job 7_0 (running)"}) is None
+    assert outcome(first, run, {}).reason == GUESS
 
 
 def test_a_run_whose_worker_died_as_its_array_task_was_cancelled_is_missing_again(ended):
