@@ -62,45 +62,29 @@ class Failures:
         log: str = "",
         guess: bool = False,
         around: AbstractContextManager[Any] = nullcontext(),
+        same: bool = False,
     ) -> None:
         """Note a failure. Raises OSError.
 
         ``guess``: how its process ended is known, but not why. ``around`` is entered directly before the failure is
-        written, where it may raise.
+        written, where it may raise. ``same``: a better reason for the last attempt, not another one.
         """
-        self._save(config, key, reason, traceback, log, guess, self.attempts(key) + 1, around)
-
-    def explain(self, config: RunConfig, key: str, reason: str, log: str) -> None:
-        """Put a better reason in the place of a guess: it is the same attempt. Raises OSError."""
-        self._save(config, key, reason, "", log, False, self.attempts(key))
-
-    def guessed(self, key: str) -> bool:
-        """Whether the reason of the last failure of a run is a guess."""
-        failure = self.get(key)
-        return failure is not None and failure["guess"]
-
-    def _save(
-        self,
-        config: RunConfig,
-        key: str,
-        reason: str,
-        traceback: str,
-        log: str,
-        guess: bool,
-        attempt: int,
-        around: AbstractContextManager[Any] = nullcontext(),
-    ) -> None:
         failure = {
             "key": key,
             "reason": reason,
             "guess": guess,
-            "attempt": attempt,
+            "attempt": self.attempts(key) + (not same),
             "time": provenance.now(),
             "log": log,
             "traceback": traceback,
             "config": config,
         }
         files.write(self.path(key), json.dumps(failure, indent=1) + "\n", around)
+
+    def guessed(self, key: str) -> bool:
+        """Whether the reason of the last failure of a run is a guess."""
+        failure = self.get(key)
+        return failure is not None and failure["guess"]
 
     def clear(self, key: str) -> None:
         """Forget a run's failures."""

@@ -14,7 +14,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.records import provenance
 from benchmarks.records.config import run_key
 from benchmarks.records.store import InvalidRecord, RecordError, Store, StoreError
-from benchmarks.shapes import RunConfig
+from benchmarks.shapes import Record, RunConfig
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import ClaimError, Claims, Overtaken
 from benchmarks.state.failures import Failures
@@ -35,33 +35,33 @@ def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: 
     Raises nothing but interrupts (KeyboardInterrupt, SystemExit), and then has given up its claims. With
     descriptors the log also takes what compiled code prints; that is for processes that do nothing else.
     """
-    outcomes: dict[str, RunOutcome] = {}
     with Claims(Path(group.state) / "claims") as claims:
+        making = _Making(group, claims)
         try:
             plugins.load()  # before anything asks which metrics there are
             with threads(group.threads):
-                mine = [run for run in group.runs if _is_mine(group, run, claims, outcomes)]
+                mine = [run for run in group.runs if making.claim(run)]
                 if mine:
-                    _train(group, mine, report, descriptors, claims, outcomes)
+                    making.train(mine, report, descriptors)
         except Overtaken:
-            outcomes |= {key: RunOutcome(key, "elsewhere") for key in group.keys if key not in outcomes}
+            for run in making.left():
+                making.note(run, "elsewhere")
         except Exception as error:
-            for run in group.runs:
-                if run.key not in outcomes:
-                    _fail(group, run, reason_of(error), traceback.format_exc(), claims, outcomes)
-    return [outcomes[key] for key in group.keys]
+            for run in making.left():
+                making.fail(run, reason_of(error), traceback.format_exc())
+    return making.told()
 
 
 def settle(group: RunGroup, reason: str) -> list[RunOutcome]:
     """The outcomes of a group whose process has died: what it had not recorded has failed, for this reason."""
-    claims, outcomes = Claims(Path(group.state) / "claims"), {}
+    making = _Making(group, Claims(Path(group.state) / "claims"))
     for run in group.runs:
         if recorded(group, run):
-            outcomes[run.key] = RunOutcome(run.key, "done")
+            making.note(run, "done")
         else:
-            _fail(group, run, reason, "", claims, outcomes, guess=True)
-            claims.release(run.key)
-    return [outcomes[key] for key in group.keys]
+            making.fail(run, reason, guess=True)
+            making.claims.release(run.key)
+    return making.told()
 
 
 def reason_of(error: BaseException) -> str:
@@ -94,36 +94,9 @@ def threads(count: int) -> Iterator[None]:
             torch.set_num_threads(used)
 
 
-def _is_mine(group: RunGroup, run: Run, claims: Claims, outcomes: dict[str, RunOutcome]) -> bool:
-    """Claim a run, unless another sweep makes it, or has made or tried it since this group was planned."""
-    key = run.key
-    failure = Failures(group.state).get(key)
-    try:
-        acquired = claims.acquire(key)
-    except ClaimError as error:
-        _fail(group, run, str(error), "", claims, outcomes)
-        return False
-    if not acquired:
-        outcomes[key] = RunOutcome(key, "elsewhere")
-        return False
-    if recorded(group, run):
-        outcomes[key] = RunOutcome(key, "found")
-        Checkpoints(group.state).clear(key)
-    elif failure and failure["attempt"] > run.attempts:
-        outcomes[key] = RunOutcome(key, "failed", failure["reason"])
-    else:
-        return True
-    claims.release(key)
-    return False
-
-
-def _store(group: RunGroup) -> Store:
-    return Store(group.results, group.metrics)
-
-
 def recorded(group: RunGroup, run: Run) -> bool:
     """Whether a run of a group has its record."""
-    return is_recorded(_store(group), run.config, set(run.asked))
+    return is_recorded(Store(group.results, group.metrics), run.config, set(run.asked))
 
 
 def is_recorded(store: Store, config: RunConfig, asked: Set[str] = frozenset()) -> bool:
@@ -134,117 +107,141 @@ def is_recorded(store: Store, config: RunConfig, asked: Set[str] = frozenset()) 
         return False
 
 
-def _train(
-    group: RunGroup,
-    mine: list[Run],
-    report: Callable[[float, str], None],
-    descriptors: bool,
-    claims: Claims,
-    outcomes: dict[str, RunOutcome],
-) -> None:
-    def told(fraction: float, text: str = "") -> None:
-        if all(claims.taken(run.key) for run in mine):
-            raise Overtaken("others have claimed all runs of this group since")  # they need not be trained twice
-        report(fraction, text)
+class _Making:
+    """The runs of a group while they are made: what is claimed of them, and what became of those that are over."""
 
-    started = provenance.now()
-    with _log(group, [run.key for run in mine], descriptors):
+    def __init__(self, group: RunGroup, claims: Claims) -> None:
+        self.group, self.claims = group, claims
+        self.store = Store(group.results, group.metrics)
+        self.failures, self.checkpoints = Failures(group.state), Checkpoints(group.state)
+        self.outcomes: dict[str, RunOutcome] = {}
+
+    def note(self, run: Run, status: str, reason: str = "", record: Record | None = None) -> None:
+        """What became of a run."""
+        self.outcomes[run.key] = RunOutcome(run.key, status, reason, record)
+
+    def left(self) -> list[Run]:
+        """The runs that nothing is known of yet."""
+        return [run for run in self.group.runs if run.key not in self.outcomes]
+
+    def told(self) -> list[RunOutcome]:
+        """What became of every run."""
+        return [self.outcomes[key] for key in self.group.keys]
+
+    def claim(self, run: Run) -> bool:
+        """Claim a run, unless another sweep makes it, or has made or tried it since this group was planned."""
+        failure = self.failures.get(run.key)
         try:
-            mine = [run for run in mine if not _measured(group, run, outcomes)]
-            if not mine:
-                return
-            made = resolve(group.execute)([run.config for run in mine], state=Path(group.state), report=told)
-        except Exception:
-            traceback.print_exc()
-            raise
-    made = {run_key(outcome.config): outcome for outcome in made}
-    for run in mine:
-        outcome = made.get(run.key)
-        if outcome is None:
-            _fail(group, run, f"{group.execute} gave no outcome for this run", "", claims, outcomes)
-        elif outcome.status != "done":
-            _fail(group, run, outcome.reason or "no reason given", "", claims, outcomes, final=True)
-        else:
-            _record(group, run, outcome, started, claims, outcomes)
-
-
-@contextlib.contextmanager
-def _fence(group: RunGroup, run: Run, claims: Claims, outcomes: dict[str, RunOutcome]) -> Iterator[None]:
-    """Around the writing of what became of a run: a process that was stopped writes over nothing that others made.
-
-    If another one has claimed the run or has made it, that is the outcome. Raises Overtaken then.
-    """
-    key = run.key
-    with contextlib.suppress(ClaimError):  # where nothing can be claimed the record alone decides
-        if not claims.acquire(key):
-            outcomes[key] = RunOutcome(key, "elsewhere")
-            raise Overtaken(key)
-    if recorded(group, run):
-        outcomes[key] = RunOutcome(key, "found")
-        Checkpoints(group.state).clear(key)
-        raise Overtaken(key)
-    yield
-
-
-def _measured(group: RunGroup, run: Run, outcomes: dict[str, RunOutcome]) -> bool:
-    """Whether a run whose record is stale could be measured again from what its training has left."""
-    try:
-        if not group.measure or _store(group).status(run.config, set(run.asked))[0] != "stale":
+            acquired = self.claims.acquire(run.key)
+        except ClaimError as error:
+            self.fail(run, str(error))
             return False
-        measured = resolve(group.measure)(run.config, Path(group.results), group.metrics, Path(group.state))
-        if not measured or not recorded(group, run):
+        if not acquired:
+            self.note(run, "elsewhere")
             return False
-    except (BenchmarkError, ValueError, KeyError, OSError) as error:
-        print(f"{run.key}: its record cannot be measured again ({reason_of(error)}); it is trained again")
+        if not self._found(run):
+            if not failure or failure["attempt"] <= run.attempts:
+                return True
+            self.note(run, "failed", failure["reason"])
+        self.claims.release(run.key)
         return False
-    outcomes[run.key] = RunOutcome(run.key, "done")
-    return True
 
+    def train(self, mine: list[Run], report: Callable[[float, str], None], descriptors: bool) -> None:
+        """Make claimed runs."""
 
-def _record(
-    group: RunGroup, run: Run, outcome: Any, started: str, claims: Claims, outcomes: dict[str, RunOutcome]
-) -> None:
-    key = run.key
-    about: Any = {**provenance.collect(), "started": started, "finished": provenance.now(), **outcome.provenance}
-    record = _store(group).make(run.config, outcome.metrics, outcome.curves, about)
-    try:
-        _store(group).write(record, _fence(group, run, claims, outcomes))
-    except Overtaken:
-        pass
-    except InvalidRecord as error:
-        _fail(group, run, str(error), "", claims, outcomes, final=True)
-    except StoreError as error:
-        outcomes[key] = RunOutcome(key, "unsaved", str(error), record)
-    else:
-        Failures(group.state).clear(key)
-        Checkpoints(group.state).clear(key)
-        outcomes[key] = RunOutcome(key, "done")
+        def told(fraction: float, text: str = "") -> None:
+            if all(self.claims.taken(run.key) for run in mine):
+                raise Overtaken("others have claimed all runs of this group since")  # they need not be trained twice
+            report(fraction, text)
 
+        started = provenance.now()
+        with _log(self.group, [run.key for run in mine], descriptors):
+            try:
+                mine = [run for run in mine if not self._measured(run)]
+                if not mine:
+                    return
+                execute = resolve(self.group.execute)
+                made = execute([run.config for run in mine], state=Path(self.group.state), report=told)
+            except Exception:
+                traceback.print_exc()
+                raise
+        made = {run_key(outcome.config): outcome for outcome in made}
+        for run in mine:
+            outcome = made.get(run.key)
+            if outcome is None:
+                self.fail(run, f"{self.group.execute} gave no outcome for this run")
+            elif outcome.status != "done":
+                self.fail(run, outcome.reason or "no reason given", final=True)
+            else:
+                self._record(run, outcome, started)
 
-def _fail(
-    group: RunGroup,
-    run: Run,
-    reason: str,
-    trace: str,
-    claims: Claims,
-    outcomes: dict[str, RunOutcome],
-    final: bool = False,
-    guess: bool = False,
-) -> None:
-    """Note a failure. A final one would come again if training went on from its checkpoint; of a guess only the end is
-    known.
-    """
-    key = run.key
-    fence = _fence(group, run, claims, outcomes)
-    try:
-        Failures(group.state).write(run.config, key, reason, trace, str(log_path(group, key)), guess, fence)
-    except Overtaken:
-        return
-    except OSError as error:
-        reason += f" (and this could not be noted in {group.state}: {error.strerror or error})"
-    if final:
-        Checkpoints(group.state).clear(key)
-    outcomes[key] = RunOutcome(key, "failed", reason)
+    def fail(self, run: Run, reason: str, trace: str = "", final: bool = False, guess: bool = False) -> None:
+        """Note a failure. A final one would come again if training went on from its checkpoint; of a guess only the end
+        is known.
+        """
+        log = str(log_path(self.group, run.key))
+        try:
+            self.failures.write(run.config, run.key, reason, trace, log, guess, self._fence(run))
+        except Overtaken:
+            return
+        except OSError as error:
+            reason += f" (and this could not be noted in {self.group.state}: {error.strerror or error})"
+        if final:
+            self.checkpoints.clear(run.key)
+        self.note(run, "failed", reason)
+
+    def _found(self, run: Run) -> bool:
+        """Whether somebody else has made a run, which is its outcome then."""
+        if not recorded(self.group, run):
+            return False
+        self.note(run, "found")
+        self.checkpoints.clear(run.key)
+        return True
+
+    @contextlib.contextmanager
+    def _fence(self, run: Run) -> Iterator[None]:
+        """Around the writing of what became of a run: a process that was stopped writes over nothing that others made.
+
+        If another one has claimed the run or has made it, that is the outcome. Raises Overtaken then.
+        """
+        with contextlib.suppress(ClaimError):  # where nothing can be claimed the record alone decides
+            if not self.claims.acquire(run.key):
+                self.note(run, "elsewhere")
+                raise Overtaken(run.key)
+        if self._found(run):
+            raise Overtaken(run.key)
+        yield
+
+    def _measured(self, run: Run) -> bool:
+        """Whether a run whose record is stale could be measured again from what its training has left."""
+        group = self.group
+        try:
+            if not group.measure or self.store.status(run.config, set(run.asked))[0] != "stale":
+                return False
+            measured = resolve(group.measure)(run.config, Path(group.results), group.metrics, Path(group.state))
+            if not measured or not recorded(group, run):
+                return False
+        except (BenchmarkError, ValueError, KeyError, OSError) as error:
+            print(f"{run.key}: its record cannot be measured again ({reason_of(error)}); it is trained again")
+            return False
+        self.note(run, "done")
+        return True
+
+    def _record(self, run: Run, outcome: Any, started: str) -> None:
+        about: Any = {**provenance.collect(), "started": started, "finished": provenance.now(), **outcome.provenance}
+        record = self.store.make(run.config, outcome.metrics, outcome.curves, about)
+        try:
+            self.store.write(record, self._fence(run))
+        except Overtaken:
+            pass
+        except InvalidRecord as error:
+            self.fail(run, str(error), final=True)
+        except StoreError as error:
+            self.note(run, "unsaved", str(error), record)
+        else:
+            self.failures.clear(run.key)
+            self.checkpoints.clear(run.key)
+            self.note(run, "done")
 
 
 def log_path(group: RunGroup, key: str) -> Path:

@@ -274,9 +274,9 @@ def note_end(group: RunGroup, run: Run, reason: str, log: Path) -> None:
     if peek(group.state, run.key):
         reason += "; asked again, it goes on from its checkpoint"
     failures = Failures(group.state)
-    note = failures.explain if _failed(group, run) and failures.guessed(run.key) else failures.write
+    guessed = _failed(group, run) and failures.guessed(run.key)
     with contextlib.suppress(OSError):
-        note(run.config, run.key, reason, log=str(log))
+        failures.write(run.config, run.key, reason, log=str(log), same=guessed)
 
 
 def _begun(group: RunGroup, key: str, asked: Path) -> bool:
