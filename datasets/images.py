@@ -106,7 +106,7 @@ SOURCES: dict[str, Source] = {
 }
 
 
-def read_subset(name: str, subset: str, root: str | os.PathLike | None = None, download: bool = True) -> Subset:
+def read_subset(name: str, subset: str, root: str | os.PathLike | None = None) -> Subset:
     """A subset of an image set: the user's arrays if there are any, else from the registered files.
 
     Calls share the arrays; do not write to them. Raises DataNotFound, BadData.
@@ -114,7 +114,7 @@ def read_subset(name: str, subset: str, root: str | os.PathLike | None = None, d
     source = SOURCES[name]
     arrays = user_arrays.find(name, subset)
     try:
-        paths = [arrays] if arrays else [locate(file, root, download) for file in _files(source, name, subset)]
+        paths = [arrays] if arrays else [locate(file, root) for file in _files(source, name, subset)]
     except DataNotFound as error:
         raise DataNotFound(f"{error}\nOr {user_arrays.how(name, subset, source.shape)}") from error
     return _read(name, subset, arrays is not None, *map(stamped, paths))

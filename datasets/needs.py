@@ -70,12 +70,12 @@ def lacking(
     return found
 
 
-def get(lack: Lack, say: Callable[[str], None], root: Folder = None) -> Lack | None:
+def get(lack: Lack, say: Callable[[str], None]) -> Lack | None:
     """Download files that are lacking, with a line on each; what is lacking then, and why. None: nothing is."""
     for i, name in enumerate(lack.files):
         say(f"fetching {name} ({fetch.registry()[name].size / 1e6:.3g} MB)")
         try:
-            fetch.locate(name, root)
+            fetch.locate(name)
         except DataNotFound as error:
             tried = [line.strip() for line in str(error).splitlines() if line.startswith("  ")]
             return replace(lack, files=lack.files[i:], reason=tried[-1])

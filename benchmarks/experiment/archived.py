@@ -133,12 +133,9 @@ def fetch(
     return found
 
 
-def places(text: str | None = None) -> list[str]:
-    """The archives that a text names, by default $FVI_ARTIFACTS: paths, folders and addresses, quoted as in a shell.
-
-    Raises UsageError.
-    """
-    given = os.environ.get(VARIABLE, "") if text is None else text
+def places() -> list[str]:
+    """The archives that $FVI_ARTIFACTS names: paths, folders and addresses, quoted as in a shell. Raises UsageError."""
+    given = os.environ.get(VARIABLE, "")
     try:
         return shlex.split(given)
     except ValueError as error:

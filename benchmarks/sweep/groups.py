@@ -44,7 +44,6 @@ class RunGroup:
     metrics: str
     results: str
     state: str
-    threads: int = 1
     measure: str = ""
     timing: str = ""
 

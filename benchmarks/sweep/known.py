@@ -24,12 +24,12 @@ RECORDS, CHECKPOINT, TIMED = "records", "a checkpoint", "timed steps"
 
 
 class Known:
-    """Costs by kind of run. ``threads``: of a process that trains."""
+    """Costs by kind of run."""
 
-    def __init__(self, store: Store, state: Path, threads: int = 1) -> None:
+    def __init__(self, store: Store, state: Path) -> None:
         self.store, self.state = store, state
         device = provenance.expected_device()
-        self.machine: dict[str, Any] = {"code": CODE, "cpu": provenance.cpu(), "device": device, "threads": threads}
+        self.machine: dict[str, Any] = {"code": CODE, "cpu": provenance.cpu(), "device": device, "threads": 1}
         self.costs = Costs(state, self.machine)
         self._read: dict[Path, list[tuple[RunConfig, Cost]]] = {}
         self._kinds: dict[Path, dict[str, list[Cost]]] = {}

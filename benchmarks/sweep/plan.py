@@ -77,7 +77,7 @@ class Plan:
             )
         )
 
-    def groups(self, results: Path, state: Path, suite: Suite, threads: int = 1) -> list[RunGroup]:
+    def groups(self, results: Path, state: Path, suite: Suite) -> list[RunGroup]:
         """What is missing, stale or failed, as run groups: longest first if epochs are known, else in order."""
         stacks: dict[str, list[PlannedRun]] = {}
         for run in self.select(*TO_TRAIN):
@@ -97,7 +97,6 @@ class Plan:
                         metrics=suite.metrics,
                         results=str(results),
                         state=str(state),
-                        threads=threads,
                         measure=suite.measure,
                         timing=suite.timing,
                     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.suite import resolve
-from benchmarks.sweep.executors.work import reason_of, threads
+from benchmarks.sweep.executors.work import one_thread, reason_of
 from benchmarks.sweep.groups import RunGroup
 from fvi_core import plugins
 
@@ -27,11 +27,11 @@ class Timing:
 def time_group(timing: Timing, tell: Callable[[dict[str, Any]], None]) -> str:
     """Time a run group; what is found is told as soon as it is, first when all was loaded. Why there is no more, or "".
 
-    With as many threads as it is trained with, and without a word of what it prints. Raises nothing but interrupts.
+    With one thread, as it is trained with, and without a word of what it prints. Raises nothing but interrupts.
     """
     try:
         plugins.load()
-        with threads(timing.group.threads), _silence():
+        with one_thread(), _silence():
             steps = resolve(timing.group.timing)
             tell({"loaded": time.monotonic()})
             steps(list(timing.group.configs), timing.seconds, tell)

@@ -39,7 +39,7 @@ def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: 
         making = _Making(group, claims)
         try:
             plugins.load()  # before anything asks which metrics there are
-            with threads(group.threads):
+            with one_thread():
                 mine = [run for run in group.runs if making.claim(run)]
                 if mine:
                     making.train(mine, report, descriptors)
@@ -77,14 +77,14 @@ def reason_of(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def threads(count: int) -> Iterator[None]:
-    """Numerical libraries use this many threads: the last digits of sums depend on their number."""
+def one_thread() -> Iterator[None]:
+    """Numerical libraries use one thread: the last digits of sums depend on the number of threads."""
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update({name: str(count) for name in THREAD_VARIABLES})
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     torch = sys.modules.get("torch")
     used = torch.get_num_threads() if torch else None
     if torch:
-        torch.set_num_threads(count)
+        torch.set_num_threads(1)
     try:
         yield
     finally:

@@ -124,14 +124,14 @@ def _group(told: dict[str, Any]) -> RunGroup:
     """A run group from a file. Raises what comes of damage."""
     runs = tuple(Run(**run | {"asked": tuple(run["asked"])}) for run in told["runs"])
     group = RunGroup(**told | {"runs": runs})
-    names = (name for run in group.runs for name in run.asked)
-    for word in (group.execute, group.metrics, group.measure, group.timing, group.results, group.state, *names):
+    for word in (group.execute, group.metrics, group.measure, group.timing, group.results, group.state):
         _typed(word, str)
-    for number in (group.threads, *(run.attempts for run in group.runs)):
-        _typed(number, int)
     resolve(group.metrics)
-    for config in group.configs:
-        Store(group.results).path(config)  # what is no configuration has no place
+    for run in group.runs:
+        Store(group.results).path(run.config)  # what is no configuration has no place
+        _typed(run.attempts, int)
+        for name in run.asked:
+            _typed(name, str)
     if not group.runs:
         raise ValueError("no runs")
     return group

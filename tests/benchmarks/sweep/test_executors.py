@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 
 import pytest
+import torch
 
 from benchmarks.errors import UnknownName, UsageError
 from benchmarks.records.config import run_key
@@ -218,10 +218,15 @@ def test_cores_are_physical_and_within_the_quota(tmp_path):
 
 
 def test_threads_are_set_and_put_back(monkeypatch):
+    before = torch.get_num_threads()
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    with work.threads(3):
-        assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "3"
-        if torch := sys.modules.get("torch"):
-            assert torch.get_num_threads() == 3
+    torch.set_num_threads(3)
+    try:
+        with work.one_thread():
+            assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
     assert os.environ["OMP_NUM_THREADS"] == "5" and "MKL_NUM_THREADS" not in os.environ
