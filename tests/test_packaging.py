@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import benchmarks.sweep.where
+from benchmarks.sweep.slurm.executor import ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -182,3 +183,8 @@ def test_every_module_that_make_runs_can_be_run() -> None:
     assert named >= {"benchmarks", "reports", "datasets", "tools.cost", "tools.cluster"}
     for name in named:
         assert importlib.util.find_spec(f"{name}.__main__"), f"python -m {name} would not run"
+
+
+def test_array_tasks_have_the_environment_that_make_gives() -> None:
+    exported = dict(re.findall(r"^export (\w+) \?= (.*)$", MAKEFILE, re.MULTILINE))
+    assert exported | {"FVI_OFFLINE": "1"} == ENVIRONMENT

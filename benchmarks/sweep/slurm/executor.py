@@ -13,7 +13,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.records.config import is_large
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
-from benchmarks.sweep.executors.work import recorded
+from benchmarks.sweep.executors.work import THREAD_VARIABLES, recorded
 from benchmarks.sweep.groups import Executor, Report, Run, RunGroup, RunOutcome
 from benchmarks.sweep.slurm import ledger, queue, snapshot
 from benchmarks.sweep.slurm.array_task import ArrayTask
@@ -22,8 +22,7 @@ from benchmarks.sweep.slurm.options import Options
 LOOK_EVERY = 2.0  # seconds between looks at queue and records
 SHORT = 20  # runs that share an array task if nothing is said
 ENVIRONMENT = {  # one thread a process, freed memory kept between steps, and no waiting for a network that nodes lack
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
+    **dict.fromkeys(THREAD_VARIABLES, "1"),
     "MALLOC_TRIM_THRESHOLD_": "2000000000",
     "MALLOC_MMAP_THRESHOLD_": "33554432",
     "FVI_OFFLINE": "1",
