@@ -15,7 +15,7 @@ from benchmarks.shapes import RunConfig
 from benchmarks.state.costs import AT_LEAST, AT_MOST, EXACT, Cost
 from benchmarks.sweep.groups import Executor, RunGroup, Timed
 from benchmarks.sweep.known import TIMED, Known, stops_early
-from benchmarks.sweep.similar import similar
+from benchmarks.sweep.similar import passes, similar
 
 SIMILAR = "similar runs"
 LATE = "no time was left to time it"
@@ -144,10 +144,9 @@ def _unknown(groups: Sequence[RunGroup], costs: dict[str, Any]) -> list[RunGroup
             kind = stack_key(group.configs[0])
             found.setdefault(kind, group)
             runs[kind] += len(group.configs)
-    epochs = {kind: group.configs[0]["parts"]["training"].get("epochs") or 1 for kind, group in found.items()}
     turns: Counter[str] = Counter()
     order: list[tuple[bool, int, str]] = []
-    for kind in sorted(found, key=lambda kind: -epochs[kind] * runs[kind]):
+    for kind in sorted(found, key=lambda kind: -passes(found[kind].configs[0]) * runs[kind]):
         method = found[kind].configs[0]["method"]
         order.append((turns[method] > 0, len(order), kind))
         turns[method] += 1

@@ -112,7 +112,7 @@ class Known:
 def stops_early(config: RunConfig) -> bool:
     """Whether training may end before its last epoch."""
     training = config["parts"]["training"]
-    return bool(training.get("early_stopping")) or "min_lr" in (training.get("schedule") or {})
+    return bool(training.get("early_stopping")) or (training.get("schedule") or {}).get("name") == "plateau"
 
 
 def _one_model(one: str, other: str) -> bool:

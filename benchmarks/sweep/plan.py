@@ -17,6 +17,7 @@ from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep.groups import Run, RunGroup
+from benchmarks.sweep.similar import passes
 from fvi_core import plugins
 
 STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
@@ -78,7 +79,7 @@ class Plan:
         )
 
     def groups(self, results: Path, state: Path, suite: Suite) -> list[RunGroup]:
-        """What is missing, stale or failed, as run groups: longest first if epochs are known, else in order."""
+        """What is missing, stale or failed, as run groups: first those with most passes over their data."""
         stacks: dict[str, list[PlannedRun]] = {}
         for run in self.select(*TO_TRAIN):
             stacks.setdefault(stack_key(run.config), []).append(run)
@@ -101,7 +102,7 @@ class Plan:
                         timing=suite.timing,
                     )
                 )
-        return sorted(groups, key=lambda group: -(group.configs[0]["parts"]["training"].get("epochs") or 0))
+        return sorted(groups, key=lambda group: -passes(group.configs[0]))
 
 
 def make_plan(

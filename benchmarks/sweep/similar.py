@@ -11,14 +11,24 @@ from benchmarks.shapes import RunConfig
 from benchmarks.state.costs import Cost
 
 
+def passes(config: RunConfig) -> int:
+    """Gradients of the whole training set that a training takes: by epochs, or by the leapfrog steps of a chain."""
+    training = config["parts"]["training"]
+    draws = training.get("samples") or 1  # networks for each step; of a chain, the positions that are kept
+    if epochs := training.get("epochs"):
+        return epochs * draws
+    moves = (draws + (training.get("warmup") or 0)) * (training.get("thinning") or 1)
+    return moves * (training.get("leapfrogs") or 1)
+
+
 def work(config: RunConfig) -> float | None:
-    """Points that a training passes, times networks drawn for each; None where the size of the data is not known."""
-    data, training = config["dataset"], config["parts"]["training"]
+    """Gradients of single points that a training takes; None where the size of the data is not known."""
+    data = config["dataset"]
     try:
         points = datasets.describe(data["name"], data["scheme"] or None).n_train
     except (ValueError, LookupError, OSError):  # data of the user's that are not there
         return None
-    return float(points * (training.get("epochs") or 1) * (training.get("samples") or 1)) if points else None
+    return float(points * passes(config)) if points else None
 
 
 def similar(config: RunConfig, known: Iterable[tuple[RunConfig, Cost]]) -> Cost | None:
