@@ -201,7 +201,7 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
     """
     numbers = published.table(table.paper, table.number) if table.paper else {}
     broken: dict[Broken, None] = {}
-    ranges = [_range(table.rows, column, numbers) for column in table.columns]
+    ranges = [_range(column, numbers) for column in table.columns]
     named: dict[str, set[tuple[str, str, int]]] = {}
     runs: list[tuple[RunConfig, Run | None]] = []
     cells = []
@@ -244,9 +244,12 @@ def cell(
     return found, dict.fromkeys(told, DIFFERENT) if found.different else reasons
 
 
-def _range(rows: Iterable[Any], column: Any, numbers: dict) -> float | None:
-    keys = {column.published_key(row) for row in rows}
-    return range_of([numbers[key].mean for key in keys if key in numbers])
+def _range(column: Any, numbers: dict) -> float | None:
+    """Of all rows that the paper has in a column, those that this table does not show too."""
+    cell = column.published or column.cell
+    return range_of(
+        [number.mean for number in numbers.values() if number.in_column(cell.dataset, cell.condition, cell.metric)]
+    )
 
 
 def _overlap(named: Iterable[tuple[str, str, int]]) -> float:

@@ -6,10 +6,12 @@
 * A published number is rounded: half a unit of its last digit is taken off the distance, and added to the published
   error.
   An error printed as 0.00 is so at most .005, and not none.
-* Where a paper prints no error, it is taken to be as large as ours would be over as many runs as it made.
-* A number is *reproduced* where a two-sided t-test at level .05 does not tell it from the published one. Where what the
-  test allows is wider than what the paper prints for all rows of that column together (with fewer than three: than half
-  of the published value), it would have agreed with any of them: *uninformative*.
+* Where a paper prints no error, it is taken to be as large as ours would be over as many runs as it made (of unknown
+  many, as ours). Both are then known from our runs alone, and so are the degrees of freedom.
+* A number is *reproduced* where a two-sided t-test at level .05 does not tell it from the published one. Where what
+  test and rounding allow on either side is more than half of the range of what the paper prints for all rows of that
+  column (with fewer than three: than half of the published value), it would have agreed with one from the middle of
+  that range, whichever row it is of: *uninformative*.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
 from benchmarks.records.published import Published
 
@@ -61,8 +64,7 @@ class Comparison:
     def _errors(self) -> tuple[float, float]:
         own = float(np.std(self.values, ddof=1)) / math.sqrt(len(self.values))
         if self.published.stderr is None:
-            runs = self.published.n_runs or len(self.values)
-            return own, own * math.sqrt(len(self.values) / runs)
+            return own, own * math.sqrt(len(self.values) / (self.published.n_runs or len(self.values)))
         error = self.published.stderr + self.published.half_unit_of_error
         return own, error / math.sqrt(self.published.n_runs) if self.deviation and self.published.n_runs else error
 
@@ -74,11 +76,17 @@ class Comparison:
     @cached_property
     def freedom(self) -> float:
         """Degrees of freedom by Welch and Satterthwaite; infinite without any error."""
-        own, other = (error**2 for error in self._errors)
+        own, other = self._errors
+        return float(self._freedom(own, other, len(self.values))) if own or other else math.inf
+
+    def _freedom(self, own: Any, other: Any, count: Any) -> Any:
+        """The same of errors of so many runs of ours."""
+        if self.assumed:
+            return count - 1
         runs = self.published.n_runs
-        spread = own**2 / (len(self.values) - 1)
-        spread += other**2 / (runs - 1) if runs and runs > 1 else 0.0
-        return (own + other) ** 2 / spread if spread > 0 else math.inf
+        spread = own**4 / (count - 1) + (other**4 / (runs - 1) if runs and runs > 1 else 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.float64(1) * (own**2 + other**2) ** 2 / spread
 
     @cached_property
     def t(self) -> float:
@@ -97,8 +105,7 @@ class Comparison:
     @cached_property
     def width(self) -> float:
         """How far from ours a published number may be and still agree."""
-        quantile = 1.959963984540054 if math.isinf(self.freedom) else float(stdtrit(self.freedom, 1 - LEVEL / 2))
-        return quantile * self.error
+        return float(_quantile(self.freedom) * self.error) + self.published.half_unit
 
     @property
     def agrees(self) -> bool:
@@ -118,18 +125,19 @@ class Comparison:
     @cached_property
     def needed(self) -> int | None:
         """How many runs of ours, as scattered as these, would tell; None where MOST are not enough, the published error
-        alone being too wide."""
+        and rounding alone being too wide."""
         own, other = self._errors
-        spread = own * math.sqrt(len(self.values))
-        runs = self.published.n_runs
         counts = np.arange(2, MOST + 1)
-        errors = spread**2 / counts
-        freedoms = errors**2 / (counts - 1) + (other**4 / (runs - 1) if runs and runs > 1 else 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            quantiles = stdtrit((errors + other**2) ** 2 / freedoms, 1 - LEVEL / 2)
-        quantiles = np.where(np.isfinite(quantiles), quantiles, 1.959963984540054)
-        enough = quantiles * np.sqrt(errors + other**2) <= self.limit
+        errors = own * np.sqrt(len(self.values) / counts)
+        others = errors if self.assumed and not self.published.n_runs else np.full_like(errors, other)
+        quantiles = _quantile(self._freedom(errors, others, counts))
+        enough = quantiles * np.hypot(errors, others) + self.published.half_unit <= self.limit
         return int(counts[enough.argmax()]) if enough.any() else None
+
+
+def _quantile(freedom: Any) -> Any:
+    """Of Student's t distribution, two-sided at the level; of the normal one without an end to the freedom."""
+    return np.where(np.isfinite(freedom), stdtrit(freedom, 1 - LEVEL / 2), ndtri(1 - LEVEL / 2))
 
 
 def range_of(means: Sequence[float]) -> float | None:

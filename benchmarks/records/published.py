@@ -21,6 +21,8 @@ QUOTED = Path(__file__).parent / "quoted.csv"
 QUOTED_COLUMNS = ("paper", "table", "method", "source", "evidence")
 RECORDED = {("dirichlet2022", "log_likelihood"): "smoothed_log_likelihood"}
 """(paper, metric) -> what records call it, where that is another name; the tables' notes say why."""
+CONTEXT = "context="
+"""Begins a part of the condition that is a row's and not a column's."""
 COLUMNS = ("table", "dataset", "condition", "method", "metric", "mean", "stderr", "n_runs", "note")
 
 
@@ -62,6 +64,11 @@ class Published:
     def key(self) -> tuple[str, str, str, str]:
         """What tells cells of one table apart: (data set, condition, method, metric)."""
         return self.dataset, self.condition, self.method, self.metric
+
+    def in_column(self, *column: str) -> bool:
+        """Whether it stands in a column (data set, condition, metric) of its table; contexts tell rows apart."""
+        condition = ";".join(part for part in self.condition.split(";") if not part.startswith(CONTEXT))
+        return (self.dataset, condition, self.metric) == column
 
 
 def recorded(paper: str, metric: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.records import published
 from benchmarks.records.config import run_key
 from benchmarks.records.published import Published
 from benchmarks.records.store import Store
@@ -55,6 +56,26 @@ def test_mean_and_standard_error_by_hand(write: Writer) -> None:
     rounded = cell.comparison  # 3.4 ± 0.33 as printed, of ten runs
     assert rounded and rounded.t == pytest.approx((0.6 - 0.05) / math.hypot(1 / math.sqrt(3), 0.335))
     assert cell.verdict == "uninformative", "the published rows of this column are within .2 of each other"
+
+
+def test_the_range_of_a_column_is_that_of_the_paper_whatever_rows_are_shown(write: Writer) -> None:
+    results = write("MC Dropout", "boston", {("", "rmse"): [3.0, 4.0]})
+    column = RMSE.published
+    assert column
+    means = [
+        one.mean
+        for one in published.load("pequignot2020")
+        if (one.table, one.dataset, one.condition, one.metric) == ("5", column.dataset, column.condition, "rmse")
+    ]
+    assert only_cell(results, rows=ROWS[:1]).range_of_column == only_cell(results).range_of_column
+    assert only_cell(results).range_of_column == max(means) - min(means) and len(means) > 2
+
+
+def test_contexts_tell_rows_apart_and_not_columns() -> None:
+    found = published.table("cinquin2024", "2").values()
+    contexts = {one.condition for one in found if one.in_column("mnist", "", "accuracy")}
+    assert {"", "context=kmnist", "context=random"} <= contexts
+    assert all(one.metric == "accuracy" for one in found if one.in_column("mnist", "", "accuracy"))
 
 
 def test_scale_is_applied_once(write: Writer) -> None:

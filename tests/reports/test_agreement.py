@@ -100,31 +100,50 @@ def test_what_would_agree_with_every_row_is_uninformative() -> None:
     assert replace(found, range_of_column=2 * found.width + 1e-9).informative
     assert not replace(found, range_of_column=2 * found.width - 1e-9).informative
     assert replace(found, range_of_column=None).informative == (found.width <= 1.5)
+    rounded = replace(found, published=replace(found.published, half_unit=0.25))
+    assert rounded.width == found.width + 0.25
+    assert not replace(rounded, range_of_column=2 * found.width + 0.4).informative
     assert range_of([1.0, 4.0, 2.0]) == 3.0 and range_of([1.0, 4.0]) is None
 
 
+@pytest.mark.parametrize("printed, known", [(True, True), (False, True), (False, False)])
 @pytest.mark.parametrize("runs", [2, 3, 10])
-def test_the_level_holds_for_few_runs(runs: int) -> None:
-    """Of numbers of one distribution, at most .05 (and what chance adds) are told apart."""
+def test_the_level_holds_for_few_runs(runs: int, printed: bool, known: bool) -> None:
+    """Of numbers of one distribution, at most .05 (and what chance adds) are told apart, with a published error or
+    without one, over a number of runs that is known or not.
+    """
     rng, out, trials = np.random.default_rng(runs), 0, 600
     for _ in range(trials):
         ours, theirs = rng.normal(size=(2, runs))
-        cell = replace(THEIRS, mean=theirs.mean(), stderr=theirs.std(ddof=1) / math.sqrt(runs), n_runs=runs)
+        error = theirs.std(ddof=1) / math.sqrt(runs) if printed else None
+        cell = replace(THEIRS, mean=theirs.mean(), stderr=error, n_runs=runs if known else None)
         out += not Comparison(tuple(ours), cell, 1.0).agrees
     assert out <= stats.binom.ppf(0.999, trials, 0.05)
 
 
-@pytest.mark.parametrize("stderr, n_runs", [(0.2, 5), (0.2, None), (None, 10)])
-def test_so_many_runs_would_tell(stderr: float | None, n_runs: int | None) -> None:
+def test_a_number_at_the_width_is_the_last_that_agrees() -> None:
+    """What "width" says, against the test itself."""
+    for changes in ({"half_unit": 0.05}, {"stderr": None}, {"stderr": None, "n_runs": None, "half_unit": 0.05}):
+        found = comparison(**changes)
+        for sign in (-1, 1):
+            inside, outside = (
+                replace(found, published=replace(found.published, mean=3.5 + sign * (found.width + step)))
+                for step in (-1e-9, 1e-9)
+            )
+            assert inside.agrees and not outside.agrees
+
+
+@pytest.mark.parametrize("half_unit", [0.0, 0.05])
+@pytest.mark.parametrize("stderr, n_runs", [(0.2, 5), (0.2, None), (None, 10), (None, None)])
+def test_so_many_runs_would_tell(stderr: float | None, n_runs: int | None, half_unit: float) -> None:
     def scattered(n: int) -> tuple[float, ...]:
         values = np.linspace(-1, 1, n)
         return tuple(3.5 + 0.4 * values / values.std(ddof=1))
 
-    few = Comparison(scattered(3), replace(THEIRS, stderr=stderr, n_runs=n_runs), 1.3)
+    few = Comparison(scattered(3), replace(THEIRS, stderr=stderr, n_runs=n_runs, half_unit=half_unit), 1.3)
     assert few.needed is not None and few.needed > 3 and not few.informative
-    if stderr is not None:  # without an error of its own, the published one is taken from ours, whatever their number
-        assert replace(few, values=scattered(few.needed)).informative
-        assert not replace(few, values=scattered(few.needed - 1)).informative
+    assert replace(few, values=scattered(few.needed)).informative
+    assert not replace(few, values=scattered(few.needed - 1)).informative
 
 
 def test_no_number_of_runs_helps_against_a_wide_published_error() -> None:
