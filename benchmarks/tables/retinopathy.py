@@ -136,8 +136,9 @@ PAPER_NOTES = (
     "training images, and a weight decay of 2 c for MC Dropout; other rows have none. APTOS as training set has the "
     "same settings, which RETINA chose on EyePACS.",
     "Other than there: images are cut to the eye's box and stretched before Graham's preprocessing, without a JPEG "
-    "between; ensembles are trained anew instead of being drawn from the seeds; no warm-up "
-    "epoch; MFVI has the prior N(0, 1) and .45 of the KL, which there rises up to it; Rank1 has one learning rate.",
+    "between, and keep the grey rim outside 90 % of the radius, which there is cut off; ensembles are trained anew "
+    "instead of being drawn from the seeds; no warm-up epoch; MFVI has the prior N(0, 1) and .45 of the KL, which "
+    "there rises up to it; Rank1 has one learning rate.",
     "Classes are weighted as there: in each batch by the inverse of their shares, in the log-likelihood of every row "
     "but FSVI and mask only; the KL of MFVI, radial MFVI and Rank1 is not.",
     "FSVI: diagonal KL of the last layer at images of the training batch, prior variance 15.4 (severity: 5.6) of a "

@@ -1,8 +1,9 @@
 """Preprocessing of fundus photographs: the eye's box as a square, then Graham's (2015) local averages.
 
 RETINA scales an image until the eye's radius is 300 pixels, takes a Gaussian blur of a thirtieth of the radius away,
-4 x - 4 blur + 128, and greys out what is outside 90 % of the radius (tensorflow-datasets, "btgraham-300"). Here the
-eye's box is stretched to a square first, so that half its side is the radius; no JPEG of quality 72 is made between.
+4 x - 4 blur + 128, greys out what is outside 90 % of the radius, and cuts the image to what is left
+(tensorflow-datasets, "btgraham-300"). Here the eye's box is stretched to a square first, so that half its side is the
+radius; a grey rim of a twentieth of the side stays on every edge; no JPEG of quality 72 is made between.
 """
 
 from __future__ import annotations
