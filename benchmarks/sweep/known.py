@@ -31,7 +31,7 @@ class Known:
         device = provenance.expected_device()
         self.machine: dict[str, Any] = {"code": CODE, "cpu": provenance.cpu(), "device": device, "threads": 1}
         self.costs = Costs(state, self.machine)
-        self._read: dict[Path, list[tuple[RunConfig, Cost]]] = {}
+        self._read: dict[Path, list[tuple[RunConfig, Cost, str]]] = {}
         self._kinds: dict[Path, dict[str, list[Cost]]] = {}
 
     def cost(self, group: RunGroup, config: RunConfig) -> tuple[Cost, str] | None:
@@ -71,16 +71,21 @@ class Known:
 
     def alike(self, config: RunConfig) -> Cost | None:
         """What a run costs by its method's records on its data set, whatever their settings, in proportion to their
-        work; those of smoke tell nothing, since they cost little but their start.
+        work: those of this machine's like, without any those of other processors. Those of smoke tell nothing, since
+        they cost little but their start.
         """
-        return similar(config, [one for one in self._beside(config) if one[0]["protocol"] != MEANINGLESS])
+        meant = [one for one in self._records(config) if one[0]["protocol"] != MEANINGLESS]
+        here = [(other, cost) for other, cost, cpu in meant if _one_model(cpu, self.machine["cpu"])]
+        return similar(config, here or [(other, cost) for other, cost, _ in meant])
 
     def _recorded(self, config: RunConfig) -> Cost | None:
         folder = self.store.path(config).parent
         if folder not in self._kinds:
             kinds: dict[str, list[Cost]] = defaultdict(list)
             self._kinds[folder] = kinds
-            for recorded, cost in self._beside(config):
+            for recorded, cost, cpu in self._records(config):
+                if not _one_model(cpu, self.machine["cpu"]):
+                    continue
                 for kind in (kind_key(recorded), stack_key(recorded)):
                     kinds[kind].append(cost)
         found = self._kinds[folder]
@@ -90,12 +95,14 @@ class Known:
             return None
         return Cost(median(cost.training for cost in same), median(evaluations) if evaluations else None)
 
-    def _beside(self, config: RunConfig) -> list[tuple[RunConfig, Cost]]:
-        """What a method's records on a data set cost, those that were made on this machine's like."""
+    def _records(self, config: RunConfig) -> list[tuple[RunConfig, Cost, str]]:
+        """What a method's records on a data set cost that were made on this machine's kind of device, and the processor
+        of each.
+        """
         folder = self.store.path(config).parent
         if folder not in self._read:
             self._read[folder] = [
-                (record["config"], cost)
+                (record["config"], cost, str(record["provenance"].get("cpu")))
                 for record in self.store.beside(config)
                 if (cost := self._cost_of(record["provenance"]))
             ]
@@ -104,7 +111,7 @@ class Known:
     def _cost_of(self, about: Provenance) -> Cost | None:
         same = about.get("device") == self.machine["device"] and about.get("threads") == self.machine["threads"]
         training = _seconds(about, "seconds")
-        if training is None or not same or not _one_model(str(about.get("cpu")), self.machine["cpu"]):
+        if training is None or not same:
             return None
         return Cost(training + (_seconds(about, "fit_seconds") or 0.0), _seconds(about, "evaluate_seconds"))
 

@@ -102,12 +102,23 @@ class Network:
         """Most numbers that a layer with parameters takes or gives for one input."""
         if not self.convolutional:
             return max(max(layer.inputs, layer.outputs) for layer in self.parametrised)
+        return max(max(a.numel(), z.numel()) for _, a, z in self._shapes_of_one)
+
+    @cached_property
+    def multiplications(self) -> int:
+        """Multiplications of weights in a pass of one input."""
+        of = ((layer, z) for layer, _, z in self._shapes_of_one if not isinstance(layer, BatchNorm))
+        return sum(z.numel() * layer.fan_in for layer, z in of)
+
+    @property
+    def _shapes_of_one(self) -> list[tuple[ParametricLayer, Tensor, Tensor]]:
+        """The tape of a pass of one input, without numbers."""
         tape = Tape()
         with torch.no_grad():
             shapes = self.shapes | self.buffers
             nothing = {name: torch.empty(1, 1, *shape, device="meta") for name, shape in shapes.items()}
             self(nothing, torch.empty(1, 1, *self.input_shape, device="meta"), tape=tape)
-        return max(max(a.numel(), z.numel()) for _, a, z in tape.entries)
+        return tape.entries
 
     def init(self, streams: Streams) -> Parameters:
         """Initial parameters of all layers, ``[R, *shape]``."""

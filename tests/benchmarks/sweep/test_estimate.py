@@ -218,6 +218,35 @@ def test_the_nearest_work_tells_and_other_networks_or_data_of_unknown_size_tell_
     assert similar(fakes.config(0, "a", "no-such-data"), known) is None
 
 
+def test_networks_and_ensembles_cost_what_they_multiply():
+    """Two members in place of one, of layers of 64 x 30, 30 x 30, 30 x 10 weights in place of 64 x 10, 10 x 10, 10 x
+    10.
+    """
+    narrow, wide = (fakes.config(0, "a", "digits") for _ in range(2))
+    for config, hidden in ((narrow, 10), (wide, 30)):
+        config["parts"]["network"] |= {"name": "mlp", "hidden": [hidden, hidden]}
+    wide["parts"]["family"] = {"name": "ensemble", "base": {"name": "point"}, "size": 2}
+    found = similar(wide, [(narrow, Cost(3.0, 1.0))])
+    times = 2 * (64 * 30 + 30 * 30 + 30 * 10) / (64 * 10 + 10 * 10 + 10 * 10)
+    assert found and (found.training, found.evaluation) == pytest.approx((3 * times, times))
+    other = fakes.config(0, "a", "digits")
+    other["parts"]["family"] = {"name": "centroids", "size": 256}
+    same = similar(other, [(fakes.config(0, "a", "digits"), Cost(3.0))])
+    assert same and same.training == 3.0, "what another family calls its size is no number of networks"
+
+
+def test_records_of_other_processors_tell_where_this_one_has_none(folders):
+    reduced = {**fakes.config(0, epochs=10), "protocol": "short"}
+    record(folders, reduced, seconds=4e5, cpu="another (family 1, model 2, stepping 3)")
+    executor = Scripted(size=1)
+    found = look([fakes.config(0, epochs=20)], folders, executor)
+    assert not executor.asked and found.sources == {"similar runs": 1} and found.seconds == pytest.approx(8e5 + 4)
+    record(folders, {**fakes.config(1, epochs=10), "protocol": "short"}, seconds=5.0)
+    again = Scripted(size=1)
+    look([fakes.config(0, epochs=20)], folders, again)
+    assert again.asked, "records of this machine go before them"
+
+
 def test_a_kind_that_cannot_be_timed_stops_nothing(folders):
     def tell(config):
         return {"training": 5.0} if config["method"] == "good" else {"setup": 2.0, "steps": 10, "trainings": 2}

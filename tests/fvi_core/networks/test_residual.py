@@ -200,6 +200,7 @@ def test_resnet18_has_the_layers_and_the_size_of_he_et_al():
     assert network.n_parameters == 11_173_962
     plain = NETWORKS.build({"name": "resnet18", "norm": "none"}).build((3, 32, 32), 10)
     assert plain.n_parameters == 11_173_962 - 4_800  # a shift but no scale for each of 4,800 channels
+    assert network.multiplications == 555_422_720, "by hand: pixels times channels in and out times nine, and the head"
     assert network.width == 64 * 32 * 32 and len([x for x in network.parametrised if isinstance(x, BatchNorm)]) == 20
     made = network.init(small.streams(1))
     assert {k: v.shape for k, v in made.items()} == {k: (1, *s) for k, s in network.shapes.items()}
