@@ -56,9 +56,9 @@ class HamiltonianMonteCarlo(Sampler):
     A trajectory has ``round(2 u leapfrogs)`` steps, at least one, u uniform on [0, 1) and the same for all chains, so
     that none waits for another. While it warms up each chain learns its step by dual averaging (Hoffman and Gelman
     2014, eq. 6) from ``step`` so that the mean probability of acceptance becomes ``acceptance``; the averaged step is
-    kept afterwards. ``start``: "map", where ``map_steps`` of Adam at ``map_lr`` lead from the initial network; "prior",
-    a draw from it; or "initial". A chain fails that gains more energy than DIVERGENT in more than ``most_divergent`` of
-    the trajectories after warm-up.
+    kept afterwards. ``start_at``: "map", where ``map_steps`` of Adam at ``map_lr`` lead from the initial network;
+    "prior", a draw from it; or "initial". A chain fails that gains more energy than DIVERGENT in more than
+    ``most_divergent`` of the trajectories after warm-up.
     """
 
     leapfrogs: int = 50

@@ -10,15 +10,7 @@ import torch
 from torch import Tensor
 
 import datasets
-import fvi_core.divergences
-import fvi_core.fits
-import fvi_core.hamiltonian
-import fvi_core.kernels
-import fvi_core.likelihoods
-import fvi_core.priors
-import fvi_core.training
-import fvi_core.vogn  # noqa: F401
-from benchmarks.records.hyperparameters import context_pools, sources
+from benchmarks.records.hyperparameters import context_pools, load_parts, sources
 from benchmarks.shapes import PartsConfig, RunConfig
 from datasets import Split
 from fvi_core.data import TrainingData
@@ -27,6 +19,8 @@ from fvi_core.methods import catalogue
 from fvi_core.objective import Model, Weight
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, LIKELIHOODS, NETWORKS, PRIORS
+
+load_parts()
 
 
 class ChangedData(ValueError):

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from itertools import pairwise
 from typing import Any, NoReturn, cast
 
@@ -21,6 +21,7 @@ from benchmarks.records.hyperparameters import resolve as resolve_parts
 from benchmarks.shapes import RunConfig
 from fvi_core.methods import fitted_name
 
+Key = Callable[[RunConfig], str]
 SCHEMA = 2
 MOST, WEIGHTS = 10, 1_000_000  # runs, and weights of all their networks, in one stack
 REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources", "evaluation")
@@ -38,26 +39,6 @@ class InvalidConfig(ValueError):
 
 class Config(dict):
     """A configuration that is never changed again, so that its keys are computed once."""
-
-    @cached_property
-    def key(self) -> str:
-        """See :func:`run_key`."""
-        return _run_key(cast(RunConfig, self))
-
-    @cached_property
-    def training_key(self) -> str:
-        """See :func:`training_key`."""
-        return _training_key(cast(RunConfig, self))
-
-    @cached_property
-    def stack_key(self) -> str:
-        """See :func:`stack_key`."""
-        return _stack_key(cast(RunConfig, self))
-
-    @cached_property
-    def kind_key(self) -> str:
-        """See :func:`kind_key`."""
-        return _kind_key(cast(RunConfig, self))
 
     def __reduce__(self) -> tuple:
         return Config, (dict(self),)
@@ -83,41 +64,42 @@ def digest(config: Any, digits: int = 16) -> str:
     return hashlib.sha256(canonical_json(config).encode()).hexdigest()[:digits]
 
 
+def _once(key: Key) -> Key:
+    """The same key, computed once for a :class:`Config`."""
+
+    @wraps(key)
+    def found(config: RunConfig) -> str:
+        kept = vars(config) if isinstance(config, Config) else {}
+        if key.__name__ not in kept:
+            kept[key.__name__] = key(config)
+        return kept[key.__name__]
+
+    return found
+
+
+@_once
 def run_key(config: RunConfig) -> str:
     """What names a run: 16 digits of its training, a hyphen, 8 digits of its evaluation."""
-    return config.key if isinstance(config, Config) else _run_key(config)
-
-
-def training_key(config: RunConfig) -> str:
-    """16 hexadecimal digits naming a training: all of the configuration but what is asked of the trained model."""
-    return config.training_key if isinstance(config, Config) else _training_key(config)
-
-
-def _run_key(config: RunConfig) -> str:
     return f"{training_key(config)}-{digest(config.get('evaluation'), 8)}"
 
 
-def _training_key(config: RunConfig) -> str:
+@_once
+def training_key(config: RunConfig) -> str:
+    """16 hexadecimal digits naming a training: all of the configuration but what is asked of the trained model."""
     return digest({name: value for name, value in config.items() if name != "evaluation"})
 
 
+@_once
 def stack_key(config: RunConfig) -> str:
     """The key of what a training shares with its siblings: everything but the seed and the split."""
-    return config.stack_key if isinstance(config, Config) else _stack_key(config)
-
-
-def kind_key(config: RunConfig) -> str:
-    """The key of what a run shares with those that cost the same: everything but the seed and the split."""
-    return config.kind_key if isinstance(config, Config) else _kind_key(config)
-
-
-def _stack_key(config: RunConfig) -> str:
     shared = {name: value for name, value in config.items() if name not in ("seed", "evaluation")}
     shared["dataset"] = {name: value for name, value in config["dataset"].items() if name != "split"}
     return digest(shared)
 
 
-def _kind_key(config: RunConfig) -> str:
+@_once
+def kind_key(config: RunConfig) -> str:
+    """The key of what a run shares with those that cost the same: everything but the seed and the split."""
     evaluation: Any = config.get("evaluation")
     for name in COMPARISONS:
         if asked := (evaluation or {}).get(name):

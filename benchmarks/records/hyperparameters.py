@@ -120,10 +120,15 @@ def remembered(name: str, look: Callable[[], Any]) -> Any:
     return found
 
 
-def look() -> Known:
-    """What this project's own parts take, from their dataclasses."""
+def load_parts() -> None:
+    """Import every module that registers parts, and torch with them."""
     for room in ROOMS:
         importlib.import_module(f"fvi_core.{room}")
+
+
+def look() -> Known:
+    """What this project's own parts take, from their dataclasses."""
+    load_parts()
     found: Known = {
         kind: {name: describe(cls) for name, cls in found_in.classes.items() if cls.__module__.startswith("fvi_core.")}
         for kind, found_in in REGISTRIES.items()

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.records.config import Config, canonical_json
+from benchmarks.records.config import canonical_json, fixed, run_key
 from benchmarks.records.hyperparameters import resolve
 from benchmarks.shapes import Record
 from fvi_core.registry import UnknownPart
@@ -28,7 +28,7 @@ def upgrade_1(record: Record) -> Record:
     parts = old["parts"]
     with contextlib.suppress(UnknownPart):  # of parts that this code does not have: readable, and asked for by nobody
         parts = resolve(parts)
-    config = Config({
+    config = fixed({
         "schema": 2,
         "method": old["method"],
         "dataset": {**dataset, "content": {}},
@@ -43,7 +43,7 @@ def upgrade_1(record: Record) -> Record:
     changed: Any = {
         "schema": 2,
         "metric_versions": versions,
-        "key": config.key,
+        "key": run_key(config),
         "config": config,
         "provenance": provenance,
     }

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import datasets
+from benchmarks.records.hyperparameters import load_parts
 from benchmarks.shapes import RunConfig
 from benchmarks.state.costs import Cost
 from datasets import Description
@@ -88,8 +89,7 @@ def _multiplications(config: RunConfig) -> int | None:
 
 @cache
 def _counted(network: str, shape: tuple[int, ...], outputs: int) -> int | None:
-    import fvi_core.networks  # noqa: F401  # registers them; loads torch, which most commands do without
-
+    load_parts()  # torch with them, which most commands do without
     try:
         return NETWORKS.build(json.loads(network)).build(shape, outputs).multiplications
     except (ValueError, LookupError, TypeError):
