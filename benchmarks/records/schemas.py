@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
-from benchmarks.records.config import canonical_json, fixed, run_key
+from benchmarks.records.config import Config, canonical_json, run_key
 from benchmarks.records.hyperparameters import resolve
-from benchmarks.shapes import Record
+from benchmarks.shapes import Record, RunConfig
 from fvi_core.registry import UnknownPart
 
 
@@ -28,7 +28,7 @@ def upgrade_1(record: Record) -> Record:
     parts = old["parts"]
     with contextlib.suppress(UnknownPart):  # of parts that this code does not have: readable, and asked for by nobody
         parts = resolve(parts)
-    config = fixed({
+    config = Config({
         "schema": 2,
         "method": old["method"],
         "dataset": {**dataset, "content": {}},
@@ -43,7 +43,7 @@ def upgrade_1(record: Record) -> Record:
     changed: Any = {
         "schema": 2,
         "metric_versions": versions,
-        "key": run_key(config),
+        "key": run_key(cast(RunConfig, config)),
         "config": config,
         "provenance": provenance,
     }
