@@ -19,7 +19,8 @@ from benchmarks.experiment.assembly import (
     training_fingerprint,
 )
 from benchmarks.experiment.evidence import evidence_rows
-from benchmarks.experiment.posterior import Fitted, posterior_rows
+from benchmarks.experiment.fitted import Fitted
+from benchmarks.experiment.posterior import posterior_rows
 from benchmarks.experiment.prediction import NotFinite, measured, predict_sets
 from benchmarks.experiment.reference import reference_rows
 from benchmarks.experiment.trained import Trained, device_of, made_with, precision_of, train
@@ -29,11 +30,14 @@ from benchmarks.records.config import by_training, run_key, stack_key, training_
 from benchmarks.shapes import Curves, MetricRow, Provenance, RunConfig, TrainingConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import Checkpoints
-from datasets import Split
 from fvi_core.fitting import FitFailed
 from fvi_core.registry import FITS
 from fvi_core.stack import DTYPES
 from fvi_core.telling import listening, tell
+
+ENTRIES = {"posterior": posterior_rows, "evidence": evidence_rows, "reference": reference_rows}
+"""What an evaluation may ask for besides its sets, by its entry in the configuration: rows of a fitted run, of what it
+predicts, and of others."""
 
 
 class NotComparable(ValueError):
@@ -145,20 +149,11 @@ def _evaluate(config: RunConfig, one: Trained, state: Path) -> Outcome:
     except (NotFinite, FitFailed) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     metrics, curves = measured(split, predicted, model.likelihood.scores)
-    own = model, parameters, streams
-
-    def other(training: TrainingConfig) -> Fitted:
-        return _other(training, split, state)
-
+    own = Fitted(config, split, training_data, model, parameters, streams)
     try:
-        if "posterior" in asked:
-            metrics += posterior_rows(config, training_data, own, other)
-        if "evidence" in asked:
-            start = run_streams([config], streams.device, streams.dtype).child("train")
-            metrics += evidence_rows(asked["evidence"], split, training_data, own, start)
-        if "reference" in asked:
-            at = predicted.sets[asked["reference"]["set"]]
-            metrics += reference_rows(config, split, at, training_data, own, other)
+        for entry, rows_of in ENTRIES.items():
+            if entry in asked:
+                metrics += rows_of(own, predicted, lambda training: _other(training, own, state))
     except (NotComparable, NotFinite) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     for name, value in {**model.fit_numbers(parameters), "training_seconds": provenance["seconds"]}.items():
@@ -173,8 +168,8 @@ def _evaluate(config: RunConfig, one: Trained, state: Path) -> Outcome:
     return Outcome(config, "done", metrics, curves, about)
 
 
-def _other(training: TrainingConfig, split: Split, state: Path) -> Fitted:
-    """What another training of the same data gave: kept in the state, or else trained now and kept there."""
+def _other(training: TrainingConfig, own: Fitted, state: Path) -> Fitted:
+    """What another training of a run's data gave: kept in the state, or else trained now and kept there."""
     run: RunConfig = {**training, "evaluation": {"samples": 1, "sets": [], "content": {}}}
     validate_config(run)
     name = f"{run['method']}, seed {run['seed']}, with which the run is compared"
@@ -187,4 +182,4 @@ def _other(training: TrainingConfig, split: Split, state: Path) -> Fitted:
     device = device_of()
     trained = {name: value.to(device) for name, value in found.parameters.items()}
     streams = run_streams([run], device, DTYPES[run["parts"]["training"]["dtype"]]).child("evaluate")
-    return build_model(run["parts"], split), trained, streams
+    return Fitted(run, own.split, own.data, build_model(run["parts"], own.split), trained, streams)

@@ -6,21 +6,19 @@ uniform inputs in the box of the training inputs, averaged over the sets. These 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from statistics import fmean
 
 import torch
 from torch import Tensor
 
-from benchmarks.experiment.prediction import predict
-from benchmarks.shapes import MetricRow, PosteriorConfig, RunConfig, TrainingConfig
+from benchmarks.experiment.fitted import Fitted, Other
+from benchmarks.experiment.prediction import Predicted, predict
+from benchmarks.shapes import MetricRow, PosteriorConfig
 from fvi_core.data import TrainingData
 from fvi_core.divergences.nearest_neighbour import nearest_neighbour_entropy, nearest_neighbour_kl, predictor_entropy
 from fvi_core.families.base import NotSupported
 from fvi_core.fitting import own_of
 from fvi_core.likelihoods import split_parameters
-from fvi_core.networks import Parameters
-from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
 
 FEWEST = 3
@@ -28,21 +26,17 @@ FEWEST = 3
 PARAMETER, PREDICTOR = "parameter", "predictor"
 Draws = dict[str, Tensor]
 """By space: parameters ``[1, S, P]``, function values ``[sets, S, T]``; draws that are the same are there once."""
-Fitted = tuple[Model, Parameters, Streams]
-"""A trained replica: its model, its parameters, and the streams that it is evaluated with."""
 
 
-def posterior_rows(
-    config: RunConfig, training_data: TrainingData, own: Fitted, other: Callable[[TrainingConfig], Fitted]
-) -> list[MetricRow]:
+def posterior_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRow]:
     """Metric rows of ``evaluation["posterior"]``: entropies, and divergences from and to the trainings that ``against``
     names by label, each the mean over those of a label. ``q``: the run itself; ``other`` gives what was trained of a
     training.
 
     A space in which fewer than FEWEST draws differ has no rows.
     """
-    asked, data = config["evaluation"]["posterior"], config["dataset"]
-    x = uniform_inputs(asked, training_data, seed_from("posterior inputs", data["name"], data["scheme"], data["split"]))
+    asked, data = own.config["evaluation"]["posterior"], own.config["dataset"]
+    x = uniform_inputs(asked, own.data, seed_from("posterior inputs", data["name"], data["scheme"], data["split"]))
     q = draws_of(asked, own, x)
 
     def row(metric: str, condition: str, value: float, space: str) -> MetricRow:
@@ -75,7 +69,7 @@ def draws_of(asked: PosteriorConfig, fitted: Fitted, x: Tensor) -> Draws:
     """Draws of one posterior; none of its parameters where its family draws none or a fit part changes its
     functions.
     """
-    model, parameters, streams = fitted
+    model, parameters, streams = fitted.model, fitted.parameters, fitted.streams
     found: Draws = {}
     if model.fit is None:
         family = split_parameters(own_of(parameters)[0])[0]

@@ -5,14 +5,17 @@ again.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from benchmarks.experiment.execute import execute
+from benchmarks.experiment.fitted import Fitted
 from benchmarks.experiment.measure import EVALUATED, UNCHANGED, measure
 from benchmarks.experiment.posterior import draws_of, posterior_rows, uniform_inputs
+from benchmarks.experiment.prediction import Predicted
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import InvalidConfig, run_key, validate_config
 from benchmarks.records.store import Store
@@ -29,12 +32,16 @@ ASKED = {"draws": 1000, "sets": 3, "points": 2, "against": {}}
 CONFIG = {"dataset": {"name": "any", "scheme": "", "split": 0}, "evaluation": {"posterior": ASKED}}
 
 
+def fitted(model, parameters, name=""):
+    return Fitted(CONFIG, None, small.training_data(1), model, parameters, small.streams(1, name=name))
+
+
 def line(mean, std):
     """Functions ``w . x + b`` of Gaussian parameters (w1, w2, b), and their distribution."""
     model, mean, std = small.model(LINE), torch.tensor(mean).double(), torch.tensor(std).double()
     means, log_vars = (model.network.unflatten(v[None]) for v in (mean, std.square().log()))
     parameters = {"mean/" + k: v for k, v in means.items()} | {"log_var/" + k: v for k, v in log_vars.items()}
-    return (model, parameters, small.streams(1, name=str(mean))), MultivariateNormal(mean, std.square().diag())
+    return fitted(model, parameters, str(mean)), MultivariateNormal(mean, std.square().diag())
 
 
 Q, P = ([0.5, -1.0, 0.2], [0.5, 1.0, 0.3]), ([0.3, -0.8, 0.0], [0.6, 1.2, 0.4])
@@ -52,7 +59,7 @@ def rows_of(own, **others):
         "evaluation": {"posterior": {**ASKED, "against": {k: ["any"] * len(v) for k, v in others.items()}}},
     }
     waiting = [each for label in sorted(others) for each in others[label]]
-    rows = posterior_rows(config, small.training_data(1), own, lambda training: waiting.pop(0))
+    rows = posterior_rows(replace(own, config=config), Predicted(), lambda training: waiting.pop(0))
     assert all(row["dataset"] == "any" and row["n"] == 1000 for row in rows)
     return {(row["metric"], row["condition"]): row["value"] for row in rows}
 
@@ -93,7 +100,7 @@ def test_draws_that_repeat_another_are_left_out():
     x = small.inputs(1, 6)[0]
 
     def draws(index):
-        return draws_of(ASKED, (model, model.network.unflatten(drawn[:, index]), small.streams(1)), x)
+        return draws_of(ASKED, fitted(model, model.network.unflatten(drawn[:, index])), x)
 
     once, again = draws([*range(6)]), draws([0, 0, 1, 2, 2, 2, 3, 4, 5, 5])
     assert all(torch.equal(once[space], again[space]) for space in ("parameter", "predictor"))
@@ -103,9 +110,7 @@ def test_draws_that_repeat_another_are_left_out():
 def test_a_family_without_network_parameters_has_functions_alone():
     model = small.model({"family": {"name": "dropout", "rate": 0.5}})
     parameters = model.family.init(model.network, small.streams(1))
-    assert set(draws_of({**ASKED, "draws": 20}, (model, parameters, small.streams(1)), small.inputs(1, 6)[0])) == {
-        "predictor"
-    }
+    assert set(draws_of({**ASKED, "draws": 20}, fitted(model, parameters), small.inputs(1, 6)[0])) == {"predictor"}
 
 
 PARTS = {

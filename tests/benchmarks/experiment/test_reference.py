@@ -10,6 +10,7 @@ import datasets
 from benchmarks.experiment import reference
 from benchmarks.experiment.assembly import build_data, build_model, run_streams
 from benchmarks.experiment.execute import execute
+from benchmarks.experiment.fitted import Fitted
 from benchmarks.experiment.measure import EVALUATED, UNCHANGED, measure
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import run_key, validate_config
@@ -101,10 +102,10 @@ def test_the_exact_posterior_is_that_of_the_process(tmp_path):
     split = datasets.load(CURVE)
     model, streams = build_model(config["parts"], split), run_streams([config], torch.device("cpu"), torch.float64)
     data = build_data(model, [split], torch.device("cpu"), torch.float64)
-    own = model, {"noise": torch.zeros(1)}, streams
+    own = Fitted(config, split, data, model, {"noise": torch.zeros(1)}, streams)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(model), "noise_std", lambda self, parameters: torch.tensor([0.3]).double())
-        found = reference.exact(split, split.test.x[:20], 4000, data, own, streams.child("train"))
+        found = reference.exact(own, split.test.x[:20], 4000)
     kernel = {"log_variance": torch.zeros(1).double(), "log_lengthscale": torch.full((1, 1), -1.0).double()}
     x = torch.from_numpy(split.test.x[:20])[None].double()
     mean, variance = posterior(RBF(ard=False), kernel, torch.tensor([0.09]).double(), data.x, data.y, x)

@@ -1,0 +1,35 @@
+"""A trained replica with what is fitted to it: what questions beyond its evaluation sets are asked of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.experiment.assembly import run_streams
+from benchmarks.shapes import RunConfig, TrainingConfig
+from datasets import Split
+from fvi_core.data import TrainingData
+from fvi_core.networks import Parameters
+from fvi_core.objective import Model
+from fvi_core.random import Streams
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A run's model and parameters, its data, and the streams that it is evaluated with."""
+
+    config: RunConfig
+    split: Split
+    data: TrainingData
+    model: Model
+    parameters: Parameters
+    streams: Streams
+
+    @property
+    def start(self) -> Streams:
+        """The streams that its training began with."""
+        return run_streams([self.config], self.streams.device, self.streams.dtype).child("train")
+
+
+Other = Callable[[TrainingConfig], Fitted]
+"""What was trained of another training on the same data."""
