@@ -17,7 +17,7 @@ from reports import interface
 from reports.aggregate import TableResult
 from reports.brought import with_rows_brought
 from reports.choice import WHOLE, Choice, page_size
-from reports.records import Records, recorded
+from reports.records import Records
 
 HELP = (
     "Print tables, draw figures and count what is reproduced, from the records in results/. Nothing is trained. "
@@ -97,12 +97,11 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         )  # fmt: skip
         records = Records(results, state)
         found = interface.chosen(name, records, also or (), suite)
-        asked, (protocol, records) = protocol, recorded(found, protocol, records)
-        if asked is None and protocol != found.default_protocol:
-            print(f"no run is recorded at protocol {found.default_protocol} yet; this is protocol {protocol}:")
-        for line in (*beyond([found], protocol, seeds), *lacking([found], protocol)):
-            print(line)
         result = interface.result(found, protocol, seeds, records)
+        if protocol is None and result.protocol != found.default_protocol:
+            print(f"no run is recorded at protocol {found.default_protocol} yet; this is protocol {result.protocol}:")
+        for line in (*beyond([found], result.protocol, seeds), *lacking([found], result.protocol)):
+            print(line)
         _print_table(suite, result, parse_seeds(seeds), records, out, choice)
 
     @app.command()
@@ -120,10 +119,10 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         problems: list[str] = []
         for found in with_rows_brought([suite.table(name) for name in suite.table_names()], suite, records):
             if protocol is None or protocol in found.protocols:
-                chosen = protocol or found.default_protocol
-                for line in beyond([found], chosen, seeds):
+                result = interface.result(found, protocol, seeds, records)
+                for line in beyond([found], result.protocol, seeds):
                     print(line)
-                rendered = render_table(interface.result(found, chosen, seeds, records), out)
+                rendered = render_table(result, out)
                 print(f"{found.name}: {rendered.counts}; {_shown(rendered.files['Markdown'])}")
                 problems += rendered.problems
         _end(problems)
