@@ -125,6 +125,18 @@ class CellResult:
         return "differs" if sense == 0 else "differs, better" if sense > 0 else "differs, worse"
 
     @property
+    def status(self) -> str:
+        """Its verdict by itself, as :data:`reports.statuses.STATUSES` names it; empty where nothing is published."""
+        if self.published is None:
+            return ""
+        if not self.values:
+            return "missing"
+        agreement = self.agreement or ""
+        if self.comparison is None or agreement == UNDECIDED:
+            return "undecided"
+        return "differs" if agreement.startswith("differs") else agreement
+
+    @property
     def verdict(self) -> str:
         """The cell in words: what is missing of it, and how it compares with the published value."""
         if self.missing:
@@ -132,30 +144,6 @@ class CellResult:
             return reason if self.row.method is None else f"missing: {reason}"
         partial = f"partial n={self.n}/{self.expected}" if self.n < self.expected else None
         return "; ".join(part for part in (partial, self.agreement) if part) or "not published"
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How many of some cells with published numbers have records, are partial, and what their agreement is."""
-
-    recorded: int
-    partial: int
-    reproduced: int
-    differing: int
-    uninformative: int
-
-    @classmethod
-    def of(cls, cells: Iterable[CellResult]) -> Counts:
-        """The counts of these cells."""
-        found = [cell for cell in cells if cell.agreement]
-        agreements = [cell.agreement or "" for cell in found]
-        return cls(
-            recorded=len(found),
-            partial=sum(cell.n < cell.expected for cell in found),
-            reproduced=agreements.count("reproduced"),
-            differing=sum(agreement.startswith("differs") for agreement in agreements),
-            uninformative=agreements.count("uninformative"),
-        )
 
 
 @dataclass(frozen=True)

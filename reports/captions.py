@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from reports import mean_ranks
-from reports.aggregate import CellResult, Counts, TableResult
+from reports.aggregate import CellResult, TableResult
 from reports.agreement import RULE as AGREEMENT
 from reports.agreement import rank_agreement, sign_agreement
 from reports.choice import WHOLE, Choice
@@ -57,12 +57,13 @@ def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> l
     """The sentences on published numbers."""
     sentences = []
     if choice.difference:
-        counts = Counts.of(known)
+        counts = Counter(cell.status for cell in known)
+        partial = sum(0 < cell.n < cell.expected for cell in known)
+        partly = f" ({partial} of them partial)" if partial else ""
         sentences.append(AGREEMENT)
-        partly = f" ({counts.partial} of them partial)" if counts.partial else ""
         sentences.append(
-            f"{_published_cells(known)}: {counts.recorded} with records{partly}, "
-            f"{counts.reproduced} reproduced, {counts.differing} differ, {counts.uninformative} uninformative."
+            f"{_published_cells(known)}: {len(known) - counts['missing']} with records{partly}, "
+            f"{counts['reproduced']} reproduced, {counts['differs']} differ, {counts['uninformative']} uninformative."
         )
         sentences.append(_runs_needed(known))
         sentences.append(_rank_agreement(result))

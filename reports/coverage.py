@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from benchmarks.records import published
 from benchmarks.suite import Suite
-from benchmarks.sweep.plan import has_any
-from reports.aggregate import CellResult, Counts, TableResult, aggregate
+from benchmarks.sweep.plan import MEANINGLESS, has_any
+from reports.aggregate import aggregate
 from reports.agreement import LEVEL
 from reports.causes import shown
 from reports.records import Records
+from reports.statuses import statuses
 from reports.tables import marked, wrapped
 
 HEADER = [
@@ -122,31 +124,27 @@ def _count(paper: str, number: str, cells: int, suite: Suite, records: Records, 
     """As tables show them: by runs on a user's own files (``others``) where there are no others."""
     table = suite.table(f"{paper}-{number}")
     stores = {name: records if has_any(table, name, records.store) else others for name in table.protocols}
-    results = {name: aggregate(table, name, known) for name, known in stores.items() if name != "smoke"}
-    recorded = {protocol: _recorded(result) for protocol, result in results.items()}
-    found = recorded.pop("paper", {})
-    reduced = {key: cell for each in recorded.values() for key, cell in each.items() if key not in found}
-    whole, less = Counts.of(found.values()), Counts.of(reduced.values())
+    results = {name: aggregate(table, name, known) for name, known in stores.items() if name != MEANINGLESS}
+    causes = shown(results["paper"].flat, paper, number, suite, records) if "paper" in results else {}
+    found = statuses(results, causes).values()
+    counts = Counter(status for status, _ in found)
+    whole = [cell for status, cell in found if status != "reduced"]
     return Coverage(
         paper,
         number,
         cells,
-        recorded=whole.recorded,
-        partial=whole.partial,
-        reproduced=whole.reproduced,
-        differing=whole.differing,
-        shown=len(shown(found.values(), paper, number, suite, records)),
-        uninformative=whole.uninformative,
-        undecided=whole.recorded - whole.reproduced - whole.differing - whole.uninformative,
-        reduced=less.recorded,
-        reduced_reproduced=less.reproduced,
+        recorded=len(whole),
+        partial=sum(cell.n < cell.expected for cell in whole),
+        reproduced=counts["reproduced"],
+        differing=counts["differs"] + counts["shown"],
+        shown=counts["shown"],
+        uninformative=counts["uninformative"],
+        undecided=counts["undecided"],
+        reduced=counts["reduced"],
+        reduced_reproduced=sum(status == "reduced" and cell.status == "reproduced" for status, cell in found),
         broken=len({file for result in results.values() for file in result.broken}),
         problems=tuple(dict.fromkeys(problem for result in results.values() for problem in result.problems)),
     )
-
-
-def _recorded(result: TableResult) -> dict[tuple[str, ...], CellResult]:
-    return {cell.published.key: cell for cell in result.flat if cell.published and cell.values}
 
 
 def _sum(name: str, rows: list[Coverage]) -> Coverage:

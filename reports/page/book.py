@@ -10,21 +10,12 @@ from benchmarks.records import published
 from benchmarks.records.store import slug
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import MEANINGLESS
-from reports.aggregate import UNDECIDED, CellResult, TableResult, aggregate
+from reports.aggregate import CellResult, TableResult, aggregate
 from reports.brought import with_rows_brought
 from reports.causes import Cause, shown
 from reports.layout import Column, columns_of
 from reports.records import Records
-
-STATUSES = {
-    "reproduced": "reproduced: a test tells no difference",
-    "shown": "differs, cause shown by an experiment here",
-    "differs": "differs",
-    "uninformative": "uninformative: the test would agree with any published row",
-    "undecided": "no verdict: one run, splits missing, or a time of another machine",
-    "reduced": "recorded under a reduced protocol only",
-    "missing": "missing",
-}
+from reports.statuses import statuses
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,58 +128,37 @@ class Book:
         if name in self.suite.table_names():
             table = self.suite.table(name)
             title = table.title
-            statuses = self._statuses(table)
+            results = {one: self.result(table, one) for one in table.protocols if one != MEANINGLESS}
+            found = statuses(results, self.causes(paper, number))
             rows = [row for row in table.rows if any(column.published_key(row) in left for column in table.columns)]
             for i, row in enumerate(rows):
                 for j, column in enumerate(table.columns):
                     key = column.published_key(row)
                     if key in left:
                         del left[key]
-                        words = f"{row.label}, {column.label}"
-                        squares.append(Square(i, j, statuses.get(key, "missing"), words))
+                        status = found[key][0] if key in found else "missing"
+                        squares.append(Square(i, j, status, f"{row.label}, {column.label}"))
         below = 1 + max((square.row for square in squares), default=-1)
         width = max((1 + square.column for square in squares), default=12)
         for place, key in enumerate(left):  # no recipe here makes these
             squares.append(Square(below + place // width, place % width, "missing", ", ".join(filter(None, key))))
         return Picture(paper, number, name if name in self.suite.table_names() else "", title, tuple(squares))
 
-    def _statuses(self, table: Any) -> dict[tuple[str, ...] | None, str]:
-        """What became of a table's published cells, by their keys: protocol paper first, else as reduced."""
-        found: dict[tuple[str, ...] | None, str] = {}
-        for protocol in table.protocols:
-            if protocol in ("paper", MEANINGLESS):
-                continue
-            reduced = self.result(table, protocol).flat
-            found |= {cell.published.key: "reduced" for cell in reduced if cell.published and cell.values}
-        if "paper" in table.protocols:
-            cells = [cell for cell in self.result(table, "paper").flat if cell.published and cell.values]
-            found |= {cell.published.key: self.status(cell, "paper") for cell in cells if cell.published}
-        return found
+    def causes(self, paper: str, number: str) -> dict[tuple[str, ...], Cause]:
+        """What is shown to make cells of a published table differ, by the keys of their numbers."""
+        place, name = (paper, number), f"{paper}-{number}"
+        if place not in self._causes:
+            tables = [self.suite.table(name)] if name in self.suite.table_names() else []
+            flat = [cell for one in tables if "paper" in one.protocols for cell in self.result(one, "paper").flat]
+            self._causes[place] = shown(flat, paper, number, self.suite, self.records)
+        return self._causes[place]
 
     def cause(self, cell: CellResult, protocol: str) -> Cause | None:
         """What is shown to make a cell differ."""
-        if cell.published is None or protocol != "paper" or status(cell) != "differs":
+        if cell.published is None or protocol != "paper" or cell.status != "differs":
             return None
-        place = cell.published.paper, cell.published.table
-        if place not in self._causes:
-            name = "-".join(place)
-            known = name in self.suite.table_names()
-            flat = self.result(self.suite.table(name), "paper").flat if known else []
-            self._causes[place] = shown(flat, *place, self.suite, self.records)
-        return self._causes[place].get(cell.published.key)
+        return self.causes(cell.published.paper, cell.published.table).get(cell.published.key)
 
     def status(self, cell: CellResult, protocol: str) -> str:
         """What became of a cell that has a published number, as STATUSES names it; empty for one that has none."""
-        return "shown" if self.cause(cell, protocol) else status(cell)
-
-
-def status(cell: CellResult) -> str:
-    """What became of a cell that has a published number; empty for one that has none."""
-    if cell.published is None:
-        return ""
-    if not cell.values:
-        return "missing"
-    agreement = cell.agreement or ""
-    if cell.comparison is None or agreement == UNDECIDED:
-        return "undecided"
-    return "differs" if agreement.startswith("differs") else agreement
+        return "shown" if self.cause(cell, protocol) else cell.status

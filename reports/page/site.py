@@ -21,12 +21,13 @@ from reports.labels import direction
 from reports.labels import name as metric_name
 from reports.origins import ask
 from reports.page import assets
-from reports.page.book import STATUSES, Book, Sheet, status
+from reports.page.book import Book, Sheet
 from reports.page.details import Origins, script, sort_key
 from reports.page.methods import Methods
 from reports.page.ranks import rankings
 from reports.page.slim import slim
 from reports.records import Records
+from reports.statuses import STATUSES
 
 MADE = ".made"  # names the files of the last time, so that those that are made no more can go
 LARGE = 20_000  # bytes of numbers that are compressed
@@ -105,7 +106,6 @@ class _Writer:
             "slug": slug,
             "metric": metric_name,
             "better": direction,
-            "status_of": status,
         }
         self.environment.globals |= {
             "heading": heading,
