@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from fvi_core.spelling import nearest
 
@@ -29,3 +31,20 @@ class UnknownName(UsageError, KeyError):
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UnknownName:
     """The error for an unknown name: the nearest names, otherwise all of them, then where to see the list."""
     return UnknownName(f"unknown {kind} {name!r}: {nearest(name, known)}" + (f" ({hint})" if hint else ""))
+
+
+@contextmanager
+def as_messages() -> Iterator[None]:
+    """In here, an error that the user can act on is printed as one message, and the process exits with its status.
+
+    Errors of data sets, methods and parts, which know nothing of this module, are KeyErrors and ValueErrors of their
+    own; any other of these is a fault of the program.
+    """
+    try:
+        yield
+    except (BenchmarkError, KeyError, ValueError) as error:
+        own = type(error).__module__.startswith(("benchmarks", "datasets", "fvi_core"))
+        if not isinstance(error, BenchmarkError) and not own:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(getattr(error, "exit_code", 2))

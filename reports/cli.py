@@ -9,10 +9,19 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from benchmarks.errors import BenchmarkError
+from benchmarks.commands.options import (
+    AlsoOption,
+    ProtocolOption,
+    ResultsOption,
+    SeedsOption,
+    StateOption,
+    TableArgument,
+)
+from benchmarks.errors import as_messages
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import beyond, lacking, parse_seeds
+from benchmarks.sweep.runner import RESULTS, STATE
 from reports import interface
 from reports.aggregate import TableResult
 from reports.brought import with_rows_brought
@@ -24,16 +33,6 @@ HELP = (
     "Status 1: records that cannot be trusted were not counted, and are named."
 )
 
-ProtocolOption = Annotated[
-    Optional[str], typer.Option("--protocol", help="paper, short or smoke; without it the table's own")
-]
-SeedsOption = Annotated[
-    Optional[str], typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")
-]
-AlsoOption = Annotated[
-    Optional[list[str]],
-    typer.Option("--also", metavar="METHOD", help="a row more, of a method that the table does not have"),
-]
 RowOption = Annotated[
     Optional[list[str]],
     typer.Option("--row", help="only this row, by label or method; may be repeated, and orders them"),
@@ -57,10 +56,8 @@ PageOption = Annotated[
     Optional[str],
     typer.Option("--page", metavar="WIDTHxHEIGHT", help="of the text of your pages in cm, for LaTeX: 17x23"),
 ]
-ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records")]
-StateOption = Annotated[Path, typer.Option("--state", help="folder that knows which runs failed")]
 OutOption = Annotated[Path, typer.Option("--out", help="folder to write to")]
-RESULTS, STATE, OUT = ROOT / "results", ROOT / ".state", ROOT / "reports" / "output"
+OUT = ROOT / "reports" / "output"
 
 
 def build(suite: Suite) -> Callable[[list[str] | None], None]:
@@ -69,7 +66,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
     @app.command()
     def table(
-        name: Annotated[str, typer.Argument(help="name of a table")],
+        name: TableArgument,
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
         also: AlsoOption = None,
@@ -233,12 +230,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
     def main(arguments: list[str] | None = None) -> None:
         try:
-            app(arguments)
-        except (BenchmarkError, KeyError, ValueError) as error:
-            if not type(error).__module__.startswith(("benchmarks", "datasets", "fvi_core")):
-                raise
-            print(f"error: {error}", file=sys.stderr)
-            sys.exit(getattr(error, "exit_code", 2))
+            with as_messages():
+                app(arguments)
         except OSError as error:
             print(f"error: {error.filename}: {error.strerror}: choose another folder with --out", file=sys.stderr)
             sys.exit(1)

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.errors import unknown
 from benchmarks.interface import measure, plan, records, run, score
 from benchmarks.suite import Suite
-from benchmarks.sweep.begin import SUITE, Names, Seeds, TooLong, names, seeds_text
-from benchmarks.sweep.plan import also as with_rows
+from benchmarks.sweep.begin import SUITE, Names, Seeds, TooLong, seeds_text, with_rows
 from benchmarks.sweep.plan import parse_seeds
 from benchmarks.sweep.runner import RESULTS, STATE
 from reports import tables
@@ -122,8 +121,7 @@ def coverage(results: Path | str = RESULTS, *, suite: Suite = SUITE) -> pandas.D
 
 def chosen(name: str, known: Records, also: Names = (), suite: Suite = SUITE) -> Any:
     """A table with rows for more methods, and for predictions that were brought. Raises UnknownName and NoRecipe."""
-    found = with_rows(suite.table(name), names(also), suite.catalogue() if also else {})
-    (found,) = with_rows_brought([found], suite, known)
+    (found,) = with_rows_brought(with_rows(name, also, suite), suite, known)
     return found
 
 

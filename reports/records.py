@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from benchmarks.records.columns import Cell, Columns, Rows
 from benchmarks.records.elsewhere import OtherFiles
-from benchmarks.records.store import RecordError, Store
+from benchmarks.records.store import WHAT_TO_DO, RecordError, Store
 from benchmarks.shapes import Provenance, Record, RunConfig
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.plan import check_protocol, has_any, recorded_protocol
@@ -19,7 +19,6 @@ from benchmarks.sweep.progress import brief
 
 G = TypeVar("G", bound=Sequence[str])
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
-WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
 UNKNOWN = "unknown processor"
 
 

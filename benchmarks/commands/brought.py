@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from benchmarks import interface
-from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption
+from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption, TableArgument
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, runner
 from benchmarks.sweep.plan import check_protocol, parse_seeds
@@ -19,7 +19,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
 
     @app.command()
     def sets(
-        table: Annotated[str, typer.Argument(help="name of a table")],
+        table: TableArgument,
         out: Annotated[Path, typer.Option("--out", help="folder to write to")],
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
@@ -37,7 +37,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
 
     @app.command()
     def score(
-        table: Annotated[str, typer.Argument(help="name of a table")],
+        table: TableArgument,
         files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="npz files of predictions")],
         method: Annotated[str, typer.Option("--method", help="the name of the row")],
         protocol: ProtocolOption = None,

@@ -11,8 +11,17 @@ import typer
 
 from benchmarks import interface
 from benchmarks.commands import archives, brought, inspection, parts, starting, upkeep, which
-from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption, StateOption
-from benchmarks.errors import BenchmarkError, UsageError, unknown
+from benchmarks.commands.options import (
+    AlsoOption,
+    KeyArgument,
+    ProtocolOption,
+    ResultsOption,
+    SeedsOption,
+    StateOption,
+    TableArgument,
+    WorkersOption,
+)
+from benchmarks.errors import UsageError, as_messages, unknown
 from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
@@ -38,12 +47,6 @@ Tables = Annotated[list[str], typer.Argument(metavar="TABLE...", help="names of 
 AnyTables = Annotated[list[str] | None, typer.Argument(metavar="[TABLE...]", help="names of tables; without any, all")]
 MethodOption = Annotated[list[str] | None, typer.Option("--method", help="only this method; may be given again")]
 DatasetOption = Annotated[list[str] | None, typer.Option("--dataset", help="only this data set; may be given again")]
-AlsoOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--also", metavar="METHOD", help="a row more, of a method that the table does not have; may be given again"
-    ),
-]
 ExecutorOption = Annotated[str, typer.Option("--executor", help=f"where runs are trained: {', '.join(NAMES)}")]
 SlurmOption = Annotated[
     list[str] | None,
@@ -54,7 +57,6 @@ SlurmFileOption = Annotated[
     typer.Option("--slurm-file", help="TOML file of such options; without it $FVI_SLURM or slurm.toml, if there"),
 ]
 WaitOption = Annotated[bool, typer.Option("--wait", help="for a cluster: do not return before every run is over")]
-WorkersOption = Annotated[int | None, typer.Option("--workers", help="processes at once; without it one per core")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and what it would cost, and run nothing")]
 AnywayOption = Annotated[
     bool, typer.Option("--anyway", help=f"begin also what would take more than {LONGEST / 3600:.0f} h here")
@@ -82,9 +84,6 @@ def build(suite: Suite) -> CommandLine:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
-
-    def chosen(tables, more) -> list[Any]:
-        return [planning.also(suite.table(name), more, suite.catalogue() if more else {}) for name in tables]
 
     upkeep.add(app, suite)
     brought.add(app, suite)
@@ -204,7 +203,7 @@ def build(suite: Suite) -> CommandLine:
         """Count runs by status; say why runs failed, and which records cannot be read."""
         if also and not tables:
             raise UsageError(f"--also {also[0]} is for tables that are named: status TABLE --also METHOD")
-        listed = chosen(tables or suite.table_names(), also)
+        listed = begin.with_rows(tables or suite.table_names(), also, suite)
         if not tables and protocol:
             listed = [table for table in listed if protocol in table.protocols]
             if not listed:
@@ -218,7 +217,7 @@ def build(suite: Suite) -> CommandLine:
 
     @app.command()
     def show(
-        key: Annotated[str, typer.Argument(help="a run's key, or its first digits")],
+        key: KeyArgument,
         as_json: JsonOption = False,
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
@@ -238,7 +237,7 @@ def build(suite: Suite) -> CommandLine:
 
     @app.command()
     def explain(
-        table: Annotated[str, typer.Argument(help="name of a table")],
+        table: TableArgument,
         row: Annotated[str, typer.Argument(help="label or method of a row")],
         column: Annotated[str, typer.Argument(help="label of a column, or data set and metric, as 'boston rmse'")],
         protocol: ProtocolOption = None,
@@ -250,23 +249,18 @@ def build(suite: Suite) -> CommandLine:
         """Say where one cell of a table comes from, and the command that makes it again."""
         given = [*(("--protocol", protocol) if protocol else ()), *(("--seeds", seeds) if seeds else ())]
         try:
-            (found,) = chosen([table], also)
+            (found,) = begin.with_rows(table, also, suite)
         except KeyError:  # a part of a name, then, or a wrong one
             names = {name: name for name in suite.table_names()}
             again = which.pick("table", table, names, lambda one: hints.benchmarks("explain", one, row, column, *given))
-            (found,) = chosen([again], also)
+            (found,) = begin.with_rows(again, also, suite)
         print(inspection.cell_text(found, row, column, protocol, planning.parse_seeds(seeds), results, state, suite))
 
     def main(arguments: list[str] | None = None) -> None:
         try:
-            with stoppable():
+            with as_messages(), stoppable():
                 app(arguments)
         except KeyboardInterrupt:
             sys.exit(130)
-        except (BenchmarkError, KeyError, ValueError) as error:
-            if not type(error).__module__.startswith(("benchmarks", "datasets", "fvi_core", "tests")):
-                raise
-            print(f"error: {error}", file=sys.stderr)
-            sys.exit(getattr(error, "exit_code", 2))
 
     return main

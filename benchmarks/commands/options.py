@@ -1,4 +1,4 @@
-"""Options that several groups of commands have."""
+"""Options and arguments that several commands have, of this command line or of that of reports."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ from typing import Annotated
 
 import typer
 
+TableArgument = Annotated[str, typer.Argument(help="name of a table")]
+KeyArgument = Annotated[str, typer.Argument(help="a run's key, or its first digits")]
 ProtocolOption = Annotated[
     str | None, typer.Option("--protocol", help="paper, short or smoke; without it the table's own")
 ]
 SeedsOption = Annotated[
     str | None, typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")
 ]
+AlsoOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--also", metavar="METHOD", help="a row more, of a method that the table does not have; may be given again"
+    ),
+]
+WorkersOption = Annotated[int | None, typer.Option("--workers", help="processes at once; without it one per core")]
 StateOption = Annotated[
     Path, typer.Option("--state", help="folder of claims, failures, logs, checkpoints", show_default=".state")
 ]

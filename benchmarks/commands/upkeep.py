@@ -10,7 +10,7 @@ import typer
 
 from benchmarks import interface
 from benchmarks.commands import demo, inspection, selection, which
-from benchmarks.commands.options import SeedsOption, StateOption
+from benchmarks.commands.options import KeyArgument, ResultsOption, SeedsOption, StateOption, WorkersOption
 from benchmarks.records import frame
 from benchmarks.records.config import method_of
 from benchmarks.records.store import Store
@@ -19,9 +19,6 @@ from benchmarks.suite import Suite
 from benchmarks.sweep import hints, progress, runner, verify
 from benchmarks.sweep.plan import parse_seeds
 from benchmarks.sweep.where import make
-
-ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records", show_default="results")]
-WorkersOption = Annotated[int | None, typer.Option("--workers", help="processes at once; without it one per core")]
 
 EXPORT = """Write every metric of every record as one table, for pandas, R or a spreadsheet.
 
@@ -113,7 +110,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
 
     @app.command()
     def again(
-        key: Annotated[str, typer.Argument(help="a run's key, or its first digits")],
+        key: KeyArgument,
         workers: WorkersOption = None,
         results: ResultsOption = runner.RESULTS,
     ) -> None:

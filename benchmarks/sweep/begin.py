@@ -148,7 +148,7 @@ def choose(
     that choose nothing.
     """
     named, text = names(tables), seeds_text(seeds)
-    found = [planning.also(suite.table(name), names(also), suite.catalogue() if also else {}) for name in named]
+    found = with_rows(named, also, suite)
     numbers = planning.parse_seeds(text)
     configs = planning.table_runs(found, protocol, numbers)
     if text and not configs:
@@ -189,6 +189,12 @@ def look(
         runner.check_folders(results, state)
     known = Known(Store(results, suite.metrics), state)
     return Planned(asked, found, groups, executor, suite, missing, estimate(groups, known, executor, _ticks(say)))
+
+
+def with_rows(tables: Names, also: Names | None, suite: Suite) -> list[Any]:
+    """Tables by name, each with a row more for every method. Raises UnknownName and NoRecipe."""
+    more = names(also)
+    return [planning.also(suite.table(name), more, suite.catalogue() if more else {}) for name in names(tables)]
 
 
 def names(given: Names | None) -> list[str]:
