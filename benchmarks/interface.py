@@ -17,7 +17,6 @@ from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.begin import SUITE, Names, Planned, Say, Seeds, TooLong, choose, look
 from benchmarks.sweep.groups import Executor
-from benchmarks.sweep.plan import check_protocol
 from benchmarks.sweep.progress import Ticker, display
 from benchmarks.sweep.runner import RESULTS, STATE, Summary
 from benchmarks.sweep.where import make
@@ -168,7 +167,7 @@ def score(
     from benchmarks.experiment.brought import score as score_file  # here, since it needs torch
 
     found = suite.table(table)
-    chosen, store = check_protocol(found, protocol), Store(results, suite.metrics)
+    chosen, store = found.check_protocol(protocol), Store(results, suite.metrics)
     given = [files] if isinstance(files, Path | str) else files
     return [score_file(found, chosen, method, Path(file), store, suite.catalogue()) for file in given]
 

@@ -14,7 +14,7 @@ from benchmarks.records.elsewhere import OtherFiles
 from benchmarks.records.store import WHAT_TO_DO, RecordError, Store
 from benchmarks.shapes import Provenance, Record, RunConfig
 from benchmarks.state.failures import Failures
-from benchmarks.sweep.plan import check_protocol, has_any, recorded_protocol
+from benchmarks.sweep.plan import has_any, recorded_protocol
 from benchmarks.sweep.progress import brief
 
 G = TypeVar("G", bound=Sequence[str])
@@ -171,12 +171,12 @@ def recorded(table: Any, protocol: str | None, known: Records) -> tuple[str, Rec
     """The protocol to show, without one the most faithful that has records, and the records: of runs on a user's own
     files where there are no others. Raises UnknownName.
     """
-    asked = None if protocol is None else check_protocol(table, protocol)
+    asked = None if protocol is None else table.check_protocol(protocol)
     for store in (known.store, known.of_other_files().store):
         shown = asked or recorded_protocol(table, None, store)
         if has_any(table, shown, store):
             return shown, known if store is known.store else known.of_other_files()
-    return asked or check_protocol(table, None), known
+    return asked or table.default_protocol, known
 
 
 def plain(words: str, length: int = 400) -> str:

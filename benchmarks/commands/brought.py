@@ -11,7 +11,7 @@ from benchmarks import interface
 from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption, TableArgument
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, runner
-from benchmarks.sweep.plan import check_protocol, parse_seeds
+from benchmarks.sweep.plan import parse_seeds
 
 
 def add(app: typer.Typer, suite: Suite) -> None:
@@ -28,7 +28,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         from benchmarks.experiment.brought import write_sets  # here, since it needs torch
 
         found, numbers = suite.table(table), parse_seeds(seeds)
-        chosen = check_protocol(found, protocol)
+        chosen = found.check_protocol(protocol)
         places = {(c["dataset"]["name"], c["dataset"]["split"]) for c in found.runs(chosen, numbers)}
         for path, left in write_sets(
             found, chosen, out, lambda one: (one["dataset"]["name"], one["dataset"]["split"]) in places
@@ -44,7 +44,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         results: ResultsOption = runner.RESULTS,
     ) -> None:
         """Measure predictions made elsewhere, and add them to a table as a row (docs/predictions.md)."""
-        chosen = check_protocol(suite.table(table), protocol)
+        chosen = suite.table(table).check_protocol(protocol)
         for file in files:
             print(*interface.score(table, file, method, chosen, results=results, suite=suite))
         print(f"the row is in {hints.module('reports', 'table', suite.table(table).name, '--protocol', chosen)}")

@@ -19,7 +19,7 @@ from benchmarks.state.checkpoints import peek
 from benchmarks.suite import Suite, resolve
 from benchmarks.sweep import hints
 from benchmarks.sweep.groups import RunGroup
-from benchmarks.sweep.plan import STATUSES, WAITING, Plan, asked_metrics, check_protocol, make_plan
+from benchmarks.sweep.plan import STATUSES, WAITING, Plan, asked_metrics, make_plan
 from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
 
@@ -90,7 +90,7 @@ def status_text(
     queued: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, int]:
     """Counts for every table, then who is running, what failed and why; the files that are no records, and how many."""
-    runs = {table.name: table.runs(check_protocol(table, protocol), seeds) for table in tables}
+    runs = {table.name: table.runs(protocol, seeds) for table in tables}
     keys = {name: list(dict.fromkeys(map(run_key, configs))) for name, configs in runs.items()}
     everything = [config for configs in runs.values() for config in configs]
     asked = asked_metrics(tables, protocol, seeds)
@@ -100,14 +100,8 @@ def status_text(
     rows: list[tuple] = []
     for table in tables:
         counts = Counter(found[key].status for key in keys[table.name])
-        rows.append(
-            (
-                table.name,
-                check_protocol(table, protocol),
-                *(counts[s] for s in STATUSES),
-                len(keys[table.name]),
-            )
-        )
+        named = table.name, table.check_protocol(protocol)
+        rows.append((*named, *(counts[status] for status in STATUSES), len(keys[table.name])))
     lines = [columns([("table", "protocol", *STATUSES, "all"), *rows])]
     for run in plan.select("running"):
         lines.append(
@@ -228,7 +222,7 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
 
 def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
     """One cell: its value over its runs, the published one, the records, configuration and command."""
-    protocol = check_protocol(table, protocol)
+    protocol = table.check_protocol(protocol)
     lines = [f"{table.name} ({protocol}): {row.label}, {column.label}"]
     target = column.published_key(row)
     if table.paper and target:

@@ -134,14 +134,14 @@ def make_plan(
 
 def table_runs(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None) -> list[RunConfig]:
     """The configurations that tables need, each in its default protocol unless one is named."""
-    return [config for table in tables for config in table.runs(check_protocol(table, protocol), seeds)]
+    return [config for table in tables for config in table.runs(protocol, seeds)]
 
 
 def asked_metrics(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None = None) -> dict[str, set[str]]:
     """The metrics that tables show of each run, by its key."""
     found: dict[str, set[str]] = {}
     for table in tables:
-        for key, metrics in table.asked(check_protocol(table, protocol), seeds).items():
+        for key, metrics in table.asked(protocol, seeds).items():
             found.setdefault(key, set()).update(metrics)
     return found
 
@@ -150,7 +150,7 @@ def beyond(tables: Iterable[Any], protocol: str | None, text: str | None) -> lis
     """A sentence for every table that has fewer replicates than seeds were asked for."""
     seeds, told = parse_seeds(text) or [], []
     for table in tables:
-        chosen = check_protocol(table, protocol)
+        chosen = table.check_protocol(protocol)
         count = table.replicates(chosen)
         used = sum(seed < count for seed in seeds)
         if count > 0 and used < len(seeds):
@@ -166,7 +166,7 @@ def lacking(tables: Iterable[Any], protocol: str | None) -> list[str]:
     for table in tables:
         for row in table.rows:
             for dataset in table.datasets:
-                reason = table.lacks(row, dataset, check_protocol(table, protocol))
+                reason = table.lacks(row, dataset, protocol)
                 if reason:
                     told[f"table {table.name}, row {row.label}: {reason}"] = None
     return list(told)
@@ -199,20 +199,11 @@ def only(configs: list[RunConfig], methods: list[str], datasets: list[str]) -> l
     ]
 
 
-def check_protocol(table: Any, protocol: str | None) -> str:
-    """The protocol to use for a table. Raises UnknownName."""
-    if protocol is None:
-        return table.default_protocol
-    if protocol not in table.protocols:
-        raise unknown(f"protocol of table {table.name}", protocol, table.protocols)
-    return protocol
-
-
 def recorded_protocol(table: Any, protocol: str | None, store: Store) -> str:
     """The protocol to use for a table; where no run is recorded under it, the most faithful that has any, numbers
     without meaning apart. Raises UnknownName.
     """
-    wanted = check_protocol(table, protocol)
+    wanted = table.check_protocol(protocol)
     for name in (wanted, *table.protocols):
         if name != MEANINGLESS and has_any(table, name, store):
             return name

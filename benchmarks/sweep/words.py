@@ -11,7 +11,7 @@ from benchmarks.state.costs import AT_MOST
 from benchmarks.sweep import data, hints
 from benchmarks.sweep.estimate import LONGEST, Estimate
 from benchmarks.sweep.groups import Executor, RunGroup
-from benchmarks.sweep.plan import MEANINGLESS, check_protocol
+from benchmarks.sweep.plan import MEANINGLESS
 from benchmarks.sweep.progress import duration
 from datasets.fetch import OFFLINE_VARIABLE
 
@@ -64,7 +64,7 @@ def refusal(
 ) -> list[str]:
     """Why a sweep does not begin by itself, and the ways on."""
     how, limit = found.bound or "about", f"{LONGEST / 3600:.0f} h"
-    chosen = {table.name: check_protocol(table, protocol) for table in tables}
+    chosen = {table.name: table.check_protocol(protocol) for table in tables}
     reduced = [name for name in MEANING if all(_reduces(table, chosen[table.name], name) for table in tables)]
     ways = [(hints.option("PROTOCOL", name), MEANING[name]) for name in reduced]
     first = {run_key(config) for table in tables for config in table.runs(chosen[table.name], [0])}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import cache
 
 from benchmarks.tables.simple import simple
-from benchmarks.tables.spec import Cell, Column, NoRecipe, Recipe, Row, Table, UnknownProtocol
+from benchmarks.tables.spec import Cell, Column, NoRecipe, Recipe, Row, Table
 from fvi_core import plugins
 from fvi_core.spelling import nearest
 
@@ -18,7 +18,6 @@ __all__ = [
     "Recipe",
     "Row",
     "Table",
-    "UnknownProtocol",
     "UnknownTable",
     "add",
     "get",

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import datasets
+from benchmarks.errors import unknown
 from benchmarks.records.conditions import score_of
 from benchmarks.records.config import SCHEMA, fixed, run_key
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
 from benchmarks.shapes import PosteriorConfig, ReferenceConfig, RunConfig, TrainingConfig
 from datasets import image_sets, registry, user_arrays
 from fvi_core import methods, plugins
-from fvi_core.spelling import nearest
 
 Parts = dict[str, Any]
 LEFT_OUT = "Rows and seeds without runs, of which no other note says more, were left out because of their cost alone."
@@ -24,10 +24,6 @@ plugins.track(registry.ENTRIES)  # this room looks for plug-ins, data sets thems
 
 class NoRecipe(ValueError):
     """A method that a table's recipe cannot make a row of."""
-
-
-class UnknownProtocol(ValueError):
-    """A protocol that a table does not have."""
 
 
 @dataclass(frozen=True)
@@ -272,13 +268,11 @@ class Table:
         return tuple(dict.fromkeys(column.cell.dataset for column in self.columns))
 
     def check_protocol(self, protocol: str | None) -> str:
-        """The protocol, or the table's default for None. Raises :class:`UnknownProtocol`."""
+        """The protocol, or the table's default for None. Raises :class:`benchmarks.errors.UnknownName`."""
         if protocol is None:
             return self.default_protocol
         if protocol not in self.protocols:
-            raise UnknownProtocol(
-                f"table {self.name} has no protocol {protocol!r}; {nearest(protocol, self.protocols)}"
-            )
+            raise unknown(f"protocol of table {self.name}", protocol, self.protocols)
         return protocol
 
     def _configs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None) -> list[RunConfig]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from benchmarks import tables
 from benchmarks.errors import unknown
 from benchmarks.records.config import canonical_json, kind_key, run_key
 from benchmarks.records.store import Store
@@ -188,6 +189,7 @@ class Table:
 
     paper, number, title = None, None, "A table of nothing"
     protocols, default_protocol, aliases = ("paper", "smoke"), "smoke", ()
+    check_protocol = tables.Table.check_protocol
 
     def __init__(self, name: str, do: str = "work", n: int = 5, **training: Any) -> None:
         self.name, self.n, self.training = name, n, {"do": do, **training}
@@ -198,8 +200,9 @@ class Table:
         )
         self.columns = (Column(cell=cell, label="accuracy", scale=100, digits=1),)
 
-    def runs(self, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
+    def runs(self, protocol: str | None, seeds: list[int] | None = None) -> list[dict[str, Any]]:
         """The runs of the table."""
+        self.check_protocol(protocol)
         return [config(seed, **self.training) for seed in range(self.n) if seeds is None or seed in seeds]
 
     datasets = ("digits",)

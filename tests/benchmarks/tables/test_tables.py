@@ -8,11 +8,12 @@ import pytest
 
 import datasets
 from benchmarks import tables
+from benchmarks.errors import UnknownName
 from benchmarks.experiment.assembly import build_model
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records import published
 from benchmarks.records.config import run_key, validate_config
-from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownProtocol, UnknownTable
+from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownTable
 from benchmarks.tables.spec import merge
 from fvi_core import methods
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES
@@ -148,7 +149,7 @@ def test_the_short_names_are_there():
 def test_unknown_tables_and_protocols_name_the_nearest():
     with pytest.raises(UnknownTable, match="^no table 'digit'; did you mean 'digits'"):
         tables.get("digit")
-    with pytest.raises(UnknownProtocol, match="table digits has no protocol 'papers'; did you mean 'paper'"):
+    with pytest.raises(UnknownName, match="unknown protocol of table digits 'papers': did you mean 'paper'"):
         tables.get("digits").runs("papers")
 
 
