@@ -16,7 +16,7 @@ from reports.agreement import RULE as AGREEMENT
 from reports.captions import heading
 from reports.choice import Choice
 from reports.entries import VERDICTS
-from reports.figures import FIGURES, Drawn, draw, select
+from reports.figures import FIGURES, Drawn, draw
 from reports.labels import name as metric_name
 from reports.latex import latex
 from reports.page.book import Book, Sheet
@@ -174,7 +174,7 @@ def _without_records(book: Book) -> str:
 
 
 def _figures(suite: Suite, records: Records, out: Path, say: Callable[[str], None]) -> Iterator[Drawn]:
-    chosen = select([])
+    chosen = list(FIGURES.values())
     for number, drawn in enumerate(draw(chosen, suite, records, out, forms=(".pdf",)), start=1):
         say(f"Figure {number} of {len(chosen)}: {drawn.name}" + ("" if drawn.files else " (no records)"))
         yield drawn

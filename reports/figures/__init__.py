@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.errors import UsageError, unknown
+from benchmarks.errors import UsageError
 from benchmarks.records import published
 from benchmarks.records.published import Published
 from benchmarks.records.store import RecordError
@@ -31,7 +31,6 @@ __all__ = [
     "counted",
     "draw",
     "recorded_runs",
-    "select",
 ]
 
 
@@ -103,17 +102,6 @@ class Drawn:
     files: tuple[Path, ...] = ()
     skipped: str = ""
     problems: tuple[str, ...] = ()
-
-
-def select(names: Sequence[str]) -> list[Figure]:
-    """The figures of these names, all without any. Raises UnknownName with the nearest names.
-
-    :func:`reports.figures.own.select` knows those of tables too.
-    """
-    for name in names:
-        if name not in FIGURES:
-            raise unknown("figure", name, FIGURES)
-    return [FIGURES[name] for name in names] if names else list(FIGURES.values())
 
 
 def draw(

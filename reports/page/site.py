@@ -16,7 +16,7 @@ from benchmarks import files
 from benchmarks.records.store import slug
 from benchmarks.suite import Suite
 from reports.captions import caption, heading, notes
-from reports.figures import draw, select
+from reports.figures import FIGURES, draw
 from reports.labels import direction
 from reports.labels import name as metric_name
 from reports.origins import ask
@@ -165,9 +165,7 @@ class _Writer:
 
     def _figures(self) -> Iterator[dict[str, Any]]:
         """Every figure that has records: its title, its protocol, its files by form."""
-        from reports.figures import FIGURES
-
-        for drawn in draw(select([]), self.suite, self.records, self.out, forms=(".svg", ".csv")):
+        for drawn in draw(list(FIGURES.values()), self.suite, self.records, self.out, forms=(".svg", ".csv")):
             if not drawn.files:
                 continue
             figure, (picture, numbers) = FIGURES[drawn.name], drawn.files

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from benchmarks import tables
-from benchmarks.errors import UnknownName
 from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.hyperparameters import known
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 from benchmarks.records.provenance import ROOT
 from fvi_core import methods
-from reports.figures import FIGURES, collect, draw, ocean, select, style
+from reports.figures import FIGURES, collect, draw, ocean, style
 from reports.figures.parts import mean_and_error
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table, on_own_files
@@ -81,7 +80,7 @@ def test_currents_are_drawn_where_they_are(write: Callable[..., Path], tmp_path:
     curves |= {"train/points": {"x": [[5.5, 1.5]], "y": [[0.0, 0.0]]}}
     write("GP", "gulf_drifters", {("", "training_seconds"): [1.0]}, curves=curves)
     suite = FakeSuite(table("cinquin2024-3", ("gulf_drifters",), ("GP", "GFSVI")))
-    (found,) = draw(select(["cinquin2024-figure-3"]), suite, Records(tmp_path / "results"), tmp_path / "out")
+    (found,) = draw([FIGURES["cinquin2024-figure-3"]], suite, Records(tmp_path / "results"), tmp_path / "out")
     assert found.skipped == "" and found.files[1].read_bytes().startswith(PNG)
     (first, second), maps = ocean._maps(curves["grid/grid"], curves["test/squared_errors"])
     assert first.tolist() == [5, 6, 7, 8] and second.tolist() == [1, 2, 3]
@@ -90,7 +89,7 @@ def test_currents_are_drawn_where_they_are(write: Callable[..., Path], tmp_path:
 
 
 def test_every_figure_is_drawn(results: Path, tmp_path: Path) -> None:
-    figures = [figure for figure in select([]) if figure.table in SUITE.table_names() and not figure.rows]
+    figures = [figure for figure in FIGURES.values() if figure.table in SUITE.table_names() and not figure.rows]
     drawn = list(draw(figures, SUITE, Records(results), tmp_path / "out"))
     assert [each.name for each in drawn] == [figure.name for figure in figures] and len(figures) == 9
     assert [each.skipped for each in drawn] == [""] * len(figures)
@@ -103,13 +102,13 @@ def test_every_figure_is_drawn(results: Path, tmp_path: Path) -> None:
 def test_figures_without_records_are_skipped_and_the_others_go_on(results: Path, tmp_path: Path) -> None:
     for path in results.glob("digits/*/*.json"):
         path.unlink()
-    figures = select(["digits-roc", "cinquin2024-figure-5"])
+    figures = [FIGURES["digits-roc"], FIGURES["cinquin2024-figure-5"]]
     drawn = {each.name: each for each in draw(figures, SUITE, Records(results), tmp_path)}
     assert drawn["digits-roc"].skipped == "no records of MAP, FSVI, GFSVI (table digits, protocol paper)"
     assert not drawn["digits-roc"].files and drawn["cinquin2024-figure-5"].files
-    (other,) = draw(select(["digits-roc"]), FakeSuite(), Records(results), tmp_path)
+    (other,) = draw([FIGURES["digits-roc"]], FakeSuite(), Records(results), tmp_path)
     assert other.skipped == "there is no table digits"
-    (short,) = draw(select(["cinquin2024-figure-5"]), SUITE, Records(results), tmp_path, "short")
+    (short,) = draw([FIGURES["cinquin2024-figure-5"]], SUITE, Records(results), tmp_path, "short")
     assert short.skipped.endswith("(table toys, protocol short)")
 
 
@@ -119,19 +118,19 @@ def test_short_records_are_drawn_under_their_name_where_the_table_has_few_of_its
     values, curves = digits_curves(np.random.default_rng(1))
     one = {key: [value] for key, value in values.items()}
     results = write("MAP", "digits", one, "short", curves)
-    (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path)
+    (drawn,) = draw([FIGURES["digits-roc"]], SUITE, Records(results), tmp_path)
     assert [file.name for file in drawn.files] == ["digits-roc-short.pdf", "digits-roc-short.png"]
-    (asked,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path, "paper")
+    (asked,) = draw([FIGURES["digits-roc"]], SUITE, Records(results), tmp_path, "paper")
     assert asked.skipped.endswith("(table digits, protocol paper)")
     write("FSVI", "digits", one, "paper", curves)
-    (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path)
+    (drawn,) = draw([FIGURES["digits-roc"]], SUITE, Records(results), tmp_path)
     assert drawn.files[0].name == "digits-roc-paper.pdf"
     for method in ("FSVI", "GFSVI"):
         write(method, "digits", one, "short", curves)
-    (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path)
+    (drawn,) = draw([FIGURES["digits-roc"]], SUITE, Records(results), tmp_path)
     assert drawn.files[0].name == "digits-roc-short.pdf", "one row of three is less than half"
     write("MAP", "digits", one, "paper", curves)
-    (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path)
+    (drawn,) = draw([FIGURES["digits-roc"]], SUITE, Records(results), tmp_path)
     assert drawn.files[0].name == "digits-roc-paper.pdf"
 
 
@@ -142,7 +141,7 @@ def test_runs_on_a_users_own_files_are_drawn_where_there_are_no_others(
     results = write("MAP", "digits", {key: [value] for key, value in values.items()}, "short", curves)
     (path,) = on_own_files(results, "digits/train")
     path.unlink()
-    (drawn,) = draw(select(["digits-roc"]), SUITE, Records(results), tmp_path, forms=(".txt",))
+    (drawn,) = draw([FIGURES["digits-roc"]], SUITE, Records(results), tmp_path, forms=(".txt",))
     assert [file.name for file in drawn.files] == ["digits-roc-short.txt"]
     assert drawn.files[0].read_text().endswith("on those at hand: digits/train aaaaaaaaaaaaaaaa (1 run).\n")
 
@@ -169,7 +168,7 @@ def test_single_runs_have_no_errors_to_explain(results: Path) -> None:
 
 
 def test_unchanged_figures_stay_and_changed_ones_are_drawn_again(results: Path, tmp_path: Path) -> None:
-    figures = select(["cinquin2024-figure-5"])
+    figures = [FIGURES["cinquin2024-figure-5"]]
     first = next(draw(figures, SUITE, Records(results), tmp_path)).files[1]
     first.write_bytes(b"left alone")
     next(draw(figures, SUITE, Records(results), tmp_path))
@@ -180,7 +179,7 @@ def test_unchanged_figures_stay_and_changed_ones_are_drawn_again(results: Path, 
 
 
 def test_same_records_same_pdf(results: Path, tmp_path: Path) -> None:
-    files = [next(draw(select(["digits-roc"]), SUITE, Records(results), tmp_path / name)).files[0] for name in "ab"]
+    files = [next(draw([FIGURES["digits-roc"]], SUITE, Records(results), tmp_path / name)).files[0] for name in "ab"]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
@@ -189,24 +188,20 @@ def test_reports_never_load_torch(results: Path, tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "import reports.cli, reports.coverage, reports.tables\n"
-        "from reports.figures import draw, select\n"
+        "from reports.figures import FIGURES, draw\n"
         "from reports.records import Records\n"
         "from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table\n"
         "rows = (Row('MAP', None, 'MAP'),)\n"
         "columns = tuple(Column(Cell(d, '', 'nll'), d) for d in ('digits', 'pequignot_1d', 'two_moons_rudner'))\n"
         "suite = FakeSuite(*(fake_table(n, rows, columns, n_runs=2) for n in ('digits', 'toys')))\n"
         "names = ['digits-rotation', 'pequignot2020-figure-1', 'rudner2021-figure-4']\n"
-        f"assert all(d.files for d in draw(select(names), suite, Records({str(results)!r}), {str(tmp_path)!r}))\n"
+        "figures = [FIGURES[name] for name in names]\n"
+        f"assert all(d.files for d in draw(figures, suite, Records({str(results)!r}), {str(tmp_path)!r}))\n"
         "import benchmarks.tables; benchmarks.tables.names()\n"
         "print([name for name in ('torch', 'gpytorch') if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
-
-
-def test_unknown_figures_are_named_with_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="unknown figure 'digits-rock': did you mean 'digits-roc'"):
-        select(["digits-rock"])
 
 
 def test_mean_and_error_leave_out_empty_bins() -> None:

@@ -13,7 +13,7 @@ from scipy.stats import beta
 
 from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.predictions import ClassificationPredictions
-from reports.figures import FIGURES, Figure, Runs, collect, draw, select, shifts, style
+from reports.figures import FIGURES, Figure, Runs, collect, draw, shifts, style
 from reports.figures.parts import PUBLISHED, ROTATION, Shift, by_level, marks
 from reports.records import Layout, Records, Run
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table
@@ -162,7 +162,7 @@ def test_examples_show_percentiles_of_the_fitted_dirichlet(results: Path) -> Non
 
 def test_records_without_shifted_images_make_no_figure_of_them(write: Callable[..., Path], tmp_path: Path) -> None:
     results = write("MAP", "mnist", {("", "predictive_entropy"): [0.5, 0.6]})
-    (drawn,) = draw(select(["cinquin2024-figure-13-mnist"]), SUITE, Records(results), tmp_path / "out")
+    (drawn,) = draw([FIGURES["cinquin2024-figure-13-mnist"]], SUITE, Records(results), tmp_path / "out")
     assert drawn.skipped == "the records hold nothing by rotation (table cinquin2024-figure-13, protocol paper)"
 
 
@@ -170,7 +170,8 @@ def test_records_that_lack_what_a_figure_shows_are_said_to(write: Callable[..., 
     results = write("MAP", "mnist", {("shift=rotation;angle=90", "brier"): [0.5, 0.6]})
     results = write("MAP", "cifar10", {("shift=fgsm;epsilon=0", "smoothed_log_likelihood"): [0.5, 0.6]})
     names = ["dirichlet2022-figure-1", "dirichlet2022-figure-7-cifar10", "cinquin2024-figure-12-mnist"]
-    reasons = {each.name: each.skipped for each in draw(select(names), SUITE, Records(results), tmp_path / "out")}
+    figures = [FIGURES[name] for name in names]
+    reasons = {each.name: each.skipped for each in draw(figures, SUITE, Records(results), tmp_path / "out")}
     assert reasons == {
         names[0]: "no records of Ensemble or Ensemble fVI (table rotated-mnist, protocol paper)",
         names[1]: "no method has records both with and without fVI (table dirichlet2022-11, protocol paper)",
