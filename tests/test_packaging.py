@@ -86,11 +86,6 @@ def test_failed_runs_fail_make_after_the_table_is_printed(checkout: Path, status
     assert ("reports table digits" in calls(checkout)) is printed
 
 
-def test_modules_of_the_recipes_exist() -> None:
-    for module in sorted(set(re.findall(r"\$\(RUN\) ([\w.]+)", MAKEFILE))):
-        assert importlib.util.find_spec(module), f"Makefile runs {module}, which is not there"
-
-
 @pytest.mark.parametrize(
     "command, flags",
     [
