@@ -4,6 +4,7 @@ plug-ins.
 
 from __future__ import annotations
 
+import importlib
 from functools import cache
 
 from benchmarks.tables.simple import simple
@@ -25,6 +26,15 @@ __all__ = [
     "simple",
     "tables",
 ]
+
+MODULES = (
+    "digits", "digits_temperature", "toys", "retina_mnist", "retinopathy", "retina_fsvi", "precision", "pequignot",
+    "pequignot_posteriors", "pequignot_uncertainty", "cinquin", "rotated_mnist", "fashion_mnist", "rudner2021",
+    "cinquin_images", "cifar", "cifar_dirichlet", "cinquin_ocean", "cinquin_posteriors", "cinquin_tfsvi",
+    "cinquin_epochs", "cinquin_kernels", "cinquin_mfvi", "cinquin_laplace", "cinquin_figures", "cinquin_convergence",
+    "training_times",
+)  # fmt: skip
+"""The modules of this folder that declare tables, in the order that these are listed in."""
 
 
 class UnknownTable(KeyError):
@@ -56,67 +66,9 @@ def tables() -> dict[str, Table]:
 @cache
 def _declared() -> dict[str, Table]:
     """Declared tables first, then published tables that no method reproduces yet."""
-    from benchmarks.tables import (
-        cifar,
-        cifar_dirichlet,
-        cinquin,
-        cinquin_convergence,
-        cinquin_epochs,
-        cinquin_figures,
-        cinquin_images,
-        cinquin_kernels,
-        cinquin_laplace,
-        cinquin_mfvi,
-        cinquin_ocean,
-        cinquin_posteriors,
-        cinquin_tfsvi,
-        digits,
-        digits_temperature,
-        fashion_mnist,
-        pequignot,
-        pequignot_posteriors,
-        pequignot_uncertainty,
-        precision,
-        published,
-        retina_fsvi,
-        retina_mnist,
-        retinopathy,
-        rotated_mnist,
-        rudner2021,
-        toys,
-        training_times,
-    )
+    from benchmarks.tables import published
 
-    modules = (
-        digits,
-        digits_temperature,
-        toys,
-        retina_mnist,
-        retinopathy,
-        retina_fsvi,
-        precision,
-        pequignot,
-        pequignot_posteriors,
-        pequignot_uncertainty,
-        cinquin,
-        rotated_mnist,
-        fashion_mnist,
-        rudner2021,
-        cinquin_images,
-        cifar,
-        cifar_dirichlet,
-        cinquin_ocean,
-        cinquin_posteriors,
-        cinquin_tfsvi,
-        cinquin_epochs,
-        cinquin_kernels,
-        cinquin_mfvi,
-        cinquin_laplace,
-        cinquin_figures,
-        cinquin_convergence,
-        training_times,
-    )
-    declared = [table for module in modules for table in module.TABLES]
+    declared = [table for name in MODULES for table in importlib.import_module(f"benchmarks.tables.{name}").TABLES]
     return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
 
 
