@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.records import published
 from benchmarks.records.store import slug
 from benchmarks.suite import Suite
-from benchmarks.sweep.plan import MEANINGLESS
+from benchmarks.sweep.plan import MEANINGLESS, recorded_protocol
 from reports.aggregate import CellResult, TableResult, aggregate
 from reports.brought import with_rows_brought
 from reports.causes import Cause, shown
@@ -97,12 +97,12 @@ class Book:
 
     @cached_property
     def sheets(self) -> dict[str, list[Sheet]]:
-        """Of every table its protocols that have records, and its own protocol, which goes first."""
+        """Of every table its protocols that have records, and its own; first the one that other forms would show."""
         found: dict[str, list[Sheet]] = {}
         for table in with_rows_brought(list(map(self.suite.table, self.suite.table_names())), self.suite, self.records):
-            own = table.default_protocol
-            every = [Sheet(self.result(table, name)) for name in dict.fromkeys((own, *table.protocols))]
-            found[table.name] = [sheet for sheet in every if sheet.protocol == own or sheet.filled]
+            always = recorded_protocol(table, None, self.records.store), table.default_protocol
+            every = [Sheet(self.result(table, name)) for name in dict.fromkeys((*always, *table.protocols))]
+            found[table.name] = [sheet for sheet in every if sheet.protocol in always or sheet.filled]
         return found
 
     @cached_property

@@ -79,6 +79,22 @@ def test_protocols_have_sheets_of_their_own(small: Path) -> None:
     assert "partial" in details(small / "data/pequignot2020-5-paper.js")["cells"][0][0]["verdict"]
 
 
+def test_a_table_without_a_run_of_its_own_protocol_opens_on_another_and_says_so(small: Path, tmp_path: Path) -> None:
+    store = records(tmp_path)
+    for path in store.root.rglob("*.json"):
+        if store.read(path)["config"]["protocol"] == "paper":
+            path.unlink()
+    write(SmallSuite(table()), Records(store.root), tmp_path / "site", figures=False)
+    said = "No run is recorded at protocol paper yet, so protocol short comes first."
+    for site_folder, first, second in ((tmp_path / "site", "short", "paper"), (small, "paper", "short")):
+        text = (site_folder / "tables/pequignot2020-5.html").read_text()
+        sheets = re.findall(r'<section class="sheet" data-protocol="(\w+)"[^>]*?( hidden)?>', text)
+        assert sheets == [(first, ""), (second, " hidden")] and (said in text) == (first == "short")
+        assert re.findall(r'data-protocol="(\w+)" aria-pressed="true"', text) == [first]
+        listed = (site_folder / "tables/index.html").read_text()
+        assert re.findall(r'href="[^"]*pequignot2020-5.html(#\w+)?"', listed) == ["", f"#{second}"]
+
+
 def test_a_cell_tells_its_runs_and_how_to_make_them(small: Path) -> None:
     found = details(small / "data/pequignot2020-5-paper.js")
     group = found["rows"][1]["groups"]["boston"]
