@@ -50,6 +50,11 @@ class Column:
         return self.label + MARKS[direction(self.metric)]
 
     @property
+    def planned(self) -> bool:
+        """Whether anything is planned or published of it; no form shows others."""
+        return not all(map(_unplanned, self.rows))
+
+    @property
     def width(self) -> int:
         """The longest text of the column, with room for the mark of bold."""
         return max(len(self.header), *(len(text) + 1 for row in self.rows for text in row.values()))
@@ -64,7 +69,7 @@ def blocks(
     """
     if choice.across:
         return _across(result, size, capacity, choice)
-    columns = _planned(columns_of(result, choice))
+    columns = [column for column in columns_of(result, choice) if column.planned]
     groups = [columns]
     if sum(map(size, columns)) > capacity or not _told_apart(columns):
         groups = []
@@ -106,7 +111,7 @@ def _across(
             cells = [row[j] for j in group]
             texts = _texts(result, cells, kinds, choice)
             columns.append(Column("", cells[0].row.label, texts, [cell.bold for cell in cells]))
-        columns = _planned(columns)
+        columns = [column for column in columns if column.planned]
         lines = [labels[j] + (MARKS[direction(metric[j])] if apart else "") for j in group]
         shown = [_block(part, lines) for part in _filled(columns, size, capacity)] if columns else []
         found += [replace(block, title="" if apart else title(metric[group[0]])) for block in shown if block.lines]
@@ -160,13 +165,8 @@ def _value(cell: CellResult, usual: int | None, digits: int | None) -> str:
     return shown + ("" if cell.n == cell.expected == usual else count)
 
 
-def _planned(columns: Iterable[Column]) -> list[Column]:
-    """Those of which something is planned or published."""
-    return [column for column in columns if not all(map(_unplanned, column.rows))]
-
-
 def _unplanned(texts: dict[str, str]) -> bool:
-    return texts == {"value": f"{MISSING} {NOT_PLANNED}"}
+    return set(texts.values()) - {MISSING} == {f"{MISSING} {NOT_PLANNED}"}
 
 
 def _published(number: Published | None) -> str:

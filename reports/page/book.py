@@ -39,6 +39,21 @@ class Sheet:
         """Its columns as strings."""
         return columns_of(self.result)
 
+    @cached_property
+    def shown(self) -> list[int]:
+        """The places of the columns that are shown."""
+        return [j for j, column in enumerate(self.columns) if column.planned]
+
+    @property
+    def datasets(self) -> list[str]:
+        """The data sets of these columns."""
+        return list(dict.fromkeys(self.table.columns[j].cell.dataset for j in self.shown))
+
+    @property
+    def metrics(self) -> list[str]:
+        """Their metrics."""
+        return list(dict.fromkeys(self.columns[j].metric for j in self.shown))
+
     @property
     def filled(self) -> int:
         """How many cells have a value."""

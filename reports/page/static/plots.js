@@ -76,10 +76,6 @@
     await bokeh();
     const { points, model, left } = costs(details, j, method);
     const column = details.columns[j];
-    if (points.length < 2) {
-      place.replaceChildren(Page.make("p", { class: "small" }, "Fewer than two rows of this column have runs whose time is known."));
-      return;
-    }
     const drawn = figure({ height: 360, x_axis_type: "log", x_axis_label: "training time of a run (s)", y_axis_label: column.title });
     drawn.x_range.range_padding = 0.35;
     drawn.y_range.range_padding = 0.15;
@@ -105,33 +101,30 @@
     place.setAttribute("aria-label", `Quality against cost: ${points.map((p) => `${p.label} ${p.cell.value} in ${p.seconds.toPrecision(3)} seconds`).join("; ")}`);
   };
 
-  /** Quality against cost in a section: drawn when it comes into sight. */
+  /** Quality against cost in a section, of a sheet or of one that is chosen: drawn when it comes into sight. */
   Page.costs = (section, source) => {
     section.hidden = false;
     const [tables, columns, place] = [section.querySelector("[data-table]"), section.querySelector("[data-column]"), section.querySelector(".plot")];
     const method = section.dataset.method;
-    const draw = async () => {
-      const details = await Page.details(tables ? tables.value : source);
-      await pareto(place, details, Number(columns.value), method);
-    };
+    const details = () => Page.details(tables ? tables.value : source);
+    const draw = async () => pareto(place, await details(), Number(columns.value), method);
     const fill = async () => {
-      const details = await Page.details(tables.value);
-      const able = details.columns.map((column, j) => [column, j]).filter(([column, j]) => column.better && column.metric !== "training time (s)" && costs(details, j, method).points.length > 1);
+      const found = await details();
+      const able = found.columns.map((column, j) => [column, j]).filter(([column, j]) => column.better && column.metric !== "training time (s)" && costs(found, j, method).points.length > 1);
       columns.replaceChildren(...able.map(([column, j]) => Page.make("option", { value: j }, `${column.label.includes(column.dataset) ? "" : `${column.dataset}: `}${column.label} · ${column.title}`)));
       if (able.length) await draw();
       else place.replaceChildren(Page.make("p", { class: "small" }, "No column of this table has two rows whose time is known."));
     };
-    const begin = tables ? fill : draw;
     let begun = false;
     new IntersectionObserver((seen, observer) => {
       if (!seen.some((each) => each.isIntersecting)) return;
       observer.disconnect();
       begun = true;
-      begin();
+      fill();
     }, { rootMargin: "200px" }).observe(section);
     columns.addEventListener("change", draw);
     tables?.addEventListener("change", fill);
-    document.addEventListener("themed", () => { if (begun) draw(); });
+    document.addEventListener("themed", () => { if (begun && columns.value) draw(); });
   };
 
   document.addEventListener("DOMContentLoaded", () => {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -24,8 +25,9 @@ from reports.page.site import Site, coded, formula, table_page, write
 from reports.records import Records
 from reports.statuses import STATUSES
 from reports.tables import latex, markdown
+from tests.reports.fakes import Cell
 from tests.reports.page.reading import Page, details
-from tests.reports.page.small import HOSTILE, IMAGE, METHODS, records, site, table
+from tests.reports.page.small import DATASETS, HOSTILE, IMAGE, METHODS, records, site, table
 from tests.reports.page.small import Suite as SmallSuite
 from tests.reports.test_one_aggregation import made, rows_of
 
@@ -93,6 +95,24 @@ def test_a_table_without_a_run_of_its_own_protocol_opens_on_another_and_says_so(
         assert re.findall(r'data-protocol="(\w+)" aria-pressed="true"', text) == [first]
         listed = (site_folder / "tables/index.html").read_text()
         assert re.findall(r'href="[^"]*pequignot2020-5.html(#\w+)?"', listed) == ["", f"#{second}"]
+
+
+def test_columns_of_which_nothing_is_planned_or_published_are_left_out(tmp_path: Path) -> None:
+    whole = table()
+    columns = tuple(replace(each, published=Cell("nowhere", "", "rmse")) for each in whole.columns[:2])
+    some = replace(whole, rows=whole.rows[:2], columns=(*columns, *whole.columns[2:]), planned={"boston": ()})
+    store = records(tmp_path)
+    write(SmallSuite(some), Records(store.root), tmp_path / "site", figures=False)
+    path = tmp_path / "site/tables/pequignot2020-5.html"
+    text, page = path.read_text(), Page(path)
+    first = text[: text.index("</table>")]
+    heads = re.findall(r'<th scope="col" data-metric="(\w+)" data-better="-?\d" data-dataset="(\w+)"', first)
+    rmse, density = "rmse", "log_posterior_predictive"
+    assert heads == [(rmse, "concrete"), (rmse, "energy"), *((density, name) for name in DATASETS)]
+    assert first.count("<td data-order") == len(some.rows) * len(heads)
+    assert page.cells["paper", 1, 1]["value"] == "3.100 ± 0.058", "cells keep their places, which details know"
+    told = details(tmp_path / "site/data/pequignot2020-5-paper.js")["cells"]
+    assert not any(row[0] for row in told) and told[1][1]["value"] == "3.100 ± 0.058"
 
 
 def test_a_cell_tells_its_runs_and_how_to_make_them(small: Path) -> None:
