@@ -72,13 +72,76 @@
     return { points, model, left: rows.length - points.length };
   };
 
+  const FONT = "11px helvetica, arial, sans-serif";
+  const AROUND = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [-1, -1], [1, 1], [-1, 1]];
+  const AWAY = [8, 14, 22, 32, 44, 58, 74, 92];
+
+  /** The middles of labels around points, all in pixels of a frame: beside the point, else further away, within the frame
+   * and over no other label, point or line (lines: pairs of ends); null where there is no such place. */
+  const places = (points, lines, width, height) => {
+    const taken = points.map(({ x, y }) => ({ x, y, w: 12, h: 12 }));
+    for (const [from, to] of lines) taken.push({ x: (from.x + to.x) / 2, y: (from.y + to.y) / 2, w: Math.abs(from.x - to.x) + 2, h: Math.abs(from.y - to.y) + 2 });
+    const free = (box) => taken.every((each) => 2 * Math.abs(each.x - box.x) >= each.w + box.w || 2 * Math.abs(each.y - box.y) >= each.h + box.h);
+    const within = ({ x, y, w, h }) => x - w / 2 >= 0 && x + w / 2 <= width && y - h / 2 >= 0 && y + h / 2 <= height;
+    return points.map(({ x, y, w }) => {
+      for (const away of AWAY) {
+        for (const [dx, dy] of AROUND) {
+          const box = { x: x + dx * (away + w / 2), y: y + dy * (away + 6), w, h: 13 };
+          const lead = away > AWAY[1] ? [0.35, 0.5, 0.65, 0.8, 0.95].map((part) => ({ x: x + dx * away * part, y: y + dy * away * part, w: 2, h: 2 })) : [];
+          if (within(box) && [box, ...lead].every(free)) {
+            taken.push(box, ...lead);
+            return { x: box.x, y: box.y, lead: lead.length ? { x: x + dx * away, y: y + dy * away } : null };
+          }
+        }
+      }
+      return null;
+    });
+  };
+
+  /** Names beside points and over none of the lines, placed anew whenever the plot has another size; left hears how many
+   * have no room. */
+  const named = (drawn, points, lines, left) => {
+    const { x_range: xs, y_range: ys } = drawn;
+    const names = new Bokeh.ColumnDataSource({ data: { x: [], y: [], label: [] } });
+    const leads = new Bokeh.ColumnDataSource({ data: { x: [], y: [], to_x: [], to_y: [] } });
+    drawn.segment({ field: "x" }, { field: "y" }, { field: "to_x" }, { field: "to_y" }, { source: leads, line_color: Page.colour("soft"), line_dash: "dotted", line_width: 1 });
+    drawn.text({ field: "x" }, { field: "y" }, { field: "label" }, { source: names, text_align: "center", text_baseline: "middle", text_font: FONT.slice(5), text_font_size: FONT.slice(0, 4), text_color: Page.colour("ink") });
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = FONT;
+    const place = () => {
+      const { inner_width: width, inner_height: height } = drawn;
+      if (!width || !height) return;
+      const [start, length] = [Math.log(xs.start), Math.log(xs.end / xs.start)];
+      const at = ({ x, y }) => ({ x: ((Math.log(x) - start) / length) * width, y: ((ys.end - y) / (ys.end - ys.start)) * height });
+      const of = ({ x, y }) => ({ x: Math.exp(start + (x / width) * length), y: ys.end - (y / height) * (ys.end - ys.start) });
+      const own = points.map((point) => ({ x: point.seconds, y: point.mean }));
+      const found = places(own.map((point, k) => ({ ...at(point), w: pen.measureText(points[k].label).width + 4 })), lines.map((ends) => ends.map(at)), width, height)
+        .map((spot, k) => spot && { ...of(spot), lead: spot.lead && of(spot.lead), own: own[k], label: points[k].label });
+      const shown = found.filter(Boolean);
+      const far = shown.filter((each) => each.lead);
+      names.data = { x: shown.map((each) => each.x), y: shown.map((each) => each.y), label: shown.map((each) => each.label) };
+      leads.data = { x: far.map((each) => each.own.x), y: far.map((each) => each.own.y), to_x: far.map((each) => each.lead.x), to_y: far.map((each) => each.lead.y) };
+      left(found.length - shown.length);
+    };
+    for (const name of ["inner_width", "inner_height"]) drawn.properties[name].change.connect(place);
+    return place;
+  };
+
+  /** A range around values, a tenth wider on either side. */
+  const around = (values, log) => {
+    const [low, high] = [Math.min(...values), Math.max(...values)].map((value) => (log ? Math.log(value) : value));
+    const more = (high - low || Math.abs(high) || 1) / 10;
+    const [start, end] = [low - more, high + more].map((value) => (log ? Math.exp(value) : value));
+    return new Bokeh.Range1d({ start, end });
+  };
+
   const pareto = async (place, details, j, method) => {
     await bokeh();
     const { points, model, left } = costs(details, j, method);
     const column = details.columns[j];
-    const drawn = figure({ height: 360, x_axis_type: "log", x_axis_label: "training time of a run (s)", y_axis_label: column.title });
-    drawn.x_range.range_padding = 0.35;
-    drawn.y_range.range_padding = 0.15;
+    const data = { x: points.map((p) => p.seconds), y: points.map((p) => p.mean), label: points.map((p) => p.label), value: points.map((p) => p.cell.value),
+      size: points.map((p) => (p.own ? 13 : 9)), low: points.map((p) => p.mean - (p.error ?? 0)), high: points.map((p) => p.mean + (p.error ?? 0)) };
+    const drawn = figure({ height: 360, x_axis_type: "log", x_axis_label: "training time of a run (s)", y_axis_label: column.title, x_range: around(data.x, true), y_range: around([...data.low, ...data.high]) });
     const front = points.filter((point) => point.front);
     const path = { x: [], y: [] };
     front.forEach((point, k) => {
@@ -86,17 +149,19 @@
       path.x.push(point.seconds); path.y.push(point.mean);
     });
     drawn.line(path.x, path.y, { line_color: Page.colour("missing"), line_dash: "dashed", line_width: 1.5 });
-    const colour = (point) => Page.colour(point.own ? "differs" : point.front ? "accent" : "uninformative");
-    const data = { x: points.map((p) => p.seconds), y: points.map((p) => p.mean), label: points.map((p) => p.label), value: points.map((p) => p.cell.value),
-      colour: points.map(colour), size: points.map((p) => (p.own ? 13 : 9)), low: points.map((p) => p.mean - (p.error ?? 0)), high: points.map((p) => p.mean + (p.error ?? 0)) };
+    data.colour = points.map((point) => Page.colour(point.own ? "differs" : point.front ? "accent" : "uninformative"));
     const source = new Bokeh.ColumnDataSource({ data });
     drawn.segment({ field: "x" }, { field: "low" }, { field: "x" }, { field: "high" }, { source, line_color: { field: "colour" } });
     const dots = drawn.scatter({ field: "x" }, { field: "y" }, { source, size: { field: "size" }, fill_color: { field: "colour" }, line_color: { field: "colour" } });
-    drawn.text({ field: "x" }, { field: "y" }, { field: "label" }, { source, x_offset: 9, y_offset: -4, text_font_size: "11px", text_color: Page.colour("ink") });
+    const unnamed = Page.make("span");
+    const bars = points.map((p, k) => [{ x: p.seconds, y: data.low[k] }, { x: p.seconds, y: data.high[k] }]);
+    const steps = path.x.slice(1).map((x, k) => [{ x: path.x[k], y: path.y[k] }, { x, y: path.y[k + 1] }]);
+    const write = named(drawn, points, [...bars, ...steps], (count) => unnamed.replaceChildren(count ? ` Without room for ${count === 1 ? "a name" : `${count} names`}: point at a mark for its name.` : ""));
     tell(drawn, dots, [["row", "@label"], [column.metric, "@value"], ["seconds", "@x{0.00}"]]);
     await show(place, drawn);
+    write();
     const sense = column.better > 0 ? "upper" : "lower";
-    place.append(Page.make("p", { class: "small" }, `Times on ${model}${left ? `; ${left} ${left === 1 ? "row" : "rows"} made on other processors left out` : ""}. Better and cheaper is ${sense} left; the dashed line joins the rows that no other beats in both.`));
+    place.append(Page.make("p", { class: "small" }, `Times on ${model}${left ? `; ${left} ${left === 1 ? "row" : "rows"} made on other processors left out` : ""}. Better and cheaper is ${sense} left; the dashed line joins the rows that no other beats in both.`, unnamed));
     place.setAttribute("role", "group");
     place.setAttribute("aria-label", `Quality against cost: ${points.map((p) => `${p.label} ${p.cell.value} in ${p.seconds.toPrecision(3)} seconds`).join("; ")}`);
   };

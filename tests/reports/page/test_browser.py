@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,13 @@ for (const [by, value] of [["dataset", "energy"], ["metric", "rmse"]]) {
   select.value = value;
   select.dispatchEvent(new Event("change"));
 }
+"""
+
+TEXTS = """
+const found = [];
+const walk = (node) => [node.shadowRoot, ...(node.children ?? [])].filter(Boolean).forEach(walk) ?? (node.tagName === "text" && found.push(node));
+walk(document.querySelector(".costs .plot"));
+return found.map((text) => [text.textContent, ...Object.values(text.getBoundingClientRect().toJSON())]);
 """
 
 
@@ -188,6 +196,12 @@ def test_quality_is_drawn_against_cost(browser: Browser) -> None:
     told = browser.run("return document.querySelector('.costs .plot').ariaLabel")
     assert "Ensemble 2.100 ± 0.058 in 100 seconds" in told
     assert "Better and cheaper is lower left" in browser.all(".costs")[0].text
+    boxes = {name: (x, y, x + width, y + height) for name, x, y, width, height, *_ in browser.run(TEXTS)}
+    names = [boxes[name] for name in ("MC Dropout", "Ensemble", HOSTILE)]
+    assert all(0 < left and right < 1400 for left, _, right, _ in names), "none is cut"
+    for one, other in combinations(names, 2):
+        apart = [one[k + 2] <= other[k] or other[k + 2] <= one[k] for k in (0, 1)]
+        assert any(apart), "none lies over another"
     assert browser.faults() == []
 
 
