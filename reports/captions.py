@@ -45,7 +45,7 @@ def caption(result: TableResult, choice: Choice = WHOLE) -> list[str]:
     if any(cell.bold for cell in cells):
         sentences.append(RULE)
         sentences.append(AMONG_ALL if choice.rows else "")
-    sentences += _mixed_machines(result)
+    sentences += [_shared(result), *_mixed_machines(result)]
     known = [cell for cell in result.flat if cell.published]
     if known:
         sentences += _compared(result, known, choice)
@@ -172,6 +172,14 @@ def _mixed_machines(result: TableResult) -> list[str]:
         for models, labels in groups.items()
         if len(models) > 1
     ]
+
+
+def _shared(result: TableResult) -> str:
+    """A sentence for the columns of costs that have cells of runs that were trained side by side."""
+    labels = [label(result, j) for j in range(len(result.table.columns)) if any(row[j].shared for row in result.cells)]
+    if not labels:
+        return ""
+    return f"Without an error, in {', '.join(labels)}: runs trained side by side, each with an equal part of one time."
 
 
 def _quoted(known: Iterable[CellResult]) -> list[str]:

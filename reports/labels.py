@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from benchmarks.metrics.registry import METRICS
+from benchmarks.records.store import COSTS
 
 TITLES = {
     "nll": "negative log-likelihood",
@@ -59,6 +62,11 @@ def direction(metric: str) -> int:
     return SIDES[METRICS[metric].direction] if metric in METRICS else COMPARISONS.get(metric, 0)
 
 
+def side(column: Any) -> int:
+    """The direction of a table's column; 0 too where it holds costs that rank nothing."""
+    return direction(column.cell.metric) if column.compared or column.cell.metric not in COSTS else 0
+
+
 def name(metric: str) -> str:
     """What a metric is called in words."""
     if metric.startswith(RANK):
@@ -66,6 +74,6 @@ def name(metric: str) -> str:
     return TITLES.get(metric, metric.replace("_", " "))
 
 
-def title(metric: str) -> str:
-    """A metric's name with an arrow to its better side."""
-    return name(metric) + MARKS[direction(metric)]
+def title(column: Any) -> str:
+    """The name of a column's metric with an arrow to its better side."""
+    return name(column.cell.metric) + MARKS[side(column)]

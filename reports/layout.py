@@ -11,7 +11,7 @@ from benchmarks.records.published import Published
 from reports.aggregate import NOT_PLANNED, CellResult, TableResult
 from reports.captions import QUOTED, label, usual_n
 from reports.choice import WHOLE, Choice
-from reports.labels import MARKS, direction, title
+from reports.labels import MARKS, side, title
 
 MISSING = "—"
 
@@ -37,9 +37,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Column:
-    """One column as strings: header, and for every row the texts of its lines by kind."""
+    """One column as strings: title of its metric, header, and for every row the texts of its lines by kind.
+
+    better: +1 where higher is, -1 where lower is, 0 where neither.
+    """
 
     metric: str
+    title: str
+    better: int
     label: str
     rows: list[dict[str, str]]
     bold: list[bool]
@@ -47,7 +52,7 @@ class Column:
     @property
     def header(self) -> str:
         """The label with an arrow to the metric's better side."""
-        return self.label + MARKS[direction(self.metric)]
+        return self.label + MARKS[self.better]
 
     @property
     def planned(self) -> bool:
@@ -91,7 +96,9 @@ def columns_of(result: TableResult, choice: Choice = WHOLE) -> list[Column]:
     for j in places:
         cells = [row[j] for row in result.cells]
         texts = _texts(result, cells, kinds, choice)
-        found.append(Column(cells[0].column.cell.metric, label(result, j), texts, [cell.bold for cell in cells]))
+        column = cells[0].column
+        about = column.cell.metric, title(column), side(column), label(result, j)
+        found.append(Column(*about, texts, [cell.bold for cell in cells]))
     return found
 
 
@@ -100,7 +107,8 @@ def _across(
 ) -> list[Block]:
     """The table with its rows for columns."""
     places = list(range(len(result.table.columns)))
-    metric = [column.cell.metric for column in result.table.columns]
+    asked = result.table.columns
+    metric = [column.cell.metric for column in asked]
     labels = [label(result, j) for j in places]
     apart = len(set(labels)) == len(labels) and len(list(groupby(metric))) > 1
     found = []
@@ -110,11 +118,12 @@ def _across(
         for row in result.cells:
             cells = [row[j] for j in group]
             texts = _texts(result, cells, kinds, choice)
-            columns.append(Column("", cells[0].row.label, texts, [cell.bold for cell in cells]))
+            columns.append(Column("", "", 0, cells[0].row.label, texts, [cell.bold for cell in cells]))
         columns = [column for column in columns if column.planned]
-        lines = [labels[j] + (MARKS[direction(metric[j])] if apart else "") for j in group]
+        lines = [labels[j] + (MARKS[side(asked[j])] if apart else "") for j in group]
         shown = [_block(part, lines) for part in _filled(columns, size, capacity)] if columns else []
-        found += [replace(block, title="" if apart else title(metric[group[0]])) for block in shown if block.lines]
+        name = "" if apart else title(asked[group[0]])
+        found += [replace(block, title=name) for block in shown if block.lines]
     return found
 
 
@@ -207,8 +216,8 @@ def _parts(columns: list[Column], size: Callable[[Column], int | float], capacit
 
 
 def _block(columns: list[Column], labels: list[str]) -> Block:
-    metrics = {column.metric for column in columns}
-    one = len(metrics) == 1
+    titles = {column.title for column in columns}
+    one = len(titles) == 1
     lines = []
     for i, name in enumerate(labels):
         if all(_unplanned(column.rows[i]) for column in columns):
@@ -217,4 +226,4 @@ def _block(columns: list[Column], labels: list[str]) -> Block:
             marks = [kind == "value" and column.bold[i] for column in columns]
             texts = [column.rows[i][kind] for column in columns]
             lines.append(Line(name if kind == "value" else kind, kind, texts, marks))
-    return Block(title(metrics.pop()) if one else "", [c.label if one else c.header for c in columns], lines)
+    return Block(titles.pop() if one else "", [c.label if one else c.header for c in columns], lines)

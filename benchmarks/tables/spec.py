@@ -64,7 +64,8 @@ class Row:
 class Column:
     """One column: the records' cell, the published cell, and ``value * scale`` as the paper prints it.
 
-    ``compared``: whether rows are tested against one another; not where they stand for different quantities.
+    ``compared``: whether rows are tested against one another; not where they stand for different quantities, nor where
+    they are times that rank nothing.
     """
 
     cell: Cell

@@ -14,7 +14,7 @@ from benchmarks.records.store import RecordError
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.brought import is_brought
 from reports.aggregate import NOT_PLANNED, CellResult
-from reports.labels import direction, name, title
+from reports.labels import name, side, title
 from reports.origins import Made, ask
 from reports.page.assets import packed
 from reports.page.book import Book, Sheet
@@ -65,7 +65,7 @@ def script(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str])
 
 
 def details(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]) -> dict[str, Any]:
-    """Rows, columns and cells of a sheet; pages maps methods to their pages."""
+    """Rows, columns and cells of a sheet, and whether its times rank anything; pages maps methods to their pages."""
     table = sheet.table
     rows = []
     for i, row in enumerate(table.rows):
@@ -76,15 +76,16 @@ def details(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]
         {
             "label": column.label,
             "metric": name(column.cell.metric),
-            "title": title(column.cell.metric),
-            "better": direction(column.cell.metric),
+            "title": title(column),
+            "better": side(column),
             "dataset": column.cell.dataset,
             "condition": column.cell.condition,
         }
         for column in table.columns
     ]
     cells = [[_cell(sheet, book, i, j) for j in range(len(columns))] for i in range(len(rows))]
-    return {"table": table.name, "protocol": sheet.protocol, "rows": rows, "columns": columns, "cells": cells}
+    found = {"table": table.name, "protocol": sheet.protocol, "rows": rows, "columns": columns, "cells": cells}
+    return found | {"ranked": all(c.compared for c in table.columns if c.cell.metric == COST)}
 
 
 def _group(sheet: Sheet, book: Book, origins: Origins, i: int, dataset: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.commands.parts import about
 from benchmarks.records.store import slug
-from reports.labels import direction, title
+from reports.labels import side, title
 from reports.page.book import Book, Sheet
 from reports.page.details import COST, sort_key
 from reports.page.ranks import Ranking
@@ -147,7 +147,7 @@ class Methods:
             (sheet, labels)
             for sheet, labels in self.sheets(method)
             if sum(any(cell.values for cell in row) for row in sheet.result.cells) > 1
-            and any(direction(column.cell.metric) and column.cell.metric != COST for column in sheet.table.columns)
+            and any(side(column) and column.cell.metric != COST for column in sheet.table.columns)
         ]
 
     @cached_property
@@ -165,16 +165,15 @@ class Methods:
 
     def _measured(self, sheet: Sheet, i: int, j: int) -> Measured:
         cell = sheet.result.cells[i][j]
-        sign = direction(cell.column.cell.metric)
+        sign = side(cell.column)
         means = [row[j].mean for row in sheet.result.cells if not math.isnan(row[j].mean)]
         better = sum(sign * mean > sign * cell.mean for mean in means)
         rank = f"{1 + better} of {len(means)}" if sign and len(means) > 1 else ""
-        metric = cell.column.cell.metric
         return Measured(
             sheet,
             (i, j),
             sheet.columns[j].rows[i],
-            title(metric),
+            title(cell.column),
             sort_key(cell),
             self.book.status(cell, sheet.protocol),
             cell.verdict,

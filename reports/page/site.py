@@ -17,7 +17,6 @@ from benchmarks.records.store import slug
 from benchmarks.suite import Suite
 from reports.captions import caption, heading, notes
 from reports.figures import FIGURES, draw
-from reports.labels import direction
 from reports.labels import name as metric_name
 from reports.origins import ask
 from reports.page import assets
@@ -105,7 +104,6 @@ class _Writer:
             "formula": formula,
             "slug": slug,
             "metric": metric_name,
-            "better": direction,
         }
         self.environment.globals |= {
             "heading": heading,

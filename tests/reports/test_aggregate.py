@@ -16,6 +16,8 @@ from benchmarks.records.published import Published
 from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
 from reports.aggregate import CellResult, aggregate
+from reports.captions import caption
+from reports.choice import Choice
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeTable, Row, config, fake_table
 
@@ -131,6 +133,9 @@ def test_runs_trained_side_by_side_are_one_measurement_of_their_time(write: Writ
     seconds = Column(Cell("boston", "", "training_seconds"), "boston")
     (shared,), (alone,) = aggregate(table(rows=rows, columns=(seconds,)), "paper", Records(results)).cells
     assert shared.shared and math.isnan(shared.stderr) and not shared.bold, "no error is known that bold could rest on"
+    said = "Without an error, in boston: runs trained side by side, each with an equal part of one time."
+    both = aggregate(table(rows=rows, columns=(seconds,)), "paper", Records(results))
+    assert said in caption(both) and said not in caption(Choice(rows=("FBNN",)).of(both))
     assert not alone.shared and alone.stderr == pytest.approx(1 / math.sqrt(3))
     assert not dataclasses.replace(shared, column=RMSE).shared, "metrics may well be equal"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
 from reports.aggregate import TableResult, aggregate
 from reports.captions import caption
+from reports.choice import Choice
 from reports.cli import build
 from reports.coverage import coverage, problems
 from reports.figures import FIGURES, collect
+from reports.labels import side
 from reports.records import Records
 from reports.tables import latex, markdown, text
 from tests.reports.detex import words_of
@@ -30,7 +33,8 @@ GPU = {"cpu": "AMD EPYC", "device": "NVIDIA H100"}
 
 
 def table(**changes: Any) -> FakeTable:
-    return fake_table("rudner2022-1", ROWS, COLUMNS, paper="rudner2022", number="1", **{"one_split": True, **changes})
+    given = {"paper": "rudner2022", "number": "1", "one_split": True, "columns": COLUMNS, **changes}
+    return fake_table("rudner2022-1", ROWS, **given)
 
 
 def key(run: int, method: str = "MAP") -> str:
@@ -138,6 +142,17 @@ def test_costs_of_several_are_not(make: Callable[..., TableResult], other: dict[
     assert said == f"seconds (mixed): made on {models}, so costs are not compared and none is bold."
     assert "seconds (mixed) ↓" in text(result) and "accuracy (mixed)" not in text(result)
     assert not result.problems, "a mean of times of several models is no mistake"
+
+
+@pytest.mark.parametrize("across", [False, True])
+def test_costs_that_rank_nothing_have_no_arrow_and_no_bold(make: Callable[..., TableResult], across: bool) -> None:
+    accuracy, seconds = COLUMNS
+    for compared in (True, False):
+        result = make([AMD, AMD, AMD], AMD, columns=(accuracy, replace(seconds, compared=compared)))
+        told = [form(result, Choice(across=across)) for form in (text, markdown, latex)]
+        assert [("↓" in form or "downarrow" in form) for form in told] == [compared] * 3
+        assert any(row[1].bold for row in result.cells) == compared
+    assert side(replace(accuracy, compared=False)) == 1, "rows of different quantities may each have a better side"
 
 
 def test_a_cell_of_several_processor_models_has_its_mean(make: Callable[..., TableResult]) -> None:

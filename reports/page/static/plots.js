@@ -66,7 +66,7 @@
     points.sort((a, b) => a.seconds - b.seconds);
     let best = null;
     for (const point of points) {
-      point.front = best === null || better * point.mean > better * best;
+      point.front = details.ranked && (best === null || better * point.mean > better * best);
       if (point.front) best = point.mean;
     }
     return { points, model, left: rows.length - points.length };
@@ -161,7 +161,7 @@
     await show(place, drawn);
     write();
     const sense = column.better > 0 ? "upper" : "lower";
-    place.append(Page.make("p", { class: "small" }, `Times on ${model}${left ? `; ${left} ${left === 1 ? "row" : "rows"} made on other processors left out` : ""}. Better and cheaper is ${sense} left; the dashed line joins the rows that no other beats in both.`, unnamed));
+    place.append(Page.make("p", { class: "small" }, `Times on ${model}${left ? `; ${left} ${left === 1 ? "row" : "rows"} made on other processors left out` : ""}. ${details.ranked ? `Better and cheaper is ${sense} left; the dashed line joins the rows that no other beats in both.` : "They rank nothing: the table's notes say why."}`, unnamed));
     place.setAttribute("role", "group");
     place.setAttribute("aria-label", `Quality against cost: ${points.map((p) => `${p.label} ${p.cell.value} in ${p.seconds.toPrecision(3)} seconds`).join("; ")}`);
   };

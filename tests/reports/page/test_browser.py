@@ -36,7 +36,10 @@ for (const [by, value] of [["dataset", "energy"], ["metric", "rmse"]]) {
 
 TEXTS = """
 const found = [];
-const walk = (node) => [node.shadowRoot, ...(node.children ?? [])].filter(Boolean).forEach(walk) ?? (node.tagName === "text" && found.push(node));
+const walk = (node) => {
+  if (node.tagName === "text") found.push(node);
+  [node.shadowRoot, ...(node.children ?? [])].filter(Boolean).forEach(walk);
+};
 walk(document.querySelector(".costs .plot"));
 return found.map((text) => [text.textContent, ...Object.values(text.getBoundingClientRect().toJSON())]);
 """
@@ -198,7 +201,7 @@ def test_quality_is_drawn_against_cost(browser: Browser) -> None:
     assert "Better and cheaper is lower left" in browser.all(".costs")[0].text
     boxes = {name: (x, y, x + width, y + height) for name, x, y, width, height, *_ in browser.run(TEXTS)}
     names = [boxes[name] for name in ("MC Dropout", "Ensemble", HOSTILE)]
-    assert all(0 < left and right < 1400 for left, _, right, _ in names), "none is cut"
+    assert all(left > 0 and right < 1400 for left, _, right, _ in names), "none is cut"
     for one, other in combinations(names, 2):
         apart = [one[k + 2] <= other[k] or other[k + 2] <= one[k] for k in (0, 1)]
         assert any(apart), "none lies over another"

@@ -18,14 +18,15 @@ from reports.cli import build
 from reports.coverage import coverage
 from reports.page import assets
 from reports.page.book import Book
-from reports.page.details import _cell
+from reports.page.details import Origins, _cell
+from reports.page.details import details as of_sheet
 from reports.page.methods import Methods, equations
 from reports.page.ranks import critical_difference, rankings
 from reports.page.site import Site, coded, formula, table_page, write
 from reports.records import Records
 from reports.statuses import STATUSES
 from reports.tables import latex, markdown
-from tests.reports.fakes import Cell
+from tests.reports.fakes import Cell, Column
 from tests.reports.page.reading import Page, details
 from tests.reports.page.small import DATASETS, HOSTILE, IMAGE, METHODS, records, site, table
 from tests.reports.page.small import Suite as SmallSuite
@@ -113,6 +114,16 @@ def test_columns_of_which_nothing_is_planned_or_published_are_left_out(tmp_path:
     assert page.cells["paper", 1, 1]["value"] == "3.100 ± 0.058", "cells keep their places, which details know"
     told = details(tmp_path / "site/data/pequignot2020-5-paper.js")["cells"]
     assert not any(row[0] for row in told) and told[1][1]["value"] == "3.100 ± 0.058"
+
+
+def test_times_that_rank_nothing_have_no_better_side_and_no_front(tmp_path: Path) -> None:
+    known = Records(records(tmp_path).root)
+    for compared in (True, False):
+        seconds = Column(Cell("boston", "", "training_seconds"), "seconds", compared=compared)
+        book = Book(SmallSuite(replace(table(), columns=(*table().columns, seconds))), known)
+        sheet = book.sheets["pequignot2020-5"][0]
+        told = of_sheet(sheet, book, Origins(known), {})
+        assert told["ranked"] == compared and told["columns"][-1]["better"] == sheet.columns[-1].better == -compared
 
 
 def test_a_cell_tells_its_runs_and_how_to_make_them(small: Path) -> None:
