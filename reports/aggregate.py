@@ -22,7 +22,7 @@ from reports.hours import Hours, hours
 from reports.labels import direction
 from reports.origins import Asked, Made, ask, different_data, different_note
 from reports.records import Broken, Records, Run, recorded
-from reports.significance import bold
+from reports.significance import bold, worse
 
 NOT_PLANNED, DIFFERENT, UNDECIDED = "not planned", "different data", "no verdict"
 
@@ -33,9 +33,10 @@ class CellResult:
 
     row and column are those of the table; values maps (split, seed) to the metric's value; expected counts the
     runs that the protocol asks for; problems says why runs are absent where there is more to say than that they were
-    not made; different says how the data of its runs differ, which then have no values. machines are the processor
-    models behind a cost; range_of_column: largest minus smallest published mean of its column; warnings are what the
-    trainings of its runs said of themselves; splits_missing: how many splits of the protocol have no run.
+    not made; apart: whether tests tell any two rows of its column apart, None without tests; different: how the data of
+    its runs differ, which then have no values; machines: the processor models behind a cost; range_of_column: largest
+    minus smallest published mean of its column; warnings are what the trainings of its runs said of themselves;
+    splits_missing: how many splits of the protocol have no run.
     """
 
     row: Any
@@ -45,6 +46,7 @@ class CellResult:
     published: Published | None = None
     problems: tuple[str, ...] = ()
     bold: bool = False
+    apart: bool | None = None
     different: str = ""
     machines: frozenset[str] = frozenset()
     range_of_column: float | None = None
@@ -209,11 +211,11 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
     result = TableResult(table, protocol, cells, tuple(broken), tuple(records.files), hours(runs))
     for j, column in enumerate(table.columns):
         if column.compared and len(result.machines(j)) < 2:
-            overlap = _overlap(named[column.cell.dataset])
             compared = [{} if row[j].shared else row[j].values for row in cells]
-            marks = bold(compared, direction(column.cell.metric), overlap)
-            for row, mark in zip(cells, marks):
-                row[j] = replace(row[j], bold=mark) if mark else row[j]
+            tested = worse(compared, direction(column.cell.metric), _overlap(named[column.cell.dataset]))
+            apart = any(tested) if any(each is not None for each in tested) else None
+            for row, mark in zip(cells, bold(tested)):
+                row[j] = replace(row[j], bold=mark, apart=apart)
     return result
 
 

@@ -42,9 +42,8 @@ def caption(result: TableResult, choice: Choice = WHOLE) -> list[str]:
     counted += " in every cell" if not others else (", otherwise " if usual else "n ") + "in brackets (found/expected)"
     shown = f"Mean ± standard error (ddof = 1) over n runs; {counted}."
     sentences.append(shown if cells else "No run of this protocol yet.")
-    if any(cell.bold for cell in cells):
-        sentences.append(RULE)
-        sentences.append(AMONG_ALL if choice.rows else "")
+    if any(cell.apart is not None for cell in result.flat):
+        sentences += [RULE, _told_apart(result), AMONG_ALL if choice.rows else ""]
     sentences += [_shared(result), *_mixed_machines(result)]
     known = [cell for cell in result.flat if cell.published]
     if known:
@@ -172,6 +171,15 @@ def _mixed_machines(result: TableResult) -> list[str]:
         for models, labels in groups.items()
         if len(models) > 1
     ]
+
+
+def _told_apart(result: TableResult) -> str:
+    """In how many columns none is bold since no test tells two rows apart."""
+    found = [result.cells[0][j].apart for j in range(len(result.table.columns))]
+    alike, tested = found.count(False), len(found) - found.count(None)
+    if alike in (0, tested):
+        return "No two rows of a column are told apart, so none is marked." if alike else ""
+    return f"In {alike} of {tested} columns no two rows are told apart, so none is marked there."
 
 
 def _shared(result: TableResult) -> str:

@@ -1,4 +1,4 @@
-"""Which rows of a column are printed in bold: those that are not significantly worse than any other.
+"""Which rows of a column are printed in bold: those that are not significantly worse than any other, where one is.
 
 Testing all rows against whichever is best by chance rejects equal rows too often (at level .05 in 10 to 25 per cent of
 columns of equal rows). Here every pair is tested, and Holm's correction (1979) holds the level over all of them: the
@@ -18,9 +18,10 @@ from scipy.special import stdtr
 
 ALPHA = 0.05
 RULE = (
-    "Bold: the rows that are not significantly worse than any other: t-tests of all pairs, paired over shared seeds "
-    f"and splits, corrected for overlapping splits (Nadeau and Bengio) and for their number (Holm), level {ALPHA}. A "
-    "row that shares fewer than two runs with every other is not tested and not marked."
+    "Bold: the rows that are not significantly worse than any other, in columns where some row is: t-tests of all "
+    "pairs, paired over shared seeds and splits, corrected for overlapping splits (Nadeau and Bengio) and for their "
+    f"number (Holm), level {ALPHA}. A row that shares fewer than two runs with every other is not tested and not "
+    "marked."
 )
 
 Runs = Mapping[tuple[int, int], float]
@@ -54,23 +55,30 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[bool]:
     return rejected
 
 
-def bold(column: Sequence[Runs], direction: int, overlap: float = 0.0) -> list[bool]:
-    """For every row of a column whether it is printed in bold; see RULE. Columns without a direction have no bold.
+def worse(column: Sequence[Runs], direction: int, overlap: float = 0.0) -> list[bool | None]:
+    """For every row of a column whether it is significantly worse than another; None for one that is not tested, and in
+    a column without a direction.
 
     direction is +1 where higher is better, -1 where lower is.
     """
-    marks = [False] * len(column)
+    found: list[bool | None] = [None] * len(column)
     present = [index for index, runs in enumerate(column) if runs]
-    if direction == 0 or len(present) < 2:
-        return marks
+    if direction == 0:
+        return found
     tests = {
-        pair: found
+        pair: told
         for pair in combinations(present, 2)
-        if not math.isnan((found := paired(column[pair[0]], column[pair[1]], overlap))[1])
+        if not math.isnan((told := paired(column[pair[0]], column[pair[1]], overlap))[1])
     }
     for index in {index for pair in tests for index in pair}:
-        marks[index] = True
+        found[index] = False
     for ((first, second), (gap, _)), rejected in zip(tests.items(), holm([p for _, p in tests.values()]), strict=True):
         if rejected:
-            marks[second if direction * gap > 0 else first] = False
-    return marks
+            found[second if direction * gap > 0 else first] = True
+    return found
+
+
+def bold(rows: Sequence[bool | None]) -> list[bool]:
+    """Of rows that are worse or not (see worse) those that are printed in bold: none where no row is told from another,
+    since a mark that all have would be taken for a rank."""
+    return [any(rows) and row is False for row in rows]

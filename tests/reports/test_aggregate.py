@@ -19,6 +19,7 @@ from reports.aggregate import CellResult, aggregate
 from reports.captions import caption
 from reports.choice import Choice
 from reports.records import Records
+from reports.significance import RULE
 from tests.reports.fakes import Cell, Column, FakeTable, Row, config, fake_table
 
 Writer = Callable[..., Path]
@@ -199,6 +200,27 @@ def test_bold_is_marked_by_column(write: Writer) -> None:
     rows = (ROWS[0], Row("Ensemble", "Ensemble", "Ensemble"), ROWS[1])
     found = aggregate(table(rows=rows), "paper", Records(results))
     assert [row[0].bold for row in found.cells] == [True, False, False]
+
+
+def test_the_caption_counts_the_columns_in_which_no_rows_are_told_apart(write: Writer) -> None:
+    alike, apart = [3.0, 3.1, 3.2], [5.0, 5.2, 5.1]
+    write("MC Dropout", "boston", {("", "rmse"): alike, ("", "log_posterior_predictive"): alike, ("", "crps"): alike})
+    values = {("", "rmse"): apart, ("", "log_posterior_predictive"): alike[::-1], ("", "crps"): [3.0]}
+    results = write("Ensemble", "boston", values)
+    columns = (RMSE, LPP, dataclasses.replace(LPP, cell=Cell("boston", "", "crps"), label="crps"))
+    rows = (ROWS[0], Row("Ensemble", "Ensemble", "Ensemble"))
+    found = aggregate(table(rows=rows, columns=columns), "paper", Records(results))
+    assert [[cell.bold for cell in row] for row in found.cells] == [[True, False, False], [False] * 3]
+    assert [cell.apart for cell in found.cells[0]] == [True, False, None]
+    for metrics, sentence in (
+        ((), "In 1 of 2 columns no two rows are told apart, so none is marked there."),
+        (("log_posterior_predictive",), "No two rows of a column are told apart, so none is marked."),
+        (("rmse",), ""),
+        (("crps",), ""),
+    ):
+        said = caption(Choice(metrics=metrics).of(found))
+        assert [each for each in said if "told apart" in each] == [sentence] * bool(sentence)
+        assert (RULE in said) == (metrics != ("crps",))
 
 
 def test_rows_of_different_quantities_are_not_tested_against_one_another(write: Writer) -> None:
