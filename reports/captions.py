@@ -17,6 +17,10 @@ from reports.significance import RULE
 
 MIXED, QUOTED = " (mixed)", "†"
 FVI = " fVI"
+ONE_RUN = (
+    "% (one run): relative to the published number, (ours − published) / |published|, in columns of per cent too; "
+    "without a test, as one run has no error."
+)
 AMONG_ALL = "Bold is decided among all rows of the table, also those that are not shown."
 
 
@@ -59,7 +63,7 @@ def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> l
         counts = Counter(cell.status for cell in known)
         partial = sum(0 < cell.n < cell.expected for cell in known)
         partly = f" ({partial} of them partial)" if partial else ""
-        sentences.append(AGREEMENT)
+        sentences += [AGREEMENT, _one_run(known)]
         sentences.append(
             f"{_published_cells(known)}: {len(known) - counts['missing']} with records{partly}, "
             f"{counts['reproduced']} reproduced, {counts['differs']} differ, {counts['uninformative']} uninformative."
@@ -75,6 +79,12 @@ def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> l
     if choice.difference:
         sentences.append(_if_deviations(result, known))
     return sentences
+
+
+def _one_run(known: Iterable[CellResult]) -> str:
+    """What the difference of a cell of one run is, where one is shown."""
+    shown = any(cell.n == 1 and not cell.is_cost and cell.relative is not None for cell in known)
+    return ONE_RUN if shown else ""
 
 
 def _published_cells(known: list[CellResult]) -> str:

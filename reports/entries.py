@@ -20,7 +20,7 @@ VERDICTS = {
     "uninformative": ("u", "uninformative"),
     "no verdict": ("n", "no verdict, as splits are missing"),
     "×": ("t", "ratio of the times, ours to the published one"),
-    "% (one run)": ("o", "one run: the difference in per cent"),
+    "% (one run)": ("o", "one run: the relative difference in per cent"),
 }
 
 

@@ -16,10 +16,12 @@ from benchmarks.records.published import Published
 from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
 from reports.aggregate import CellResult, aggregate
-from reports.captions import caption
+from reports.captions import ONE_RUN, caption
 from reports.choice import Choice
 from reports.records import Records
 from reports.significance import RULE
+from reports.tables import latex, markdown, text
+from reports.tex import flowing
 from tests.reports.fakes import Cell, Column, FakeTable, Row, config, fake_table
 
 Writer = Callable[..., Path]
@@ -117,6 +119,16 @@ def test_without_an_error_of_ours_the_relative_difference_is_said() -> None:
     assert result([3.5], number(-2.0), expected=1).verdict == "one run, no error, +275.0 %"
     assert result([3.5, 3.5], number(3.5, 0.0)).verdict == "reproduced"
     assert result([3.5, 3.5], number(3.4, 0.0)).verdict == "differs, worse"
+
+
+def test_the_caption_says_what_a_difference_of_one_run_is(write: Writer) -> None:
+    seconds = Column(Cell("boston", "", "training_seconds"), "seconds", RMSE.published)
+    results = write("MC Dropout", "boston", {("", "rmse"): [3.5], ("", "training_seconds"): [1.0]})
+    for column, shown in ((RMSE, True), (seconds, False), (LPP, False)):
+        found = aggregate(table(columns=(column,)), "paper", Records(results))
+        assert [ONE_RUN in " ".join(form(found).split()) for form in (text, markdown)] == [shown] * 2
+        assert (flowing(ONE_RUN) in latex(found)) == shown
+        assert ONE_RUN not in caption(found, Choice(difference=False))
 
 
 def test_times_of_another_machine_have_a_ratio_and_no_verdict() -> None:
