@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 
+from benchmarks.records.published import Quotation
 from reports import mean_ranks
 from reports.aggregate import CellResult, TableResult
 from reports.agreement import RULE as AGREEMENT
@@ -20,6 +22,11 @@ FVI = " fVI"
 ONE_RUN = (
     "% (one run): relative to the published number, (ours − published) / |published|, in columns of per cent too; "
     "without a test, as one run has no error."
+)
+HUGE = 100  # errors
+SMALL_ERRORS = (
+    f"~ with {HUGE} and more, or ∞: our runs differ hardly or not at all, so the number tells how small their error "
+    "is, and not how far ours is from the published one."
 )
 AMONG_ALL = "Bold is decided among all rows of the table, also those that are not shown."
 
@@ -63,7 +70,7 @@ def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> l
         counts = Counter(cell.status for cell in known)
         partial = sum(0 < cell.n < cell.expected for cell in known)
         partly = f" ({partial} of them partial)" if partial else ""
-        sentences += [AGREEMENT, _one_run(known)]
+        sentences += [AGREEMENT, _one_run(known), _small_errors(known)]
         sentences.append(
             f"{_published_cells(known)}: {len(known) - counts['missing']} with records{partly}, "
             f"{counts['reproduced']} reproduced, {counts['differs']} differ, {counts['uninformative']} uninformative."
@@ -87,6 +94,12 @@ def _one_run(known: Iterable[CellResult]) -> str:
     return ONE_RUN if shown else ""
 
 
+def _small_errors(known: Iterable[CellResult]) -> str:
+    """What differences mean that are of hundreds of errors, or of infinitely many, where our errors stand for both."""
+    found = [cell.comparison for cell in known if cell.comparison]
+    return SMALL_ERRORS if any(each.assumed and abs(each.t) >= HUGE for each in found) else ""
+
+
 def _published_cells(known: list[CellResult]) -> str:
     """How many; where rows share published numbers, how many comparisons that makes."""
     distinct = len({cell.published.key for cell in known if cell.published})
@@ -106,7 +119,7 @@ def _runs_needed(known: Iterable[CellResult]) -> str:
         counts = " to ".join(dict.fromkeys((str(needed[0]), str(needed[-1]))))
         told.append(f"{counts} runs would make {len(needed)} of the uninformative cells informative")
     if never:
-        what = "others" if needed else "uninformative cells"
+        what = ("other" if needed else "uninformative cell") + "s" * (never > 1)
         told.append(
             f"no number of runs would make {never} {what} informative, the published error alone being too wide"
         )
@@ -201,10 +214,15 @@ def _shared(result: TableResult) -> str:
 
 
 def _quoted(known: Iterable[CellResult]) -> list[str]:
-    """A sentence for each published row that was taken over from another paper."""
-    found = {(cell.row.label, cell.published.quoted) for cell in known if cell.published and cell.published.quoted}
-    ordered = sorted(found, key=lambda one: (one[0], one[1].source if one[1] else ""))
-    return [f"{QUOTED} {label}: quoted from {q.source}: {q.evidence}." for label, q in ordered if q]
+    """A sentence for each published row that was taken over from another paper, with those of ours beside it."""
+    found: dict[tuple[str, Quotation], dict[str, None]] = {}
+    for cell in known:
+        if cell.published and cell.published.quoted:
+            found.setdefault((cell.published.method, cell.published.quoted), {})[cell.row.label] = None
+    told = [(" and ".join(labels), quoted) for (_, quoted), labels in found.items()]
+    return [
+        f"{QUOTED} {labels}: quoted from {q.source}: {q.evidence}." for labels, q in sorted(told, key=itemgetter(0))
+    ]
 
 
 def _published_runs(cells: list[CellResult]) -> str:

@@ -15,6 +15,7 @@ from benchmarks.records.published import Published
 from reports import captions
 from reports.aggregate import CellResult, TableResult
 from reports.agreement import Comparison, range_of, rank_agreement, sign_agreement
+from reports.choice import Choice
 
 OURS = (3.1, 3.9, 3.5)
 THEIRS = Published("p", "1", "boston", "", "GP", "rmse", 3.0, 0.2, 5, "", "")
@@ -149,6 +150,44 @@ def test_so_many_runs_would_tell(stderr: float | None, n_runs: int | None, half_
 def test_no_number_of_runs_helps_against_a_wide_published_error() -> None:
     assert comparison(stderr=3.0).needed is None or comparison(stderr=3.0).informative
     assert Comparison(OURS, replace(THEIRS, stderr=3.0), 1.0).needed is None
+
+
+def test_the_caption_says_that_differences_without_an_error_tell_of_the_error() -> None:
+    table = tables.get("dirichlet2022-2")
+    row, column = table.rows[0], table.columns[0]
+    exact, near, rounded = (3.5, 3.5, 3.5), (3.5, 3.5001, 3.5), OURS
+    for values, stderr, said in ((exact, None, True), (near, None, True), (rounded, None, False), (near, 1e-4, False)):
+        number = replace(THEIRS, stderr=stderr)
+        cell = CellResult(row, column, 3, {(0, seed): value for seed, value in enumerate(values)}, number)
+        result = TableResult(replace(table, rows=(row,), columns=(column,)), "paper", [[cell]])
+        assert (captions.SMALL_ERRORS in captions.caption(result)) == said
+        assert captions.SMALL_ERRORS not in captions.caption(result, Choice(difference=False))
+
+
+@pytest.mark.parametrize(
+    ("fewest", "said"),
+    [
+        ([30, 30], "No number of runs would make 2 uninformative cells informative, the"),
+        ([30], "No number of runs would make 1 uninformative cell informative, the"),
+        (
+            [30, 0.2],
+            "{} runs would make 1 of the uninformative cells informative; no number of runs would make 1 other "
+            "informative, the",
+        ),
+    ],
+)
+def test_the_caption_says_how_many_runs_would_tell(fewest: list[float], said: str) -> None:
+    table = tables.get("dirichlet2022-2")
+    rows, column = table.rows[: len(fewest)], table.columns[0]
+    values = {(0, seed): value for seed, value in enumerate(OURS)}
+    cells = [
+        [CellResult(row, column, 3, values, replace(THEIRS, stderr=stderr), range_of_column=1.2)]
+        for row, stderr in zip(rows, fewest)
+    ]
+    result = TableResult(replace(table, rows=rows, columns=(column,)), "paper", cells)
+    needed = cells[-1][0].comparison
+    told = said.format(needed and needed.needed) + " published error alone being too wide."
+    assert told in captions.caption(result)
 
 
 def test_rank_agreement_is_spearmans() -> None:

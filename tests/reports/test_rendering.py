@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reports.aggregate import aggregate
+from reports.captions import caption
 from reports.layout import pair
 from reports.records import Records
 from reports.tables import WIDTH, latex, markdown, render_table, text
@@ -66,8 +67,10 @@ def test_the_caption_counts_under_the_other_reading_of_published_errors(results:
 
 
 def test_quoted_numbers_are_marked_and_the_caption_says_whose_they_are(results: Path) -> None:
-    rows = tuple(Row(method, method, method) for method in METHODS) + (Row("FBNN", "FBNN", None),)
-    table = replace(uci(), rows=rows)
+    another = replace(uci(), rows=(*uci().rows, Row("FBNN, other settings", "FBNN", None)))
+    quoted = [each for each in caption(aggregate(another, "paper", Records(results))) if "quoted" in each]
+    assert quoted == ["† FBNN and FBNN, other settings: quoted from Sun et al. (2019): the paper says so."]
+    table = uci()
     for form, mark in zip((text, markdown, latex), ("†", "†", r"$^\dagger$")):
         said = form(aggregate(table, "paper", Records(results)))
         told = words_of(said)
@@ -119,7 +122,7 @@ def test_the_caption_says_what_is_needed(results: Path) -> None:
         )
         assert "Published over 10 runs." in words
         assert re.search(r"Order of the rows, ours and published: Spearman's correlation \S*\d\.\d\d in", words)
-        assert re.search(r"[Nn]o number of runs would make \d+ (others|uninformative cells) informative", words)
+        assert re.search(r"[Nn]o number of runs would make \d+ (others?|uninformative cells?) informative", words)
     assert "Protocol short: a tenth of the epochs. No run of this protocol yet." in " ".join(
         forms(results, "short")[0].split()
     )
