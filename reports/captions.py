@@ -15,6 +15,7 @@ from reports.aggregate import CellResult, TableResult
 from reports.agreement import RULE as AGREEMENT
 from reports.agreement import rank_agreement, sign_agreement
 from reports.choice import WHOLE, Choice
+from reports.labels import name
 from reports.significance import RULE
 
 MIXED, QUOTED = " (mixed)", "†"
@@ -24,6 +25,7 @@ ONE_RUN = (
     "without a test, as one run has no error."
 )
 HUGE = 100  # errors
+EACH = 8  # columns whose numbers are printed one by one
 SMALL_ERRORS = (
     f"~ with {HUGE} and more, or ∞: our runs differ hardly or not at all, so the number tells how small their error "
     "is, and not how far ours is from the published one."
@@ -128,20 +130,30 @@ def _runs_needed(known: Iterable[CellResult]) -> str:
 
 
 def _rank_agreement(result: TableResult) -> str:
-    """Whether rows are in the published order, column by column."""
-    found = []
+    """Whether rows are in the published order: column by column where those are few, else on average."""
+    found: dict[int, float] = {}
     for j in range(len(result.table.columns)):
         cells = [row[j] for row in result.cells]
         both = [(cell.mean, cell.published.mean) for cell in cells if cell.published and cell.values]
         agreement = rank_agreement(*zip(*both)) if both else None
         if agreement is not None:
-            found.append(agreement)
+            found[j] = agreement
     if not found:
         return ""
-    columns = "one column" if len(found) == 1 else f"{len(found)} columns, on average"
-    return f"Order of the rows, ours and published: Spearman's correlation {np.mean(found):.2f} in {columns}.".replace(
-        " -", " −"
-    )
+    mean = f"{np.mean(list(found.values())):.2f}"
+    told = f"{mean} in {len(found)} columns, on average"
+    if len(found) <= EACH:
+        named = zip(found.values(), _names(result, list(found)))
+        told = ", ".join(f"{value:.2f} ({column})" for value, column in named)
+        told += f"; on average {mean}" if len(found) > 1 else ""
+    return f"Order of the rows, ours and published: Spearman's correlation {told}.".replace(" -", " −")
+
+
+def _names(result: TableResult, places: list[int]) -> list[str]:
+    """What columns are called, with their metrics where their labels do not tell them apart."""
+    columns = [result.table.columns[j] for j in places]
+    apart = len({column.label for column in columns}) == len(columns)
+    return [column.label + ("" if apart else f", {name(column.cell.metric)}") for column in columns]
 
 
 def _sign_agreement(result: TableResult) -> str:

@@ -16,6 +16,8 @@ from reports import captions
 from reports.aggregate import CellResult, TableResult
 from reports.agreement import Comparison, range_of, rank_agreement, sign_agreement
 from reports.choice import Choice
+from reports.labels import name
+from tests.reports.fakes import Cell
 
 OURS = (3.1, 3.9, 3.5)
 THEIRS = Published("p", "1", "boston", "", "GP", "rmse", 3.0, 0.2, 5, "", "")
@@ -194,6 +196,33 @@ def test_rank_agreement_is_spearmans() -> None:
     ours, theirs = [1.0, 2.0, 2.0, 5.0, 4.0], [10.0, 30.0, 20.0, 20.0, 50.0]
     assert rank_agreement(ours, theirs) == pytest.approx(stats.spearmanr(ours, theirs).statistic)
     assert rank_agreement(ours[:2], theirs[:2]) is None and rank_agreement([1.0] * 5, theirs) is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 9])
+@pytest.mark.parametrize("alike", [False, True])
+def test_the_caption_has_the_rank_agreement_of_few_columns_one_by_one(count: int, alike: bool) -> None:
+    table = tables.get("dirichlet2022-2")
+    rows, metrics = table.rows[:5], ["accuracy", "nll", "ece", "brier", "auroc", "aurc", "crps", "rmse", "mse"][:count]
+    columns = tuple(
+        replace(table.columns[0], cell=Cell("rotated_mnist", "", metric), label="15°" if alike else f"{k}°")
+        for k, metric in enumerate(metrics)
+    )
+    ours, theirs = np.random.default_rng(count).normal(size=(2, len(rows), count))
+    cells = [
+        [
+            CellResult(row, column, 1, {(0, 0): float(ours[i, j])}, replace(THEIRS, mean=float(theirs[i, j])))
+            for j, column in enumerate(columns)
+        ]
+        for i, row in enumerate(rows)
+    ]
+    result = TableResult(replace(table, rows=rows, columns=columns), "paper", cells)
+    found = [stats.spearmanr(ours[:, j], theirs[:, j]).statistic for j in range(count)]
+    names = [f"15°, {name(metric)}" for metric in metrics] if alike and count > 1 else [c.label for c in columns]
+    each = ", ".join(f"{value:.2f} ({column})" for value, column in zip(found, names))
+    mean = f"{np.mean(found):.2f}"
+    told = {1: each, 9: f"{mean} in 9 columns, on average"}.get(count, f"{each}; on average {mean}")
+    said = f"Order of the rows, ours and published: Spearman's correlation {told}."
+    assert said.replace(" -", " −") in captions.caption(result)
 
 
 def test_signs_agree_where_the_published_difference_has_one() -> None:

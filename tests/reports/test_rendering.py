@@ -121,7 +121,9 @@ def test_the_caption_says_what_is_needed(results: Path) -> None:
             words,
         )
         assert "Published over 10 runs." in words
-        assert re.search(r"Order of the rows, ours and published: Spearman's correlation \S*\d\.\d\d in", words)
+        assert re.search(
+            r"Order of the rows, ours and published: Spearman's correlation \S*\d\.\d\d \(boston, RMSE\)", words
+        )
         assert re.search(r"[Nn]o number of runs would make \d+ (others?|uninformative cells?) informative", words)
     assert "Protocol short: a tenth of the epochs. No run of this protocol yet." in " ".join(
         forms(results, "short")[0].split()
