@@ -7,6 +7,8 @@ from typing import Any
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records.store import COSTS
 
+_REFERRED = {"accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC", "nll": "NLL"}
+_OOD = {"auroc": "AUROC", "aupr": "AUPR", "fpr95": "FPR at 95 % TPR"}
 TITLES = {
     "nll": "negative log-likelihood",
     "brier": "Brier score",
@@ -18,9 +20,12 @@ TITLES = {
     "expected_log_likelihood": "expected log-likelihood",
     "expected_log_likelihood_standardised": "expected log-likelihood, standardised",
     "log_posterior_predictive_standardised": "log posterior predictive, standardised",
-    "ood_auroc": "OOD AUROC",
-    "ood_aupr": "OOD AUPR",
-    "ood_fpr95": "OOD FPR at 95 % TPR",
+    "auroc": "AUROC",
+    "auprc": "AUPRC",
+    "sensitivity_at_80_specificity": "sensitivity at 80 % specificity",
+    **{f"referral_{metric}_area": f"{words} under referral" for metric, words in _REFERRED.items()},
+    **{f"referral_{m}_area_oracle": f"{words} under referral to an oracle" for m, words in _REFERRED.items()},
+    **{f"{how}ood_{m}": f"{how.replace('_', ' ')}OOD {w}" for how in ("", "near_", "far_") for m, w in _OOD.items()},
     "ood_accuracy": "OOD accuracy",
     "selective_accuracy_area": "area under the retention curve",
     "aurc": "AURC",

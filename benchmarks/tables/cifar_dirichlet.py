@@ -112,8 +112,8 @@ def _rows(number: str) -> tuple[Row, ...]:
 
 
 def _columns(dataset: str, shift: str, metric: str) -> tuple[Column, ...]:
-    key, sign, levels = ("severity", "", SEVERITIES) if shift.endswith("_c") else ("epsilon", "ε = ", EPSILONS)
-    return tuple(shifted(dataset, f"shift={shift};{key}={level}", metric, f"{sign}{level}") for level in levels)
+    key, name, levels = ("severity", "severity ", SEVERITIES) if shift.endswith("_c") else ("epsilon", "ε = ", EPSILONS)
+    return tuple(shifted(dataset, f"shift={shift};{key}={level}", metric, f"{name}{level}") for level in levels)
 
 
 def _table(number: int, dataset: str, shift: str, metric: str) -> Table:

@@ -8,6 +8,7 @@ from benchmarks.tables.retina_mnist import MASK_ONLY, NOTES_ON_SCREENING, ROWS
 from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
 
 SHIFTS = {"eyepacs": ("aptos", "idrid"), "aptos": ("eyepacs", "idrid")}
+NAMES = {"eyepacs": "EyePACS", "aptos": "APTOS", "idrid": "IDRiD"}
 SEVERITY = "severity"
 _SEEDS = {"paper": 6, "short": 5, "smoke": 1}
 _SAMPLES = {"paper": 5, "short": 5, "smoke": 2}
@@ -179,17 +180,17 @@ _MEASURES = (
 def _columns(datasets: tuple[str, ...], task: str) -> tuple[Column, ...]:
     columns = []
     for dataset in datasets:
-        places = {"": dataset}
+        places = {"": NAMES[dataset]}
         if task != SEVERITY:
             for other in SHIFTS[dataset]:
-                places[f"shift=country;to={other}"] = f"{dataset} to {other}"
+                places[f"shift=country;to={other}"] = f"{NAMES[dataset]} to {NAMES[other]}"
         for condition, where in places.items():
             columns += [
                 Column(Cell(dataset, condition, metric), f"{where} {label}", None, scale, digits)
                 for metric, label, scale, digits in _MEASURES
             ]
         joint = "severity" if task == SEVERITY else f"country;to={SHIFTS[dataset][0]}"
-        where = dataset if task == SEVERITY else f"{dataset} and {SHIFTS[dataset][0]}"
+        where = NAMES[dataset] + ("" if task == SEVERITY else f" and {NAMES[SHIFTS[dataset][0]]}")
         for metric, label in (("referral_accuracy_area", "accuracy"), ("referral_auroc_area", "AUROC")):
             cell = Cell(dataset, f"joint;shift={joint};balanced", metric)
             columns.append(Column(cell, f"{where} joint referral {label} %", None, 100, 1))
@@ -201,7 +202,7 @@ def _table(name: str, title: str, task: str, finding: str, datasets: tuple[str, 
     notes = {"paper": (*PAPER_NOTES, *NOTES_ON_SCREENING), "short": (*SHORT_NOTES, *NOTES_ON_SCREENING)}
     return Table(
         name,
-        f"Diabetic retinopathy: {title}",
+        f"Diabetic retinopathy, {title}",
         ROWS,
         _columns(datasets, task),
         lambda row, dataset, protocol: _recipe(task, finding, row, dataset, protocol),
@@ -212,7 +213,26 @@ def _table(name: str, title: str, task: str, finding: str, datasets: tuple[str, 
 
 
 TABLES = (
-    _table("retinopathy", "sight-threatening, another country", "country", "moderate", ("eyepacs", "aptos"), True),
-    _table("retinopathy-mild", "any grade, another country", "country", "mild", ("eyepacs",)),
-    _table("retinopathy-severity", "grades that were never seen", SEVERITY, "moderate", ("eyepacs",)),
+    _table(
+        "retinopathy",
+        "sight-threatening: trained on EyePACS or APTOS, tested there and in other countries",
+        "country",
+        "moderate",
+        ("eyepacs", "aptos"),
+        True,
+    ),
+    _table(
+        "retinopathy-mild",
+        "any grade: trained on EyePACS, tested there and in other countries",
+        "country",
+        "mild",
+        ("eyepacs",),
+    ),
+    _table(
+        "retinopathy-severity",
+        "sight-threatening: trained on EyePACS up to grade 2, tested there and on grades 3 and 4",
+        SEVERITY,
+        "moderate",
+        ("eyepacs",),
+    ),
 )

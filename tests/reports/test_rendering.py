@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import tables
+from benchmarks.metrics import registry
 from reports.aggregate import aggregate
 from reports.captions import caption
+from reports.labels import name
 from reports.layout import pair
 from reports.records import Records
 from reports.tables import WIDTH, latex, markdown, render_table, text
@@ -55,6 +58,20 @@ def test_numbers_show_two_digits_of_their_error() -> None:
     assert pair(3.14159, float("nan"), 3) == "3.142"
     assert pair(3.14159, 0.0, 2) == pair(3.14159, 4e-16, 2) == "3.14 ± 0.00"
     assert pair(-1.5e7, 2.5e6, 3) == "−1.50e+07 ± 2.50e+06"
+
+
+def test_metrics_have_names_for_people() -> None:
+    for metric in registry.METRICS:
+        assert not re.search(r"_|\b(area|auroc|auprc|aupr|ece|fpr95|nll|ood)\b(?! under)", name(metric)), metric
+    assert name("referral_auroc_area") == "AUROC under referral"
+    assert name("near_ood_fpr95") == "near OOD FPR at 95 % TPR"
+
+
+def test_columns_say_what_they_are_of() -> None:
+    assert [column.label for column in tables.get("dirichlet2022-11").columns] == [f"severity {k}" for k in range(6)]
+    labels = [column.label for name in ("retinopathy", "retinopathy-severity") for column in tables.get(name).columns]
+    assert {"APTOS to EyePACS AUROC %", "EyePACS and APTOS joint referral AUROC %", "EyePACS NLL"} <= set(labels)
+    assert not any(re.search("eyepacs|aptos|idrid", label) for label in labels)
 
 
 def test_the_caption_counts_under_the_other_reading_of_published_errors(results: Path) -> None:

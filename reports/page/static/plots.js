@@ -166,6 +166,8 @@
     place.setAttribute("aria-label", `Quality against cost: ${points.map((p) => `${p.label} ${p.cell.value} in ${p.seconds.toPrecision(3)} seconds`).join("; ")}`);
   };
 
+  const plain = (name) => name.toLowerCase().replace(/[^a-z0-9]/g, "");
+
   /** Quality against cost in a section, of a sheet or of one that is chosen: drawn when it comes into sight. */
   Page.costs = (section, source) => {
     section.hidden = false;
@@ -176,7 +178,7 @@
     const fill = async () => {
       const found = await details();
       const able = found.columns.map((column, j) => [column, j]).filter(([column, j]) => column.better && column.metric !== "training time (s)" && costs(found, j, method).points.length > 1);
-      columns.replaceChildren(...able.map(([column, j]) => Page.make("option", { value: j }, `${column.label.includes(column.dataset) ? "" : `${column.dataset}: `}${column.label} · ${column.title}`)));
+      columns.replaceChildren(...able.map(([column, j]) => Page.make("option", { value: j }, `${plain(column.label).includes(plain(column.dataset)) ? "" : `${column.dataset}: `}${column.label} · ${column.title}`)));
       if (able.length) await draw();
       else place.replaceChildren(Page.make("p", { class: "small" }, "No column of this table has two rows whose time is known."));
     };
