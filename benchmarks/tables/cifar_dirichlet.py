@@ -85,14 +85,22 @@ NOTES = (
     "Ensemble fVI: members share one objective, the mean over members, so each has a fifth of the gradient that it "
     "would have alone (protocol short: a third), and under SGD a fifth of the step; the paper does not say whether it "
     "sums or averages.",
-    "Corruptions: 19, all images of a severity together; from the upstream arrays where they are at hand, else made by "
-    "this project's generator. Attacks: fast gradient sign, against the mean predictive, on the test images; "
-    "epsilon is in units of the normalised images, and pixels stay between black and white. The paper does not say "
-    "which units.",
-    "Subnetwork: Daxberger et al. (2021) have a full covariance over 42,438 weights of a ResNet-18, which is 14 GB of "
-    "double numbers and was not run; the catalogue's Subnetwork Laplace takes any number of them.",
     "Epsilon 0 and severity 0 are the clean test images; the paper's two values differ in the last digit for random "
     "methods.",
+)
+SHIFTED = {
+    "corrupted": (
+        "Corruptions: 19, all images of a severity together; from the upstream arrays where they are at hand, else "
+        "made by this project's generator."
+    ),
+    "attacked": (
+        "Attacks: fast gradient sign, against the mean predictive, on the test images; epsilon is in units of the "
+        "normalised images, and pixels stay between black and white. The paper does not say which units."
+    ),
+}
+SUBNETWORK = (
+    "Subnetwork: Daxberger et al. (2021) have a full covariance over 42,438 weights of a ResNet-18, which is 14 GB of "
+    "double numbers and was not run; the catalogue's Subnetwork Laplace takes any number of them."
 )
 REDUCTIONS = {
     "short": cifar_short.REDUCTION,
@@ -101,9 +109,6 @@ REDUCTIONS = {
         "of the methods"
     ),
 }
-
-
-_NOTES = {"paper": (*NOTES, cifar_short.PAPER_COST), "short": (*NOTES, *cifar_short.NOTES)}
 
 
 def _rows(number: str) -> tuple[Row, ...]:
@@ -119,16 +124,19 @@ def _columns(dataset: str, shift: str, metric: str) -> tuple[Column, ...]:
 def _table(number: int, dataset: str, shift: str, metric: str) -> Table:
     protocols = ("paper", "short", "smoke") if dataset == "cifar10" else ("paper", "smoke")
     how = "corrupted" if shift.endswith("_c") else "attacked"
+    rows = _rows(str(number))
+    notes = (*NOTES, SHIFTED[how], *[SUBNETWORK] * ("Subnetwork" in [row.label for row in rows]))
+    of_protocols = {"paper": (*notes, cifar_short.PAPER_COST), "short": (*notes, *cifar_short.NOTES)}
     return Table(
         f"{PAPER}-{number}",
         f"{TITLES[metric]} on {how} {_NAMES[dataset]}",
-        _rows(str(number)),
+        rows,
         _columns(dataset, shift, metric),
         recipe,
         protocols=protocols,
         paper=PAPER,
         number=str(number),
-        notes={name: notes for name, notes in _NOTES.items() if name in protocols},
+        notes={name: said for name, said in of_protocols.items() if name in protocols},
         reductions={name: text for name, text in REDUCTIONS.items() if name in protocols},
     )
 

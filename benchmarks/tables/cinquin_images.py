@@ -99,49 +99,68 @@ def rotated_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return replace(found, replicates=found.replicates[:1], sets=("test", *_ROTATIONS))
 
 
-NOTES = (
-    "Hyper-parameters that the paper chooses by Bayesian optimisation over ranges that it does not print are fixed, "
-    "and the same for both data sets: learning rate .001; GFSVI: RBF kernel, fitted by marginal likelihood to labels "
-    "of noise .01 (Milios et al. 2018); TFSVI: prior variance 1; MFVI: .1; ReLU. One draw in training, of which the "
-    "paper says nothing. Early stopping: after 5 epochs without a lower validation loss, at most 100.",
-    "TFSVI is the last-layer estimator of rudner2022 itself; the paper's TFSVI is its authors' own implementation.",
-    "FVI: 20 draws of functions in training (short: 10), from which the score is estimated at all points and classes "
-    "together; the paper does not state their number. KL divided by the batch size, as Sun et al. have it.",
-    "VIP: 20 prior functions of the network, whose classes share their coefficients, alpha .5; the paper states none "
-    "of these.",
-    "GWI, whose settings the paper does not give: 100 inducing points, 50 points of the estimated distance, robust-max "
-    "likelihood; its log-likelihood is that of the mean predictive, which it has in closed form (docs/methods.md).",
-    "Measurement points: random is 12 images of the batch and 13 of uniform noise (25, half of each); KMNIST images "
-    "come from its training subset, or from its test subset where only that is at hand: no column scores them. ECE: 15 "
-    "bins.",
-    "Laplace: the network of MAP under a prior of variance 1, linearised, with the diagonal of the Gauss-Newton "
-    "matrix of all training images (the paper says fully factorised and shows no code). Its prior precision is "
-    "chosen by the validation part's expected log-likelihood (App. C.3 and C.4), 10 draws, among the 9 powers of ten "
-    "from 1e-4 to 1e4.",
-    "Images are standardised by the mean and deviation of their own set's training images; KMNIST images and those of "
-    "the partner by those of the training set too (the paper says of each only that its images are standardised).",
-    "OOD accuracy: of a decision tree of depth 1 on the entropy of the mean predictive, on the test images and as "
-    "many training images of the partner (App. C.5). Its threshold is that of the largest Gini gain (scikit-learn's "
-    "default), which need not be that of the largest accuracy.",
-    "Protocol paper was not run for its hours: by timed steps on an AMD Zen 5 core at most 200 core-hours for five "
-    "seeds of GFSVI, TFSVI and MFVI on both sets in table 2, as training may end early; table 8 has three contexts in "
-    "place of two. FVI, VIP, Laplace and GWI were not estimated.",
-)
-_ROTATED_NOTES = (
-    "The paper prints none of these numbers. Test images are turned by up to 180 degrees, bilinearly; the paper names "
-    "neither interpolation nor angles.",
-    *NOTES,
-)
-REDUCTIONS = {
-    "short": (
-        "3 seeds, 1 epoch instead of at most 100, 10 samples in prediction, no rotated images "
-        "(Laplace: 5 prior precisions, 5 draws): far from converged"
-    ),
-    "smoke": (
-        "channels 2, 4, 4 and 8 dense units, 1 epoch of batches of 2,000, 1 seed, 2 samples: a test of the way, not of "
-        "the methods"
-    ),
+def _notes(rows: tuple[Row, ...]) -> tuple[str, ...]:
+    """What is to say of these rows."""
+    methods, contexts = [row.made_by for row in rows], [row.variant for row in rows]
+    points = "; ".join(dict.fromkeys(_POINTS[context] for context in contexts if context))
+    return (
+        "Hyper-parameters that the paper chooses by Bayesian optimisation over ranges that it does not print are "
+        "fixed, and the same for both data sets: learning rate .001; GFSVI: RBF kernel, fitted by marginal likelihood "
+        "to labels of noise .01 (Milios et al. 2018); TFSVI: prior variance 1; "
+        f"{'MFVI: .1; ' * ('MFVI' in methods)}ReLU. One draw in training, of which the paper says nothing. Early "
+        "stopping: after 5 epochs without a lower validation loss, at most 100.",
+        *(said for method, said in _OF_METHODS.items() if method in methods),
+        f"Measurement points: {points}.",
+        "Images are standardised by the mean and deviation of their own set's training images; KMNIST images and "
+        "those of the partner by those of the training set too (the paper says of each only that its images are "
+        "standardised).",
+        "Protocol paper was not run for its hours: by timed steps on an AMD Zen 5 core at most 200 core-hours for five "
+        "seeds of GFSVI, TFSVI and MFVI on both sets in table 2, as training may end early; table 8 has three contexts "
+        "in place of two. FVI, VIP, Laplace and GWI were not estimated.",
+    )
+
+
+_OF_METHODS = {
+    "FSVI": "TFSVI is the last-layer estimator of rudner2022 itself; the paper's TFSVI is its authors' own "
+    "implementation.",
+    "FBNN": "FVI: 20 draws of functions in training (short: 10), from which the score is estimated at all points and "
+    "classes together; the paper does not state their number. KL divided by the batch size, as Sun et al. have it.",
+    "VIP": "VIP: 20 prior functions of the network, whose classes share their coefficients, alpha .5; the paper states "
+    "none of these.",
+    "GWI": "GWI, whose settings the paper does not give: 100 inducing points, 50 points of the estimated distance, "
+    "robust-max likelihood; its log-likelihood is that of the mean predictive, which it has in closed form "
+    "(docs/methods.md).",
+    "Laplace": "Laplace: the network of MAP under a prior of variance 1, linearised, with the diagonal of the "
+    "Gauss-Newton matrix of all training images (the paper says fully factorised and shows no code). Its prior "
+    "precision is chosen by the validation part's expected log-likelihood (App. C.3 and C.4), 10 draws, among the 9 "
+    "powers of ten from 1e-4 to 1e4.",
 }
+_POINTS = {
+    "random": "random is 12 images of the batch and 13 of uniform noise (25, half of each)",
+    "random_pixel": "random pixel is 25 images of which every pixel is that of the same place in an image of the "
+    "batch, drawn anew for each pixel (App. C.4)",
+    "kmnist": "KMNIST images come from its training subset, or from its test subset where only that is at hand: no "
+    "column scores them",
+}
+_SCORES = (
+    "ECE: 15 bins. OOD accuracy: of a decision tree of depth 1 on the entropy of the mean predictive, on the test "
+    "images and as many training images of the partner (App. C.5). Its threshold is that of the largest Gini gain "
+    "(scikit-learn's default), which need not be that of the largest accuracy."
+)
+_TURNED = (
+    "The paper prints none of these numbers. Test images are turned by up to 180 degrees, bilinearly; the paper names "
+    "neither interpolation nor angles."
+)
+_SMOKE = (
+    "channels 2, 4, 4 and 8 dense units, 1 epoch of batches of 2,000, 1 seed, 2 samples: a test of the way, not of the "
+    "methods"
+)
+
+
+def _short(seeds: str, but: str, rows: tuple[Row, ...]) -> str:
+    """The reductions of protocol short."""
+    laplace = " (Laplace: 5 prior precisions, 5 draws)" if "Laplace" in [row.made_by for row in rows] else ""
+    return f"{seeds}, 1 epoch instead of at most 100, 10 samples in prediction{but}{laplace}: far from converged"
 
 
 def _columns(dataset: str, name: str) -> tuple[Column, ...]:
@@ -157,6 +176,7 @@ def _columns(dataset: str, name: str) -> tuple[Column, ...]:
 
 
 def _table(number: str, title: str, rows: tuple[Row, ...]) -> Table:
+    notes = (*_notes(rows), _SCORES)
     return Table(
         f"{PAPER}-{number}",
         title,
@@ -166,32 +186,28 @@ def _table(number: str, title: str, rows: tuple[Row, ...]) -> Table:
         paper=PAPER,
         deviations=True,
         number=number,
-        notes={"paper": NOTES, "short": (*NOTES, LEFT_OUT)},
-        reductions=REDUCTIONS,
+        notes={"paper": notes, "short": (*notes, LEFT_OUT)},
+        reductions={"short": _short(f"{_SEEDS['short']} seeds", ", no rotated images", rows), "smoke": _SMOKE},
     )
 
 
 _OTHERS = {"MFVI": "MFVI", "VIP": "VIP", "Laplace": "Laplace", "GWI": "GWI"}
+_TURNED_ROWS = tuple(replace(row, published=None) for row in _rows(("kmnist",), _OTHERS))
+_TURNED_NOTES = (_TURNED, *_notes(_TURNED_ROWS))
 TABLES = (
     _table("2", "MNIST and FashionMNIST", _rows(("random", "kmnist"), _OTHERS)),
     _table("8", "MNIST and FashionMNIST, by measurement points", _rows(("random", "random_pixel", "kmnist"), {})),
     Table(
         f"{PAPER}-figure-13",
         "Predictive entropy of turned images (figure 13)",
-        tuple(replace(row, published=None) for row in _rows(("kmnist",), _OTHERS)),
+        _TURNED_ROWS,
         tuple(
             Column(Cell(dataset, f"shift=rotation;angle={angle}", "predictive_entropy"), f"{name} {angle}°")
             for dataset, name in (("mnist", "MNIST"), ("fashion_mnist", "FashionMNIST"))
             for angle in ANGLES
         ),
         rotated_recipe,
-        notes={"paper": _ROTATED_NOTES, "short": (*_ROTATED_NOTES, LEFT_OUT)},
-        reductions={
-            "short": (
-                "1 seed, 1 epoch instead of at most 100, 10 samples in prediction (Laplace: 5 prior precisions, 5 "
-                "draws): far from converged"
-            ),
-            "smoke": REDUCTIONS["smoke"],
-        },
+        notes={"paper": _TURNED_NOTES, "short": (*_TURNED_NOTES, LEFT_OUT)},
+        reductions={"short": _short("1 seed", "", _TURNED_ROWS), "smoke": _SMOKE},
     ),
 )

@@ -181,6 +181,30 @@ def test_settings_and_notes_of_rotated_mnist() -> None:
     assert "Weight decay: none" in tables.get("rotated-mnist").notes["paper"][0]
 
 
+@pytest.mark.parametrize("name", ["2", "8", "figure-13"])
+def test_notes_of_cinquin_are_of_rows_that_are_there(name: str) -> None:
+    table = tables.get(f"cinquin2024-{name}")
+    labels = " ".join(row.label for row in table.rows)
+    for protocol, notes in table.notes.items():
+        for method in ("VIP", "GWI", "Laplace"):
+            assert any(note.startswith(method) for note in notes) == (method in labels), (protocol, method)
+        (points,) = [note for note in notes if note.startswith("Measurement points")]
+        for context in ("random", "random pixel", "KMNIST"):
+            assert (f"{context} i" in points) == (f"({context})" in labels), (protocol, context)
+        assert any("OOD accuracy" in note for note in notes) == (name != "figure-13")
+    assert ("Laplace" in table.reduction("short")) == ("Laplace" in labels)
+
+
+@pytest.mark.parametrize("number", range(11, 23))
+def test_notes_of_dirichlet2022_on_cifar_are_of_rows_and_columns_that_are_there(number: int) -> None:
+    table = tables.get(f"dirichlet2022-{number}")
+    attacked = "attacked" in table.title
+    for notes in table.notes.values():
+        starts = [note.partition(":")[0] for note in notes]
+        assert ("Attacks" in starts, "Corruptions" in starts) == (attacked, not attacked)
+        assert ("Subnetwork" in starts) == ("Subnetwork" in [row.label for row in table.rows])
+
+
 def test_index_sets_are_turned_as_the_test_images_are() -> None:
     images = np.random.RandomState(0).randint(0, 256, (3, 1, 28, 28)).astype(np.float32)
     x = torch.from_numpy(images)[None]
