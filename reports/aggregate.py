@@ -151,7 +151,8 @@ class CellResult:
 @dataclass(frozen=True)
 class TableResult:
     """A table under one protocol: cells[i][j] belongs to rows[i] and columns[j]; broken are files that do not count;
-    files is a note on the data files of its runs, if those are not the ones at hand; hours: what its runs cost.
+    files is a note on the data files of its runs, if those are not the ones at hand; hours: what its runs
+    cost; records: those that its numbers come from.
     """
 
     table: Any
@@ -160,6 +161,7 @@ class TableResult:
     broken: tuple[Broken, ...] = ()
     files: tuple[str, ...] = ()
     hours: Hours = Hours()
+    records: Records | None = field(default=None, repr=False, compare=False)
 
     @property
     def flat(self) -> list[CellResult]:
@@ -191,7 +193,7 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
     """
     numbers = published.table(table.paper, table.number) if table.paper else {}
     broken: dict[Broken, None] = {}
-    ranges = [_range(column, numbers) for column in table.columns]
+    ranges = _ranges(table.columns, numbers)
     named: dict[str, set[tuple[str, str, int]]] = {}
     runs: list[tuple[RunConfig, Run | None]] = []
     cells = []
@@ -208,7 +210,7 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
                 for column, found in zip(table.columns, ranges)
             ]
         )
-    result = TableResult(table, protocol, cells, tuple(broken), tuple(records.files), hours(runs))
+    result = TableResult(table, protocol, cells, tuple(broken), tuple(records.files), hours(runs), records)
     for j, column in enumerate(table.columns):
         if column.compared and len(result.machines(j)) < 2:
             compared = [{} if row[j].shared else row[j].values for row in cells]
@@ -234,12 +236,13 @@ def cell(
     return found, dict.fromkeys(told, DIFFERENT) if found.different else reasons
 
 
-def _range(column: Any, numbers: dict) -> float | None:
-    """Of all rows that the paper has in a column, those that this table does not show too."""
-    cell = column.published or column.cell
-    return range_of(
-        [number.mean for number in numbers.values() if number.in_column(cell.dataset, cell.condition, cell.metric)]
-    )
+def _ranges(columns: Iterable[Any], numbers: dict) -> list[float | None]:
+    """Of each column, over all rows that the paper has there, those that this table does not show too."""
+    means: dict[tuple[str, str, str], list[float]] = {}
+    for number in numbers.values():
+        means.setdefault(number.column, []).append(number.mean)
+    cells = (column.published or column.cell for column in columns)
+    return [range_of(means.get((cell.dataset, cell.condition, cell.metric), [])) for cell in cells]
 
 
 def _overlap(named: Iterable[tuple[str, str, int]]) -> float:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.records.columns import Cell, Columns, Rows
-from benchmarks.records.elsewhere import OtherFiles
+from benchmarks.records.elsewhere import Alike, OtherFiles
 from benchmarks.records.store import WHAT_TO_DO, RecordError, Store
 from benchmarks.shapes import Provenance, Record, RunConfig
 from benchmarks.state.failures import Failures
-from benchmarks.sweep.plan import has_any, recorded_protocol
+from benchmarks.sweep.plan import recorded_datasets, recorded_protocol
 from benchmarks.sweep.progress import brief
 
 G = TypeVar("G", bound=Sequence[str])
@@ -93,11 +94,14 @@ class Records:
         self.failed = set(Failures(state).keys()) if state else set()
         self._found: dict[str, Run | Broken | str | None] = {}
         self._columns = Columns()
+        self._alike: Alike = {}
         self._shared: dict[Any, Any] = {}  # what many records have in common is held once
 
-    def of_other_files(self) -> Records:
-        """The same, with records of other files in the place of those that are not there."""
-        return Records(*self._given, OtherFiles)
+    def of_other_files(self, datasets: Collection[str] | None = None) -> Records:
+        """The same, with records of other files, of these data sets or of all, in the place of those that are not
+        there.
+        """
+        return Records(*self._given, partial(OtherFiles, datasets=datasets, alike=self._alike))
 
     @property
     def files(self) -> list[str]:
@@ -169,13 +173,14 @@ class Records:
 
 def recorded(table: Any, protocol: str | None, known: Records) -> tuple[str, Records]:
     """The protocol to show, without one the most faithful that has records, and the records: of runs on a user's own
-    files where there are no others. Raises UnknownName.
+    files of those data sets of which there are no others. Raises UnknownName.
     """
     asked = None if protocol is None else table.check_protocol(protocol)
-    for store in (known.store, known.of_other_files().store):
-        shown = asked or recorded_protocol(table, None, store)
-        if has_any(table, shown, store):
-            return shown, known if store is known.store else known.of_other_files()
+    for each in (known, known.of_other_files()):
+        shown = asked or recorded_protocol(table, None, each.store)
+        if found := recorded_datasets(table, shown, each.store):
+            lacking = set(table.datasets) - (found if each is known else set())
+            return shown, known.of_other_files(lacking) if lacking else known
     return asked or table.default_protocol, known
 
 

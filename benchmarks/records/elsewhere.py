@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,21 +15,28 @@ SOME = b'"content": {"'
 """How a record spells that a user's own files are part of its configuration."""
 
 
+Alike = dict[tuple[Path, bool], dict[str, tuple[Path, list[str]]]]
+
+
 class OtherFiles(Store):
     """A store that gives, where a run has no record, that of a run which differs in the user's own files alone.
 
     ``used``: the records that were given so, by the files that they were made of, "<data set>/<subset> <digest>".
+    ``datasets``: those of which it does so; without it all. ``alike``: what was found in folders, for several stores.
     """
 
-    def __init__(self, *given: Any, **more: Any) -> None:
+    def __init__(
+        self, *given: Any, datasets: Collection[str] | None = None, alike: Alike | None = None, **more: Any
+    ) -> None:
         super().__init__(*given, **more)
         self.used: dict[str, set[Path]] = {}
-        self._alike: dict[Path, dict[str, tuple[Path, list[str]]]] = {}
+        self.datasets = datasets
+        self._alike: Alike = {} if alike is None else alike
 
     def path(self, config: RunConfig) -> Path:
         """The file of a run's record, or of one of other files; the run's own where there is neither."""
         own = super().path(config)
-        if own.exists():
+        if own.exists() or (self.datasets is not None and config["dataset"]["name"] not in self.datasets):
             return own
         found, files = self._folder(own.parent, bool(_files(config))).get(_alike(config), (own, []))
         for file in files:
@@ -37,15 +45,16 @@ class OtherFiles(Store):
 
     def _folder(self, folder: Path, every: bool) -> dict[str, tuple[Path, list[str]]]:
         """Records of a folder by what their files do not change: all, or only those that have files."""
-        if folder not in self._alike:
-            self._alike[folder] = {}
+        place = folder, every
+        if place not in self._alike:
+            self._alike[place] = {}
             for path in sorted(folder.glob("*.json")):
                 with suppress(RecordError):
                     data = None if path.name.startswith(".") else read_bytes(path)
                     if data is not None and (every or SOME in data):
                         config = parse(data, path, HEAD_ONLY)["config"]
-                        self._alike[folder].setdefault(_alike(config), (path, _files(config)))
-        return self._alike[folder]
+                        self._alike[place].setdefault(_alike(config), (path, _files(config)))
+        return self._alike[place]
 
 
 def _files(config: RunConfig) -> list[str]:

@@ -65,10 +65,11 @@ class Published:
         """What tells cells of one table apart: (data set, condition, method, metric)."""
         return self.dataset, self.condition, self.method, self.metric
 
-    def in_column(self, *column: str) -> bool:
-        """Whether it stands in a column (data set, condition, metric) of its table; contexts tell rows apart."""
+    @property
+    def column(self) -> tuple[str, str, str]:
+        """The column of its table: data set, condition, metric; contexts tell rows apart."""
         condition = ";".join(part for part in self.condition.split(";") if not part.startswith(CONTEXT))
-        return (self.dataset, condition, self.metric) == column
+        return self.dataset, condition, self.metric
 
 
 def recorded(paper: str, metric: str) -> str:

@@ -215,6 +215,16 @@ def has_any(table: Any, protocol: str, store: Store) -> bool:
     return any(store.path(config).exists() for config in table.runs(protocol))
 
 
+def recorded_datasets(table: Any, protocol: str, store: Store) -> set[str]:
+    """The data sets on which a run of a table is recorded."""
+    found: set[str] = set()
+    for config in table.runs(protocol):
+        name = config["dataset"]["name"]
+        if name not in found and store.path(config).exists():
+            found.add(name)
+    return found
+
+
 def parse_seeds(text: str | None) -> list[int] | None:
     """Seeds as users write them: '5' (how many: 0 to 4), '0-4', '0,3', '2-2' (2 alone). Raises UsageError."""
     if not text:

@@ -9,12 +9,12 @@ from typing import Any
 from benchmarks.records import published
 from benchmarks.records.store import slug
 from benchmarks.suite import Suite
-from benchmarks.sweep.plan import MEANINGLESS, recorded_protocol
+from benchmarks.sweep.plan import MEANINGLESS
 from reports.aggregate import CellResult, TableResult, aggregate
 from reports.brought import with_rows_brought
 from reports.causes import Cause, shown
 from reports.layout import Column, columns_of
-from reports.records import Records
+from reports.records import Records, recorded
 from reports.statuses import statuses
 
 
@@ -107,7 +107,7 @@ class Book:
         """A table under a protocol, aggregated as for every other form."""
         place = table.name, protocol
         if place not in self._results:
-            self._results[place] = aggregate(table, protocol, self.records)
+            self._results[place] = aggregate(table, *recorded(table, protocol, self.records))
         return self._results[place]
 
     @cached_property
@@ -115,7 +115,7 @@ class Book:
         """Of every table its protocols that have records, and its own; first the one that other forms would show."""
         found: dict[str, list[Sheet]] = {}
         for table in with_rows_brought(list(map(self.suite.table, self.suite.table_names())), self.suite, self.records):
-            always = recorded_protocol(table, None, self.records.store), table.default_protocol
+            always = recorded(table, None, self.records)[0], table.default_protocol
             every = [Sheet(self.result(table, name)) for name in dict.fromkeys((*always, *table.protocols))]
             found[table.name] = [sheet for sheet in every if sheet.protocol in always or sheet.filled]
         return found

@@ -100,7 +100,9 @@ def _group(sheet: Sheet, book: Book, origins: Origins, i: int, dataset: str) -> 
     if is_brought(configs[0]):
         command = ["score", table.name, "--protocol", protocol, "--method", row.method, "FILE"]
     return {
-        "runs": [origins.line(made) for made in ask(table, row, column, protocol, book.records).made],
+        "runs": [
+            origins.line(made) for made in ask(table, row, column, protocol, sheet.result.records or book.records).made
+        ],
         "planned": len(configs),
         "configuration": [line.split(": ", 1) for line in configuration_lines(configs[0])],
         "beside": beside[0] if beside else "",

@@ -199,7 +199,7 @@ class _Writer:
         places = [j for j, cell in enumerate(cells) if cell.column.cell.dataset == dataset and cell.values]
         if not places:
             return None
-        asked = ask(sheet.table, row, cells[places[0]].column, sheet.protocol, self.records)
+        asked = ask(sheet.table, row, cells[places[0]].column, sheet.protocol, sheet.result.records or self.records)
         ended = max((str(self.origins.of(made).get("finished") or "") for made in asked.made), default="")
         return New(ended, sheet, row.label, dataset, (i, places[0]), len(asked.made), asked.expected)
 

@@ -18,11 +18,11 @@ from benchmarks.state.failures import Failures
 from reports.aggregate import CellResult, aggregate
 from reports.captions import ONE_RUN, caption
 from reports.choice import Choice
-from reports.records import Records
+from reports.records import Records, recorded
 from reports.significance import RULE
 from reports.tables import latex, markdown, text
 from reports.tex import flowing
-from tests.reports.fakes import Cell, Column, FakeTable, Row, config, fake_table
+from tests.reports.fakes import Cell, Column, FakeTable, Row, config, fake_table, on_own_files
 
 Writer = Callable[..., Path]
 RMSE = Column(Cell("boston", "", "rmse"), "boston", published=Cell("boston", "experiment=2", "rmse"))
@@ -78,9 +78,8 @@ def test_the_range_of_a_column_is_that_of_the_paper_whatever_rows_are_shown(writ
 
 def test_contexts_tell_rows_apart_and_not_columns() -> None:
     found = published.table("cinquin2024", "2").values()
-    contexts = {one.condition for one in found if one.in_column("mnist", "", "accuracy")}
+    contexts = {one.condition for one in found if one.column == ("mnist", "", "accuracy")}
     assert {"", "context=kmnist", "context=random"} <= contexts
-    assert all(one.metric == "accuracy" for one in found if one.in_column("mnist", "", "accuracy"))
 
 
 def test_scale_is_applied_once(write: Writer) -> None:
@@ -243,3 +242,19 @@ def test_rows_of_different_quantities_are_not_tested_against_one_another(write: 
         columns = tuple(dataclasses.replace(column, compared=compared) for column in asked.columns)
         found = aggregate(dataclasses.replace(asked, columns=columns), "paper", Records(results))
         assert [row[0].bold for row in found.cells] == [compared, False]
+
+
+def test_data_sets_without_runs_on_the_files_at_hand_show_those_of_others(write: Writer) -> None:
+    boston, yacht = (Column(Cell(name, "", "rmse"), name) for name in ("boston", "yacht"))
+    both = table(columns=(boston, yacht), paper="", number="")
+    results = write("MC Dropout", "boston", {("", "rmse"): [3.0, 4.0]})
+    for path in on_own_files(results, "boston/train", more=1.0):
+        path.unlink()
+    write("MC Dropout", "yacht", {("", "rmse"): [7.0]})
+    shown, known = recorded(both, None, Records(results))
+    found = aggregate(both, shown, known)
+    assert [cell.mean for cell in found.cells[0]] == [4.5, 7.0] and "boston/train" in found.files[0]
+    write("MC Dropout", "boston", {("", "rmse"): [2.0]})
+    found = aggregate(both, *recorded(both, "paper", Records(results)))
+    assert [list(cell.values.values()) for cell in found.cells[0]] == [[2.0], [7.0]], "never both in one cell"
+    assert not found.files
