@@ -17,6 +17,7 @@ from benchmarks.records.store import RecordError
 from benchmarks.suite import Suite
 from reports.aggregate import DIFFERENT, TableResult, aggregate
 from reports.figures.catalogue import FIGURES, Figure
+from reports.figures.looks import assign
 from reports.figures.options import Options
 from reports.origins import ask, different_note
 from reports.records import MALFORMED, Records, Run, plain
@@ -202,7 +203,7 @@ def _draw(
     if not (stamped.exists() and stamped.read_text() == stamp and all(file.exists() for file in files)):
         module, function = figure.draw.split(":")
         style = importlib.import_module("reports.figures.style")
-        style.assign(row.label for row in (table.rows if table else ()))
+        assign(row.label for row in (table.rows if table else ()))
         try:
             with style.using(options):
                 drawn = getattr(importlib.import_module(f"reports.figures.{module}"), function)(runs)
@@ -221,7 +222,7 @@ def _draw(
             return Drawn(figure.name, skipped=what, problems=(*runs.problems, problem))
         finally:
             style.plt.close("all")
-            style.assign(())
+            assign(())
         stamped.write_text(stamp)
     return Drawn(figure.name, files, problems=runs.problems)
 

@@ -10,8 +10,9 @@ from matplotlib.figure import Figure as Canvas
 
 from benchmarks.records.published import table
 from reports.figures import NothingToShow, Runs
+from reports.figures.looks import GREY
 from reports.figures.parts import legend_below
-from reports.figures.style import COLUMN, GREY, head, plt
+from reports.figures.style import COLUMN, head, plt
 
 METRICS = {"expected_log_likelihood": ("1", "expected log-likelihood"), "mse": ("6", "mean square error")}
 

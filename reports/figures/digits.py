@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.legend import Legend
 
 from reports.figures import NothingToShow, Runs
+from reports.figures.looks import GREY, colour, in_function_space
 from reports.figures.parts import (
     FEW,
     ROTATION,
@@ -22,7 +24,7 @@ from reports.figures.parts import (
     stack,
     zoom_reliability,
 )
-from reports.figures.style import GREY, PAGE, colour, head, in_function_space, panels, plt
+from reports.figures.style import PAGE, fitted, head, panels, plt, width_of
 
 OOD = "ood-photos"
 
@@ -114,9 +116,19 @@ def rotation(runs: Runs) -> Canvas:
     axes[0, 0].set_xticks(range(0, 181, 45))
     for axis in axes[1]:
         axis.set_title("")
-        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
+        _legend_under(axis, 0.22)
     head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
     return figure
+
+
+def _legend_under(axis: Axes, drop: float) -> None:
+    """A legend of one of two panels under it, so many of its heights below."""
+    handles, labels = axis.get_legend_handles_labels()
+
+    def make(columns: int, names: Sequence[str]) -> Legend:
+        return axis.legend(handles, names, loc="upper center", bbox_to_anchor=(0.5, -drop), ncols=columns)
+
+    fitted(make, labels, width_of(axis.figure) / 2 - 0.2)
 
 
 def _two_sides(
@@ -131,5 +143,5 @@ def _two_sides(
             band(axis, label, places, values, (names or {}).get(label, label))
         axis.set(title=title, xlabel=x)
         if names and axis.get_legend_handles_labels()[0]:
-            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+            _legend_under(axis, 0.16)
     axes[0].set_ylabel(y)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Canvas
 from scipy.spatial.distance import cdist
 
 from reports.figures import Runs
-from reports.figures.style import PAGE, head, panels_of, plt
+from reports.figures.style import head, legend, panels, panels_of
 
 KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, str]] = {
     "RBF": (lambda r: np.exp(-0.5 * r**2), "#0072B2", "-"),
@@ -31,8 +31,8 @@ def gram(kernel: str, a: np.ndarray, b: np.ndarray, length: float) -> np.ndarray
 def eigenvalues(runs: Runs) -> Canvas:
     """Mean eigenvalues of the Gram matrix at uniform points of [-2, 2]^D, in increasing order (cinquin2024 fig. 17)."""
     shown = panels_of({f"D = {d}": d for d in DIMENSIONS})
-    figure, axes = plt.subplots(1, len(shown), figsize=(PAGE, 2.7), sharey=True, squeeze=False)
-    for axis, (name, dimensions) in zip(axes[0], shown.items()):
+    figure, axes = panels(len(shown), 3, 2.2, sharey=True)
+    for axis, (name, dimensions) in zip(axes, shown.items()):
         for kernel, (_, shade, drawn) in KERNELS.items():
             for length, marker in LENGTHS.items():
                 random = np.random.default_rng(0)
@@ -43,8 +43,8 @@ def eigenvalues(runs: Runs) -> Canvas:
                     marker=marker, markersize=3, markevery=0.15, label=f"{kernel}, length-scale {length:g}",
                 )  # fmt: skip
         axis.set(title=name, xlabel="number of the eigenvalue", yscale="log")
-    axes[0, 0].set_ylabel("eigenvalue")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    axes[0].set_ylabel("eigenvalue")
+    legend(figure, *axes[0].get_legend_handles_labels())
     head(figure, runs.figure.title, f"computed; {POINTS} points, means over {DRAWS} draws")
     return figure
 
@@ -53,8 +53,8 @@ def divergences(runs: Runs) -> Canvas:
     """Estimate of the regularised KL by points and gamma, from the exact posterior of the sine to its prior
     (cinquin2024 fig. 20)."""
     shown = panels_of({name: name for name in KERNELS})
-    figure, axes = plt.subplots(1, len(shown), figsize=(PAGE, 2.7), sharey=True, squeeze=False)
-    for axis, kernel in zip(axes[0], shown):
+    figure, axes = panels(len(shown), 2, 2.2, sharey=True)
+    for axis, kernel in zip(axes, shown):
         _, shade, drawn = KERNELS[kernel]
         for gamma, marker in GAMMAS.items():
             found = np.array([estimates(kernel, gamma, SIZES, seed) for seed in range(DRAWS)])
@@ -64,7 +64,7 @@ def divergences(runs: Runs) -> Canvas:
             axis.fill_between(SIZES, mean - error, mean + error, color=shade, alpha=0.18, linewidth=0)
         axis.set(title=kernel, xlabel="points M", xscale="log", yscale="log")
         axis.legend()
-    axes[0, 0].set_ylabel("regularised KL (nats)")
+    axes[0].set_ylabel("regularised KL (nats)")
     head(figure, runs.figure.title, f"computed; means over {DRAWS} draws of the points; bands: SE")
     return figure
 

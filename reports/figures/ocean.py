@@ -6,8 +6,9 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from reports.figures import Runs
+from reports.figures.looks import RED
 from reports.figures.parts import label_edges
-from reports.figures.style import PAGE, RED, head, plt
+from reports.figures.style import PAGE, head, plt
 
 QUANTITIES = {"speed": ("norm of the mean (m/s)", "viridis"), "error": ("squared error (m²/s²)", "magma")}
 ARROWS = 3  # one for every so many points of the grid

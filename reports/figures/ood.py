@@ -11,6 +11,7 @@ from matplotlib.figure import Figure as Canvas
 
 from reports.figures import NothingToShow, Runs
 from reports.figures.catalogue import NAMES
+from reports.figures.looks import GREY, colour, line
 from reports.figures.parts import (
     FEW,
     band,
@@ -22,7 +23,9 @@ from reports.figures.parts import (
     stack,
     zoom_reliability,
 )
-from reports.figures.style import COLUMN, GREY, PAGE, colour, head, line, panels, panels_of, plt
+from reports.figures.style import head, legend, panels, panels_of
+
+NUMBER = "  "  # in a legend, between a method and its numbers
 
 
 def summary(runs: Runs) -> Canvas:
@@ -74,15 +77,17 @@ def ood_set(runs: Runs) -> str:
 def _side_by_side(runs: Runs, draw: dict[str, Callable[[Axes, Runs], str]]) -> Canvas:
     """Panels with one legend; each says what the head adds."""
     draw = panels_of(draw) if len(draw) > 1 else draw
-    width = PAGE * max(len(draw), 2) / 3 if len(draw) > 1 else COLUMN
-    figure, axes = plt.subplots(1, len(draw), figsize=(width, 2.9 if len(draw) > 1 else 3.4), squeeze=False)
-    said = [each(axis, runs) for axis, each in zip(axes[0], draw.values())]
+    figure, axes = panels(len(draw), 3, 2.4 if len(draw) > 1 else 2.9)
+    said = [each(axis, runs) for axis, each in zip(axes, draw.values())]
     handles: dict[str, Artist] = {}
-    for axis in axes[0]:  # a row without one curve may have another
-        for handle, label in zip(*axis.get_legend_handles_labels()):
-            if not any(known == label or known.startswith(f"{label}  ") for known in handles):
-                handles.setdefault(label, handle)
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4 if len(draw) > 1 else 2)
+    numbers: dict[str, list[str]] = {}
+    for axis in axes:  # a row without one curve may have another
+        for handle, told in zip(*axis.get_legend_handles_labels()):
+            label, _, number = told.partition(NUMBER)
+            handles.setdefault(label, handle)
+            numbers.setdefault(label, []).extend(filter(None, [number]))
+    names = [NUMBER.join(filter(None, (label, ", ".join(found)))) for label, found in numbers.items()]
+    legend(figure, list(handles.values()), names)
     head(figure, runs.figure.title, f"{runs.about('bands: SE')}{''.join(said)}", runs.missing)
     return figure
 
@@ -95,7 +100,7 @@ def _reliability(axis: Axes, runs: Runs) -> str:
         (x, _), (y, error) = (mean_and_error(stack(found, name)) for name in ("confidence", "accuracy"))
         count = stack(found, "count")
         thin = few(count) & np.isfinite(x)
-        axis.plot(x, y, label=f"{label}  ECE {metric_mean(runs, label, 'ece_10'):.3f}", **line(label))
+        axis.plot(x, y, label=f"{label}{NUMBER}ECE {metric_mean(runs, label, 'ece_10'):.3f}", **line(label))
         axis.fill_between(x, y - error, y + error, color=colour(label), alpha=0.18, linewidth=0)
         axis.plot(x[thin], y[thin], "o", color=colour(label), markersize=4, markerfacecolor="white", zorder=4)
         sparse |= bool(thin.any())
@@ -115,7 +120,7 @@ def _roc(axis: Axes, runs: Runs) -> str:
     fpr = stack(next(iter(curves.values())), "fpr")[0]
     axis.plot(fpr, fpr, color=GREY, linewidth=0.7, linestyle=":")
     for label, found in curves.items():
-        name = f"{label}  AUROC {metric_mean(runs, label, 'ood_auroc', condition):.3f}"
+        name = f"{label}{NUMBER}AUROC {metric_mean(runs, label, 'ood_auroc', condition):.3f}"
         band(axis, label, stack(found, "fpr")[0], stack(found, "predictive_entropy"), name)
     axis.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1.01))
     return roc_in_logarithms([axis], fpr, [stack(found, "predictive_entropy") for found in curves.values()])

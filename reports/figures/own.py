@@ -13,7 +13,8 @@ from benchmarks.errors import unknown
 from benchmarks.suite import Suite
 from reports import labels
 from reports.figures import FIGURES, Figure, NothingToShow, Runs, counted, recorded_runs
-from reports.figures.style import PAGE, colour, head, line, panels, panels_of
+from reports.figures.looks import colour, line
+from reports.figures.style import head, panels, panels_of
 from reports.records import Records
 
 POINTS = "points"
@@ -85,7 +86,7 @@ def points(runs: Runs) -> Canvas:
     places = [place for place in shown.values() if any(row[place].n for row in there)]
     if not places:
         raise NothingToShow("no cell of the columns has a value")
-    figure, axes = panels(len(places), 3, max(1.2, 0.55 + 0.17 * len(there)), width=PAGE, sharey=True)
+    figure, axes = panels(len(places), 3, max(1.2, 0.55 + 0.17 * len(there)), sharey=True)
     published = False
     for axis, place in zip(axes, places):
         for at, row in enumerate(there):

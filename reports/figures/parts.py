@@ -13,7 +13,8 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from reports.figures import Runs
-from reports.figures.style import colour, line
+from reports.figures.looks import colour, line
+from reports.figures.style import legend
 from reports.records import Run
 
 
@@ -119,12 +120,11 @@ def circles(axes: Iterable[Axes]) -> tuple[list[Line2D], list[str]]:
     ], words
 
 
-def legend_below(figure: Canvas, axis: Axes, columns: int = 4) -> None:
+def legend_below(figure: Canvas, axis: Axes) -> None:
     """One legend for all panels, under them; it says what circles are."""
     handles, labels = axis.get_legend_handles_labels()
     more, words = circles(figure.axes)
-    columns = min(columns, 4) if more else columns  # their names are long
-    figure.legend([*handles, *more], [*labels, *words], loc="outside lower center", ncols=columns)
+    legend(figure, [*handles, *more], [*labels, *words])
 
 
 def label_edges(axes: Sequence[Axes], x: str, y: str) -> None:

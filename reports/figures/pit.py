@@ -6,8 +6,9 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from reports.figures import Runs
+from reports.figures.looks import GREY, colour
 from reports.figures.parts import label_edges, mean_and_error, metric_mean, stack
-from reports.figures.style import GREY, colour, head, panels
+from reports.figures.style import head, panels
 
 CURVE = "test/pit"
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from benchmarks.metrics.screening import NHS
 from reports.figures import Runs
 from reports.figures.catalogue import NAMES
+from reports.figures.looks import GREY
 from reports.figures.parts import band, stack
-from reports.figures.style import GREY, PAGE, head, panels_of, plt
+from reports.figures.style import head, legend, panels, panels_of
+
+TARGET = "NHS: sensitivity {:.0%}, specificity {:.0%}".format(*NHS).replace("%", " %")
 
 
 def screening(runs: Runs) -> Canvas:
@@ -25,32 +30,30 @@ def accuracy(runs: Runs) -> Canvas:
 
 def _panels(runs: Runs, measure: str, name: str) -> Canvas:
     sets = _sets(runs)
-    grouped = [[label for label in runs.records if ("Ensemble" in label) == ensemble] for ensemble in (False, True)]
-    rows = [labels for labels in grouped if labels]
+    grouped: dict[str, list[str]] = {"single networks": [], "ensembles": []}
+    for label in runs.records:
+        grouped["ensembles" if "Ensemble" in label else "single networks"].append(label)
+    groups = {group: labels for group, labels in grouped.items() if labels}
     titles = {"screening_roc": "ROC", "referral": "referral"}
     columns = panels_of({f"{titles[kind]}, {sets[chosen]}": (kind, chosen) for kind in titles for chosen in sets})
-    figure, grid = plt.subplots(
-        len(rows), len(columns), figsize=(PAGE, 2.0 * len(rows) + 0.7), squeeze=False, sharex="col", sharey="col"
-    )
-    for labels, axes in zip(rows, grid):
-        for axis, (title, (kind, chosen)) in zip(axes, columns.items()):
-            (_roc if kind == "screening_roc" else _referral)(axis, runs, labels, chosen, measure)
-            if axis in grid[0]:
-                axis.set_title(title)
-    kinds = [kind for kind, _ in columns.values()]
-    for kind, x, y in (
-        ("screening_roc", "false positive rate", "sensitivity"),
-        ("referral", "share referred", name),
-    ):
-        places = [place for place, found in enumerate(kinds) if found == kind]
-        for place in places[:1]:
-            for axis in grid[:, place]:
-                axis.set_ylabel(y)
-        for place in places:
-            grid[-1, place].set_xlabel(x)
-    handles = {label: handle for axis in grid.flat for handle, label in zip(*axis.get_legend_handles_labels())}
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4)
-    head(figure, runs.figure.title, f"{runs.about('bands: SE')}; dot: the NHS's target", runs.missing)
+    figure, axes = panels(len(groups) * len(columns), len(columns), 2.0)
+    above: dict[str, Axes] = {}
+    for axis, (labels, title) in zip(axes, product(groups.values(), columns)):
+        kind, chosen = columns[title]
+        if title in above:
+            axis.sharey(above[title])
+        above.setdefault(title, axis)
+        (_roc if kind == "screening_roc" else _referral)(axis, runs, labels, chosen, measure)
+        x, y = ("false positive rate", "sensitivity") if kind == "screening_roc" else ("share referred", name)
+        axis.set(title=title, xlabel=x, ylabel=y)
+    handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels())}
+    if TARGET in handles:  # the longest name, and no row's
+        handles[TARGET] = handles.pop(TARGET)
+    legend(figure, list(handles.values()), list(handles))
+    about = f"{runs.about('bands: SE')}; dot: the NHS's target"
+    if len(groups) > 1:
+        about += "; above: " + ", below: ".join(groups)
+    head(figure, runs.figure.title, about, runs.missing)
     return figure
 
 
@@ -69,7 +72,7 @@ def _roc(axis: Axes, runs: Runs, labels: list[str], chosen: str, measure: str) -
         if label in curves:
             band(axis, label, stack(curves[label], "fpr")[0], stack(curves[label], "sensitivity"))
     sensitivity, specificity = NHS
-    axis.plot(1 - specificity, sensitivity, "o", color="black", markersize=5, zorder=9, label="NHS: 85 %, 80 %")
+    axis.plot(1 - specificity, sensitivity, "o", color="black", markersize=5, zorder=9, label=TARGET)
     axis.set(xlim=(0, 1), ylim=(0, 1.01))
 
 

@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from reports.figures import NothingToShow, Runs
+from reports.figures.looks import assign, colour, line
 from reports.figures.parts import legend_below, mean_and_error
-from reports.figures.style import COLUMN, PAGE, assign, colour, head, line, panels_of, plt
+from reports.figures.style import COLUMN, head, panels, panels_of, plt
 
 Values = dict[str, dict[int, np.ndarray]]  # a metric of every run by series, then by the number that its row names
 VALIDATION = {"part=validation": ("expected_log_likelihood_standardised", "expected_log_likelihood")}
@@ -39,7 +40,7 @@ def lengths(runs: Runs) -> Canvas:
         axis.set_yscale("symlog", linthresh=1.0)
     axis.set(xlabel={"passes": "passes over the training images"}.get(unit, unit), xscale="log")
     axis.set_ylabel("validation expected log-likelihood")
-    legend_below(figure, axis, 3)
+    legend_below(figure, axis)
     head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
     return figure
 
@@ -53,8 +54,8 @@ def inducing_points(runs: Runs) -> Canvas:
     }
     if not shown:
         raise NothingToShow("no row says how many points, or the records lack their metrics")
-    figure, axes = plt.subplots(1, len(shown), figsize=(PAGE, 2.2), sharex=True, squeeze=False)
-    for axis, (name, found) in zip(axes[0], shown.items()):
+    figure, axes = panels(len(shown), 4, 1.7, sharex=True)
+    for axis, (name, found) in zip(axes, shown.items()):
         assign(found)
         _series(axis, found)
         ticks = sorted({number for by_number in found.values() for number in by_number})

@@ -9,22 +9,24 @@ from scipy.stats import beta
 
 from benchmarks.shapes import Curves
 from reports.figures import NothingToShow, Runs
+from reports.figures.looks import GREY, RED, line
 from reports.figures.parts import (
     ROTATION,
     Shift,
     band,
     by_level,
     circles,
+    label_edges,
     legend_below,
     marks,
     mean_and_error,
     published_by_level,
 )
-from reports.figures.style import GREY, PAGE, RED, head, line, panels_of, plt
+from reports.figures.style import PAGE, head, panels, panels_of, plt
 
 LIKELIHOOD = "smoothed_log_likelihood"
-METRICS = {"accuracy": ("accuracy (%)", 100.0), LIKELIHOOD: ("log-likelihood", 1.0), "ece": ("ECE", 1.0)}
-ATTACK = Shift("shift=fgsm;epsilon", "ε")
+METRICS = {"accuracy": ("accuracy (%)", 100.0), LIKELIHOOD: ("log-likelihood (nats)", 1.0), "ece": ("ECE", 1.0)}
+ATTACK = Shift("shift=fgsm;epsilon", "ε of FGSM (standardised pixels)")
 INDEX_SETS = {"": "training images", " +90°": "and turned by 90°", " +90°, +180°": "and turned by 90°, 180°"}
 ENSEMBLES, EXAMPLES, BLUE = ("Ensemble", "Ensemble fVI"), (0, 1, 2), "#0072B2"
 PERCENTILES = (1, 3, 25)
@@ -32,8 +34,8 @@ PERCENTILES = (1, 3, 25)
 
 def brier_and_entropy(runs: Runs) -> Canvas:
     """Brier score and mean predictive entropy against the angle (rudner2022 fig. 2)."""
-    panels = {"brier": ("Brier score", 1.0), "predictive_entropy": ("predictive entropy (nats)", 1.0)}
-    return _metrics(runs, ROTATION, panels)
+    metrics = {"brier": ("Brier score", 1.0), "predictive_entropy": ("predictive entropy (nats)", 1.0)}
+    return _metrics(runs, ROTATION, metrics)
 
 
 def entropy(runs: Runs) -> Canvas:
@@ -62,8 +64,8 @@ def gains(runs: Runs) -> Canvas:
     if not pairs:
         raise NothingToShow("no method has records both with and without fVI")
     shifts = panels_of({"corruption": _corruption(runs), "attack": ATTACK})
-    figure, axes = plt.subplots(1, len(shifts), figsize=(PAGE, 2.9), squeeze=False)
-    for axis, shift in zip(axes[0], shifts.values()):
+    figure, axes = panels(len(shifts), 2, 2.4)
+    for axis, shift in zip(axes, shifts.values()):
         for label in pairs:
             both = (label, f"{label} fVI")
             lines = [by_level(runs.records[each], LIKELIHOOD, shift) for each in both]
@@ -77,15 +79,15 @@ def gains(runs: Runs) -> Canvas:
             marks(axis, label, shared, [known[1][level] - known[0][level] for level in shared])
         axis.axhline(0, color=GREY, linewidth=0.7, linestyle=":")
         axis.set(xlabel=shift.axis)
-    axes[0, 0].set_ylabel("gain in log-likelihood")
-    legend_below(figure, axes[0, 0], 5)
+        axis.set_ylabel("gain in log-likelihood (nats)")
+    legend_below(figure, axes[0])
     head(figure, runs.figure.title, f"{runs.about('error bars: SE')}{_mark_note(figure)}", runs.missing)
     return figure
 
 
 def index_sets(runs: Runs) -> Canvas:
     """Log-likelihood by angle, a panel for each index set; horizontal: the uniform prior's (dirichlet2022 fig. 4)."""
-    figure, axes = plt.subplots(1, 3, figsize=(PAGE, 3.0), sharex=True, sharey=True)
+    figure, axes = panels(len(INDEX_SETS), 3, 2.5, sharex=True, sharey=True)
     for axis, (added, title) in zip(axes, INDEX_SETS.items()):
         for label, records in runs.records.items():
             own = label.partition(" +")[0]
@@ -93,9 +95,9 @@ def index_sets(runs: Runs) -> Canvas:
                 band(axis, own, *by_level(records, LIKELIHOOD, ROTATION), errors=2.0)
                 marks(axis, own, *published_by_level(runs, label, LIKELIHOOD, ROTATION))
         axis.axhline(-np.log(10), color=GREY, linewidth=0.8)
-        axis.set(title=title, xlabel=ROTATION.axis, xticks=range(0, 181, 60))
-    axes[0].set_ylabel("log-likelihood")
-    legend_below(figure, axes[0], 6)
+        axis.set(title=title, xticks=range(0, 181, 60))
+    label_edges(axes, ROTATION.axis, "log-likelihood (nats)")
+    legend_below(figure, axes[0])
     about = f"{runs.about('bands: 2 SE')}; horizontal: the uniform prior{_mark_note(figure)}"
     head(figure, runs.figure.title, about, runs.missing)
     return figure
@@ -150,23 +152,22 @@ def _percentiles(axis: Axes, places: np.ndarray, a: np.ndarray, b: np.ndarray, s
         axis.fill_between(places, low, high, color=shade, alpha=0.13, linewidth=0)
 
 
-def _metrics(runs: Runs, shift: Shift, panels: dict[str, tuple[str, float]]) -> Canvas:
+def _metrics(runs: Runs, shift: Shift, metrics: dict[str, tuple[str, float]]) -> Canvas:
     """A panel for every metric: means over runs with bands of one SE, published values as marks."""
-    panels = {
-        metric: panels[metric] for metric in panels_of(dict(zip((n for n, _ in panels.values()), panels))).values()
-    }
+    named = {name: metric for metric, (name, _) in metrics.items()}
+    shown = {metric: metrics[metric] for metric in panels_of(named).values()}
     first = next(iter(runs.records.values()))
-    if not any(len(by_level(first, metric, shift)[0]) > 1 for metric in panels):
+    if not any(len(by_level(first, metric, shift)[0]) > 1 for metric in shown):
         raise NothingToShow(f"the records hold nothing by {shift.axis.split()[0]}")
-    figure, axes = plt.subplots(1, len(panels), figsize=(PAGE, 3.0), squeeze=False)
-    for axis, (metric, (name, scale)) in zip(axes[0], panels.items()):
+    figure, axes = panels(len(shown), 3, 2.5)
+    for axis, (metric, (name, scale)) in zip(axes, shown.items()):
         for label, records in runs.records.items():
             band(axis, label, *by_level(records, metric, shift, scale))
             marks(axis, label, *published_by_level(runs, label, metric, shift))
         axis.set(xlabel=shift.axis, title=name)
         if shift is ROTATION:
             axis.set_xticks(range(0, 181, 60))
-    legend_below(figure, axes[0, 0], 4 if len(runs.records) > 6 else 6)
+    legend_below(figure, axes[0])
     head(figure, runs.figure.title, f"{runs.about('bands: SE')}{_mark_note(figure)}", runs.missing)
     return figure
 

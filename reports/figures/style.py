@@ -1,23 +1,27 @@
-"""One look for all figures: sizes, saving, colours of methods, safe for colour-blind readers (Okabe and Ito)."""
+"""One look for all figures: sizes, panels, titles, legends, saving."""
 
 from __future__ import annotations
 
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, TypeVar, cast
+from typing import Any, TypeVar
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # the backend has to be chosen first
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.legend import Legend
+from matplotlib.legend_handler import HandlerTuple
 
 from reports.figures import points
+from reports.figures.looks import GREY
 from reports.figures.options import COLUMN, PAGE, Options
 
 __all__ = ["COLUMN", "PAGE", "plt"]
@@ -25,54 +29,11 @@ T = TypeVar("T")
 SCREEN = 110
 DIGITS = re.compile(r"(\.\d\d)\d+")
 UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
-DASHES = (0, (1, 1, 4, 1))
-GREY, GREEN, RED = "0.45", "#009E73", "#B2182B"
-# The first word that a method's name contains decides its colour; what it is combined with decides the line.
-COLOURS = {
-    "GFSVI": "#CC79A7",
-    "FSVI": "#D55E00",
-    "HyVI": "#0072B2",
-    "MFVI": "#009E73",
-    "Dropout": "#E69F00",
-    "Ensemble": "#56B4E9",
-    "Radial": "#7F5217",
-    "Rank": "#B5A300",
-    "SWAG": "#6A3D9A",
-    "Laplace": "#8C6BB1",
-    "HMC": "#A50026",
-    "VIP": "#4D9221",
-    "FBNN": "#E7298A",
-    "GWI": "#2F6B3A",
-    "DUQ": "#17BECF",
-    "VOGN": "#9C755F",
-    "GP": "#7F7F7F",
-    "MAP": "#000000",
-}
-LINES: dict[str, str | tuple[int, tuple[int, ...]]] = {
-    "MAP Ensemble": ":",
-    "MFVI Ensemble": (0, (6, 1)),
-    "(radial) Ensemble": DASHES,
-    "Dropout Ensemble": "-.",
-    "Rank1 Ensemble": DASHES,
-    "fVI": "--",
-    "radial": ":",
-    "tempered": "--",
-    "Sparse": "--",
-    "full": "--",
-    "(temperature)": DASHES,
-    "Kronecker": "-.",
-    "last layer": ":",
-    "Subnetwork": DASHES,
-    "FSVI Ensemble": "--",
-    "FuNN": "-.",
-    "2021": ":",
-    "KMNIST": "--",
-    "pixel": ":",
-}
-FUNCTION_SPACE = ("FSVI", "fVI", "FuNN", "GP", "GWI")
-
 FONT_SIZE = 8.0  # points; others are relative to it
-LINES_ABOVE = 3  # of a title, for which figures have place
+UNDER = 0.75  # what is missing, in smaller letters
+LINES_ABOVE, LINES_BELOW = 3, 3  # of a title and of a legend, for which figures have place
+NARROWEST = 1.6  # inches of a panel with its labels
+COLUMNS = 6  # of a legend, at most
 SIZES: dict[Any, float] = {  # names are literal types of matplotlib's, in some of its versions
     "font.size": 1.0,
     "axes.titlesize": 1.0,
@@ -99,19 +60,6 @@ plt.rcParams.update(
 )
 
 
-class Look(TypedDict):
-    """How a method's line is drawn, as matplotlib names it."""
-
-    color: str
-    linestyle: str | tuple[int, tuple[int, ...]]
-    marker: NotRequired[str]
-    markersize: NotRequired[float]
-    markevery: NotRequired[float | tuple[float, float]]
-
-
-MARKERS = ("", *"s^DvPX*<>hpd8+x1234")  # none: a plain line, whose published values are circles
-EVERY = 0.12  # of the length of a line, from one marker to the next
-_looks: dict[str, tuple[str | tuple[int, tuple[int, ...]], str, float]] = {}  # of the rows of the figure drawn now
 _options = [Options()]
 _panelled = [False]  # whether the figure drawn now has asked which of its panels to show
 
@@ -146,51 +94,16 @@ def panelled() -> bool:
     return _panelled[-1]
 
 
-def assign(labels: Iterable[str]) -> None:
-    """Tell the rows of a figure apart: those whose lines are alike get markers, and where these are used up another
-    line, so that no two of them look the same in black and white either."""
-    _looks.clear()
-    taken: set[tuple[str, str]] = set()
-    styles = list(dict.fromkeys(["-", *LINES.values()]))
-    for place, label in enumerate(dict.fromkeys(labels)):
-        own = _line(label)
-        free = (
-            (drawn, marker)
-            for drawn in (own, *(each for each in styles if each != own))
-            for marker in MARKERS
-            if (str(drawn), marker) not in taken
-        )
-        drawn, marker = next(free, (own, MARKERS[-1]))
-        _looks[label] = drawn, marker, EVERY * (place % 7) / 7  # markers of two lines do not cover each other
-        taken.add((str(drawn), marker))
+def page() -> float:
+    """Inches that a figure as wide as the text has: those that are asked for, else a page's."""
+    return _options[-1].width or PAGE
 
 
-def colour(method: str) -> str:
-    """The colour of a method, the same in every figure; grey for one that has none of its own."""
-    alone = method.removesuffix(" Ensemble")  # an ensemble has the colour of its members
-    found = (value for name in (alone, method) for word, value in COLOURS.items() if word in name)
-    return next(found, GREY)
-
-
-def _line(method: str) -> str | tuple[int, tuple[int, ...]]:
-    return next((value for word, value in LINES.items() if word in method), "-")
-
-
-def line(method: str) -> Look:
-    """Colour, line style and marker of a method: broken where its name says that it changes another one."""
-    drawn, marker, start = _looks.get(method, (_line(method), "", 0.0))
-    look = Look(color=colour(method), linestyle=drawn)
-    return Look(**look, marker=marker, markersize=3.0, markevery=(start, EVERY)) if marker else look
-
-
-def in_function_space(method: str) -> bool:
-    """Whether a method compares functions rather than weights; decides the panel it is drawn in."""
-    return any(word in method for word in FUNCTION_SPACE)
-
-
-def panels(count: int, columns: int, height: float, width: float = PAGE, **kwargs) -> tuple[Canvas, list[Axes]]:
-    """A figure with that many panels in rows of at most `columns`, equally full ones; each is `height` inches high."""
-    rows = math.ceil(count / columns)
+def panels(count: int, columns: int, height: float, **kwargs) -> tuple[Canvas, list[Axes]]:
+    """A figure with that many panels in rows of at most `columns`, and of no more than its width has place for, equally
+    full ones; each is `height` inches high."""
+    width = page()
+    rows = math.ceil(count / min(columns, max(1, int(width / NARROWEST))))
     columns = math.ceil(count / rows)
     figure, axes = plt.subplots(
         rows, columns, figsize=(width * columns / max(columns, 2), height * rows + 0.5), squeeze=False, **kwargs
@@ -204,33 +117,92 @@ def panels(count: int, columns: int, height: float, width: float = PAGE, **kwarg
     return figure, flat[:count]
 
 
+def width_of(figure: Any) -> float:
+    """Inches that a figure will be wide."""
+    return _options[-1].width or figure.get_size_inches()[0]
+
+
+def legend(figure: Canvas, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """One legend for all panels, under them, as wide as the figure that is asked for has place, which grows with it."""
+    own, height = figure.get_size_inches()
+
+    def make(columns: int, names: Sequence[str]) -> Legend:
+        drawn = {tuple: HandlerTuple(None, 0.4)}
+        return figure.legend(handles, names, loc="outside lower center", ncols=columns, handler_map=drawn)
+
+    lines = fitted(make, labels, width_of(figure) - 0.15)
+    figure.set_size_inches(own, height + _taller(lines - LINES_BELOW, SIZES["legend.fontsize"]))
+
+
+def fitted(make: Callable[[int, Sequence[str]], Legend], labels: Sequence[str], inches: float) -> int:
+    """Make a legend of as many columns as so many inches have place for, equally full ones, and of labels in several
+    lines where a single column has none; the lines that it takes.
+    """
+    pixels = inches * plt.rcParams["figure.dpi"]
+    for rows in range(math.ceil(len(labels) / COLUMNS), len(labels) + 1):
+        made = make(math.ceil(len(labels) / rows), labels)
+        width, widest = _width(made), max(map(_width, made.texts))
+        if width <= pixels:
+            return rows
+        made.remove()
+    letters = max(map(len, labels)) * (pixels - width + widest) / widest
+    names = [textwrap.fill(label, max(1, int(letters))) for label in labels]
+    make(1, names)
+    return sum(name.count("\n") + 1 for name in names)
+
+
+def _width(drawn: Artist) -> float:
+    return drawn.get_window_extent().width
+
+
+def wrapped(figure: Canvas, words: str, points: float, inches: float) -> list[str]:
+    """Words in lines that are no wider than so many inches in letters of this size."""
+    text, lines = figure.text(0, 0, "", fontsize=points), [""]
+    for word in words.split(" "):
+        text.set_text(f"{lines[-1]} {word}".strip())
+        if text.get_window_extent().width > inches * figure.dpi and lines[-1]:
+            lines.append(word)
+        else:
+            lines[-1] = text.get_text()
+    text.remove()
+    return lines
+
+
+def _taller(lines: int, size: float) -> float:
+    """Inches that so many lines more take."""
+    return max(0, lines) * 1.4 * size * plt.rcParams["font.size"] / 72
+
+
 def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ()) -> None:
-    """Title, protocol and n over a figure, what it does not show under it, or over it where a legend is below; all of
-    it in the caption. The last thing that is done to a figure: it gets the size that is asked for.
+    """Title, protocol and n over a figure, what it does not show under it, over its legend; all of it in the caption.
+    The last thing that is done to a figure: it gets the size that is asked for.
 
     Without a title a figure of another protocol than the paper's still says which, under it.
     """
-    options, (own, height) = _options[-1], figure.get_size_inches()
-    width = options.width or own
-    figure.set_size_inches(width, options.height or height)
-    for legend in figure.legends:
-        legend.set_ncols(max(1, int(cast(Any, legend)._ncols * min(1.0, width / own))))
+    options, width, height = _options[-1], width_of(figure), figure.get_size_inches()[1]
     absent = f"no records: {', '.join(missing)}" if missing else ""
     figure.set_label("\n".join(filter(None, (options.title or title, subtitle, absent))))
-    points = plt.rcParams["font.size"]
+    points, under = plt.rcParams["font.size"], [absent]
     if options.title == "":
         found = re.search(r"protocol (\w+)", subtitle)
-        protocol = "" if found is None or found[1] == "paper" else found[0]
-        below = "; ".join(filter(None, (protocol, absent)))
+        under.insert(0, "" if found is None or found[1] == "paper" else found[0])
     else:
-        over = filter(None, (options.title or title, subtitle, absent if figure.legends else ""))
-        shown = [line for words in over for line in textwrap.wrap(words, int(13 * width * FONT_SIZE / points))]
+        shown = [
+            line
+            for words in (options.title or title, subtitle)
+            for line in wrapped(figure, words, points * SIZES["figure.titlesize"], width - 0.1)
+        ]
         figure.suptitle("\n".join(shown))
-        if options.height is None and len(shown) > LINES_ABOVE:  # or panels of few rows would have no place left
-            figure.set_size_inches(width, height + (len(shown) - LINES_ABOVE) * 1.25 * points / 72)
-        below = "" if figure.legends else absent
-    if below:
-        figure.supxlabel(textwrap.fill(below, int(24 * width * FONT_SIZE / points)), fontsize=0.75 * points, color=GREY)
+        height += _taller(len(shown) - LINES_ABOVE, SIZES["figure.titlesize"])
+    if below := "; ".join(filter(None, under)):
+        lines = wrapped(figure, below, UNDER * points, width - 0.15)
+        height += _taller(len(lines), UNDER)
+        if figure.legends:  # as its title: two texts at the lower edge would lie upon each other
+            figure.legends[0].set_title("\n".join(lines))
+            figure.legends[0].get_title().set(color=GREY, fontsize=UNDER * points, multialignment="center")
+        else:
+            figure.supxlabel("\n".join(lines), fontsize=UNDER * points, color=GREY)
+    figure.set_size_inches(width, options.height or height)
 
 
 def caption(figure: Canvas) -> str:

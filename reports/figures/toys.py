@@ -10,15 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from reports.figures import Runs
+from reports.figures.looks import GREEN, GREY, RED
 from reports.figures.parts import label_edges
-from reports.figures.style import COLUMN, GREEN, GREY, PAGE, RED, head, panels, panels_of, plt
+from reports.figures.style import COLUMN, head, page, panels, panels_of, plt
 
 QUANTITIES = {
-    "probability": ("mean of p(1)", "PuOr", (0.0, 1.0)),
+    "probability": ("mean of p(1)", "cividis_r", (0.0, 1.0)),
     "std": ("sd of p(1)", "viridis", (0.0, 0.5)),
     "predictive_entropy": ("entropy (nats)", "viridis", (0.0, float(np.log(2)))),
 }
-MOONS_PER_BAND = 6
+NARROWEST_MAP = 1.1  # inches
 
 
 def shades(runs: Runs) -> Canvas:
@@ -37,9 +38,9 @@ def moons(runs: Runs) -> Canvas:
     labels, points = list(curves), _training_points(runs)
     shown = {QUANTITIES[each][0]: each for each in QUANTITIES}
     quantities = {each: QUANTITIES[each] for each in panels_of(shown).values()}
-    count = math.ceil(len(labels) / MOONS_PER_BAND)
+    count = math.ceil(len(labels) / max(1, int(page() / NARROWEST_MAP)))
     across = math.ceil(len(labels) / count)
-    side = min((PAGE - 0.6) / across, 1.5)
+    side = min((page() - 0.6) / across, 1.5)
     height = count * (0.8 * len(quantities) * side + 0.5) + 0.5
     figure = plt.figure(figsize=(max(side * across + 0.6, COLUMN), height))
     for band, part in enumerate(figure.subfigures(count, 1, squeeze=False)[:, 0]):

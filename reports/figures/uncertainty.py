@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 from reports.figures import NothingToShow, Runs
 from reports.figures.parts import stack
-from reports.figures.style import PAGE, head, panels_of, plt
+from reports.figures.style import PAGE, head, legend, panels_of, plt
 
 PARTS = {
     "train": ("training inputs", "#0072B2", "o"),
@@ -42,7 +42,7 @@ def distributions(runs: Runs) -> Canvas:
     axis.set(xticks=range(len(labels)), ylabel="epistemic uncertainty (nats)")
     axis.set_xticklabels(labels, rotation=20 if len(labels) > 4 else 0)
     handles = [Line2D([], [], color=PARTS[part][1], marker=PARTS[part][2], markersize=3.5) for part in found]
-    figure.legend(handles, [PARTS[part][0] for part in found], loc="outside lower center", ncols=3)
+    legend(figure, handles, [PARTS[part][0] for part in found])
     about = f"{runs.about()}; boxes: quartiles, lines: 5 to 95 %, markers: medians of the inputs, means over runs"
     head(figure, runs.figure.title, about, runs.missing)
     return figure
@@ -66,6 +66,6 @@ def eigenvalues(runs: Runs) -> Canvas:
             marker=marks[activation], markersize=3, markevery=0.15, label=label.removeprefix("GFSVI, "),
         )  # fmt: skip
     axis.set(xscale="log", yscale="log", xlabel="number of the eigenvalue", ylabel="share of the largest")
-    figure.legend(loc="outside lower center", ncols=2)
+    legend(figure, *axis.get_legend_handles_labels())
     head(figure, runs.figure.title, f"{runs.about()}, means", runs.missing)
     return figure

@@ -13,7 +13,7 @@ from benchmarks.errors import UnknownName, UsageError
 from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 from benchmarks.records.provenance import ROOT
-from reports.figures import FIGURES, Figure, collect, draw, ood, own, settings, style, toys, uncertainty
+from reports.figures import FIGURES, Figure, collect, draw, looks, ood, own, settings, style, toys, uncertainty
 from reports.figures.kernels import estimates, gram, regularised_kl
 from reports.figures.options import FORMS, Options, font, forms, size
 from reports.figures.own import select
@@ -28,7 +28,7 @@ PAPERS = {"pequignot2020": 5, "rudner2021": 8, "rudner2022": 4, "dirichlet2022":
 def no_open_canvas() -> Iterator[None]:
     yield
     style.plt.close("all")
-    style.assign(())
+    looks.assign(())
 
 
 def table(
@@ -153,9 +153,9 @@ def test_curves_in_the_corner_are_over_logarithms_and_thin_bins_are_hollow(sure)
 
 def test_rows_that_share_a_line_beyond_all_markers_get_another_line() -> None:
     labels = [f"FSVI {i}" for i in range(60)]
-    style.assign(labels)
-    looks = {(str(style.line(label)["linestyle"]), style.line(label).get("marker", "")) for label in labels}
-    assert len(looks) == 60
+    looks.assign(labels)
+    seen = {(str(looks.line(label)["linestyle"]), looks.line(label).get("marker", "")) for label in labels}
+    assert len(seen) == 60
 
 
 def test_curves_have_axes_and_show_the_rows_of_their_figure(write: Callable[..., Path], tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from benchmarks.records.hyperparameters import known
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 from benchmarks.records.provenance import ROOT
 from fvi_core import methods
-from reports.figures import FIGURES, collect, draw, ocean, style
+from reports.figures import FIGURES, collect, draw, looks, ocean, style
 from reports.figures.parts import mean_and_error
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table, on_own_files
@@ -213,15 +213,15 @@ def test_mean_and_error_leave_out_empty_bins() -> None:
 @pytest.mark.parametrize("name", sorted({figure.table for figure in FIGURES.values() if figure.table}))
 def test_no_two_rows_of_a_figure_look_alike_without_colour(name: str) -> None:
     labels = [row.label for row in tables.get(name).rows]
-    style.assign(labels)
-    looks = [(str(style.line(label)["linestyle"]), style.line(label).get("marker", "")) for label in labels]
-    style.assign([])
-    assert len(set(looks)) == len(labels) and "o" not in {marker for _, marker in looks}, looks
+    looks.assign(labels)
+    seen = [(str(looks.line(label)["linestyle"]), looks.line(label).get("marker", "")) for label in labels]
+    looks.assign([])
+    assert len(set(seen)) == len(labels) and "o" not in {marker for _, marker in seen}, seen
 
 
 def test_methods_of_the_catalogue_look_different() -> None:
-    style.assign(methods.catalogue())
-    looks = {name: tuple(style.line(name).values()) for name in methods.catalogue()}
-    style.assign([])
-    assert len(set(looks.values())) == len(looks), looks
-    assert all(look[0] != style.GREY for look in looks.values()), looks
+    looks.assign(methods.catalogue())
+    seen = {name: tuple(looks.line(name).values()) for name in methods.catalogue()}
+    looks.assign([])
+    assert len(set(seen.values())) == len(seen), seen
+    assert all(look[0] != looks.GREY for look in seen.values()), seen

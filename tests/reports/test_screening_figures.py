@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 
 from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.predictions import ClassificationPredictions
-from reports.figures import FIGURES, collect, screening, style
+from reports.figures import FIGURES, collect, looks, screening, style
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table
 
@@ -39,7 +39,7 @@ def drawn(write: Callable[..., Path], tmp_path: Path) -> Iterator[Callable[..., 
             values = {(r["condition"], r["metric"]): [r["value"]] * 2 for r in rows}
             write(label, "aptos", values, curves=curves)
         figure = FIGURES["retinopathy-aptos"]
-        style.assign(ROWS)
+        looks.assign(ROWS)
         return function(
             collect(
                 figure,
@@ -50,7 +50,7 @@ def drawn(write: Callable[..., Path], tmp_path: Path) -> Iterator[Callable[..., 
         )
 
     yield draw
-    style.assign(())
+    looks.assign(())
     style.plt.close("all")
 
 
@@ -61,7 +61,7 @@ def test_single_networks_stand_above_their_ensembles(drawn: Callable[..., Canvas
     assert len(axes) == 8
     for axis, labels in ((axes[0], LABELS), (axes[4], ROWS[7:-1])):
         shown = [line.get_label() for line in axis.lines if not line.get_label().startswith("_")]
-        assert shown == [*labels, "NHS: 85 %, 80 %"]
+        assert shown == [*labels, "NHS: sensitivity 85 %, specificity 80 %"]
         ((x, y),) = [line.get_xydata()[0] for line in axis.lines if line.get_label().startswith("NHS")]
         assert (x, y) == pytest.approx((0.2, 0.85))
         looks = {(str(line._dash_pattern), line.get_marker()) for line in axis.lines if line.get_label() in labels}
@@ -69,7 +69,8 @@ def test_single_networks_stand_above_their_ensembles(drawn: Callable[..., Canvas
     colours = {line.get_label(): line.get_color() for axis in axes for line in axis.lines}
     assert all(colours[label] == colours[label.removesuffix(" Ensemble")] for label in ROWS[1:-1])
     assert "MAP Ensemble" in {text.get_text() for text in canvas.legends[0].texts}
-    assert "no records: FSVI Ensemble" in canvas.get_suptitle()
+    assert canvas.legends[0].get_title().get_text() == "no records: FSVI Ensemble"
+    assert canvas.get_suptitle().endswith("; above: single networks, below: ensembles")
 
 
 def test_curves_are_those_of_the_records(drawn: Callable[..., Canvas]) -> None:

@@ -1,0 +1,70 @@
+"""Legends lie inside their figures, whatever their labels and the size asked for, and nothing is printed on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure as Canvas
+from matplotlib.legend import Legend
+
+from benchmarks.records.provenance import ROOT
+from benchmarks.suite import Suite
+from reports.figures import draw, style
+from reports.figures.options import COLUMN, Options
+from reports.figures.own import select
+from reports.records import Records
+
+NAMES = ("rudner2021-figure-2-fashion_mnist", "dirichlet2022-figure-8", "retina-mnist-accuracy", "digits-roc")
+
+
+@pytest.fixture(autouse=True)
+def no_open_canvas() -> Iterator[None]:
+    yield
+    style.plt.close("all")
+
+
+def cut(figure: Canvas) -> list[str]:
+    """What of legends, titles and names of axes is not inside a figure."""
+    figure.canvas.draw()
+    shown = [axis for axis in figure.axes if axis.get_visible()]
+    texts = [text for axis in shown for text in (axis.title, axis.xaxis.label, axis.yaxis.label) if text.get_text()]
+    whole, found = figure.bbox.padded(1), []
+    for each in (*figure.findobj(Legend), *texts):
+        box = each.get_window_extent()
+        if not (whole.contains(box.x0, box.y0) and whole.contains(box.x1, box.y1)):
+            found.append(f"{each}: {box.extents.round()} of {whole.extents}")
+    return found
+
+
+@pytest.mark.parametrize("options", [Options(), Options(width=COLUMN, title="")], ids=["own size", "column"])
+def test_legends_of_figures_lie_inside_them(options: Options, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    suite, records, found = Suite(), Records(ROOT / "results"), {}
+    monkeypatch.setattr(style, "save", lambda figure, files: found.update({files[0].stem: cut(figure)}))
+    figures = select(NAMES, suite, records)
+    drawn = list(draw(figures, suite, records, tmp_path, forms=(".png",), options=options))
+    assert [each.skipped for each in drawn] == [""] * len(NAMES) and len(found) == len(NAMES)
+    assert not any(found.values()), found
+
+
+@pytest.mark.parametrize("count", [1, 5, 14])
+@pytest.mark.parametrize(
+    "long", ["MAP", "FSVI Ensemble (monochrome)  ECE 0.119, AUROC 0.916", "a row named at length " * 6]
+)
+def test_legends_have_the_columns_that_there_is_place_for(count: int, long: str) -> None:
+    figure, axis = style.plt.subplots(figsize=(COLUMN, 3.0))
+    handles = [axis.plot([0, 1], [0, 1])[0] for _ in range(count)]
+    style.legend(figure, handles, [f"{long} {place}" for place in range(count)])
+    with style.using(Options(title="")):
+        style.head(
+            figure, "Title", "protocol short, n = 1 run", [f"row {place}, of its own settings" for place in range(9)]
+        )
+    assert cut(figure) == []
+    assert axis.get_window_extent().height > 90, "the figure grows with what stands under its panels"
+    title = figure.legends[0].get_title()
+    assert (
+        title.get_text().replace("\n", " ").startswith("protocol short; no records: row 0")
+        and not figure.get_supxlabel()
+    )
+    assert figure.legends[0].get_texts()[0].get_window_extent().y1 < title.get_window_extent().y0
