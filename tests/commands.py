@@ -25,6 +25,9 @@ from benchmarks.commands import cli
 from benchmarks.suite import Suite
 from benchmarks.sweep import plan, where
 from benchmarks.sweep.slurm.options import load
+from reports.figures import draw, options
+from reports.figures.own import select
+from reports.records import Records
 from tests.test_packaging import OPTIONS
 
 ROOMS = (metrics, tables, datasets)  # loaded before plug-ins are, so that what those add can be taken away again
@@ -39,6 +42,7 @@ UNCHECKED = {
 KEY = next((ROOT / "results" / "digits" / "map").glob("*.json")).stem[:12]
 STAND_FOR = {
     "<first digits of a key>": KEY, "<key>": KEY, "KEY": KEY, "<name>": "digits", "TABLE": "digits", "COMMIT": "HEAD",
+    "NAME...": "digits-roc",
 }  # fmt: skip
 
 
@@ -63,6 +67,8 @@ class Command:
 def commands() -> list[Command]:
     """Every command of every document, each once."""
     found: dict[str, Command] = {}
+    for text in re.findall(r"python -m reports figures [^\"]*", Path(reports.cli.__file__).read_text()):
+        found.setdefault(" ".join(text.split()), Command("reports/cli.py", " ".join(text.split())))
     for name in DOCUMENTS:
         for text in _of_blocks(ROOT / name):
             found.setdefault(text, Command(name, text))
@@ -183,12 +189,23 @@ class Checker:
                 (module if hasattr(module, "main") else importlib.import_module(f"{name}.__main__")).main(words)
         return found.value.args[0]
 
+    def figures(self, asked: dict[str, Any]) -> None:
+        """Whether figures, rows and panels are there, which is known when they are drawn; those with records are."""
+        records, drawn = (
+            Records(ROOT / "results"),
+            options.Options(rows=tuple(asked["rows"] or ()), columns=tuple(asked["columns"] or ())),
+        )
+        chosen = select(asked["names"], self.suite, records) if asked["names"] else []
+        list(draw(chosen, self.suite, records, self.checkout, forms=(".txt",), options=drawn))
+
     def names(self, command: str, asked: dict[str, Any]) -> None:
         """Whether what is named is there, and seeds and options of a cluster mean something."""
         named = asked.get("tables") or asked.get("table") or (asked.get("name") if command == "table" else None) or []
         tables = [self.suite.table(name) for name in ([named] if isinstance(named, str) else named)]
         if asked.get("protocol"):
             assert all(asked["protocol"] in table.protocols for table in tables), asked
+        if command == "figures":
+            self.figures(asked)
         methods = asked.get("method") if command != "score" else []
         assert {*(methods or []), *(asked.get("also") or [])} <= set(self.suite.catalogue()), asked
         assert set(asked.get("dataset") or []) <= set(datasets.names()), asked

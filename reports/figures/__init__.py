@@ -124,7 +124,7 @@ def draw(
     out = Path(out_dir) / "figures"
     out.mkdir(parents=True, exist_ok=True)
     tables = {figure.table for figure in figures} & set(suite.table_names())
-    options.check_rows(map(suite.table, sorted(tables)))
+    options.check_rows([suite.table(name) for name in sorted(tables)])
     for figure in figures:
         if not figure.table:
             yield _draw(figure, None, Runs(figure, COMPUTED, {}, (), records.curves), records, out, forms, options)
@@ -133,7 +133,7 @@ def draw(
             yield Drawn(figure.name, skipped=f"there is no table {figure.table}")
             continue
         table = suite.table(figure.table)
-        table = replace(table, rows=tuple(row for row in table.rows if options.shows(row)))
+        table = replace(table, rows=options.rows_of(table))
         runs = recorded_runs(figure, table, protocol, records, seeds)
         yield _draw(figure, suite.table(figure.table), runs, records, out, forms, options)
 

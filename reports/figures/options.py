@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,23 +32,39 @@ class Options:
     font: str | None = None
     font_size: float | None = None
 
-    def shows(self, row: Any) -> bool:
-        """Whether a row of a table is asked for, by its label or its method."""
-        return not self.rows or row.label in self.rows or row.method in self.rows
+    def rows_of(self, table: Any) -> tuple[Any, ...]:
+        """The rows of a table that are asked for, by label or method, or as the only label that begins so."""
+        found = [label for name in self.rows for label in _rows(table, name)]
+        return tuple(row for row in table.rows if not self.rows or row.label in found)
 
-    def check_rows(self, tables: Iterable[Any]) -> None:
+    def check_rows(self, tables: Collection[Any]) -> None:
         """Raise UnknownName for a row that none of the tables has, with the nearest."""
         known = {name for table in tables for row in table.rows for name in (row.label, row.method) if name}
         for name in self.rows:
-            if name not in known:
+            if not any(_rows(table, name) for table in tables):
                 raise unknown("row", name, sorted(known), "python -m reports table NAME prints a table's rows")
 
     def panels(self, names: Sequence[str]) -> list[str]:
-        """Those of a figure's panels that are asked for, in the figure's order. Raises UnknownName."""
-        for name in self.columns:
-            if name not in names:
+        """Those of a figure's panels that are asked for, by name or as the only one that begins so, in the figure's
+        order. Raises UnknownName.
+        """
+        found = {name: _meant(name, names) for name in self.columns}
+        for name, meant in found.items():
+            if not meant:
                 raise unknown("column", name, names)
-        return [name for name in names if not self.columns or name in self.columns]
+        return [name for name in names if not self.columns or name in found.values()]
+
+
+def _meant(name: str, names: Sequence[str]) -> str:
+    """The name itself or the only one that begins with it, empty where there is none."""
+    begin = [each for each in names if each.startswith(name)]
+    return name if name in names else begin[0] if len(begin) == 1 else ""
+
+
+def _rows(table: Any, name: str) -> list[str]:
+    """Labels of the rows of this label or method; without any, of the only one whose label begins so."""
+    meant = _meant(name, [row.label for row in table.rows])
+    return [row.label for row in table.rows if name in (row.label, row.method)] or [meant] * bool(meant)
 
 
 def size(text: str | None) -> tuple[float | None, float | None]:

@@ -113,6 +113,26 @@ def test_unknown_rows_columns_and_figures_are_named_with_the_nearest(sure, tmp_p
     )
 
 
+def test_the_beginning_of_a_name_is_enough_where_no_other_begins_so() -> None:
+    names = ["accuracy (%)", "log-likelihood (nats)", "log", "ECE", "ECE (10 bins)"]
+    for asked, found in (("accuracy", "accuracy (%)"), ("log", "log"), ("log-", names[1]), ("ECE", "ECE")):
+        assert Options(columns=(asked,)).panels(names) == [found]
+    for asked in ("E", "likelihood", ""):
+        with pytest.raises(UnknownName):
+            Options(columns=(asked,)).panels(names)
+    rows = (Row("FSVI (rudner2021)", None, "Old"), Row("MFVI", None, "MFVI"), Row("MFVI (radial)", None, "MFVI"))
+    mine = fake_table("mine", rows, (), n_runs=1)
+    for asked, labels in (
+        ("FSVI", ["FSVI (rudner2021)"]),
+        ("Old", ["FSVI (rudner2021)"]),
+        ("MFVI (", ["MFVI (radial)"]),
+    ):
+        assert [row.label for row in Options(rows=(asked,)).rows_of(mine)] == labels
+    assert [row.label for row in Options(rows=("MFVI",)).rows_of(mine)] == ["MFVI", "MFVI (radial)"], "by method"
+    with pytest.raises(UnknownName):
+        Options(rows=("MF",)).check_rows([mine])
+
+
 def test_points_are_means_with_errors_of_every_column(sure) -> None:
     suite, records = sure
     (figure,) = select(["mine-points"], suite, records)
