@@ -195,7 +195,7 @@ def _draw(
 ) -> Drawn:
     where = f"(table {table.name}, protocol {runs.protocol})" if table else ""
     if table and not runs.records:
-        what = f"no records of {', '.join(runs.missing)}" if runs.missing else f"no run of {figure.dataset} is planned"
+        what = f"no records of {'; '.join(runs.missing)}" if runs.missing else f"no run of {figure.dataset} is planned"
         return Drawn(figure.name, skipped=f"{what} {where}", problems=runs.problems)
     stem = out / f"{figure.name}-{runs.protocol}"
     files = tuple(stem.with_suffix(form) for form in forms)

@@ -131,7 +131,9 @@ NAMES = {
     "cifar100": "CIFAR-100", "svhn": "SVHN", "eyepacs": "EyePACS", "aptos": "APTOS", "idrid": "IDRiD",
     "retina_mnist": "RetinaMNIST", "cinquin_1d": "y = sin(2πx), noise 0.1", "boston": "Boston",
     "cinquin_1d_noisy": "y = sin(2πx), noise 1", "concrete": "Concrete", "energy": "Energy", "wine": "Wine",
-    "yacht": "Yacht", "snelson": "Snelson", "two_moons_rudner": "two moons",
+    "yacht": "Yacht", "snelson": "Snelson", "two_moons_rudner": "two moons (rudner2021)", "photos": "photographs",
+    "two_moons_dirichlet": "two moons (dirichlet2022)", "two_moons_cinquin": "two moons (cinquin2024)",
+    "pequignot_1d": "y = cos(4(x + 0.2))", "gulf_drifters": "Gulf drifters",
 }  # fmt: skip
 # Some rows of table toys: paper and number, title, data set, what draws it, rows, the end of the name.
 _WEIGHTS = ("FSVI", "MFVI", "Laplace")

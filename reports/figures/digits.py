@@ -17,11 +17,13 @@ from reports.figures.parts import (
     band,
     by_level,
     few,
+    in_view,
     label_edges,
     mean_and_error,
     metric_mean,
     roc_in_logarithms,
     stack,
+    two_histograms,
     zoom_reliability,
 )
 from reports.figures.style import PAGE, fitted, head, panels, plt, width_of
@@ -33,7 +35,7 @@ def reliability(runs: Runs) -> Canvas:
     """Accuracy against confidence in 15 bins, a panel per method: mean over runs, area by the share of the points."""
     curves = runs.curves("test/reliability")
     figure, axes = panels(len(curves), 4, 1.75, sharex=True, sharey=True)
-    sparse, every = False, []
+    thin_bins, every = [], []
     for axis, (label, found) in zip(axes, curves.items()):
         confidence, accuracy, count = (stack(found, name) for name in ("confidence", "accuracy", "count"))
         x, _ = mean_and_error(confidence)
@@ -42,7 +44,7 @@ def reliability(runs: Runs) -> Canvas:
         axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.7, linestyle=":")
         axis.errorbar(x, y, error, color=colour(label), linewidth=0.7, elinewidth=0.7)
         thin = few(count) & np.isfinite(x)
-        sparse |= bool(thin.any())
+        thin_bins.append((x[thin], y[thin]))
         axis.scatter(x[~thin], y[~thin], 4 + 100 * share[~thin], color=colour(label), alpha=0.75, linewidths=0)
         axis.scatter(x[thin], y[thin], 12, facecolor="white", edgecolor=colour(label), linewidths=0.8, zorder=3)
         axis.set(title=label, aspect="equal")
@@ -51,7 +53,8 @@ def reliability(runs: Runs) -> Canvas:
         every.append((x, count.sum(0)))
     zoom_reliability(axes, np.array([x for x, _ in every]), np.array([count for _, count in every]))
     label_edges(axes, "confidence", "accuracy")
-    about = "; area: share of points" + f"; hollow: fewer than {FEW} points" * sparse
+    sparse = any(in_view(axis, x, y) for axis, (x, y) in zip(axes, thin_bins))
+    about = "; area: share of points; ECE: 15 bins" + f"; hollow: fewer than {FEW} points" * sparse
     head(figure, runs.figure.title, runs.about("error bars: SE") + about, runs.missing)
     return figure
 
@@ -91,11 +94,8 @@ def entropy(runs: Runs) -> Canvas:
     figure, axes = panels(len(curves), 4, 1.5, sharex=True, sharey=True)
     for axis, (label, found) in zip(axes, curves.items()):
         edges = stack(found, "edges")[0]
-        for part, shade, name in (("id", "#0072B2", "digits"), ("ood", "#D55E00", "photographs")):
-            counts = stack(found, part).sum(0)
-            axis.stairs(100 * counts / counts.sum(), edges, color=shade, fill=True, alpha=0.35)
-            axis.stairs(100 * counts / counts.sum(), edges, color=shade, linewidth=0.9, label=name)
-        axis.set(title=label, xlim=(edges[0], edges[-1]))
+        two_histograms(axis, edges, {"digits": stack(found, "id"), "photographs": stack(found, "ood")})
+        axis.set(title=label)
     label_edges(axes, "entropy (nats)", "points (%)")
     axes[0].legend(loc="upper right")
     head(figure, runs.figure.title, runs.about() + ", all runs together", runs.missing)

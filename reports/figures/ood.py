@@ -16,15 +16,18 @@ from reports.figures.parts import (
     FEW,
     band,
     few,
+    in_view,
     label_edges,
     mean_and_error,
     metric_mean,
     roc_in_logarithms,
     stack,
+    two_histograms,
     zoom_reliability,
 )
 from reports.figures.style import head, legend, panels, panels_of
 
+ECE = {10: "ece_10", 15: "ece"}  # the metric of so many bins
 NUMBER = "  "  # in a legend, between a method and its numbers
 
 
@@ -55,23 +58,31 @@ def histograms(runs: Runs) -> Canvas:
     figure, axes = panels(len(curves), 4, 1.5, sharex=True, sharey=True)
     for axis, (label, found) in zip(axes, curves.items()):
         edges = stack(found, "edges")[0]
-        for part, shade, name in (("id", "#0072B2", "test set"), ("ood", "#D55E00", NAMES.get(other, other))):
-            share = 100 * stack(found, part).sum(0) / stack(found, part).sum()
-            axis.stairs(share, edges, color=shade, fill=True, alpha=0.35)
-            axis.stairs(share, edges, color=shade, linewidth=0.9, label=name)
-        axis.set(title=label, xlim=(edges[0], edges[-1]))
+        two_histograms(axis, edges, {"test set": stack(found, "id"), NAMES.get(other, other): stack(found, "ood")})
+        axis.set(title=label)
     label_edges(axes, "entropy (nats)", "points (%)")
     axes[0].legend(loc="upper right")
-    head(figure, runs.figure.title, f"{runs.about()}, all runs together", runs.missing)
+    head(figure, runs.figure.title, f"{runs.about()}, all runs together{_against(runs)}", runs.missing)
     return figure
 
 
 def ood_set(runs: Runs) -> str:
-    """The first out-of-distribution set of the records, "ood-mnist" say. Raises NothingToShow without any."""
-    names = [name for name in runs.first() if name.endswith("/roc")]
+    """The out-of-distribution set that is drawn, the first of the records: "ood-mnist" say."""
+    return _ood_sets(runs)[0]
+
+
+def _ood_sets(runs: Runs) -> list[str]:
+    """Those of the records. Raises NothingToShow without any."""
+    names = [name.removesuffix("/roc") for name in runs.first() if name.endswith("/roc")]
     if not names:
         raise NothingToShow("the records hold no out-of-distribution set")
-    return names[0].removesuffix("/roc")
+    return names
+
+
+def _against(runs: Runs) -> str:
+    """What the head says of the sets out of distribution."""
+    shown, *others = (NAMES.get(name, name) for name in (each.removeprefix("ood-") for each in _ood_sets(runs)))
+    return f"; out of distribution: {shown}" + f" (not drawn: {', '.join(others)})" * bool(others)
 
 
 def _side_by_side(runs: Runs, draw: dict[str, Callable[[Axes, Runs], str]]) -> Canvas:
@@ -88,6 +99,8 @@ def _side_by_side(runs: Runs, draw: dict[str, Callable[[Axes, Runs], str]]) -> C
             numbers.setdefault(label, []).extend(filter(None, [number]))
     names = [NUMBER.join(filter(None, (label, ", ".join(found)))) for label, found in numbers.items()]
     legend(figure, list(handles.values()), names)
+    if list(draw.values()) != [_reliability]:
+        said.append(_against(runs))
     head(figure, runs.figure.title, f"{runs.about('bands: SE')}{''.join(said)}", runs.missing)
     return figure
 
@@ -95,23 +108,26 @@ def _side_by_side(runs: Runs, draw: dict[str, Callable[[Axes, Runs], str]]) -> C
 def _reliability(axis: Axes, runs: Runs) -> str:
     curves = runs.curves("test/reliability")
     axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.7, linestyle=":")
-    shown, counts, sparse = [], [], False
+    shown, counts, thin_bins = [], [], []
     for label, found in curves.items():
         (x, _), (y, error) = (mean_and_error(stack(found, name)) for name in ("confidence", "accuracy"))
         count = stack(found, "count")
         thin = few(count) & np.isfinite(x)
-        axis.plot(x, y, label=f"{label}{NUMBER}ECE {metric_mean(runs, label, 'ece_10'):.3f}", **line(label))
+        off = metric_mean(runs, label, ECE.get(len(x), ""))
+        name = label + f"{NUMBER}ECE {off:.3f}" * bool(np.isfinite(off))
+        axis.plot(x, y, label=name, **line(label))
         axis.fill_between(x, y - error, y + error, color=colour(label), alpha=0.18, linewidth=0)
         axis.plot(x[thin], y[thin], "o", color=colour(label), markersize=4, markerfacecolor="white", zorder=4)
-        sparse |= bool(thin.any())
+        thin_bins.append((x[thin], y[thin]))
         shown.append(x)
         counts.append(count.sum(0))
     axis.set(xlabel="confidence", ylabel="accuracy")
     zoom_reliability([axis], np.array(shown), np.array(counts))
-    if not sparse:
-        return ""
+    told = f"; ECE: {len(counts[0])} bins"
+    if not any(in_view(axis, x, y) for x, y in thin_bins):
+        return told
     axis.plot([], [], "o", color="black", markersize=4, markerfacecolor="white", label=f"fewer than {FEW} in the bin")
-    return f"; hollow circles: fewer than {FEW} points in a bin"
+    return f"{told}; hollow circles: fewer than {FEW} points in a bin"
 
 
 def _roc(axis: Axes, runs: Runs) -> str:

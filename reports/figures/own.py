@@ -13,6 +13,7 @@ from benchmarks.errors import unknown
 from benchmarks.suite import Suite
 from reports import labels
 from reports.figures import FIGURES, Figure, NothingToShow, Runs, counted, recorded_runs
+from reports.figures.catalogue import NAMES
 from reports.figures.looks import colour, line
 from reports.figures.style import head, panels, panels_of
 from reports.records import Records
@@ -71,7 +72,7 @@ def of_table(table: Any, records: Records, protocol: str | None) -> list[Figure]
             if name == "curves" and np.ndim(grid.get("mean", [])) != 1:
                 continue
             if any(each.endswith(end) for each in curves):
-                title = f"{title}, {dataset}"
+                title = f"{title}, {NAMES.get(dataset, dataset)}"
                 found.append(Figure(f"{table.name}-{name}{suffix}", title, table.name, dataset, draw))
     return found
 

@@ -151,6 +151,22 @@ def zoom_reliability(axes: Sequence[Axes], confidence: np.ndarray, count: np.nda
         axis.set(xlim=(low, 1 + 0.02 * (1 - low)), ylim=(low, 1 + 0.02 * (1 - low)))
 
 
+def in_view(axis: Axes, x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether any of some points is in the part that an axis shows."""
+    left, right, low, high = axis.axis()
+    return bool(np.any((left <= x) & (x <= right) & (low <= y) & (y <= high)))
+
+
+def two_histograms(axis: Axes, edges: np.ndarray, counts: Mapping[str, np.ndarray]) -> None:
+    """Shares of the points of two sets, counts [runs, bins] by name; the second one hatched, to be told in grey too."""
+    looks = (("#0072B2", {"alpha": 0.35, "fill": True}), ("#D55E00", {"hatch": "/////", "linewidth": 0}))
+    for (shade, inside), outline, (name, count) in zip(looks, ("-", "--"), counts.items()):
+        share = 100 * count.sum(0) / count.sum()
+        axis.stairs(share, edges, color=shade, **inside)
+        axis.stairs(share, edges, color=shade, linewidth=0.9, linestyle=outline, label=name)
+    axis.set_xlim(edges[0], edges[-1])
+
+
 def few(count: np.ndarray) -> np.ndarray:
     """Which bins hold fewer than FEW points, of counts [runs, bins]: their mean over runs."""
     return count.mean(0) < FEW

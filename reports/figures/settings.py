@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -32,6 +32,7 @@ def lengths(runs: Runs) -> Canvas:
     found, unit = next((each for each in (_values(runs, where, metric) for metric in metrics) if each[0]), ({}, ""))
     if not found:
         raise NothingToShow("the records hold no expected log-likelihood of a validation part")
+    _check_several([found], "lengths of training")
     figure, axis = plt.subplots(figsize=(COLUMN, 2.7))
     assign(found)
     _series(axis, found)
@@ -54,6 +55,7 @@ def inducing_points(runs: Runs) -> Canvas:
     }
     if not shown:
         raise NothingToShow("no row says how many points, or the records lack their metrics")
+    _check_several(shown.values(), "numbers of points")
     figure, axes = panels(len(shown), 4, 1.7, sharex=True)
     for axis, (name, found) in zip(axes, shown.items()):
         assign(found)
@@ -77,6 +79,12 @@ def _values(runs: Runs, condition: str, metric: str) -> tuple[Values, str]:
             found.setdefault(named[1], {})[int(named[2])] = np.array(values)
             units.add(named[3])
     return found, next(iter(units), "")
+
+
+def _check_several(shown: Iterable[Values], what: str) -> None:
+    """Raise NothingToShow where no series of any panel has two points, and so no line."""
+    if not any(len(by_number) > 1 for found in shown for by_number in found.values()):
+        raise NothingToShow(f"no row has records at two {what}")
 
 
 def _series(axis: Axes, found: Mapping[str, Mapping[int, np.ndarray]]) -> None:

@@ -180,7 +180,7 @@ def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ())
     Without a title a figure of another protocol than the paper's still says which, under it.
     """
     options, width, height = _options[-1], width_of(figure), figure.get_size_inches()[1]
-    absent = f"no records: {', '.join(missing)}" if missing else ""
+    absent = f"no records: {'; '.join(missing)}" if missing else ""
     figure.set_label("\n".join(filter(None, (options.title or title, subtitle, absent))))
     points, under = plt.rcParams["font.size"], [absent]
     if options.title == "":

@@ -13,11 +13,24 @@ from benchmarks.errors import UnknownName, UsageError
 from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 from benchmarks.records.provenance import ROOT
-from reports.figures import FIGURES, Figure, collect, draw, looks, ood, own, settings, style, toys, uncertainty
+from reports.figures import (
+    FIGURES,
+    Figure,
+    NothingToShow,
+    collect,
+    draw,
+    looks,
+    ood,
+    own,
+    settings,
+    style,
+    toys,
+    uncertainty,
+)
 from reports.figures.kernels import estimates, gram, regularised_kl
 from reports.figures.options import FORMS, Options, font, forms, size
 from reports.figures.own import select
-from reports.figures.parts import few, roc_in_logarithms
+from reports.figures.parts import few, in_view, metric_mean, roc_in_logarithms
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table
 
@@ -160,12 +173,19 @@ def test_curves_in_the_corner_are_over_logarithms_and_thin_bins_are_hollow(sure)
     canvas = ood.roc(collect(roc, suite.table("mine"), "paper", records))
     axis = canvas.axes[0]
     assert axis.get_xscale() == "log" and axis.get_xlim() == (0.01, 1.0) and axis.get_ylim()[0] > 0.5
-    assert "false positive rates in logarithms" in style.caption(canvas)
-    canvas = ood.reliability(collect(reliability, suite.table("mine"), "paper", records))
+    assert "false positive rates in logarithms; out of distribution: noise" in style.caption(canvas)
+    shown = collect(reliability, suite.table("mine"), "paper", records)
+    canvas = ood.reliability(shown)
+    first = metric_mean(shown, "MAP", "ece")
+    assert canvas.legends[0].get_texts()[0].get_text() == f"MAP  ECE {first:.3f}", "of the bins that are drawn"
+    assert "; ECE: 15 bins; hollow" in style.caption(canvas)
     axis = canvas.axes[0]
     assert axis.get_xlim()[0] > 0.3 and "hollow circles: fewer than 10 points" in style.caption(canvas)
     assert "fewer than 10 in the bin" in {text.get_text() for text in canvas.legends[0].texts}
     linear = style.plt.figure().subplots()
+    linear.axis((0.3, 1.0, 0.3, 1.0))
+    assert in_view(linear, np.array([0.1, 0.5]), np.array([0.5, 0.3]))
+    assert not in_view(linear, np.zeros(2), np.ones(2))
     fpr = np.linspace(0, 1, 101)
     assert roc_in_logarithms([linear], fpr, [fpr[None] ** 0.5]) == "" and linear.get_xscale() == "linear"
     assert few(np.array([[9, 10, 0], [10, 10, 0]])).tolist() == [True, False, True]
@@ -201,6 +221,16 @@ def test_lengths_of_training_are_lines_in_order(write: Callable[..., Path], tmp_
     first, second = axis.lines
     assert first.get_data()[0].tolist() == [1, 10, 100] and first.get_data()[1].tolist() == [-2, -3, -4]
     assert first.get_marker() != second.get_marker() and first.get_label() == "GFSVI"
+
+
+def test_series_of_one_point_make_no_figure(write: Callable[..., Path], tmp_path: Path) -> None:
+    labels = ("GFSVI, 1 steps", "GFSVI, 10 steps", "TFSVI, 10 steps")
+    for label in labels[1:]:
+        write(label, "boston", {("part=validation", "expected_log_likelihood_standardised"): [-1.0]})
+    found = collect(FIGURES["cinquin2024-figure-15"], table("t", "boston", labels), "paper",
+                    Records(tmp_path / "results"))  # fmt: skip
+    with pytest.raises(NothingToShow, match="no row has records at two lengths of training"):
+        settings.lengths(found)
 
 
 def test_boxes_are_quantiles_over_inputs(write: Callable[..., Path], tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_figures_without_records_are_skipped_and_the_others_go_on(results: Path,
         path.unlink()
     figures = [FIGURES["digits-roc"], FIGURES["cinquin2024-figure-5"]]
     drawn = {each.name: each for each in draw(figures, SUITE, Records(results), tmp_path)}
-    assert drawn["digits-roc"].skipped == "no records of MAP, FSVI, GFSVI (table digits, protocol paper)"
+    assert drawn["digits-roc"].skipped == "no records of MAP; FSVI; GFSVI (table digits, protocol paper)"
     assert not drawn["digits-roc"].files and drawn["cinquin2024-figure-5"].files
     (other,) = draw([FIGURES["digits-roc"]], FakeSuite(), Records(results), tmp_path)
     assert other.skipped == "there is no table digits"
