@@ -196,24 +196,30 @@ NOTES = {
     ("rudner2021", "8"): "The numbers of points are ours; the text of the paper names none.",
 }
 SCREENING = [
-    ("retinopathy-aptos", "Diabetic retinopathy, trained on APTOS", "retinopathy", "aptos", "screening:screening"),
+    (
+        "retinopathy-aptos",
+        "Diabetic retinopathy, trained on APTOS: AUROC",
+        "retinopathy",
+        "aptos",
+        "screening:screening",
+    ),
     (
         "retinopathy-aptos-accuracy",
-        "Diabetic retinopathy, trained on APTOS",
+        "Diabetic retinopathy, trained on APTOS: accuracy",
         "retinopathy",
         "aptos",
         "screening:accuracy",
     ),
     (
         "retina-mnist",
-        "Sight-threatening retinopathy, RetinaMNIST",
+        "Sight-threatening retinopathy, RetinaMNIST: AUROC",
         "retina-mnist",
         "retina_mnist",
         "screening:screening",
     ),
     (
         "retina-mnist-accuracy",
-        "Sight-threatening retinopathy, RetinaMNIST",
+        "Sight-threatening retinopathy, RetinaMNIST: accuracy",
         "retina-mnist",
         "retina_mnist",
         "screening:accuracy",

@@ -52,7 +52,7 @@ LINES: dict[str, str | tuple[int, tuple[int, ...]]] = {
 }
 FUNCTION_SPACE = ("FSVI", "fVI", "FuNN", "GP", "GWI")
 
-MARKERS = ("", *"s^DvPX*<>hpd8+x1234")  # none: a plain line, whose published values are circles
+MARKERS = ("", *"s^DvP*X<>dh+x1234p8")  # none: a plain line, whose published values are circles
 EVERY = 0.12  # of the length of a line, from one marker to the next
 _looks: dict[str, tuple[str | tuple[int, tuple[int, ...]], str, float]] = {}  # of the rows of the figure drawn now
 
@@ -68,17 +68,18 @@ class Look(TypedDict):
 
 
 def assign(labels: Iterable[str]) -> None:
-    """Tell the rows of a figure apart: those whose lines are alike get markers, and where these are used up another
-    line, so that no two of them look the same in black and white either."""
+    """Tell the rows of a figure apart: each gets a marker that no other has, where these are used up one that no other
+    of its line has, and then another line, so that no two of them look the same in black and white either."""
     _looks.clear()
     taken: set[tuple[str, str]] = set()
     styles = list(dict.fromkeys(["-", *LINES.values()]))
     for place, label in enumerate(dict.fromkeys(labels)):
         own = _line(label)
+        used = {marker for _, marker in taken}
         free = (
             (drawn, marker)
             for drawn in (own, *(each for each in styles if each != own))
-            for marker in MARKERS
+            for marker in (*(each for each in MARKERS if each not in used), *MARKERS)
             if (str(drawn), marker) not in taken
         )
         drawn, marker = next(free, (own, MARKERS[-1]))
@@ -101,7 +102,7 @@ def line(method: str) -> Look:
     """Colour, line style and marker of a method: broken where its name says that it changes another one."""
     drawn, marker, start = _looks.get(method, (_line(method), "", 0.0))
     look = Look(color=colour(method), linestyle=drawn)
-    return Look(**look, marker=marker, markersize=3.0, markevery=(start, EVERY)) if marker else look
+    return Look(**look, marker=marker, markersize=3.4, markevery=(start, EVERY)) if marker else look
 
 
 def in_function_space(method: str) -> bool:

@@ -104,7 +104,8 @@ def points(runs: Runs) -> Canvas:
         column = result.table.columns[place]
         metric = column.cell.metric
         side = {1: "\n(higher is better)", -1: "\n(lower is better)"}.get(labels.direction(metric), "")
-        axis.set(title=column.label, xlabel=f"{fill(labels.name(metric), 30)}{side}", yticks=range(len(there)))
+        unit = " (%)" if column.scale == 100 else ""
+        axis.set(title=column.label, xlabel=f"{fill(labels.name(metric) + unit, 30)}{side}", yticks=range(len(there)))
         axis.set_yticklabels([row[place].row.label for row in there])
         axis.set_ylim(len(there) - 0.5, -0.5)
         axis.grid(axis="y", linewidth=0.3, color="0.85")

@@ -31,6 +31,7 @@ class Shift:
         return float(found[1]) if found else (None if condition else 0.0)
 
 
+HOLLOW = "white"
 PUBLISHED = "published"  # what marks are told by
 ROTATION = Shift("shift=rotation;angle", "rotation (degrees)")
 Line = tuple[np.ndarray, np.ndarray]  # levels [L], values [runs, L]
@@ -82,11 +83,11 @@ def band(axis: Axes, label: str, places: np.ndarray, values: np.ndarray, name: s
 
 
 def marks(axis: Axes, label: str, places: Sequence[float], values: Sequence[float]) -> None:
-    """Published values of a row as marks without a line, edged in black: circles, or the row's own markers; hollow
-    where its line is broken.
+    """Published values of a row as marks without a line, edged in black: the row's own markers, circles where it has
+    none; hollow where its line is broken, and above all lines, or its own markers would fill them.
     """
     look = line(label)
-    face = look["color"] if look["linestyle"] == "-" else "none"
+    face = look["color"] if look["linestyle"] == "-" else HOLLOW
     axis.plot(
         places,
         values,
@@ -98,11 +99,14 @@ def marks(axis: Axes, label: str, places: Sequence[float], values: Sequence[floa
         color=look["color"],
         markerfacecolor=face,
         gid=PUBLISHED,
+        zorder=4,
     )
 
 
-def circles(axes: Iterable[Axes]) -> tuple[list[Line2D], list[str]]:
-    """What a legend says of the marks that there are: published values, of full and of broken lines."""
+def marks_told(axes: Iterable[Axes]) -> tuple[list[tuple[Line2D, ...]], list[str]]:
+    """What a legend says of the marks that there are: published values, of full and of broken lines; several shapes
+    stand for all.
+    """
     faces = [
         str(drawn.get_markerfacecolor())
         for axis in axes
@@ -110,20 +114,21 @@ def circles(axes: Iterable[Axes]) -> tuple[list[Line2D], list[str]]:
         if drawn.get_gid() == PUBLISHED and len(np.atleast_1d(drawn.get_xdata()))
     ]
     found = {
-        "published": ("black", any(face != "none" for face in faces)),
-        "published, broken line": ("none", "none" in faces),
+        "published: edged in black": ("0.6", any(face != HOLLOW for face in faces)),
+        "published, of broken lines: hollow": (HOLLOW, HOLLOW in faces),
     }
     words = [name for name, (_, there) in found.items() if there]
+    edged: dict[str, Any] = {"color": "black", "linestyle": "", "markersize": 3.4, "markeredgewidth": 0.6}
     return [
-        Line2D([], [], color="black", marker="o", linestyle="", markersize=3, markerfacecolor=found[name][0])
+        tuple(Line2D([], [], marker=shape, markerfacecolor=found[name][0], **edged) for shape in "os^")
         for name in words
     ], words
 
 
 def legend_below(figure: Canvas, axis: Axes) -> None:
-    """One legend for all panels, under them; it says what circles are."""
+    """One legend for all panels, under them; it says what published marks are."""
     handles, labels = axis.get_legend_handles_labels()
-    more, words = circles(figure.axes)
+    more, words = marks_told(figure.axes)
     legend(figure, [*handles, *more], [*labels, *words])
 
 
@@ -159,8 +164,11 @@ def in_view(axis: Axes, x: np.ndarray, y: np.ndarray) -> bool:
 
 def two_histograms(axis: Axes, edges: np.ndarray, counts: Mapping[str, np.ndarray]) -> None:
     """Shares of the points of two sets, counts [runs, bins] by name; the second one hatched, to be told in grey too."""
-    looks = (("#0072B2", {"alpha": 0.35, "fill": True}), ("#D55E00", {"hatch": "/////", "linewidth": 0}))
-    for (shade, inside), outline, (name, count) in zip(looks, ("-", "--"), counts.items()):
+    looks: list[tuple[str, str, dict[str, Any]]] = [
+        ("#0072B2", "-", {"alpha": 0.35, "fill": True}),
+        ("#D55E00", "--", {"hatch": "/////", "linewidth": 0}),
+    ]
+    for (shade, outline, inside), (name, count) in zip(looks, counts.items()):
         share = 100 * count.sum(0) / count.sum()
         axis.stairs(share, edges, color=shade, **inside)
         axis.stairs(share, edges, color=shade, linewidth=0.9, linestyle=outline, label=name)

@@ -11,14 +11,15 @@ from benchmarks.shapes import Curves
 from reports.figures import NothingToShow, Runs
 from reports.figures.looks import GREY, RED, line
 from reports.figures.parts import (
+    PUBLISHED,
     ROTATION,
     Shift,
     band,
     by_level,
-    circles,
     label_edges,
     legend_below,
     marks,
+    marks_told,
     mean_and_error,
     published_by_level,
 )
@@ -30,6 +31,7 @@ ATTACK = Shift("shift=fgsm;epsilon", "ε of FGSM (standardised pixels)")
 INDEX_SETS = {"": "training images", " +90°": "and turned by 90°", " +90°, +180°": "and turned by 90°, 180°"}
 ENSEMBLES, EXAMPLES, BLUE = ("Ensemble", "Ensemble fVI"), (0, 1, 2), "#0072B2"
 PERCENTILES = (1, 3, 25)
+MANY = 6  # rows, beyond which panels are higher and lines thinner, to be told apart
 
 
 def brier_and_entropy(runs: Runs) -> Canvas:
@@ -73,7 +75,9 @@ def gains(runs: Runs) -> Canvas:
                 raise NothingToShow(f"the records of {' and '.join(both)} hold different levels")
             (plain, error), (prior, prior_error) = (mean_and_error(values) for _, values in lines)
             gain, combined_error = prior - plain, np.hypot(error, prior_error)
-            axis.errorbar(lines[0][0], gain, combined_error, label=label, elinewidth=0.7, **line(label))
+            several = any(len(values) > 1 for _, values in lines)
+            bars = combined_error if several else None
+            axis.errorbar(lines[0][0], gain, bars, label=label, elinewidth=0.7, **line(label))
             known = [dict(zip(*published_by_level(runs, each, LIKELIHOOD, shift))) for each in both]
             shared = sorted(known[0].keys() & known[1].keys())
             marks(axis, label, shared, [known[1][level] - known[0][level] for level in shared])
@@ -127,10 +131,12 @@ def examples(runs: Runs) -> Canvas:
         row[0].set_ylabel("p(true class)")
     for axis in axes[-1]:
         axis.set_xlabel(ROTATION.axis)
-    about = f"protocol {runs.protocol}, n = 1 (first run); bands: percentiles " + ", ".join(
-        f"{low} to {100 - low}" for low in PERCENTILES
+    shown = ", ".join(f"{low} to {100 - low}" for low in PERCENTILES)
+    about = (
+        f"protocol {runs.protocol}, n = 1 (first run); line: mean of the members; bands: percentiles {shown} of the "
+        "Dirichlet fitted to them, red: of the uniform prior"
     )
-    head(figure, runs.figure.title, f"{about}; red: the prior", runs.missing)
+    head(figure, runs.figure.title, about, runs.missing)
     return figure
 
 
@@ -159,11 +165,15 @@ def _metrics(runs: Runs, shift: Shift, metrics: dict[str, tuple[str, float]]) ->
     first = next(iter(runs.records.values()))
     if not any(len(by_level(first, metric, shift)[0]) > 1 for metric in shown):
         raise NothingToShow(f"the records hold nothing by {shift.axis.split()[0]}")
-    figure, axes = panels(len(shown), 3, 2.5)
+    many = len(runs.records) > MANY
+    figure, axes = panels(len(shown), 3, 3.2 if many else 2.5)
     for axis, (metric, (name, scale)) in zip(axes, shown.items()):
         for label, records in runs.records.items():
             band(axis, label, *by_level(records, metric, shift, scale))
             marks(axis, label, *published_by_level(runs, label, metric, shift))
+        for drawn in axis.lines:
+            if many and drawn.get_gid() != PUBLISHED:
+                drawn.set_linewidth(0.8)
         axis.set(xlabel=shift.axis, title=name)
         if shift is ROTATION:
             axis.set_xticks(range(0, 181, 60))
@@ -177,5 +187,5 @@ def _corruption(runs: Runs) -> Shift:
 
 
 def _mark_note(figure: Canvas) -> str:
-    words = circles(figure.axes)[1]
+    words = marks_told(figure.axes)[1]
     return "; edged marks: published" * bool(words) + ", hollow where the line is broken" * (len(words) > 1)

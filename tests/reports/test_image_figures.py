@@ -14,7 +14,7 @@ from scipy.stats import beta
 from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.predictions import ClassificationPredictions
 from reports.figures import FIGURES, Figure, Runs, collect, draw, looks, shifts, style
-from reports.figures.parts import PUBLISHED, ROTATION, Shift, by_level, marks
+from reports.figures.parts import HOLLOW, PUBLISHED, ROTATION, Shift, by_level, marks
 from reports.records import Layout, Records, Run
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table
 
@@ -105,7 +105,7 @@ def test_published_values_stand_as_marks_in_their_own_unit(results: Path) -> Non
     (published,) = [
         line
         for line in likelihood.lines
-        if line.get_gid() == PUBLISHED and line.get_color() == "#000000" and line.get_markerfacecolor() != "none"
+        if line.get_gid() == PUBLISHED and line.get_color() == "#000000" and line.get_markerfacecolor() != HOLLOW
     ]
     assert dict(zip(*published.get_data()))[90] == -7.22 and len(published.get_xdata()) == 19
     (ours,) = [line for line in accuracy.lines if line.get_label() == "MAP fVI"]
@@ -120,7 +120,7 @@ def test_published_marks_tell_rows_apart_without_colours() -> None:
         marks(axis, label, [0], [1])
     plain, other, broken = axis.lines
     assert plain.get_marker() == "o" != other.get_marker() == looks.line("MC Dropout")["marker"]
-    assert broken.get_markerfacecolor() == "none" != other.get_markerfacecolor()
+    assert broken.get_markerfacecolor() == HOLLOW != other.get_markerfacecolor()
     looks.assign([])
 
 
