@@ -136,8 +136,10 @@ def legend(figure: Canvas, handles: Sequence[Any], labels: Sequence[str]) -> Non
 
 def fitted(make: Callable[[int, Sequence[str]], Legend], labels: Sequence[str], inches: float) -> int:
     """Make a legend of as many columns as so many inches have place for, equally full ones, and of labels in several
-    lines where a single column has none; the lines that it takes.
+    lines where a single column has none; the lines that it takes. Without labels there is none.
     """
+    if not labels:
+        return 0
     pixels = inches * plt.rcParams["figure.dpi"]
     for rows in range(math.ceil(len(labels) / COLUMNS), len(labels) + 1):
         made = make(math.ceil(len(labels) / rows), labels)

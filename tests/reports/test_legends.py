@@ -68,3 +68,10 @@ def test_legends_have_the_columns_that_there_is_place_for(count: int, long: str)
         and not figure.get_supxlabel()
     )
     assert figure.legends[0].get_texts()[0].get_window_extent().y1 < title.get_window_extent().y0
+
+
+def test_a_figure_without_labels_has_no_legend() -> None:
+    figure, _ = style.plt.subplots()
+    style.legend(figure, [], [])
+    style.head(figure, "Title", "protocol short, n = 1 run", ["MAP"])
+    assert not figure.legends and figure.get_supxlabel() == "no records: MAP"
