@@ -125,17 +125,21 @@ def test_every_row_holds_the_value_of_its_own_formula():
     rows, _ = evaluate("classification", "d", SETS, predictions, INPUTS)
     found = {key: row["value"] for key, row in table(rows).items()}
     summary, photos = (classification.summarise(predictions[name]) for name in ("test", "photos"))
-    confidence, correct = summary.p.max(-1), summary.p.argmax(-1) == predictions["test"].labels
-    entropies = summary.scores["predictive_entropy"]
-    assert found["", "ece"] == calibration.ece(confidence, correct, 15)
-    assert found["", "ece_10"] == calibration.ece(confidence, correct, 10)
-    assert found["", "ace_15"] == calibration.ace(confidence, correct, 15)
-    labels = predictions["test"].labels
-    assert found["", "classwise_ece"] == calibration.classwise_ece(summary.p, labels)
-    assert found["", "classwise_ace"] == calibration.classwise_ace(summary.p, labels)
-    assert found["", "top_label_ece"] == calibration.top_label_ece(summary.p, labels)
-    assert found["", "augrc"] == selective.augrc(correct, entropies)
-    assert found["", "aurc"] == selective.aurc(correct, entropies)
+    for condition, name in (("", "test"), ("shift=rotation;angle=30", "rotation-30")):  # without and with errors
+        labelled, labels = classification.summarise(predictions[name]), predictions[name].labels
+        confidence, correct = labelled.p.max(-1), labelled.p.argmax(-1) == labels
+        assert correct.all() == (name == "test")
+        entropies = labelled.scores["predictive_entropy"]
+        assert found[condition, "ece"] == calibration.ece(confidence, correct, 15)
+        assert found[condition, "ece_10"] == calibration.ece(confidence, correct, 10)
+        assert found[condition, "ace_15"] == calibration.ace(confidence, correct, 15)
+        assert found[condition, "classwise_ece"] == calibration.classwise_ece(labelled.p, labels)
+        assert found[condition, "classwise_ace"] == calibration.classwise_ace(labelled.p, labels)
+        assert found[condition, "top_label_ece"] == calibration.top_label_ece(labelled.p, labels)
+        assert found[condition, "augrc"] == selective.augrc(correct, entropies)
+        assert found[condition, "aurc"] == selective.aurc(correct, entropies)
+        area = selective.selective_accuracy_area(correct, entropies)
+        assert found[condition, "selective_accuracy_area"] == area
     assert found["", "dirichlet_mutual_information"] == summary.dirichlet_mutual_information.mean()
     for score in SCORES:
         pair, condition = (summary.scores[score], photos.scores[score]), f"ood=photos;score={score}"

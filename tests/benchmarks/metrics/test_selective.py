@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.metrics import curves, selective
+from benchmarks.metrics import SetInfo, curves, evaluate, selective
+from benchmarks.records.predictions import ClassificationPredictions
 
 points = st.lists(st.tuples(st.booleans(), st.integers(0, 9).map(float)), min_size=1, max_size=40)
 
@@ -30,6 +31,22 @@ def test_areas_by_hand():
     assert area == pytest.approx((1 + 1 / 2 + 2 / 3 + 1 / 2) / 4)
     assert selective.aurc(correct, uncertainty) == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
     assert selective.augrc(correct, uncertainty) == pytest.approx((0 + 1 + 1 + 2) / 16)
+
+
+def test_an_evaluation_ranks_by_predictive_entropy():
+    # Each point has two sampled distributions, and the last point is wrong. Predictive entropies are .82, .74, .11 and
+    # .72, by which it comes second. By the largest probability (.7, .51, .98, .6) or the expected entropy (.82, .24,
+    # .11, .72) it would come third.
+    one = [[0.7, 0.15, 0.15], [0.96, 0.03, 0.01], [0.01, 0.98, 0.01], [0.6, 0.39, 0.01]]
+    other = [one[0], [0.06, 0.93, 0.01], one[2], one[3]]
+    predictions = {"test": ClassificationPredictions(np.log([one, other]), np.array([0, 0, 1, 1]))}
+    rows, drawn = evaluate("classification", "d", [SetInfo("test", "id")], predictions)
+    found = {row["metric"]: row["value"] for row in rows}
+    assert found["aurc"] == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
+    assert found["augrc"] == pytest.approx((0 + 1 + 1 + 1) / 16)
+    assert found["selective_accuracy_area"] == pytest.approx((1 + 1 / 2 + 2 / 3 + 3 / 4) / 4)
+    accuracy = [drawn["test/retention"]["accuracy"][k] for k in (25, 50, 75, 100)]  # of one, two, three and all points
+    assert accuracy == pytest.approx([1, 1 / 2, 2 / 3, 3 / 4], abs=1e-5)
 
 
 def test_ties_keep_the_order_of_the_data():
