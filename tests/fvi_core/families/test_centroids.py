@@ -16,6 +16,7 @@ from tests.fvi_core.contracts import DivergenceContract, FamilyContract, N, R
 
 SPEC = {"name": "centroids", "size": 2, "length": 0.5, "decay": 0.75, "count": 4.0, "weight_std": 0.5}
 LINEAR = {"name": "mlp", "hidden": [], "activation": "tanh"}
+NORMED = {"name": "cnn", "channels": [2], "dense": [], "pool": [0], "norm": "batch"}
 
 
 def one_network(size=2):
@@ -48,6 +49,30 @@ class TestCentroids(FamilyContract):
         count = torch.tensor([[0.75 * 4 + 0.25 * 2, 0.75 * 2 + 0.25 * 1]]).double()
         total = [[0.75 * 4 + 0.25 * 2, 0.25 * 4], [0.25 * 1, 0.75 * 2 + 0.25 * 2]]
         torch.testing.assert_close(moved, {COUNT: count, SUM: torch.tensor([total]).double()})
+
+    def test_centroids_follow_the_network_as_it_predicts(self):
+        family, network = self.family(), small.network(NORMED, 3)
+        parameters = family.init(network, small.streams(R))
+        for name in ("mean", "var"):  # statistics that are neither those at the start nor the batch's
+            parameters[f"buffer/conv0.norm.{name}"] = small.streams(R, name=name).uniform(2) + 0.5
+        data = small.training_data(R, 5, 3, (2, 4, 4))
+        moved = family.after_step(network, parameters, data.x, data.y)
+        for r in range(R):
+            own = {name: value[r] for name, value in parameters.items()}
+            a = torch.nn.functional.conv2d(data.x[r], own["conv0.weight"], own["conv0.bias"], padding=1)
+            mean, var = (own[f"buffer/conv0.norm.{name}"] for name in ("mean", "var"))
+            a = torch.nn.functional.batch_norm(a, mean, var, own["conv0.norm.scale"], own["conv0.norm.shift"])
+            z = torch.einsum("ni,icj->ncj", a.relu().flatten(1), own[WEIGHT])
+            sums = torch.stack([z[data.y[r] == c, c].sum(0) for c in range(3)])
+            torch.testing.assert_close(moved[SUM][r], 0.75 * own[SUM] + 0.25 * sums)
+
+    def test_the_start_has_the_deviations_and_counts_asked_for(self):
+        spec = {"name": "centroids", "size": 2000, "weight_std": 0.3, "centroid_std": 0.7, "count": 5.0}
+        start = FAMILIES.build(spec).init(small.network(LINEAR, 2), small.streams(R))
+        assert (start[COUNT] == 5).all()
+        centroids = start[SUM] / start[COUNT].unsqueeze(-1)
+        for values, std in ((start[WEIGHT], 0.3), (centroids, 0.7)):  # 12000 or more numbers: 1 / 155 around it
+            assert values.std().item() == pytest.approx(std, rel=0.03) and abs(values.mean().item()) < 0.03 * std
 
     def test_a_network_without_a_linear_head_is_named(self):
         with pytest.raises(NotSupported, match="family 'centroids' replaces a linear head"):
@@ -113,6 +138,16 @@ def test_binary_cross_entropy_is_that_of_torch():
     term = likelihood.data_term({}, ends, torch.tensor([[1]]))
     (gradient,) = torch.autograd.grad(term.sum(), ends)
     assert torch.isfinite(term).all() and gradient[..., 1] == 1 / 3 and torch.isfinite(gradient).all()
+
+
+def test_binary_cross_entropy_is_exact_until_a_score_is_a_millionth_below_one():
+    likelihood, own = LIKELIHOODS.build({"name": "kernel_scores"}), -5.0
+    for f in (-0.05, -1e-3, -1e-5):
+        found = likelihood.data_term({}, torch.tensor([[[[f, own]]]], dtype=torch.float64), torch.tensor([[1]]))
+        assert found.item() == pytest.approx((math.log(1 - math.exp(f)) + own) / 2, rel=1e-9)
+    for f in (-1e-7, 0.0):
+        found = likelihood.data_term({}, torch.tensor([[[[f, own]]]], dtype=torch.float64), torch.tensor([[1]]))
+        assert found.item() == pytest.approx((math.log(1e-6) + own) / 2, rel=1e-6)
 
 
 def test_the_score_is_the_largest_kernel_score():
