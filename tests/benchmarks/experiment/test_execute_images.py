@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +166,22 @@ def test_an_attack_moves_every_pixel_by_epsilon_within_black_and_white():
         assert moved.shape == clean.shape and (moved - clean).abs().max() <= float(epsilon) + 1e-6
         assert (moved.amin((0, 2, 3)) >= black - 1e-5).all() and (moved.amax((0, 2, 3)) <= white + 1e-5).all()
         assert torch.equal(moved, clean) == (epsilon == "0")
+
+
+def test_an_attack_stops_at_black_and_white_and_nowhere_before():
+    model, parameters, training_data, split = trained(parts={"network": CNN})
+    levels = np.random.default_rng(0).integers(0, 256, split.test.x.shape).astype(np.uint8)
+    given = replace(split.evaluation("fgsm-0.1"), x=levels)
+    moved = attack(model, parameters, training_data, given, 5, Streams([1]))
+    # In levels from 0 to 255, in which a channel's epsilon is 255 std epsilon.
+    std, mean = (np.reshape(value, (3, 1, 1)) for value in (split.pixels.std, split.pixels.mean))
+    found, step = 255 * (moved.numpy() * std + mean), 255 * std * 0.1
+    darker, brighter = np.maximum(levels - step, 0), np.minimum(levels + step, 255)
+    off = np.minimum(np.abs(found - darker), np.abs(found - brighter))
+    # Where the gradient is zero a pixel stays.
+    assert np.minimum(off, np.abs(found - levels)).max() < 1e-2 and (off < 1e-2).mean() > 0.9
+    for end, inside in ((0, levels > 0), (255, levels < 255)):
+        assert (np.abs(found - end)[inside & (abs(levels - float(end)) < step)] < 1e-2).mean() > 0.3
 
 
 def test_an_attack_hurts_the_functions_that_predict():
