@@ -33,6 +33,7 @@ FONT_SIZE = 8.0  # points; others are relative to it
 UNDER = 0.75  # what is missing, in smaller letters
 LINES_ABOVE, LINES_BELOW = 3, 3  # of a title and of a legend, for which figures have place
 NARROWEST = 1.6  # inches of a panel with its labels
+BESIDE = 0.4  # inches that the names of an axis and its ticks take
 COLUMNS = 6  # of a legend, at most
 SIZES: dict[Any, float] = {  # names are literal types of matplotlib's, in some of its versions
     "font.size": 1.0,
@@ -170,6 +171,18 @@ def wrapped(figure: Canvas, words: str, points: float, inches: float) -> list[st
     return lines
 
 
+def _fold(figure: Canvas, width: float) -> None:
+    """Break titles and names of axes that their panels have no place for beside each other."""
+    for axis in figure.axes:
+        place = axis.get_subplotspec()
+        if place is None or axis.get_figure(root=False) is not figure:
+            continue
+        inches = width / place.get_gridspec().ncols - BESIDE
+        for text in (axis.title, axis.xaxis.label):
+            lines = (wrapped(figure, line, float(text.get_fontsize()), inches) for line in text.get_text().split("\n"))
+            text.set_text("\n".join(line for folded in lines for line in folded))
+
+
 def _taller(lines: int, size: float) -> float:
     """Inches that so many lines more take."""
     return max(0, lines) * 1.4 * size * plt.rcParams["font.size"] / 72
@@ -204,6 +217,7 @@ def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ())
             figure.legends[0].get_title().set(color=GREY, fontsize=UNDER * points, multialignment="center")
         else:
             figure.supxlabel("\n".join(lines), fontsize=UNDER * points, color=GREY)
+    _fold(figure, width)
     figure.set_size_inches(width, options.height or height)
 
 

@@ -16,7 +16,13 @@ from reports.figures.options import COLUMN, Options
 from reports.figures.own import select
 from reports.records import Records
 
-NAMES = ("rudner2021-figure-2-fashion_mnist", "dirichlet2022-figure-8", "retina-mnist-accuracy", "digits-roc")
+NAMES = (
+    "rudner2021-figure-2-fashion_mnist",
+    "dirichlet2022-figure-8",
+    "retina-mnist-accuracy",
+    "digits-roc",
+    "cinquin2024-figure-18",
+)
 
 
 @pytest.fixture(autouse=True)
