@@ -109,6 +109,33 @@ def kind_key(config: RunConfig) -> str:
     return f"{stack_key(config)}-{digest(evaluation, 8)}"
 
 
+def differences(own: RunConfig, other: RunConfig) -> list[tuple[str, str, str]]:
+    """Return the settings in which two configurations differ: name ("training.optimiser.lr"), own value, other's value.
+
+    Seeds, splits, comparisons with other runs, and the user's own files are left out.
+    """
+    ours, theirs = _settings(own), _settings(other)
+    absent = "—"
+    return [
+        (key, ours.get(key, absent), theirs.get(key, absent))
+        for key in dict.fromkeys((*ours, *theirs))
+        if ours.get(key, absent) != theirs.get(key, absent)
+    ]
+
+
+def _settings(config: RunConfig) -> dict[str, str]:
+    data: Any = {name: config["dataset"].get(name) for name in ("version", "scheme")}
+    wanted: Any = {name: config["evaluation"].get(name) for name in ("samples", "sets", "evidence", "fit")}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    return _flat(config["parts"]) | _flat(data, ".dataset") | _flat(given, ".evaluation")
+
+
+def _flat(value: Any, at: str = "") -> dict[str, str]:
+    if isinstance(value, dict) and value:
+        return {key: text for name, part in value.items() for key, text in _flat(part, f"{at}.{name}").items()}
+    return {at.removeprefix("."): value if isinstance(value, str) else json.dumps(value)}
+
+
 def method_of(config: RunConfig) -> str:
     """The catalogue's name of what a run evaluates: its training's method, or that with what is fitted afterwards."""
     fit = config["evaluation"].get("fit")

@@ -38,7 +38,7 @@ class OtherFiles(Store):
         own = super().path(config)
         if own.exists() or (self.datasets is not None and config["dataset"]["name"] not in self.datasets):
             return own
-        found, files = self._folder(own.parent, bool(_files(config))).get(_alike(config), (own, []))
+        found, files = self._folder(own.parent, bool(_files(config))).get(bare_digest(config), (own, []))
         for file in files:
             self.used.setdefault(file, set()).add(found)
         return found
@@ -53,7 +53,7 @@ class OtherFiles(Store):
                     data = None if path.name.startswith(".") else read_bytes(path)
                     if data is not None and (every or SOME in data):
                         config = parse(data, path, HEAD_ONLY)["config"]
-                        self._alike[place].setdefault(_alike(config), (path, _files(config)))
+                        self._alike[place].setdefault(bare_digest(config), (path, _files(config)))
         return self._alike[place]
 
 
@@ -64,7 +64,7 @@ def _files(config: RunConfig) -> list[str]:
     return [f"{name} {digits}" for name, digits in sorted(contents.items())]
 
 
-def _alike(config: RunConfig) -> str:
-    """What runs share that differ in the user's own files alone."""
+def bare_digest(config: RunConfig) -> str:
+    """Return the digest of a configuration without the user's own files: equal for runs that differ in these alone."""
     bare = {name: {**config[name], "content": {}} for name in ("dataset", "evaluation")}
     return digest({**config, **bare})

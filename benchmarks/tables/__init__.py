@@ -49,7 +49,7 @@ _OWN: dict[str, Table] = plugins.track({})
 
 def add(table: Table) -> Table:
     """Add a table. Raises ValueError if its name or an alias is taken."""
-    taken = {name for each in (*_declared().values(), *_OWN.values()) for name in (each.name, *each.aliases)}
+    taken = {name for each in (*declared().values(), *_OWN.values()) for name in (each.name, *each.aliases)}
     for name in (table.name, *table.aliases):
         if name in taken:
             raise ValueError(f"two tables are named {name!r}; give one of them another name")
@@ -60,11 +60,11 @@ def add(table: Table) -> Table:
 def tables() -> dict[str, Table]:
     """Every table by its name, those of plug-ins last."""
     plugins.load()
-    return _declared() | _OWN
+    return declared() | _OWN
 
 
 @cache
-def _declared() -> dict[str, Table]:
+def declared() -> dict[str, Table]:
     """Declared tables first, then published tables that no method reproduces yet."""
     from benchmarks.tables import published
 

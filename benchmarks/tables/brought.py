@@ -24,7 +24,7 @@ def is_brought(config: RunConfig) -> bool:
 
 def template(table: Table, dataset: str, protocol: str) -> list[RunConfig]:
     """Runs of the row that has most of them on a data set: their splits, seeds and evaluation sets are asked of all."""
-    found = [table._configs(row, dataset, protocol, None) for row in table.rows if row.method]
+    found = [table.row_runs(row, dataset, protocol, None) for row in table.rows if row.method]
     return max(found, key=len, default=[])
 
 

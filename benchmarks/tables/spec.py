@@ -193,7 +193,7 @@ class Table:
         found: dict[str, RunConfig] = {}
         for row in self.rows:
             for dataset in self.datasets:
-                for config in self._configs(row, dataset, self.check_protocol(protocol), seeds):
+                for config in self.row_runs(row, dataset, self.check_protocol(protocol), seeds):
                     found.setdefault(run_key(config), config)
         return list(found.values())
 
@@ -201,7 +201,7 @@ class Table:
         self, row: Row, column: Column, protocol: str | None = None, seeds: Collection[int] | None = None
     ) -> list[RunConfig]:
         """Configurations of the runs that one cell averages over; empty where no method makes it."""
-        return self._configs(row, column.cell.dataset, self.check_protocol(protocol), seeds)
+        return self.row_runs(row, column.cell.dataset, self.check_protocol(protocol), seeds)
 
     def asked(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> dict[str, set[str]]:
         """The metrics that the table shows of each run, and the scores that they are computed by, by its key."""
@@ -210,7 +210,7 @@ class Table:
             for dataset in self.datasets:
                 cells = [column.cell_of(row) for column in self.columns if column.cell.dataset == dataset]
                 metrics = {cell.metric for cell in cells} | {score_of(cell.condition) for cell in cells} - {""}
-                for config in self._configs(row, dataset, self.check_protocol(protocol), seeds):
+                for config in self.row_runs(row, dataset, self.check_protocol(protocol), seeds):
                     found.setdefault(run_key(config), set()).update(metrics)
         return found
 
@@ -218,13 +218,13 @@ class Table:
         """How many replicates its cells have; the largest number, where they differ."""
         asked = self.check_protocol(protocol)
         return max(
-            (len(self._configs(row, name, asked, None)) for row in self.rows for name in self.datasets), default=0
+            (len(self.row_runs(row, name, asked, None)) for row in self.rows for name in self.datasets), default=0
         )
 
     def reduction(self, protocol: str) -> str:
         """What a protocol has less than the paper, in words: as declared, and evaluation sets of some images only."""
         runs = (
-            config for row in self.rows for name in self.datasets for config in self._configs(row, name, protocol, None)
+            config for row in self.rows for name in self.datasets for config in self.row_runs(row, name, protocol, None)
         )
         counts = {image_sets.reduction(name) for config in runs for name in config["evaluation"]["sets"]} - {None}
         some = " or ".join(f"{count:,}" for count in sorted(filter(None, counts)))
@@ -236,7 +236,7 @@ class Table:
     def lacks(self, row: Row, dataset: str, protocol: str | None = None) -> str:
         """Why no run of a row on a data set can be planned: its plug-in or its file is absent; else empty."""
         chosen = self.check_protocol(protocol)
-        self._configs(row, dataset, chosen, None)
+        self.row_runs(row, dataset, chosen, None)
         return self._lacking.get((row, dataset, chosen), "")
 
     def also(self, method: str) -> Table:
@@ -276,7 +276,8 @@ class Table:
             raise unknown(f"protocol of table {self.name}", protocol, self.protocols)
         return protocol
 
-    def _configs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None) -> list[RunConfig]:
+    def row_runs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None = None) -> list[RunConfig]:
+        """Configurations of the runs of a row on a data set; empty where no method makes them."""
         place = row, dataset, protocol, os.environ.get(user_arrays.VARIABLE)
         if place not in self._made:
             try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.commands.inspection import OWN_FOLDERS, configuration_lines, making
 from benchmarks.records import lost
+from benchmarks.records.config import differences
 from benchmarks.records.store import RecordError
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.brought import is_brought
@@ -106,7 +107,7 @@ def _group(sheet: Sheet, book: Book, origins: Origins, i: int, dataset: str) -> 
         "planned": len(configs),
         "configuration": [line.split(": ", 1) for line in configuration_lines(configs[0])],
         "beside": beside[0] if beside else "",
-        "differs": _differences(configs[0], beside[1]) if beside else [],
+        "differs": differences(configs[0], beside[1]) if beside else [],
         "makes": _shell(command),
         "again": _shell([*command, *OWN_FOLDERS]),
     }
@@ -120,26 +121,6 @@ def _beside(sheet: Sheet, i: int, column: Any) -> tuple[str, RunConfig] | None:
         if configs:
             return rows[j].label, configs[0]
     return None
-
-
-def _differences(own: RunConfig, other: RunConfig) -> list[tuple[str, str, str]]:
-    ours, theirs = _flat(own["parts"]) | _asked(own), _flat(other["parts"]) | _asked(other)
-    absent = "—"
-    return [
-        (key, ours.get(key, absent), theirs.get(key, absent))
-        for key in dict.fromkeys((*ours, *theirs))
-        if ours.get(key, absent) != theirs.get(key, absent)
-    ]
-
-
-def _asked(config: RunConfig) -> dict[str, str]:
-    return {"evaluation.samples": json.dumps(config["evaluation"].get("samples"))}
-
-
-def _flat(value: Any, at: str = "") -> dict[str, str]:
-    if isinstance(value, dict) and value:
-        return {key: text for name, part in value.items() for key, text in _flat(part, f"{at}.{name}").items()}
-    return {at.removeprefix("."): value if isinstance(value, str) else json.dumps(value)}
 
 
 def _cell(sheet: Sheet, book: Book, i: int, j: int) -> dict[str, Any] | None:

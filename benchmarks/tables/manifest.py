@@ -1,0 +1,189 @@
+"""The manifest of all keys: a digest for every row of every table, and a reason for every record that no table has.
+
+A recipe that changes by accident gives its runs other keys, and their records vanish from the table without a word. So
+``keys.txt`` holds a digest of each row's configurations, and ``results/retired.txt`` names the records of recipes that
+were given up, each with the reason. Tests hold both; ``python -m benchmarks keys`` says in words what has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks import files
+from benchmarks.errors import BenchmarkError
+from benchmarks.records.config import differences, run_key
+from benchmarks.records.elsewhere import bare_digest
+from benchmarks.records.store import Store
+from benchmarks.shapes import RunConfig
+from benchmarks.tables.brought import is_brought
+from benchmarks.tables.spec import Table
+
+FILE = Path(__file__).with_name("keys.txt")
+RETIRED = "retired.txt"
+PROTOCOLS = ("paper", "short")  # smoke runs mean nothing, and have no records
+
+
+class ManifestError(BenchmarkError):
+    """A line of keys.txt or retired.txt that is none."""
+
+
+class Place(NamedTuple):
+    """Where a table has runs."""
+
+    table: str
+    protocol: str
+    row: str
+    dataset: str
+
+
+class Digest(NamedTuple):
+    """How many runs a row has on a data set, and 12 digits of the SHA-256 of their configurations."""
+
+    runs: int
+    digits: str
+
+
+Manifest = dict[Place, Digest]
+
+
+@dataclass
+class Change:
+    """A row whose runs are not those of keys.txt, and the records that it had before."""
+
+    place: Place
+    before: Digest | None
+    after: Digest | None
+    orphans: list[str] = field(default_factory=list)
+    differences: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        where = f"{self.place.table} ({self.place.protocol}), row {self.place.row!r}, {self.place.dataset}"
+        if self.before is None or self.after is None:
+            runs = (self.after or self.before or Digest(0, "")).runs
+            what = f"{'new' if self.before is None else 'gone'}, {runs} runs"
+        elif self.differences:
+            what = "; ".join(f"{name}: {then} before, {now} now" for name, now, then in self.differences)
+        else:
+            what = f"{self.before.runs} runs before, {self.after.runs} now, of another configuration"
+        return f"{where}: {what}" + (f"; {len(self.orphans)} records orphaned" if self.orphans else "")
+
+
+def plans(tables: Iterable[Table]) -> Iterator[tuple[Place, list[RunConfig]]]:
+    """The runs of every row of the tables on every data set, where there are any."""
+    for table in tables:
+        for protocol in (each for each in table.protocols if each in PROTOCOLS):
+            for row in table.rows:
+                for dataset in table.datasets:
+                    if runs := table.row_runs(row, dataset, protocol):
+                        yield Place(table.name, protocol, row.label, dataset), runs
+
+
+def manifest(plans: Iterable[tuple[Place, list[RunConfig]]]) -> Manifest:
+    """The digests of planned runs. The user's own files, part of a configuration, are left out."""
+    found = {}
+    for place, runs in plans:
+        configurations = "\n".join(map(bare_digest, runs))
+        found[place] = Digest(len(runs), hashlib.sha256(configurations.encode()).hexdigest()[:12])
+    return found
+
+
+def write(found: Manifest, path: Path = FILE) -> None:
+    """Write a manifest: a head ``[table protocol]``, then ``row <tab> data set <tab> runs <tab> digest``."""
+    lines = []
+    for (table, protocol), own in groupby(found.items(), lambda item: item[0][:2]):
+        lines.append(f"[{table} {protocol}]")
+        lines += ["\t".join((place.row, place.dataset, str(runs), digits)) for place, (runs, digits) in own]
+    files.write(path, "\n".join(lines) + "\n")
+
+
+def read(path: Path = FILE) -> Manifest:
+    """The committed manifest. Raises ManifestError for a line that is none."""
+    found: Manifest = {}
+    for head, line, number in _sections(path):
+        words, fields = head.split(" "), line.split("\t")
+        if len(words) != 2 or len(fields) != 4 or not fields[2].isdigit():
+            raise ManifestError(f"{path}:{number}: expected row, data set, runs, digest, found {line!r}")
+        found[Place(*words, *fields[:2])] = Digest(int(fields[2]), fields[3])
+    return found
+
+
+def read_retired(path: Path) -> dict[str, str]:
+    """The reason of every retired record, by its place under the results folder, without ".json"."""
+    return {line: head for head, line, _ in _sections(path)} if path.exists() else {}
+
+
+def write_retired(found: Mapping[str, str], path: Path) -> None:
+    """Write the retired records: a head ``[reason]``, then the records that it holds for."""
+    lines = []
+    for reason in sorted(set(found.values())):
+        lines += [f"[{reason}]", *sorted(record for record, why in found.items() if why == reason)]
+    files.write(path, "\n".join(lines) + "\n" * bool(lines))
+
+
+def _sections(path: Path) -> Iterator[tuple[str, str, int]]:
+    """Every line of a file with the head above it and its number. Raises ManifestError for one without a head."""
+    head = ""
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        if line.startswith("[") and line.endswith("]"):
+            head = line[1:-1]
+        elif not head:
+            raise ManifestError(f"{path}:{number}: expected a head in brackets first, found {line!r}")
+        elif line:
+            yield head, line, number
+
+
+def orphans(store: Store, runs: Iterable[RunConfig]) -> dict[str, RunConfig]:
+    """The configurations of all records that are none of these runs, by place; predictions made elsewhere are left out.
+
+    Raises RecordError for a record that cannot be trusted.
+    """
+    planned = list(runs)
+    keys, digests = set(map(run_key, planned)), set(map(bare_digest, planned))
+    found = {}
+    for key, path in store.paths().items():
+        if key in keys:
+            continue
+        config = store.read(path, curves=False)["config"]
+        if bare_digest(config) not in digests and not is_brought(config):
+            found[path.relative_to(store.root).with_suffix("").as_posix()] = config
+    return found
+
+
+def changes(
+    before: Manifest, now: Mapping[Place, list[RunConfig]], orphaned: Mapping[str, RunConfig]
+) -> tuple[list[Change], list[str]]:
+    """The rows that have changed, each with the records that it orphans, and the orphans of no changed row.
+
+    An orphan goes with the changed row of its method, data set and protocol from whose runs it differs least.
+    """
+    after = manifest(now.items())
+    found = [
+        Change(place, before.get(place), after.get(place))
+        for place in dict.fromkeys((*before, *after))
+        if before.get(place) != after.get(place)
+    ]
+    left = []
+    for record, config in orphaned.items():
+        near: list[tuple[int, int, list[tuple[str, str, str]]]] = []
+        for number, change in enumerate(found):
+            for run in now.get(change.place, [])[:1]:
+                if all(_of(run)[i] == _of(config)[i] for i in range(3)):
+                    apart = differences(run, config)
+                    near.append((len(apart), number, apart))
+        if near:
+            _, number, apart = min(near)
+            change = found[number]
+            change.orphans.append(record)
+            change.differences = change.differences or apart
+        else:
+            left.append(record)
+    return found, left
+
+
+def _of(config: RunConfig) -> tuple[str, str, str]:
+    return config["method"], config["dataset"]["name"], config["protocol"]
