@@ -54,6 +54,25 @@ def test_a_family_in_closed_form_and_a_prior_without_moments_are_named():
         dirichlet.divergence(small.step(dirichlet, parameters, labelled, small.streams(R)))
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_the_prior_of_the_values_has_the_variance_of_the_noise_besides(outputs):
+    """The cross entropy ``-mean_s log N(f_s; m, K + noise^2 I)``, outputs independent."""
+    model = small.model(
+        {"family": BROAD, "prior": GP, "context": BOX, "divergence": {"name": "spectral_kl", "noise": 0.5}}, outputs
+    )
+    start = {name: value.double() for name, value in model.family.init(model.network, small.streams(R)).items()}
+    step = small.step(model, start, small.training_data(R, 6, outputs), small.streams(R))
+    x, f = small.inputs(R, 4), small.streams(R, name="values").normal(5, 4, outputs)
+    mean, covariance = model.prior.moments(step.network, step.prior_parameters, x, "full")
+    for r in range(R):
+        expected = 0.0
+        for q in range(outputs):
+            noisy = covariance[r, q % covariance.shape[1]] + 0.25 * torch.eye(4)
+            expected -= MultivariateNormal(mean[r, q % mean.shape[1]], noisy).log_prob(f[r, :, :, q]).mean()
+        found = model.divergence._cross_entropy(step, x, f)[r]
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+
+
 def by_definition(x, share):
     """Shi et al. (2018), term by term: eigenvectors of the Gram matrix, eigenfunctions, derivatives by autograd."""
     s = len(x)

@@ -12,7 +12,8 @@ from fvi_core.gaussian_process import fit_kernel, posterior
 from fvi_core.kernels import KERNELS
 from fvi_core.likelihoods import RobustMax
 from fvi_core.networks import CONSTANT
-from fvi_core.registry import LIKELIHOODS
+from fvi_core.priors.base import TrainingSet
+from fvi_core.registry import FAMILIES, LIKELIHOODS
 from fvi_core.training import Training
 from tests.fvi_core import small
 from tests.fvi_core.contracts import DivergenceContract, FamilyContract, N, R
@@ -58,6 +59,23 @@ class TestGWI(FamilyContract):
         _, noise = fit_kernel(kernel, data.x, data.y, small.streams(R), steps=3, lr=0.1)
         _, exact = posterior(kernel, hyper, noise, data.x, data.y, x)
         torch.testing.assert_close(variance[..., 0], exact, rtol=1e-4, atol=1e-6)
+
+    def test_its_factor_starts_from_the_further_points_where_these_are_not_the_inducing_points(self):
+        """``L L^T = (K_ZZ + k_ZZ' k_Z'Z / noise)^-1`` with M of N inputs each (docstring of the family)."""
+        data, network = small.training_data(R, 3 * M), self.network()
+        family = FAMILIES.build({**SPEC, "jitter": 1e-10})
+        train = TrainingSet(data.x, data.y, 1, False)
+        start = family.init(network, small.streams(R))
+        found = family.prepare(network, start, train, small.streams(R, name="fit"))
+        streams = small.streams(R, name="fit")
+        (index, z), (_, further) = family.random_inputs(train, streams), family.random_inputs(train, streams)
+        assert torch.equal(z, found[CONSTANT + INPUTS]) and not torch.equal(z.sort(1)[0], further.sort(1)[0])
+        kernel = KERNELS.build(SPEC["kernel"])
+        hyper, noise = fit_kernel(kernel, z, data.y.gather(1, index), streams, steps=3, lr=0.1)
+        cross = kernel(hyper, z, further)
+        precision = kernel(hyper, z, z) + 1e-10 * torch.eye(M) + cross @ cross.mT / noise[:, None, None]
+        factor = found[FACTOR][:, 0].tril()
+        torch.testing.assert_close(factor @ factor.mT, torch.linalg.inv(precision), rtol=1e-6, atol=1e-8)
 
 
 class TestGaussianWasserstein(DivergenceContract):

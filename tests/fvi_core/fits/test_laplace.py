@@ -4,14 +4,16 @@ import dataclasses
 import math
 
 import pytest
+import scipy.stats
 import torch
 from torch.func import jacrev
 
 from fvi_core import curvature
 from fvi_core.families.base import NotSupported
+from fvi_core.fits.laplace import _log_predictive
 from fvi_core.fits.posterior import CURVATURE, Around
 from fvi_core.fitting import Fitting
-from fvi_core.registry import FITS
+from fvi_core.registry import FITS, LIKELIHOODS
 from tests.fvi_core import small
 from tests.fvi_core.fits.cases import (
     DELTA,
@@ -299,3 +301,21 @@ def test_a_subnetwork_may_be_chosen_by_the_iterates_of_swag():
         made.fitted(own, training_data("cnn"), small.streams(1))
     with pytest.raises(NotSupported, match="expected family 'swag', found 'point'"):
         model("cnn", spec("subnetwork", variances="swag"))
+
+
+def test_the_log_density_that_chooses_a_precision_is_of_functions_and_noise_together():
+    """``log N(y; m, v + sigma^2)`` of moments, and ``log mean_s N(y; f_s, sigma^2)`` of draws, as torch and SciPy have
+    them.
+    """
+    likelihood = LIKELIHOODS.build({"name": "gaussian"})
+    params = {name: value + 0.3 for name, value in likelihood.init(3, torch.float64).items()}
+    std = likelihood.noise_std(params)
+    mean, y = small.streams(3).normal(5, 1), small.streams(3, name="y").normal(5)
+    variance = small.streams(3, name="v").uniform(5, 1) + 0.5
+    found = _log_predictive(likelihood, params, (mean, variance), lambda x: x, small.inputs(3, 5), y)
+    expected = scipy.stats.norm.logpdf(y, mean[..., 0], (variance[..., 0] + std[:, None] ** 2) ** 0.5)
+    torch.testing.assert_close(found, torch.from_numpy(expected), rtol=1e-9, atol=1e-9)
+    f = small.streams(3, name="f").normal(7, 5, 1)
+    found = _log_predictive(likelihood, params, None, lambda x: f, small.inputs(3, 5), y)
+    expected = scipy.stats.norm.pdf(y[:, None], f[..., 0], std[:, None, None]).mean(1)
+    torch.testing.assert_close(found, torch.from_numpy(expected).log(), rtol=1e-9, atol=1e-9)
