@@ -152,14 +152,15 @@ NOTES = (
     "Mean-field initial means are 0 and standard deviations 0.001, as in the authors' scripts until 21 October 2020; "
     "from 22 October, five days before the paper, their MFVI starts at means N(0, 1), FuNN-MFVI still at 0. Their MFVI "
     "took sigma for a variance in log q while sampling with it as a standard deviation, which halves the gain of a "
-    "larger log sigma; here the KL is exact, so the published MFVI row is of another objective.",
+    "larger log sigma; here the KL is exact, so the published MFVI row is of another objective, with narrower weights.",
     "Ensemble members are trained on the mean square error, as in the authors' code; App. E has its root, which table "
     "pequignot2020-5-readings shows to fit less. The log posterior predictive is that of a Gaussian with the five "
-    "members' mean and variance (divided by 4) and without noise, as in that code. Where the five happen to agree it "
-    "is very low, so its mean over splits has a heavier tail than its error says: five other networks for each split "
-    "of boston gave -5.1 in place of -4.1 (published -8.0). Yacht (-0.8, published -8.5) is no such accident: what was "
-    "tried (root mean square, 200 to 3,000 epochs, variance divided by 5) gave -4.0 to -0.4; its cause is not known. "
-    "Other networks, epochs and divisors were tried by a script apart, of which there are no records.",
+    "members' mean and variance (divided by 4) and without noise, as in that code. On boston and yacht (-8.0 and -8.5 "
+    "published) the authors' own summary of February 2021 has -4.2 ± 0.3 and -0.8 ± 0.4, as here; what their first "
+    "run had is not known. Root mean square, 200 to 3,000 epochs and the variance divided by 5 gave -4.0 to -0.4 on "
+    "yacht, five other networks for each split of boston -5.1: tried by a script apart, without records but for the "
+    "root mean square. Where the five happen to agree it is very low, so its mean over splits has a heavier tail than "
+    "its error says.",
     "MC Dropout: 2,000 steps on the whole training set, standard deviation of the noise exp(s) from 1, weight decay "
     "0.1 / sqrt(N) of the summed loss; its log posterior predictive is that of a Gaussian with the passes' mean and "
     "variance plus noise: as in the authors' code. Table pequignot2020-5-readings compares readings.",
