@@ -76,8 +76,8 @@ NOTES = (
     "two-hundredth, gradients clipped at 1, one draw, 200 epochs (protocol short: 5).",
     "Contexts of 2023: monochrome images alone, as the paper says (that code has none); KMNIST images as they are "
     "(there 10,000 of them, cropped, mirrored, blurred, solarised, jittered).",
-    "Not followed of 2023: it counts the features' covariance twice, by a slip; its convolutions start with a twentieth "
-    "of the variance.",
+    "Not followed of 2023: it counts the features' covariance twice, by a slip; its convolutions start with a "
+    "twentieth of the variance.",
     "Last layer's weights, KL of 2022: estimator and prior of 2023 (but mean 0, log-variances -10 to -8) under the "
     "weight and the 4 points of 2022. No code has this pair.",
     fashion_mnist.SHORT,
