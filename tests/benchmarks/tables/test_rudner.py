@@ -10,7 +10,9 @@ import pytest
 
 from benchmarks import tables
 from benchmarks.records.config import training_key
-from benchmarks.tables import Table, cifar, cifar_short, fashion_mnist_fsvi
+from benchmarks.tables import Row, Table, cifar, cifar_short, fashion_mnist_fsvi
+from tools.cost.images import random_images
+from tools.cost.trainings import training_of
 
 
 def runs(table: str | Table, label: str, dataset: str, protocol: str = "paper") -> list:
@@ -145,6 +147,13 @@ def test_readings_begin_with_the_tables_own_rows_and_are_each_codes_combination(
         assert has(second["training"], samples=1, clip=1.0, batch_size=128)
         assert has(second["training"]["optimiser"], lr=0.005, momentum=0.9, weight_decay=0.0)
         assert second["training"]["schedule"] == {"name": "cosine", "final": 0.005}
+
+
+@pytest.mark.parametrize("row", tables.get("rudner2022-1-readings").rows, ids=lambda row: row.variant)
+def test_every_reading_trains(row: Row) -> None:
+    (config, *_) = tables.get("rudner2022-1-readings").row_runs(row, "fashion_mnist", "smoke")
+    (trained,) = training_of(config["parts"], [random_images("fashion_mnist", 6, pools=("kmnist",))])()()
+    assert trained.reason is None and trained.epochs == 1 and trained.warnings == []
 
 
 def test_the_former_pair_of_weight_and_prior_is_a_reading_with_its_records() -> None:
