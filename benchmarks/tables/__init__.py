@@ -29,8 +29,8 @@ __all__ = [
 
 MODULES = (
     "digits", "digits_temperature", "toys", "retina_mnist", "retinopathy", "retina_fsvi", "precision", "pequignot",
-    "pequignot_posteriors", "pequignot_uncertainty", "cinquin", "rotated_mnist", "fashion_mnist", "rudner2021",
-    "cinquin_images", "cifar", "cifar_dirichlet", "cinquin_ocean", "cinquin_posteriors", "cinquin_tfsvi",
+    "pequignot_posteriors", "pequignot_uncertainty", "cinquin", "rotated_mnist", "fashion_mnist", "fashion_mnist_fsvi",
+    "rudner2021", "cinquin_images", "cifar", "cifar_dirichlet", "cinquin_ocean", "cinquin_posteriors", "cinquin_tfsvi",
     "cinquin_epochs", "cinquin_kernels", "cinquin_mfvi", "cinquin_laplace", "cinquin_figures", "cinquin_convergence",
     "training_times",
 )  # fmt: skip

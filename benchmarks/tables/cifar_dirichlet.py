@@ -19,6 +19,7 @@ METHODS = {
     "Rank1 fVI": "Rank1 fVI",
     "Subnetwork": None,
 }
+RANK1_MEMBERS = 4
 SEVERITIES = tuple(range(6))
 EPSILONS = ("0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3")
 _NAMES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
@@ -64,7 +65,8 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
         samples = _MEMBERS[protocol]
         parts = merge(parts, {"family": {"size": samples}})
     elif row.made_by.startswith("Rank1"):
-        samples = 8
+        samples = RANK1_MEMBERS
+        parts = merge(parts, {"family": {"size": RANK1_MEMBERS}})
     corrupted = (f"{dataset}_c-{severity}" for severity in SEVERITIES)
     shifted_sets = (*corrupted, *(f"fgsm-{epsilon}" for epsilon in EPSILONS))
     sets = ("test", *(map(cifar_short.some, shifted_sets) if protocol == "short" else shifted_sets))
@@ -74,10 +76,15 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 NOTES = (
     "Where the paper is silent. Initial learning rate: .1, as He et al. (2016), whom it follows. Weight decay of "
-    "Radial, and of every row with fVI: none. Draws of Rank1 in prediction: two of each of its 4 members. Rank1's "
-    "weight decay, 1e-4, is on all that is trained: it pulls the means of the factors, which start at 1, and rho to "
-    "0. ECE: 15 bins. Log-likelihood: of the mean over samples, smoothed by 1e-4, as its values for rotated MNIST "
-    "tell (see there).",
+    "Radial, and of every row with fVI: none. Initial weights: uniform within 1 / sqrt(fan-in), PyTorch's default. "
+    "ECE: 15 bins. Log-likelihood: of the mean over samples, smoothed by 1e-4, as its values for rotated MNIST tell "
+    "(see there).",
+    "Dropout: after each of the network's 17 ReLUs, a mask for every channel's every pixel. The paper gives the rates "
+    "(.2, with fVI .1) and not the places; fewer of them would be less dropout.",
+    "Rank1: 4 predictions, one draw of each of the 4 members, as the paper replicates the input M times for M distinct "
+    "predictions (App. F). Its weight decay, 1e-4, is on all that is trained, so that it pulls the means of the "
+    "factors, which start at 1, and rho to 0; the paper does not say whether the shared weights alone have it. With "
+    "fVI: none.",
     "Batch normalisation: the index set is the training batch, so both terms share one forward pass and its "
     "statistics.",
     "KL: the mean over the index set, divided by the batch size (eq. 4, App. B.1); on CIFAR-100 a tenth of it (App. "

@@ -116,7 +116,8 @@ def _nearest_columns(metric: str) -> tuple[Column, ...]:
 
 NOTES = (
     "Where the paper is silent. Optimiser: Adam, which it names for its two moons. Weight decay: none; it prints 5e-4 "
-    "for CIFAR only. Rotation: bilinear, about the centre, black where nothing was (table rotated-mnist-nearest takes "
+    "for CIFAR only. Initial weights: uniform within 1 / sqrt(fan-in), PyTorch's default. Dropout: after both hidden "
+    "ReLUs. Rotation: bilinear, about the centre, black where nothing was (table rotated-mnist-nearest takes "
     "the nearest pixel, which more of the published numbers agree with). ECE: 15 bins.",
     "Log-likelihood: of the mean over samples, since only so can an ensemble's be higher than its members', as in "
     "table 5; and of probabilities smoothed by 1e-4, (1 - 1e-4) p + 1e-5. The paper smooths so in its KL (App. F) and "

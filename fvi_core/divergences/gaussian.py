@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.families.base import DrawnNetworks
+from fvi_core.families.base import DrawnNetworks, NotSupported
 from fvi_core.gaussian import gaussian_kl_diagonal, gaussian_kl_full, regularised_gaussian_kl
 from fvi_core.linearisation import full_network_moments, head_moments
 from fvi_core.registry import DIVERGENCES, later
@@ -66,6 +66,11 @@ class LinearisedKL(Divergence):
         """Mean ``[R, Q, K]`` and covariance or variance of the linearised family at x."""
         mean, log_var = step.family.gaussian_weights(step.parameters)
         if self.jacobian == "full":
+            if log_var.keys() != mean.keys():
+                raise NotSupported(
+                    f"divergence {self.name!r}: jacobian 'full' asks for Gaussian weights in every layer, which family "
+                    f"{step.family.name!r} has in the last alone; use jacobian 'last_layer'"
+                )
             return full_network_moments(
                 step.network, mean | step.buffers, log_var, x, self.compared, self.stop_gradient
             )

@@ -5,6 +5,7 @@ from fvi_core.families import (  # noqa: F401
     dropout,
     ensemble,
     exact_gp,
+    gaussian_head,
     gwi,
     hypernetwork,
     implicit_process,

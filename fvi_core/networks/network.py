@@ -191,9 +191,9 @@ class Network:
             self.recording(seen).features({name: parameters[name] for name in self.shapes}, x)
         return seen
 
-    def features(self, parameters: Parameters, x: Tensor) -> Tensor:
+    def features(self, parameters: Parameters, x: Tensor, dropout: Masks | None = None) -> Tensor:
         """Inputs of the last layer, ``[R, S, N, F]``."""
-        return self._start(False, parameters, x, Pass(seen=self.seen))
+        return self._start(False, parameters, x, Pass(dropout, seen=self.seen))
 
     def __call__(
         self,

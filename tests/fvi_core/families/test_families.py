@@ -48,6 +48,18 @@ class TestMeanField(FamilyContract):
             else:
                 torch.testing.assert_close(value.std().item(), mean_init, rtol=0.1, atol=0)
 
+    def test_single_tensors_start_within_bounds_of_their_own(self):
+        own = {"head.weight": [-50.0, -49.9], "head.bias": [-8.0, -7.9]}
+        family = FAMILIES.build({**WIDE, "log_var_init_of": own})
+        _, log_vars = family.gaussian_weights(family.init(self.network(), small.streams(R)))
+        for name, value in log_vars.items():
+            low, high = own.get(name, (-3.0, -1.0))
+            assert ((value >= low) & (value <= high)).all() and value.std() > 0
+        with pytest.raises(ValueError, match=r"log_var_init_of names \['haed.bias'\], the network has"):
+            FAMILIES.build({**WIDE, "log_var_init_of": {"haed.bias": [-8.0, -8.0]}}).init(
+                self.network(), small.streams(R)
+            )
+
 
 class TestLinearisedMeanField(FamilyContract):
     spec = {**WIDE, "name": "linearised_mean_field"}
