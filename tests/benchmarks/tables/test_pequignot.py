@@ -164,14 +164,3 @@ def test_experiment_2_has_ten_splits_and_five_of_large_sets(dataset: str, splits
     found = runs("5", "MFVI", dataset)
     assert [run["dataset"]["split"] for run in found] == list(range(splits))
     assert all(run["evaluation"]["samples"] == 1000 for run in found)
-
-
-@pytest.mark.parametrize("dataset", SMALL)
-def test_hmc_is_longer_on_wine_alone(dataset: str) -> None:
-    # Table 6, longest: 250 leapfrog steps, 230,000 iterations, 30,000 of them burning; App. E: at most 10,000 kept.
-    steps, thinning = (250, 20) if dataset == "wine" else (100, 15)
-    found = parts("1", "HMC", dataset)
-    training = found["training"]
-    assert (training["leapfrogs"], training["thinning"]) == (steps, thinning)
-    assert training["warmup"] * thinning == 60 and training["samples"] * found["family"]["size"] == 1000
-    assert (training["start_at"], training["map_steps"], training["map_lr"]) == ("map", 1000, 0.01)
