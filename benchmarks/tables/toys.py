@@ -5,8 +5,8 @@ in numbers, by how far they are from an exact process or from HMC on the plotted
 from __future__ import annotations
 
 from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Reference, Row, Table, make_configs, merge
+from benchmarks.tables.toy_settings import SETS, VAGUE, settings
 
-_ADAM = {"name": "adam", "lr": 0.005}
 _BIASED = ("MAP fVI", "MC Dropout fVI", "Ensemble fVI")
 ROWS = (
     Row("MAP", method="MAP"),
@@ -17,6 +17,7 @@ ROWS = (
     Row("NN-HyVI", method="NN-HyVI"),
     Row("FuNN-HyVI", method="FuNN-HyVI"),
     Row("FSVI (rudner2021)", method="FSVI (rudner2021)"),
+    Row(f"FSVI (rudner2021), {VAGUE}", method="FSVI (rudner2021)", variant=VAGUE),
     Row("FSVI", method="FSVI"),
     Row("GFSVI (RBF)", method="GFSVI", variant="rbf"),
     Row("GFSVI (Matern 1/2)", method="GFSVI", variant="matern12"),
@@ -33,165 +34,12 @@ ROWS = (
 )
 LATER = {"FBNN", "Laplace", "HMC"}
 """Methods that protocol ``short`` does without."""
-LONGER = {"cinquin_1d": {"GFSVI": 10_000, "FBNN": 10_000}, "two_moons_cinquin": {"GFSVI": 3000, "FBNN": 3000}}
-"""Epochs under protocol ``paper`` where those of ``short`` are too few."""
 CHAINS = {"two_moons_rudner": 10, "two_moons_dirichlet": 20, "two_moons_cinquin": 10}
 """Chains of HMC; 100 where none are said."""
-_FVI = {
-    "name": "mixture",
-    "parts": [{"name": "training_batch", "points": 50}, {"name": "uniform_box", "points": 50}],
-}
-
-
-def _settings(row: Row, common: Parts, own: dict[str, Parts]) -> Parts | None:
-    """The common settings with the row's own; None for a row that the figure does not have."""
-    return merge(common, own.get(row.made_by, {})) if row.added or row.made_by in own else None
-
-
-def _pequignot(row: Row) -> Parts | None:
-    """Section 4.1 to 4.3, App. E: 50 tanh units, noise .1, T = 50, ensembles of 10."""
-    common = {
-        "network": {"name": "mlp", "hidden": [50], "activation": "tanh"},
-        "likelihood": {"name": "gaussian", "init_std": 0.1, "learned": False},
-        "training": {
-            "epochs": 2000,
-            "batch_size": 50,
-            "samples": 100,
-            "optimiser": _ADAM,
-            "schedule": {"name": "plateau", "factor": 0.7, "patience": 30, "min_lr": 1e-4},
-        },
-    }
-    narrow = {"family": {"mean_init": 0.0, "log_var_init": [-13.815510557964274] * 2}, "prior": {"variance": 0.25}}
-    plain = {"samples": 1, "schedule": {"name": "constant"}}
-    own: dict[str, Parts] = {
-        "MC Dropout": {"family": {"rate": 0.05}, "training": plain | {"optimiser": {"lr": 1e-3}}},
-        "Deep Ensemble": {
-            "family": {"size": 10},
-            "training": plain | {"epochs": 3000, "optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9}},
-            "likelihood": {"name": "residual_gaussian"},
-        },
-        "MFVI": narrow | {"training": {"schedule": {"patience": 60}}},
-        # Zero means leave a tanh network flat: every unit starts, and stays, the same.
-        "FuNN-MFVI": {"prior": {"variance": 0.25}, "context": {"points": 50}},
-        "NN-HyVI": {"prior": {"variance": 0.25}},
-        "FuNN-HyVI": {"prior": {"variance": 0.25}, "context": {"points": 50}},
-        "HMC": {"prior": {"variance": 0.25}},
-    }
-    return _settings(row, common, own)
-
-
-def _snelson(row: Row) -> Parts | None:
-    """2x100 tanh, Adam; context half uniform on [-8, 8], half training inputs; noise .286 / sd(y), learned."""
-    common = {
-        "network": {"name": "mlp", "hidden": [100, 100], "activation": "tanh"},
-        "likelihood": {"name": "gaussian", "init_std": 0.3},
-        "training": {"epochs": 2000, "batch_size": 200, "samples": 5, "optimiser": {"name": "adam", "lr": 0.003}},
-    }
-    context = {
-        "name": "mixture",
-        "parts": [{"name": "uniform_box", "points": 10}, {"name": "training_batch", "points": 10}],
-    }
-    own: dict[str, Parts] = {
-        "MFVI": {},
-        "Deep Ensemble": {"training": {"samples": 1}},
-        "FSVI (rudner2021)": {"context": context, "prior": {"variance": 10.0}},
-        "FSVI": {"context": context, "prior": {"variance": 10.0}},
-    }
-    if row.variant == "rbf":
-        own["GP"] = {"training": {"dtype": "float64", "epochs": 500, "optimiser": {"lr": 0.05}}}
-    return _settings(row, common, own)
-
-
-def _cinquin_1d(row: Row) -> Parts | None:
-    """App. C.1: 2x30 tanh, full batches, prior scales .2 (TFSVI) and .75 (MFVI), kernels by marginal likelihood."""
-    common = {
-        "network": {"name": "mlp", "hidden": [30, 30], "activation": "tanh"},
-        "likelihood": {"name": "gaussian", "init_std": 0.2},
-        "training": {"epochs": 2000, "batch_size": 1000, "samples": 10, "optimiser": {"name": "adam", "lr": 0.005}},
-    }
-    kernel = {"kernel": {"name": row.variant, "ard": False}}
-    own: dict[str, Parts] = {
-        "MFVI": {"prior": {"variance": 0.75**2}},
-        "FSVI": {"prior": {"variance": 0.2**2}, "context": {"points": 100}},
-        "GFSVI": {
-            "prior": kernel,
-            "context": {"points": 100},
-            "training": {"dtype": "float64", "samples": 1, "epochs": 2000},
-        },
-        "GP": {"family": kernel, "training": {"dtype": "float64", "epochs": 500, "optimiser": {"lr": 0.05}}},
-        "FBNN": {"prior": kernel, "context": _FVI, "training": {"samples": 100}},
-        "Laplace": {"prior": {"variance": 0.75**2}},
-    }
-    return _settings(row, common, own)
-
-
-def _moons(hidden: list[int], activation: str, epochs: int, lr: float, samples: int = 10) -> Parts:
-    return {
-        "network": {"name": "mlp", "hidden": hidden, "activation": activation},
-        "likelihood": {"name": "categorical"},
-        "training": {"epochs": epochs, "batch_size": 1000, "samples": samples, "optimiser": {"name": "adam", "lr": lr}},
-    }
-
-
-def _moons_rudner(row: Row) -> Parts | None:
-    """rudner2021: 2x100, context uniform over the plotted plane, prior variance 10; 50 samples."""
-    own: dict[str, Parts] = {
-        "MAP": {},
-        "MFVI": {},
-        "Deep Ensemble": {},
-        "FSVI (rudner2021)": {"prior": {"variance": 10.0}, "context": {"points": 40}},
-        "FSVI": {"prior": {"variance": 10.0}, "context": {"points": 40}},
-        "HMC": {"prior": {"variance": 1.0}},
-    }
-    return _settings(row, _moons([100, 100], "relu", 1000, 0.003, samples=5), own)
-
-
-def _moons_dirichlet(row: Row) -> Parts | None:
-    """App. F: 2x25 ReLU, dropout .2, 10 members, Adam .005, 1000 epochs, index set the plane in steps of .05, KL not
-    scaled.
-    """
-    grid = {"name": "grid", "low": [-2.5, -2.0], "high": [3.5, 2.5], "step": 0.05}
-    size, whole = {"size": 10}, {"scaling": "none"}
-    own: dict[str, Parts] = {
-        "MAP": {},
-        "MC Dropout": {"family": {"rate": 0.2}},
-        "Deep Ensemble": {"family": size},
-        "MAP fVI": {"context": grid, "weight": whole},
-        "MC Dropout fVI": {"context": grid, "family": {"rate": 0.2}, "weight": whole},
-        "Ensemble fVI": {"context": grid, "family": size, "weight": whole},
-        "HMC": {"prior": {"variance": 1.0}},
-    }
-    parts = _settings(row, _moons([25, 25], "relu", 1000, 0.005, samples=1), own)
-    return parts and merge(parts, {"prior": {"concentrations": [1.0, 4.0]}}) if row.variant == "biased" else parts
-
-
-def _moons_cinquin(row: Row) -> Parts | None:
-    """App. C.1: 2x100 tanh, prior scales .8 (MFVI) and 1 (TFSVI), GP priors by Milios et al.'s labels."""
-    kernel = {"kernel": {"name": row.variant, "ard": False}}
-    own: dict[str, Parts] = {
-        "MFVI": {"prior": {"variance": 0.64}},
-        "FSVI": {"prior": {"variance": 1.0}, "context": {"points": 100}},
-        "GFSVI": {"prior": kernel, "context": {"points": 60}, "training": {"dtype": "float64", "epochs": 500}},
-        "FBNN": {"prior": kernel, "context": _FVI, "training": {"samples": 100}},
-        "Laplace": {"prior": {"variance": 1.0}},
-        "HMC": {"prior": {"variance": 1.0}},
-    }
-    return _settings(row, _moons([100, 100], "tanh", 1000, 0.003, samples=5), own)
-
-
-SETS = {
-    "pequignot_1d": _pequignot,
-    "snelson": _snelson,
-    "cinquin_1d": _cinquin_1d,
-    "two_moons_rudner": _moons_rudner,
-    "two_moons_dirichlet": _moons_dirichlet,
-    "two_moons_cinquin": _moons_cinquin,
-}
-
 
 def parts_of(row: Row, dataset: str, protocol: str) -> Parts | None:
-    """The paper's own setting of each figure where it says one; None for a row that the figure does not have."""
-    parts = SETS[dataset](row)
+    """Settings of a row on a data set; None for a row that its figure does not have."""
+    parts = settings(row, dataset, short=protocol != "paper")
     if parts is None or (protocol == "short" and (row.made_by in LATER or (dataset, row.made_by) == ("snelson", "GP"))):
         return None
     if row.made_by == "HMC":
@@ -200,10 +48,6 @@ def parts_of(row: Row, dataset: str, protocol: str) -> Parts | None:
         quick = {"samples": 5, "thinning": 1, "warmup": 2, "leapfrogs": 2, "map_steps": 5}
         longer = {"samples": 2000 // chains["size"], "thinning": 5}
         return parts | {"training": {"name": "hmc", **(quick if protocol == "smoke" else longer)}}
-    if protocol == "paper":
-        parts = merge(
-            parts, {"training": {"epochs": LONGER.get(dataset, {}).get(row.made_by, parts["training"]["epochs"])}}
-        )
     if protocol == "smoke":
         parts = merge(parts, {"training": {"epochs": 3}})
     return parts
