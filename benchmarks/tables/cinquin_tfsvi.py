@@ -104,8 +104,8 @@ FEATURES = Table(
     protocols=("paper", "smoke"),
     notes={
         "paper": (
-            "TFSVI on the sine of table toys, but by the last layer and with 100 points: 2x30 tanh, 2,000 epochs, prior "
-            "standard deviation .2. Table toys has the row of all layers at the current mean, with 500 points. The prior over "
+            "TFSVI on the sine of table toys, but by the last layer and with 100 points: 2x30 tanh, 2,000 epochs, "
+            "prior standard deviation .2. Table toys has all layers at the current mean and 500 points. The prior over "
             "functions is that of a random last layer (or of all layers) on features of the initial network, of one "
             "draw of the prior, or of the family's mean at each step.",
             "Exact posterior: of the same prior over functions, with the noise that was learned. Where TFSVI is near "
