@@ -76,7 +76,7 @@ def _toy_entry(name: str) -> Entry:
     description = Description(
         name,
         toy.task,
-        toys.VERSION,
+        toy.version,
         "",
         ("",),
         toys.N_SPLITS,

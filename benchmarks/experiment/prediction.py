@@ -63,10 +63,12 @@ def measured(split: Split, predicted: Predicted, scores: Scores = lambda values:
     """Metrics and curves of predictions, with a likelihood's own ``scores``; a toy's curves hold its training points
     too, for its figure.
     """
+    gridded = any(info.kind == "grid" for info in predicted.infos)
+    training = split.train.x if gridded else None
     metrics, curves = evaluate(
-        split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, scores, split.screens
+        split.task, split.name, predicted.infos, predicted.sets, predicted.inputs, scores, split.screens, training
     )
-    if any(info.kind == "grid" for info in predicted.infos):
+    if gridded:
         y = split.train.y * split.y_std + split.y_mean if split.task == "regression" else split.train.y
         curves[TRAINING_POINTS] = {"x": split.train.x.tolist(), "y": y.tolist()}
     return metrics, curves

@@ -15,7 +15,7 @@ def between(own: Predictions, reference: Predictions) -> dict[str, float]:
 
     Wasserstein-2 needs as many draws of both; it is left out where they differ.
     """
-    (mean, std, draws), (other_mean, other_std, other_draws) = map(_moments, (own, reference))
+    (mean, std, draws), (other_mean, other_std, other_draws) = map(moments, (own, reference))
     found = {
         "mean_distance": float(np.sqrt(np.mean((mean - other_mean) ** 2))),
         "std_distance": float(np.sqrt(np.mean((std - other_std) ** 2))),
@@ -33,7 +33,7 @@ def pointwise_wasserstein2(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.sqrt(np.mean((np.sort(a, axis=0) - np.sort(b, axis=0)) ** 2, axis=0))
 
 
-def _moments(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def moments(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and standard deviation [N] and draws [S, N]; moments in closed form where there is one."""
     if isinstance(predictions, ClassificationPredictions):
         p = softmax(predictions.logits.astype(np.float64), axis=-1)

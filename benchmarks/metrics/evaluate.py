@@ -14,7 +14,19 @@ from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 from fvi_core.smoothing import smooth
 
-from . import calibration, classification, curves, groups, ood, own, predictive, regression, screening, selective
+from . import (
+    calibration,
+    classification,
+    curves,
+    groups,
+    growth,
+    ood,
+    own,
+    predictive,
+    regression,
+    screening,
+    selective,
+)
 from .registry import KINDS, LABELLED
 
 Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
@@ -27,8 +39,9 @@ TURNED = "shift=rotation"  # some points are followed through the angles
 class SetInfo:
     """What evaluation needs to know of a set; any object with these attributes will do.
 
-    kind: "id", "shift" (both labelled), "ood", "grid" (inputs of a toy figure: curves only), or "spectrum" (of a
-    regression, the eigenvalues of the functions' covariance there: a curve only).
+    kind: "id", "shift" (both labelled), "ood", "grid" (inputs of a toy figure: curves, and how
+    deviations grow away from the data), or "spectrum" (of a regression, the eigenvalues of the functions' covariance
+    there: a curve only).
     condition: that of the set's rows, such as "", "shift=rotation;angle=30", "ood=photos".
     """
 
@@ -45,12 +58,14 @@ def evaluate(
     inputs: Mapping[str, np.ndarray] | None = None,
     scores: Scores = lambda values: {},
     screens: bool = False,
+    training: np.ndarray | None = None,
 ) -> Result:
     """Metric rows and figure curves (named "<set>/<curve>") of one run.
 
     predictions: one for each set, by name. inputs: x [N, ...] of each set of kind "grid", by name.
     scores: a likelihood's own uncertainties [N] by name, of logits or samples [S, N, ...]; they go before the others.
     screens: of two classes label 1 is a finding, and uncertain cases are referred to an expert.
+    training: training inputs [M, ...], from which uncertainty on a grid is said to grow.
     OOD sets are compared with the first set of kind "id". Of targets that are vectors each number counts as a point
     of its own; inputs are told apart by the sum of their variances. Raises ValueError on an unknown task or kind, on
     missing predictions, labels or inputs, and on two sets that would write the same row.
@@ -67,6 +82,11 @@ def evaluate(
         rows, drawn = _regression(dataset, sets, regressed, inputs, scores)
     else:
         raise ValueError(f"task: expected one of classification, regression, found {task!r}")
+    if training is not None:
+        for s in sets:
+            if s.kind == "grid":
+                values = growth.metrics(inputs[s.name], predictions[s.name], training)
+                rows += _rows(dataset, s.condition, values, _points(predictions[s.name]))
     plugins.load()
     reference = _reference(sets) if any(s.kind == "id" for s in sets) else ""  # a set of kind "ood" has one
     rows += own.rows(dataset, sets, predictions, reference)

@@ -333,6 +333,30 @@ METRICS: dict[str, Metric] = plugins.track(
                 "that name",
                 entry="posterior",
             ),
+            *(
+                Metric(
+                    name,
+                    "none",
+                    unit,
+                    f"{what}, in closed form where f is Gaussian"
+                    + (_STANDARD if unit else "")
+                    + "; of classifiers of p_c = softmax(logits)_c; mean over outputs or classes",
+                )
+                for name, unit, what in (
+                    (
+                        "std_at_data",
+                        "target standard deviations",
+                        "mean over training inputs of sd f, without noise, at the nearest input of the grid",
+                    ),
+                    (
+                        "std_far",
+                        "target standard deviations",
+                        "mean of sd f, without noise, over the fifth of the grid's inputs that lies farthest from "
+                        "every training input",
+                    ),
+                    ("std_far_ratio", "", "std_far / std_at_data; not defined where that is 0"),
+                )
+            ),
             Metric(
                 "mean_distance",
                 "lower",

@@ -13,6 +13,12 @@ DIVERGENCE = {
     for points in POINTS
 }
 _FOLLOWS = {"prior": {"features": "current"}}
+_LAST_LAYER: Parts = {
+    "prior": {"features": "initial", "jacobian": "last_layer"},
+    "divergence": {"jacobian": "last_layer"},
+    "context": {"points": 100},
+}
+"""TFSVI by its last layer, at 100 points: what the rows of table ``toys-tfsvi`` change."""
 PRIORS: dict[str, Parts] = {
     "initial network": {},
     "one draw of the prior": {"prior": {"features": "draw"}},
@@ -42,6 +48,7 @@ def prior_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     parts = toys.parts_of(Row("TFSVI", method="FSVI"), dataset, protocol)
     if parts is None:
         return None
+    parts = merge(parts, _LAST_LAYER)
     changes = PRIORS.get(row.variant, {})
     follows = changes.get("prior", {}).get("features") == "current"
     reference = None if follows else Reference(exact=True)
@@ -97,7 +104,8 @@ FEATURES = Table(
     protocols=("paper", "smoke"),
     notes={
         "paper": (
-            "TFSVI of table toys: 2x30 tanh, 100 points, 2,000 epochs, prior standard deviation .2. The prior over "
+            "TFSVI on the sine of table toys, but by the last layer and with 100 points: 2x30 tanh, 2,000 epochs, "
+            "prior standard deviation .2. Table toys has all layers at the current mean and 500 points. The prior over "
             "functions is that of a random last layer (or of all layers) on features of the initial network, of one "
             "draw of the prior, or of the family's mean at each step.",
             "Exact posterior: of the same prior over functions, with the noise that was learned. Where TFSVI is near "

@@ -143,6 +143,11 @@ _LAPLACE = (
     "Baselines are shown beside; the paper's panel of a Laplace approximation to the Gaussian process of the labels is "
     "not here."
 )
+_FSVI = ("FSVI (rudner2021)", "FSVI")
+_COMMAND = (
+    "FSVI (rudner2021): N(0, 10) on function values, all layers, diagonal, as the authors' command has it; FSVI: eq. "
+    "14, of the last layer."
+)
 SOME = [
     ("cinquin2024", "2", _SINE, "cinquin_1d", "toys:samples", (*_MATERN, *_WEIGHTS, "GP (Matern 1/2)"), "", ""),
     (
@@ -167,8 +172,8 @@ SOME = [
         "",
         "Colours are those of our other curves: the paper has data red, means black and functions blue.",
     ),
-    ("rudner2022", "1", f"Snelson: {_CURVE}", "snelson", "toys:samples", ("FSVI",), "-snelson", ""),
-    ("rudner2022", "1", "Two moons", "two_moons_rudner", "toys:moons", ("FSVI",), "-two_moons_rudner", ""),
+    ("rudner2022", "1", f"Snelson: {_CURVE}", "snelson", "toys:samples", _FSVI, "-snelson", _COMMAND),
+    ("rudner2022", "1", "Two moons", "two_moons_rudner", "toys:moons", _FSVI, "-two_moons_rudner", _COMMAND),
 ]
 # Computed, without records.
 COMPUTED = [

@@ -211,7 +211,7 @@ FINGERPRINTS = {
     ("gulf_drifters", ""): "8a447dcfef959313",
     ("two_moons_rudner", ""): "cdd89dfac524bbe6",
     ("two_moons_dirichlet", ""): "305161883141be93",
-    ("two_moons_cinquin", ""): "6244a18a096fcd94",
+    ("two_moons_cinquin", ""): "dc13b265d5ed3b7a",
     ("pequignot_1d", ""): "cf5085d17ab218ce",
     ("cinquin_1d", ""): "c33978cd3517db95",
     ("cinquin_1d_noisy", ""): "317dbfccfbcd2750",

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import make_moons
+from sklearn.preprocessing import StandardScaler
 
 from datasets import BadData, load, toys
 
@@ -20,7 +21,12 @@ from datasets import BadData, load, toys
 def test_moons_are_those_of_the_papers(name: str, n: int, noise: float, seed: int, number: int) -> None:
     split = load(name, number)
     x, y = make_moons(n, noise=noise, random_state=seed + number)
-    assert np.array_equal(split.train.x, x.astype(np.float32)) and np.array_equal(split.train.y, y)
+    if name == "two_moons_cinquin":
+        scaler = StandardScaler().fit(x)
+        x = scaler.transform(x)
+        test, _ = make_moons(1000, noise=noise, random_state=toys.TEST_SEED + seed + number)
+        assert np.allclose(split.test.x, scaler.transform(test), atol=1e-6)
+    assert np.allclose(split.train.x, x, rtol=0, atol=2e-7) and np.array_equal(split.train.y, y)
     assert np.bincount(split.train.y).tolist() == [n // 2, n // 2] and len(split.test) == 1000
 
 
@@ -49,7 +55,7 @@ def test_curves_are_those_of_the_papers(name: str, n: int, function: Callable, s
     [
         ("two_moons_rudner", [-4, -3.5], [5, 4], 37 * 31),
         ("two_moons_dirichlet", [-2.5, -2], [3.5, 2.5], 121 * 91),
-        ("two_moons_cinquin", [-2.5, -2], [3.5, 2.5], 61 * 46),
+        ("two_moons_cinquin", [-3.9, -3.9], [3.9, 3.9], 53 * 53),
         ("pequignot_1d", [-4], [2], 601),
         ("cinquin_1d", [-2], [2], 401),
         ("cinquin_1d_noisy", [-2], [2], 401),
@@ -59,8 +65,8 @@ def test_grid_covers_the_plotted_box(name: str, low: list, high: list, points: i
     split = load(name)
     grid = split.evaluation("grid")
     assert grid.kind == "grid" and grid.x.shape == (points, len(low))
-    assert split.low.tolist() == grid.x.min(0).tolist() == low
-    assert split.high.tolist() == grid.x.max(0).tolist() == high
+    assert split.low.tolist() == grid.x.min(0).tolist() == np.float32(low).tolist()
+    assert split.high.tolist() == grid.x.max(0).tolist() == np.float32(high).tolist()
     assert np.array_equal(split.pool("grid").x, grid.x)
 
 

@@ -73,7 +73,7 @@ def test_every_metric_is_registered_and_every_registered_metric_comes_out():
         *evaluate("classification", "digits", SETS, classifier(), INPUTS)[0],
         *evaluate("classification", "cifar10", PARTNERS, {s.name: classifier()[s.name[:6]] for s in PARTNERS})[0],
         *evaluate("classification", "aptos", [SetInfo("test", "id")], binary, screens=True)[0],
-        *evaluate("regression", "boston", SETS, regressor(), INPUTS)[0],
+        *evaluate("regression", "boston", SETS, regressor(), INPUTS, training=np.zeros((3, 2)))[0],
     ]
     assert {row["metric"] for row in rows} == METRICS.keys() - MEASURED_ELSEWHERE
     for row in rows:

@@ -38,7 +38,19 @@ def test_priors_that_stay_are_beside_their_exact_posterior() -> None:
         follows = config["parts"]["prior"]["features"] == "current"
         assert ("current" in row.label) == follows
         assert ("reference" in config["evaluation"]) == (not follows)
-    (first, *_) = runs(FEATURES, "initial network", "paper")
+
+
+def test_the_row_of_table_toys_is_that_of_all_layers_with_more_points() -> None:
+    (config, *_) = runs(FEATURES, "all layers, current mean", "paper")
     toys = next(row for row in tables.get("toys").rows if row.label == "FSVI")
     column = next(c for c in tables.get("toys").columns if c.cell.dataset == "cinquin_1d")
-    assert first["parts"] == tables.get("toys").cell_runs(toys, column, "paper")[0]["parts"]
+    parts = tables.get("toys").cell_runs(toys, column, "paper")[0]["parts"]
+    assert config["parts"]["context"]["points"] == 100 and parts["context"]["points"] == 500
+    assert {**config["parts"], "context": None} == {**parts, "context": None}
+
+
+def test_the_first_row_is_the_last_layer_of_the_initial_network() -> None:
+    (config, *_) = runs(FEATURES, "initial network", "paper")
+    prior, divergence = config["parts"]["prior"], config["parts"]["divergence"]
+    assert (prior["features"], prior["jacobian"], divergence["jacobian"]) == ("initial", "last_layer", "last_layer")
+    assert config["parts"]["context"]["points"] == 100 and prior["variance"] == 0.2**2

@@ -1,0 +1,29 @@
+"""How uncertainty grows away from the data: standard deviations of the function on a grid, far from the training inputs
+and at them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from benchmarks.records.predictions import Predictions
+
+from .distances import moments
+
+FAR = 0.2
+"""Share of the grid that counts as far: the inputs farthest from every training input."""
+
+
+def metrics(grid: np.ndarray, predictions: Predictions, training: np.ndarray) -> dict[str, float]:
+    """Mean standard deviations at grid inputs [G, D] near to and far from training inputs [N, D], and their ratio.
+
+    Outputs of the function, and classes, are averaged over.
+    """
+    grid, training = grid.reshape(len(grid), -1), training.reshape(len(training), -1)
+    std = moments(predictions)[1].reshape(len(grid), -1).mean(1)
+    distance, _ = cKDTree(training).query(grid)
+    _, nearest = cKDTree(grid).query(training)
+    far = np.argsort(distance, kind="stable")[-max(1, round(FAR * len(grid))) :]
+    found = {"std_at_data": float(std[nearest].mean()), "std_far": float(std[far].mean())}
+    return found | ({"std_far_ratio": found["std_far"] / found["std_at_data"]} if found["std_at_data"] else {})
