@@ -100,20 +100,21 @@ def gaussian_kl_diagonal(mean_q: Tensor, var_q: Tensor, mean_p: Tensor, var_p: T
 def gaussian_kl_weights(
     mean: Mapping[str, Tensor],
     log_var: Mapping[str, Tensor],
-    prior_mean: Mapping[str, Tensor] | float = 0.0,
-    prior_var: Mapping[str, Tensor] | float = 1.0,
+    prior_mean: Mapping[str, Tensor | float] | float = 0.0,
+    prior_var: Mapping[str, Tensor | float] | float = 1.0,
 ) -> Tensor:
     """KL of a mean-field Gaussian over weights from its prior, dicts of ``[R, *shape]`` -> ``[R]``.
 
-    The prior is one number for all weights, or per name a number or tensor that broadcasts. Posterior
-    variances are given by their logarithm (log_var = 2 log std).
+    Weights without a log-variance are points, and do not count. The prior is one number for all weights, or per name a
+    number or tensor that broadcasts. Posterior variances are given by their logarithm (log_var = 2 log std).
     """
     total: Any = 0.0  # a tensor from the first weights on
-    for name, centre in mean.items():
+    for name, own in log_var.items():
+        centre = mean[name]
         centre_p = prior_mean[name] if isinstance(prior_mean, Mapping) else prior_mean
         var_p = prior_var[name] if isinstance(prior_var, Mapping) else prior_var
         var_p = torch.as_tensor(var_p, dtype=centre.dtype, device=centre.device)
-        log_ratio = log_var[name] - var_p.log()
+        log_ratio = own - var_p.log()
         terms = log_ratio.exp() + (centre - centre_p).square() / var_p - 1 - log_ratio
         total = total + 0.5 * terms.reshape(terms.shape[0], -1).sum(1)
     return total

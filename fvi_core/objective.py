@@ -34,21 +34,27 @@ class Weight:
     context points (the retinopathy code of rudner2022); "none": ``factor`` alone (the two moons of dirichlet2022, App.
     F). A ``factor`` other than 1 tempers. ``alpha`` above 0: the likelihood counts by ``log E_q[p(y | f)^alpha] /
     alpha`` of every point in place of ``E_q[log p(y | f)]``, to which that tends (Hernandez-Lobato et al. 2016, Ma et
-    al. 2019).
+    al. 2019). ``rise``: share of the steps of training by gradients over which the factor rises from 0 in proportion
+    to them (Bowman et al. 2016).
     """
 
     scaling: str = "elbo"
     factor: float = 1.0
     alpha: float = later(0.0)
+    rise: float = later(0.0)
 
     def __post_init__(self):
+        if not 0 <= self.rise <= 1:
+            raise ValueError(f"weight: rise must lie in [0, 1], found {self.rise}")
         if self.alpha < 0:
             raise ValueError(f"weight: alpha must be 0 or more, found {self.alpha}")
         if self.scaling not in SCALINGS:
             raise ValueError(f"weight scaling {self.scaling!r} is not known; {nearest(self.scaling, SCALINGS)}")
 
-    def __call__(self, n_train: int, batch: int, context: int) -> float:
-        return self.factor / {"elbo": n_train, "batch": batch, "context": batch * context, "none": 1}[self.scaling]
+    def __call__(self, n_train: int, batch: int, context: int, progress: float = 1.0) -> float:
+        """``progress``: share of all steps, with the one that it is for."""
+        factor = self.factor * min(1.0, progress / self.rise) if self.rise else self.factor
+        return factor / {"elbo": n_train, "batch": batch, "context": batch * context, "none": 1}[self.scaling]
 
 
 @dataclass(frozen=True)
@@ -186,9 +192,11 @@ class Model:
         source: ContextSource,
         streams: dict[str, Streams],
         seen: Parameters | None = None,
+        progress: float = 1.0,
     ) -> Tensor:
         """``-(mean log-likelihood - weight D)`` of one batch, ``[R]``, in nats per training point.
 
+        ``progress``: share of all training steps, with this one, which the divergence's weight may follow.
         ``seen`` is told the statistics that batch normalisation met on the way to the likelihood's function values.
         """
         buffers = {k: v for k, v in parameters.items() if k.startswith(BUFFER)}
@@ -247,4 +255,4 @@ class Model:
             marginals,
         )
         divergence = self.divergence(step)
-        return -log_likelihood + self.weight(n_train, x.shape[1], context_size or 1) * divergence
+        return -log_likelihood + self.weight(n_train, x.shape[1], context_size or 1, progress) * divergence

@@ -126,7 +126,10 @@ class Trainer(Stack):
             network = network.compiled()
         if training.graph:
             graphs.check(training_data.x.device, self.optimiser)
+            if model.weight.rise:
+                raise ValueError("training: a graph has one weight of the divergence; leave graph False, or rise 0")
         self.graphs: tuple[TrainingState, Graphs, Tensor] | None = None
+        self.progress = 1.0  # share of all steps, with the one that is taken
         super().__init__(replace(model, network=network), training_data, streams, training.dtype, state)
 
     @property
@@ -173,6 +176,7 @@ class Trainer(Stack):
         take_step, before = self._stepper(), self.epoch * self.steps
         for step, start in enumerate(range(0, n, size)[:steps]):
             self.schedule.before_step(now.schedule, before + step, self.epochs * self.steps, self.optimiser.lr)
+            self.progress = (before + step + 1) / (self.epochs * self.steps)
             loss = take_step(None if order is None else order[:, start : start + size])
             total += loss * min(size, n - start)
         family = split_parameters(now.parameters)[0]
@@ -195,8 +199,9 @@ class Trainer(Stack):
             source = ContextSource(x, low, high, training_data.pools, training_data.scale)
             seen: Parameters = {}
             with watched() as tried:
+                samples, progress = self.training.samples, self.progress
                 loss = self.model.loss(
-                    family, likelihood, now.prior, x, y, n, self.training.samples, source, now.streams, seen
+                    family, likelihood, now.prior, x, y, n, samples, source, now.streams, seen, progress
                 )
             self._note_cause(loss, tried)
             del tried  # its matrices would be in memory beside those of the gradients

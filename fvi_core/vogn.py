@@ -239,6 +239,8 @@ def _check(model: Model, options: VOGN) -> None:
         raise NotSupported(f"training 'vogn' moves family 'mean_field', found {model.family.name!r}")
     if model.divergence is None or model.divergence.name != "weight_kl" or model.weight.scaling != "elbo":
         raise NotSupported("training 'vogn' is for divergence 'weight_kl' and weight scaling 'elbo'")
+    if model.family.layers != "all" or model.weight.rise:
+        raise NotSupported("training 'vogn' moves all layers by one weight; use family.layers 'all' and weight.rise 0")
     mean = cast(Prior, model.prior).gaussian_weights()[0]
     if mean:
         raise NotSupported(f"training 'vogn' is for priors of mean 0, found {mean}")

@@ -59,7 +59,7 @@ def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seed
     asked: list[tuple[RunConfig, Run | None]] = []
     configs = table.cell_runs(row, column, protocol, seeds)
     for config in configs:
-        if config["protocol"] != protocol:
+        if config["protocol"] != table.recorded_as(protocol):
             raise ValueError(f"table {table.name}: a run of protocol {config['protocol']!r} in a cell of {protocol!r}")
         found = records.get(config)
         asked.append((config, found if isinstance(found, Run) else None))

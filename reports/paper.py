@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.provenance import code
 from benchmarks.suite import Suite
+from benchmarks.tables.spec import UNREDUCED
 from reports.agreement import RULE as AGREEMENT
 from reports.captions import heading
 from reports.choice import Choice
@@ -162,7 +163,7 @@ def _how_to_read() -> str:
 
 
 def _title(sheet: Sheet) -> str:
-    reduced = "" if sheet.protocol == "paper" else f" (reduced: protocol {sheet.protocol})"
+    reduced = "" if sheet.protocol in UNREDUCED else f" (reduced: protocol {sheet.protocol})"
     return escape(f"{sheet.table.name}: {heading(sheet.result)}{reduced}")
 
 
@@ -183,7 +184,7 @@ def _figures(suite: Suite, records: Records, out: Path, say: Callable[[str], Non
 def _figure(drawn: Drawn) -> str:
     figure, file = FIGURES[drawn.name], drawn.files[0]
     protocol = file.stem.removeprefix(f"{drawn.name}-")
-    reduced = "" if protocol == "paper" else " (reduced)"
+    reduced = "" if protocol in UNREDUCED else " (reduced)"
     sources = [f"table {figure.table}"] if figure.table else ["computed, not trained"]
     sources += [f"after figure {figure.number} of {figure.paper}"] if figure.number else []
     words = f"{figure.title} ({', '.join(sources)}), protocol {protocol}{reduced}."

@@ -21,11 +21,11 @@ from benchmarks.records.elsewhere import bare_digest
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.brought import is_brought
-from benchmarks.tables.spec import Table
+from benchmarks.tables.spec import UNREDUCED, Table
 
 FILE = Path(__file__).with_name("keys.txt")
 RETIRED = "retired.txt"
-PROTOCOLS = ("paper", "short")  # smoke runs mean nothing, and have no records
+PROTOCOLS = (*UNREDUCED, "short")  # smoke runs mean nothing, and have no records
 
 
 class ManifestError(BenchmarkError):

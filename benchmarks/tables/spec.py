@@ -19,6 +19,8 @@ from fvi_core import methods, plugins
 
 Parts = dict[str, Any]
 LEFT_OUT = "Rows and seeds without runs, of which no other note says more, were left out because of their cost alone."
+OWN = "own"  # the protocol of a table that is after no paper
+UNREDUCED = ("paper", OWN)
 plugins.track(registry.ENTRIES)  # this room looks for plug-ins, data sets themselves know of none
 
 
@@ -166,7 +168,8 @@ class Table:
     """A table: ``recipe(row, dataset, protocol)`` says how each of its cells is made (None: not under this protocol).
 
     ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single
-    runs. ``ranked``: labels of the rows whose mean ranks over data sets the paper prints.
+    runs. ``ranked``: labels of the rows whose mean ranks over data sets the paper prints. ``recorded``: names that
+    protocols have in the configurations of runs, where records were made under another name.
     """
 
     name: str
@@ -183,6 +186,7 @@ class Table:
     reductions: dict[str, str] = field(default_factory=dict)
     deviations: bool = False
     ranked: tuple[str, ...] = ()
+    recorded: Mapping[str, str] = field(default_factory=dict)
     _made: dict[tuple, list[RunConfig]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -276,13 +280,18 @@ class Table:
             raise unknown(f"protocol of table {self.name}", protocol, self.protocols)
         return protocol
 
+    def recorded_as(self, protocol: str) -> str:
+        """The name that configurations have for a protocol."""
+        return self.recorded.get(protocol, protocol)
+
     def row_runs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None = None) -> list[RunConfig]:
         """Configurations of the runs of a row on a data set; empty where no method makes them."""
         place = row, dataset, protocol, os.environ.get(user_arrays.VARIABLE)
         if place not in self._made:
             try:
                 recipe = self.recipe(_trained(row), dataset, protocol) if row.method else None
-                self._made[place] = [] if recipe is None else make_configs(row.made_by, dataset, protocol, recipe)
+                name = self.recorded_as(protocol)
+                self._made[place] = [] if recipe is None else make_configs(row.made_by, dataset, name, recipe)
             except (methods.UnknownMethod, datasets.UnknownDataset, datasets.DataNotFound) as error:
                 what = "data" if isinstance(error, datasets.DataNotFound) else "plug-in"
                 self._made[place], self._lacking[place[:3]] = [], f"{what} absent: {error}"

@@ -69,7 +69,7 @@ class LinearisedKL(Divergence):
             if log_var.keys() != mean.keys():
                 raise NotSupported(
                     f"divergence {self.name!r}: jacobian 'full' asks for Gaussian weights in every layer, which family "
-                    f"{step.family.name!r} has in the last alone; use jacobian 'last_layer'"
+                    f"{step.family.name!r} has in some alone; use jacobian 'last_layer'"
                 )
             return full_network_moments(
                 step.network, mean | step.buffers, log_var, x, self.compared, self.stop_gradient

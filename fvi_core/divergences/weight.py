@@ -22,6 +22,22 @@ class WeightKL(Divergence):
         return step.family.weight_kl(step.network, step.parameters, *step.prior.gaussian_weights(), step.functions)
 
 
+@DIVERGENCES.register("tied_weight_kl")
+@dataclass(frozen=True)
+class TiedWeightKL(Divergence):
+    """``KL(q(w) || N(m, gain / fan_in))`` summed over the weights that are drawn, with m the means of q: it holds their
+    variances alone (MFVI and radial MFVI of Band et al. 2021, whose standard deviation is He's, of gain 2)."""
+
+    gain: float = 2.0
+
+    def __post_init__(self):
+        if self.gain <= 0:
+            raise ValueError(f"divergence 'tied_weight_kl': gain must be above 0, found {self.gain}")
+
+    def __call__(self, step: Step) -> Tensor:
+        return step.family.tied_weight_kl(step.network, step.parameters, self.gain)
+
+
 @DIVERGENCES.register("weight_penalty")
 @dataclass(frozen=True)
 class WeightPenalty(Divergence):

@@ -114,7 +114,9 @@ class Family:
         return None
 
     def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
-        """Means and log-variances ``[R, *shape]`` of an independent Gaussian over network parameters."""
+        """Means and log-variances ``[R, *shape]`` of an independent Gaussian over network parameters; means alone of
+        those that are points.
+        """
         raise NotSupported(f"family {self.name!r} is not a Gaussian over network parameters")
 
     def weight_kl(
@@ -125,6 +127,12 @@ class Family:
         ``functions`` are a draw that a Monte Carlo estimate may use.
         """
         return gaussian_kl_weights(*self.gaussian_weights(parameters), mean, variance)
+
+    def tied_weight_kl(self, network: Network, parameters: Parameters, gain: float) -> Tensor:
+        """KL ``[R]`` of the distribution over network parameters from ``N(m, gain / fan_in)``, m its own means."""
+        means, log_vars = self.gaussian_weights(parameters)
+        variances = {name: gain / layer.fan_in for layer in network.parametrised for name in layer.shapes}
+        return gaussian_kl_weights(means, log_vars, means, variances)
 
     def inducing_values(self, parameters: Parameters) -> tuple[Tensor, Tensor]:
         """Mean ``[R, Q, M]`` and lower factor of the covariance ``[R, Q, M, M]`` of each output's whitened values at
@@ -196,11 +204,14 @@ def buffers_of(parameters: Parameters) -> Parameters:
 
 
 def random_layers(network: Network, which: str) -> list[ParametricLayer]:
-    """Layers that a family draws: "all", or "hidden", the linear and convolutional ones but the last.
+    """Layers that a family draws: "all"; "weighted", the linear and convolutional ones; "hidden", these but the last;
+    "last".
 
     Raises NotSupported for a network without hidden layers, of which nothing would be random.
     """
-    layers = [x for x in network.parametrised if which == "all" or not (x is network.head or isinstance(x, BatchNorm))]
+    weighted = [layer for layer in network.parametrised if not isinstance(layer, BatchNorm)]
+    hidden = [layer for layer in weighted if layer is not network.head]
+    layers = {"all": network.parametrised, "weighted": weighted, "hidden": hidden, "last": [network.head]}[which]
     if not layers:
         raise NotSupported("layers 'hidden': the network has none; use layers 'all', or another network")
     return layers

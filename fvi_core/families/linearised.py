@@ -27,6 +27,8 @@ class LinearisedMeanField(MeanField):
     def init(self, network: Network, streams: Streams) -> Parameters:
         if network.buffers:
             raise NotSupported(f"family {self.name!r} needs functions of single inputs: no batch normalisation")
+        if self.layers != "all":
+            raise NotSupported(f"family {self.name!r} is linearised in all layers, found layers {self.layers!r}")
         return super().init(network, streams)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import torch
 
-from fvi_core.families.base import DrawnNetworks, Family, Functions, buffers_of
+from fvi_core.families.base import DrawnNetworks, Family, Functions, buffers_of, random_layers
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, later
 
 MEAN, LOG_VAR = "mean/", "log_var/"
+LAYERS = ("all", "weighted", "hidden", "last")
 
 
 @FAMILIES.register("mean_field")
@@ -21,7 +22,9 @@ class MeanField(Family):
 
     ``mean_init``: "default" (the network's own initialisation) or a standard deviation of zero-centred normal means (0:
     all means start at 0). ``log_var_init``: bounds of the uniform initial log-variances; ``log_var_init_of``: other
-    bounds for the tensors of these names ("head.bias").
+    bounds for the tensors of these names ("head.bias"). ``layers`` "all": every parameter is drawn; "weighted": those
+    of linear and convolutional layers; "hidden": of these without the last; "last": those of the last, whose inputs are
+    then computed once for all samples; the others are points.
     """
 
     draws_networks = True
@@ -29,6 +32,11 @@ class MeanField(Family):
     mean_init: str | float = "default"
     log_var_init: tuple[float, float] = (-10.0, -8.0)
     log_var_init_of: dict[str, tuple[float, float]] | None = later(None)
+    layers: str = later("all")
+
+    def __post_init__(self):
+        if self.layers not in LAYERS:
+            raise ValueError(f"family {self.name!r}: layers must be one of {LAYERS}, found {self.layers!r}")
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         if self.mean_init == "default":
@@ -36,11 +44,12 @@ class MeanField(Family):
         else:
             means = {name: float(self.mean_init) * streams.normal(*shape) for name, shape in network.shapes.items()}
         own = self.log_var_init_of or {}
-        if unknown := own.keys() - network.shapes.keys():
-            known = sorted(network.shapes)
+        drawn = {name: shape for layer in random_layers(network, self.layers) for name, shape in layer.shapes.items()}
+        if unknown := own.keys() - drawn.keys():
+            known = sorted(drawn)
             raise ValueError(f"family {self.name!r}: log_var_init_of names {sorted(unknown)}, the network has {known}")
         log_vars = {}
-        for name, shape in network.shapes.items():
+        for name, shape in drawn.items():
             low, high = own.get(name, self.log_var_init)
             log_vars[name] = low + (high - low) * streams.uniform(*shape)
         return (
@@ -58,10 +67,25 @@ class MeanField(Family):
         return means, log_vars
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
-        means, log_vars = self.gaussian_weights(parameters)
-        mean, std = network.flatten(means), torch.exp(0.5 * network.flatten(log_vars))
-        epsilon = streams.normal(samples, network.n_parameters)
-        return network.unflatten(mean.unsqueeze(1) + std.unsqueeze(1) * epsilon) | buffers_of(parameters)
+        weights = self._weights(network, parameters, samples, streams)
+        return {name: value.expand(-1, samples, *value.shape[2:]) for name, value in weights.items()} | buffers_of(
+            parameters
+        )
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
-        return DrawnNetworks(network, self.weights(network, parameters, samples, streams))
+        if self.layers != "last":
+            return DrawnNetworks(network, self.weights(network, parameters, samples, streams))
+        return DrawnNetworks(network, self._weights(network, parameters, samples, streams) | buffers_of(parameters))
+
+    def _weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+        """Random network parameters ``[R, S, *shape]``, points ``[R, 1, *shape]``."""
+        means, log_vars = self.gaussian_weights(parameters)
+        names = [name for name in network.shapes if name in log_vars]
+        mean, log_var = (torch.cat([of[name].flatten(1) for name in names], dim=-1) for of in (means, log_vars))
+        epsilon = streams.normal(samples, mean.shape[-1])
+        flat = mean.unsqueeze(1) + torch.exp(0.5 * log_var).unsqueeze(1) * epsilon
+        pieces = dict(zip(names, flat.split([network.sizes[name] for name in names], dim=-1), strict=True))
+        return {
+            name: pieces[name].unflatten(-1, shape) if name in pieces else means[name].unsqueeze(1)
+            for name, shape in network.shapes.items()
+        }

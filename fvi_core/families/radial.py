@@ -26,10 +26,10 @@ class Radial(Family):
     """``w = m + s * eps / |eps| * |r|`` for all weights of a layer, ``eps ~ N(0, I)``, ``r ~ N(0, 1)``,
     ``s = softplus(rho)`` (Farquhar et al. 2020; dirichlet2022 table 1).
 
-    ``layers`` "all": every parameter is drawn; "hidden": those of linear and convolutional layers but the last
-    (dirichlet2022 App. F); the others are points. ``kl``: the divergence from a Gaussian over the weights that are
-    drawn, "monte_carlo" as Farquhar et al. estimate it, or "gaussian", that of ``N(m, s^2)`` in closed form
-    (dirichlet2022 App. F).
+    ``layers`` "all": every parameter is drawn; "weighted": those of linear and convolutional layers; "hidden": of these
+    without the last (dirichlet2022 App. F); the others are points. ``kl``: the divergence from a Gaussian over the
+    weights that are drawn, "monte_carlo" as Farquhar et al. estimate it, or "gaussian", that of ``N(m, s^2)`` in closed
+    form (dirichlet2022 App. F).
     """
 
     draws_networks = True
@@ -39,9 +39,9 @@ class Radial(Family):
     kl: str = "monte_carlo"
 
     def __post_init__(self):
-        if self.layers not in ("all", "hidden") or self.kl not in ("monte_carlo", "gaussian"):
+        if self.layers not in ("all", "weighted", "hidden") or self.kl not in ("monte_carlo", "gaussian"):
             raise ValueError(
-                "family 'radial': layers must be 'all' or 'hidden' and kl 'monte_carlo' or 'gaussian', "
+                "family 'radial': layers must be 'all', 'weighted' or 'hidden' and kl 'monte_carlo' or 'gaussian', "
                 f"found {self.layers!r} and {self.kl!r}"
             )
 
@@ -93,6 +93,16 @@ class Radial(Family):
         ).mean(1)
         constant = 0.5 * math.log(2 * math.pi * variance) * sum(sum(layer.values()) for layer in layers)
         return squares / (2 * variance) + constant - entropy
+
+    def tied_weight_kl(self, network: Network, parameters: Parameters, gain: float) -> Tensor:
+        """In closed form whatever ``kl``: of a layer of D parameters, ``E|w - m|^2 = sum s^2 / D``."""
+        total: Any = 0
+        for layer in self.drawn(network):
+            size, variance = sum(network.sizes[name] for name in layer.shapes), gain / layer.fan_in
+            std = torch.cat([softplus(parameters[RHO + name]).flatten(1) for name in layer.shapes], dim=1)
+            cross = std.square().mean(1) / (2 * variance) + 0.5 * math.log(2 * math.pi * variance) * size
+            total = total + cross - std.log().sum(1) - unit_entropy(size)
+        return total
 
 
 def unit_entropy(size: int) -> float:

@@ -11,7 +11,7 @@ from fvi_core.families.base import Family, Functions, buffers_of, random_layers
 from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.networks import BatchNorm, Conv2d, Network, Parameters, ParametricLayer
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES
+from fvi_core.registry import FAMILIES, later
 from fvi_core.scales import softplus
 
 MEAN, RHO = "factor_mean/", "factor_rho/"
@@ -26,17 +26,20 @@ class Rank1(Family):
     2020).
 
     ``layers`` "all": factors for every linear and convolutional layer; "hidden": for all but the last (dirichlet2022
-    App. F). Means start at 1; weights, biases and normalisation are points. Asked for fewer functions than it has
-    members, as in training, the family deals the points of a batch out among the members in equal runs (Wen et al.
-    2020), at the cost of one network; asked for at least as many, as in prediction, every function is one member's, for
-    ``samples // size`` draws of its factors.
+    App. F). Means start at 1, or, with probability 1 - ``positive``, at -1; weights, biases and normalisation are
+    points. Asked for fewer functions than it has members, as in training, the family deals the points of a batch out
+    among the members in equal runs (Wen et al. 2020), at the cost of one network; asked for at least as many, as in
+    prediction, every function is one member's, for ``samples // size`` draws of its factors.
     """
 
     size: int = 4
     rho_init: float = -3.0
     layers: str = "all"
+    positive: float = later(1.0)
 
     def __post_init__(self):
+        if not 0 <= self.positive <= 1:
+            raise ValueError(f"family 'rank1': positive must lie in [0, 1], found {self.positive}")
         if self.layers not in ("all", "hidden") or self.size < 1:
             found = f"found {self.layers!r} and {self.size}"
             raise ValueError(f"family 'rank1': layers must be 'all' or 'hidden' and size 1 or more, {found}")
@@ -51,6 +54,8 @@ class Rank1(Family):
             for side in SIDES:
                 shape = (len(streams), self.size, getattr(layer, side))
                 mean = torch.ones(shape, dtype=streams.dtype, device=streams.device)
+                if self.positive < 1:
+                    mean = torch.where(streams.uniform(*shape[1:]) < self.positive, mean, -mean)
                 parameters[f"{MEAN}{layer.name}.{side}"] = mean
                 parameters[f"{RHO}{layer.name}.{side}"] = torch.full_like(mean, self.rho_init)
         return parameters | network.init_buffers(streams)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from fvi_core.networks.convolutional import images
 from fvi_core.networks.layers import (
@@ -15,7 +16,8 @@ from fvi_core.networks.layers import (
 )
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.networks.residual import convolution
-from fvi_core.registry import NETWORKS
+from fvi_core.registry import NETWORKS, later
+from fvi_core.spelling import nearest
 
 BLOCKS = (3, 4, 6, 3)
 _WIDER = 4  # a block's outputs are so many times its inner channels
@@ -28,35 +30,57 @@ class ResNet50:
     ``width`` times 1, 2, 4, 8 inner channels, global average pooling, the head.
 
     The last three groups have stride 2, in the 3x3 convolution of their first block, as in torchvision and in Band et
-    al. (2021). Batch normalisation follows every convolution; a context is normalised by its own statistics. Dropout
-    sites: after every ReLU.
+    al. (2021). Batch normalisation follows every convolution; a context is normalised by its own statistics.
+
+    ``init`` "uniform": PyTorch's; "he": kernels ``N(0, 2 / fan_in)``, the head's weights ``N(0, 0.01^2)`` and biases 0;
+    "zero_residual": PyTorch's, but the scale of a block's last normalisation starts at 0. ``dropout``: dropout sites
+    after "every_relu", so also after a block's sum, or after every normalised convolution but the last of a block,
+    "convolutions", so also in its shortcut (both of Band et al. 2021).
     """
 
     width: int = 64
+    init: str = later("uniform")
+    dropout: str = later("every_relu")
+
+    def __post_init__(self):
+        known = {"init": ("uniform", "he", "zero_residual"), "dropout": ("every_relu", "convolutions")}
+        for option, values in known.items():
+            if getattr(self, option) not in values:
+                found = getattr(self, option)
+                raise ValueError(f"network 'resnet50': {option} {found!r} is not known; {nearest(found, values)}")
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         planes = images("resnet50", input_shape)[0]
-        layers = [*convolution("stem", planes, self.width, 7, 2), Activation("relu"), DropoutSite("stem")]
+        layers = [*self._convolution("stem", planes, self.width, 7, 2), Activation("relu"), DropoutSite("stem")]
         layers.append(MaxPool(3, 1))
         planes = self.width
         for g, count in enumerate(BLOCKS):
             inner = self.width * 2**g
             for b in range(count):
-                layers += _block(f"group{g}.block{b}", planes, inner, 2 if g and not b else 1)
+                layers += self._block(f"group{g}.block{b}", planes, inner, 2 if g and not b else 1)
                 planes = _WIDER * inner
-        return Network([*layers, AveragePool(), Linear(HEAD, planes, n_outputs)], tuple(input_shape))
+        head = Linear(HEAD, planes, n_outputs, 0.01 if self.init == "he" else None)
+        return Network([*layers, AveragePool(), head], tuple(input_shape))
 
+    def _block(self, name: str, planes: int, inner: int, stride: int) -> list:
+        out, sparse = _WIDER * inner, self.dropout == "convolutions"
+        body = (
+            *self._convolution(f"{name}.conv0", planes, inner, 1, 1),
+            Activation("relu"),
+            DropoutSite(f"{name}.conv0"),
+            *self._convolution(f"{name}.conv1", inner, inner, 3, stride),
+            Activation("relu"),
+            DropoutSite(f"{name}.conv1"),
+            *self._convolution(f"{name}.conv2", inner, out, 1, 1, last=True),
+        )
+        shortcut: tuple = ()
+        if planes != out or stride > 1:
+            site = [DropoutSite(f"{name}.shortcut")] if sparse else []
+            shortcut = (*self._convolution(f"{name}.shortcut", planes, out, 1, stride), *site)
+        return [Residual(body, shortcut), Activation("relu"), *([] if sparse else [DropoutSite(name)])]
 
-def _block(name: str, planes: int, inner: int, stride: int) -> list:
-    out = _WIDER * inner
-    body = (
-        *convolution(f"{name}.conv0", planes, inner, 1, 1),
-        Activation("relu"),
-        DropoutSite(f"{name}.conv0"),
-        *convolution(f"{name}.conv1", inner, inner, 3, stride),
-        Activation("relu"),
-        DropoutSite(f"{name}.conv1"),
-        *convolution(f"{name}.conv2", inner, out, 1, 1),
-    )
-    shortcut = () if planes == out and stride == 1 else tuple(convolution(f"{name}.shortcut", planes, out, 1, stride))
-    return [Residual(body, shortcut), Activation("relu"), DropoutSite(name)]
+    def _convolution(self, name: str, planes: int, out: int, kernel: int, stride: int, last: bool = False) -> list:
+        conv, norm = convolution(name, planes, out, kernel, stride)
+        if self.init == "he":
+            conv = replace(conv, deviation=math.sqrt(2 / conv.fan_in))
+        return [conv, replace(norm, start=0.0) if last and self.init == "zero_residual" else norm]

@@ -46,11 +46,13 @@ KEPT = (BUFFER, CONSTANT, FOLLOWING)
 
 
 class ParametricLayer:
-    """A layer with parameters, uniform on +-1/sqrt(fan_in) at the start (PyTorch's default)."""
+    """A layer with parameters, uniform on +-1/sqrt(fan_in) at the start (PyTorch's default), or, where it has a
+    ``deviation``, of weights ``N(0, deviation^2)`` and biases 0."""
 
     name: str
     inputs: int
     outputs: int
+    deviation: float | None = None
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -68,6 +70,9 @@ class ParametricLayer:
 
     def init(self, streams: Streams) -> Parameters:
         """Initial parameters ``[R, *shape]``."""
+        if self.deviation is not None:
+            deviations = {name: 0.0 if name.endswith(".bias") else self.deviation for name in self.shapes}
+            return {name: deviations[name] * streams.normal(*shape) for name, shape in self.shapes.items()}
         bound = 1 / math.sqrt(self.fan_in)
         return {name: (streams.uniform(*shape) * 2 - 1) * bound for name, shape in self.shapes.items()}
 
@@ -97,6 +102,7 @@ class Affine(ParametricLayer):
     name: str
     inputs: int
     outputs: int
+    deviation: float | None = None
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -143,6 +149,7 @@ class Conv2d(ParametricLayer):
     padding: int = 1
     stride: int = 1
     bias: bool = True
+    deviation: float | None = None
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -177,12 +184,13 @@ class BatchNorm(ParametricLayer):
 
     Mean and variance are the running ones where the parameters hold them (``buffers``), as in prediction; else those of
     the batch, over inputs and pixels, for each replica and sample apart, as in training. ``seen``, where given, is then
-    told them: the mean and the unbiased variance ``[R, S, channels]`` of the first pass.
+    told them: the mean and the unbiased variance ``[R, S, channels]`` of the first pass. ``start``: the initial scale.
     """
 
     name: str
     outputs: int
     eps: float = 1e-5
+    start: float = 1.0
 
     @property
     def inputs(self) -> int:  # type: ignore[override]  # layers are frozen: nobody sets it
@@ -198,8 +206,9 @@ class BatchNorm(ParametricLayer):
         return {f"{BUFFER}{self.name}.mean": (self.outputs,), f"{BUFFER}{self.name}.var": (self.outputs,)}
 
     def init(self, streams: Streams) -> Parameters:
-        ones = torch.ones(len(streams), self.outputs, dtype=streams.dtype, device=streams.device)
-        return dict(zip(self.shapes, (ones, torch.zeros_like(ones)), strict=True))
+        shape = len(streams), self.outputs
+        scale = torch.full(shape, self.start, dtype=streams.dtype, device=streams.device)
+        return dict(zip(self.shapes, (scale, torch.zeros_like(scale)), strict=True))
 
     def __call__(
         self,

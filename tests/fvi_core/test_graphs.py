@@ -197,6 +197,8 @@ def test_a_step_that_asks_the_device_fails_with_the_reason_and_what_to_do(preten
 def test_what_cannot_be_captured_is_refused_before_training(pretended, monkeypatch):
     with pytest.raises(ValueError, match="optimiser 'adam' counts its steps on the host; use 'sgd'"):
         trainer(POINT, graph=True, optimiser={"name": "adam"})
+    with pytest.raises(ValueError, match="a graph has one weight of the divergence"):
+        trainer(FSVI | {"weight": {"rise": 1.0}}, graph=True)
 
 
 def test_without_a_gpu_it_is_refused_and_not_left_out():

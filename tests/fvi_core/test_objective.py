@@ -32,6 +32,17 @@ def test_the_weight_of_the_divergence(scaling, expected):
     assert Weight(scaling, 0.1)(400, 50, 7) == pytest.approx(0.1 * expected, rel=1e-15)
 
 
+def test_the_weight_rises_over_the_first_steps():
+    """Band et al. (2021): (step + 1) / (200 epochs), of which 90 are made: .45 of all steps at the last."""
+    weight = Weight("elbo", 0.45, rise=1.0)
+    assert [weight(10, 5, 1, progress=p) for p in (0.01, 0.5, 1.0)] == pytest.approx([0.00045, 0.0225, 0.045])
+    half = Weight("elbo", 2.0, rise=0.5)
+    assert [half(1, 1, 1, progress=p) for p in (0.25, 0.5, 0.75)] == [1.0, 2.0, 2.0]
+    assert Weight("elbo", 0.45)(10, 5, 1, progress=0.01) == weight(10, 5, 1) == pytest.approx(0.045)
+    with pytest.raises(ValueError, match="rise must lie in .* found 2"):
+        Weight(rise=2.0)
+
+
 def test_an_unknown_scaling_names_the_nearest():
     with pytest.raises(ValueError, match="weight scaling 'elbow' is not known; did you mean 'elbo'"):
         Weight("elbow")

@@ -1,6 +1,7 @@
 """Training together is training alone, stopping and going on again changes nothing, and each replica has its own
 end."""
 
+import copy
 import io
 import math
 
@@ -10,6 +11,7 @@ import torch
 from fvi_core.data import TrainingData
 from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Network
+from fvi_core.objective import Weight
 from fvi_core.registry import UnknownPart
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
@@ -272,6 +274,20 @@ def test_every_point_is_seen_once_in_an_epoch(monkeypatch):
     for r in range(R):
         order = torch.cat(seen, 1)[r]
         assert not torch.equal(order, data.x[r]) and torch.equal(order.sort(0).values, data.x[r].sort(0).values)
+
+
+def test_the_weight_of_the_divergence_is_told_the_share_of_all_steps(monkeypatch):
+    """Counted over epochs, and where training goes on from a saved state too."""
+    asked = []
+    monkeypatch.setattr(Weight, "__call__", lambda self, n, batch, context, progress: asked.append(progress) or 0.0)
+    model, data = small.model(KINDS["MFVI"] | {"weight": {"rise": 1.0}}), small.training_data(R, N)
+    options, saved = Training(2, 4, ADAM, dtype="float64"), {}
+    first = Trainer(model, options, data, small.streams(R))
+    first.run(checkpoint=lambda stack: saved.setdefault(stack.epoch, copy.deepcopy(stack.state())))
+    assert asked == pytest.approx([k / 6 for k in range(1, 7)])
+    asked.clear()
+    Trainer(model, options, data, small.streams(R), saved[1]).run()
+    assert asked == pytest.approx([4 / 6, 5 / 6, 1.0])
 
 
 def test_gradients_are_clipped_by_element():

@@ -34,7 +34,10 @@ OWN = {
     "GFSVI": FEW | FITTED,
     "FBNN": FITTED | {"training": {"samples": 10}},
     "GWI": {"family": {"fit_steps": 3, "points": 10}},
-    "HMC": {"training": {"samples": 3, "thinning": 1, "warmup": 2, "leapfrogs": 3, "map_steps": 5}, "family": {"size": 3}},
+    "HMC": {
+        "training": {"samples": 3, "thinning": 1, "warmup": 2, "leapfrogs": 3, "map_steps": 5},
+        "family": {"size": 3},
+    },
     "NN-HyVI": {"divergence": {"samples": 10}},
     "FuNN-HyVI": {"divergence": {"samples": 10}},
     "FuNN-MFVI": {"divergence": {"samples": 10}},
@@ -48,7 +51,9 @@ ON_CURVES_ONLY = ("GP",)
 def places():
     """Every method on each kind of problem that it is for: a curve, classes of the moons."""
     for name, row in methods.catalogue().items():
-        of_classes = row.fit and row.fit["name"] == "temperature" or (row.likelihood or {}).get("name") == "kernel_scores"
+        of_classes = (
+            row.fit and row.fit["name"] == "temperature" or (row.likelihood or {}).get("name") == "kernel_scores"
+        )
         of_classes = of_classes or (row.prior or {}).get("name") == "dirichlet"
         yield from ((name, CURVE),) * (not of_classes) + ((name, MOONS),) * (name not in ON_CURVES_ONLY)
 

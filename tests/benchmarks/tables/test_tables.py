@@ -62,7 +62,7 @@ def test_every_protocol_has_runs_of_its_own_name(name):
     table = tables.get(name)
     for protocol in set(table.protocols) - {"smoke"}:
         runs = table.runs(protocol)
-        assert all(config["protocol"] == protocol for config in runs)
+        assert all(config["protocol"] == table.recorded_as(protocol) for config in runs)
         assert {config["method"] for config in runs} <= {row.method for row in table.rows}
         first = table.runs(protocol, seeds=(0,))
         assert len(first) < len(runs) or len(runs) == len(first) == len(table.runs(protocol, seeds=(0, 1)))

@@ -49,6 +49,32 @@ class TestWeightKL(DivergenceContract):
         assert model.divergence(step).abs().max() < 1e-12
 
 
+class TestTiedWeightKL(DivergenceContract):
+    spec = {"name": "tied_weight_kl"}
+    parts = {"family": WIDE}
+    unfit = {"family": {"name": "point"}}
+
+    def test_is_that_of_torch_distributions_from_he_s_variance_about_the_means(self):
+        model, parameters, step = made(self)
+        means, log_vars = model.family.gaussian_weights(parameters)
+        fans = {f"{layer.name}.{k}": layer.inputs for layer in model.network.parametrised for k in ("weight", "bias")}
+        pairs = [(Normal(m, (log_vars[k] / 2).exp()), Normal(m, (2 / fans[k]) ** 0.5)) for k, m in means.items()]
+        expected = sum(kl_divergence(q, p).flatten(1).sum(1) for q, p in pairs)
+        torch.testing.assert_close(model.divergence(step), expected, rtol=1e-10, atol=1e-10)
+
+    def test_means_have_no_gradient(self):
+        model, parameters, step = made(self)
+        trained = list(parameters.values())
+        gradients = torch.autograd.grad(
+            model.divergence(step).sum(), trained, allow_unused=True, materialize_grads=True
+        )
+        assert all(g.any() == k.startswith("log_var/") for k, g in zip(parameters, gradients, strict=True))
+
+    def test_a_gain_of_zero_is_refused(self):
+        with pytest.raises(ValueError, match="gain must be above 0"):
+            DIVERGENCES.build({**self.spec, "gain": 0.0})
+
+
 class TestWeightPenalty(DivergenceContract):
     spec = {"name": "weight_penalty"}
     parts = {"family": {"name": "point"}, "prior": WEIGHTS}

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.distributions import Normal, kl_divergence
 
 from fvi_core.families.base import NotSupported
 from fvi_core.fitting import Fitting
@@ -12,7 +13,8 @@ from fvi_core.linearisation import joint_of_independent
 from fvi_core.registry import FAMILIES, LIKELIHOODS, UnknownPart
 from fvi_core.training import Training
 from tests.fvi_core import small
-from tests.fvi_core.contracts import FamilyContract, N, R
+from tests.fvi_core.contracts import FamilyContract, N, R, S
+from tests.fvi_core.networks.test_residual import tiny
 
 WIDE = {"name": "mean_field", "log_var_init": [-3.0, -1.0]}
 
@@ -59,6 +61,62 @@ class TestMeanField(FamilyContract):
             FAMILIES.build({**WIDE, "log_var_init_of": {"haed.bias": [-8.0, -8.0]}}).init(
                 self.network(), small.streams(R)
             )
+
+
+class TestMeanFieldLast(FamilyContract):
+    """The last layer alone is random, as in the ResNet-50 of Band et al. (2021)."""
+
+    spec = {**WIDE, "layers": "last"}
+
+    def test_the_layers_before_are_points_and_computed_once(self):
+        network, parameters = self.network(), self.parameters()
+        assert {k for k in parameters if k.startswith("log_var/")} == {"log_var/head.weight", "log_var/head.bias"}
+        drawn = self.draw(parameters).parameters
+        assert {k: v.shape[1] for k, v in drawn.items()} == {k: S if "head" in k else 1 for k in network.shapes}
+
+    def test_the_divergence_is_of_the_layers_that_are_drawn(self):
+        family, network, parameters = self.family(), self.network(), self.parameters()
+        means, log_vars = family.gaussian_weights(parameters)
+        prior = Normal(torch.tensor(0.3, dtype=torch.float64), 0.5**0.5)
+        pairs = [(Normal(means[k], (v / 2).exp()), prior) for k, v in log_vars.items()]
+        expected = sum(kl_divergence(q, p).flatten(1).sum(1) for q, p in pairs)
+        found = family.weight_kl(network, parameters, 0.3, 0.5, None)
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=0)
+
+    def test_one_draw_is_the_mean_but_for_the_last_layer(self):
+        network, parameters, x = self.network(), self.parameters(), small.inputs(R, N)
+        narrow = parameters | {k: torch.full_like(v, -80.0) for k, v in parameters.items() if k.startswith("log_var/")}
+        means, _ = self.family().gaussian_weights(narrow)
+        expected = network({k: v.unsqueeze(1) for k, v in means.items()}, x).expand(-1, S, -1, -1)
+        torch.testing.assert_close(self.draw(narrow)(x), expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("layers", ["weighted", "hidden"])
+def test_mean_field_layers_are_those_of_their_name(layers):
+    network = tiny()
+    family = FAMILIES.build({**WIDE, "layers": layers})
+    parameters = family.init(network, small.streams(1))
+    drawn = {k.removeprefix("log_var/") for k in parameters if k.startswith("log_var/")}
+    kept = (".scale", ".shift") + (("head.weight", "head.bias") if layers == "hidden" else ())
+    assert drawn == {k for k in network.shapes if not k.endswith(kept)}
+    weights = family.weights(network, parameters, 3, small.streams(1))
+    varies = {k for k in network.shapes if not torch.equal(weights[k][:, 0], weights[k][:, 1])}
+    assert varies == drawn and all(v.shape[1] == 3 for k, v in weights.items() if k in network.shapes)
+
+
+def test_layers_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="layers must be one of .* found 'first'"):
+        FAMILIES.build({"name": "mean_field", "layers": "first"})
+    with pytest.raises(NotSupported, match="is linearised in all layers, found layers 'last'"):
+        FAMILIES.build({"name": "linearised_mean_field", "layers": "last"}).init(small.network(), small.streams(1))
+    divergence = {"name": "gaussian_kl", "jacobian": "full"}
+    parts = {"family": {**WIDE, "layers": "last"}, "divergence": divergence, "prior": {"name": "gaussian_functions"}}
+    model = small.model({**parts, "context": {"name": "training_batch"}})
+    step = small.step(
+        model, model.family.init(model.network, small.streams(R)), small.training_data(R), small.streams(R)
+    )
+    with pytest.raises(NotSupported, match="jacobian 'full' asks for Gaussian weights in every layer"):
+        model.divergence(step)
 
 
 class TestLinearisedMeanField(FamilyContract):

@@ -118,6 +118,30 @@ def test_the_gaussian_divergence_is_that_of_torch_distributions_over_the_drawn_l
     torch.testing.assert_close(value, expected.view(1), rtol=1e-10, atol=0)
 
 
+def test_the_tied_divergence_is_the_mean_of_log_q_over_a_prior_about_the_means():
+    """Of one layer of 2 inputs: log q as above, p = N(m, gain / 2)."""
+    network, gain = small.network({"name": "mlp", "hidden": []}, 1), 0.6
+    family = FAMILIES.build({"name": "radial", "rho_init": -0.5})
+    parameters = {k: v + 0.3 for k, v in family.init(network, small.streams(1)).items()}
+    _, draw = kl(parameters, network)
+    step = network.flatten(draw.parameters) - network.flatten({k: parameters["mean/" + k] for k in network.shapes})
+    std = F.softplus(network.flatten({k: parameters["rho/" + k] for k in network.shapes}))
+    radius = (step / std.unsqueeze(1)).norm(dim=-1)
+    log_unit = (2 * Normal(0.0, 1.0).log_prob(radius).exp() / (4 * math.pi * radius.square())).log()
+    log_q = log_unit - std.log().sum(1, keepdim=True)
+    expected = (log_q - Normal(0.0, (gain / 2) ** 0.5).log_prob(step).sum(-1)).mean(1)
+    torch.testing.assert_close(family.tied_weight_kl(network, parameters, gain), expected, rtol=0.02, atol=0.02)
+    parameters["mean/head.weight"] += 1.0
+    torch.testing.assert_close(family.tied_weight_kl(network, parameters, gain), expected, rtol=0.02, atol=0.02)
+
+
+def test_weighted_layers_are_all_but_normalisation():
+    network = tiny()
+    parameters = FAMILIES.build({"name": "radial", "layers": "weighted"}).init(network, small.streams(1))
+    drawn = {k.removeprefix("rho/") for k in parameters if k.startswith("rho/")}
+    assert drawn == {k for k in network.shapes if not k.endswith((".scale", ".shift"))}
+
+
 def test_the_divergence_uses_the_likelihoods_draw():
     family = {"name": "radial", "rho_init": -1.0}
     model = small.model({"family": family, "divergence": {"name": "weight_kl"}, "prior": WEIGHTS})
@@ -134,5 +158,5 @@ def test_the_divergence_uses_the_likelihoods_draw():
 
 
 def test_options_are_checked():
-    with pytest.raises(ValueError, match="layers must be 'all' or 'hidden' and .* found 'convs' and 'monte_carlo'"):
+    with pytest.raises(ValueError, match="layers must be 'all', 'weighted' or 'hidden' and .* found 'convs'"):
         FAMILIES.build({"name": "radial", "layers": "convs"})

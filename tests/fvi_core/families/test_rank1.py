@@ -40,6 +40,22 @@ class TestRank1(FamilyContract):
                 torch.testing.assert_close(values.std(1), std, rtol=0.06, atol=0)
 
 
+class TestRank1Signs(FamilyContract):
+    spec = {"name": "rank1", "size": 1, "positive": 0.75}
+
+    def test_means_start_at_random_signs(self):
+        """Band et al. (2021): random_sign_init .75, the probability of 1."""
+        means = [v for k, v in self.parameters().items() if k.startswith("factor_mean/")]
+        assert {value.item() for mean in means for value in mean.unique()} == {-1.0, 1.0}
+        network = small.network({"name": "mlp", "hidden": [4000]})
+        many = self.family().init(network, small.streams(1))["factor_mean/hidden0.outputs"]
+        assert (many > 0).double().mean().item() == pytest.approx(0.75, abs=0.03)
+
+    def test_an_impossible_share_is_refused(self):
+        with pytest.raises(ValueError, match="positive must lie in .*found 1.5"):
+            FAMILIES.build({"name": "rank1", "positive": 1.5})
+
+
 class TestRank1Hidden(TestRank1):
     spec = {"name": "rank1", "size": M, "rho_init": -1.0, "layers": "hidden"}
 

@@ -8,9 +8,11 @@ import pytest
 import torch
 from torchvision.models import resnet50
 
-from fvi_core.networks import BatchNorm
+from fvi_core.networks import BatchNorm, Conv2d
 from fvi_core.registry import NETWORKS
 from tests.fvi_core import small
+
+INITS = ("uniform", "he", "zero_residual")
 
 
 def torchvisions_name(name: str) -> str:
@@ -54,3 +56,34 @@ def test_dropout_is_asked_after_every_relu() -> None:
     assert len(seen) == 49 and seen[:4] == ["stem", "group0.block0.conv0", "group0.block0.conv1", "group0.block0"]
     with pytest.raises(ValueError, match="'resnet50' expects images"):
         NETWORKS.build({"name": "resnet50"}).build((784,), 2)
+
+
+def test_dropout_may_be_after_convolutions_and_in_shortcuts_as_in_retinas_code() -> None:
+    """uncertainty_baselines/models/resnet50_dropout.py of google/uncertainty-baselines."""
+    network, seen = (
+        NETWORKS.build({"name": "resnet50", "width": 1, "dropout": "convolutions"}).build((3, 32, 32), 2),
+        [],
+    )
+    parameters = {n: v.unsqueeze(1) for n, v in network.init(small.streams(1)).items()}
+    network(parameters, small.inputs(1, 2, (3, 32, 32)), dropout=lambda site, a: seen.append(site) or a)
+    assert seen.count("stem") == 1 and sum(site.endswith(".shortcut") for site in seen) == 4
+    assert sum(site.endswith((".conv0", ".conv1")) for site in seen) == 2 * 16 == len(seen) - 5
+
+
+def test_initial_parameters_may_be_those_of_retinas_code() -> None:
+    """models/resnet50_deterministic.py: he_normal, head N(0, 0.01^2); models/resnet50_fsvi.py: bn_2's scale 0."""
+    made = {
+        init: NETWORKS.build({"name": "resnet50", "width": 16, "init": init}).build((3, 32, 32), 2) for init in INITS
+    }
+    start = {init: network.init(small.streams(2)) for init, network in made.items()}
+    plain, he, zero = (start[init] for init in INITS)
+    for layer in made["he"].parametrised:
+        if isinstance(layer, Conv2d) and layer.fan_in * layer.outputs > 10_000:
+            expected = (2 / layer.fan_in) ** 0.5
+            assert he[f"{layer.name}.weight"].std().item() == pytest.approx(expected, rel=0.05)
+    assert he["head.weight"].std().item() == pytest.approx(0.01, rel=0.1) and not he["head.bias"].any()
+    zeros = {name for name, value in zero.items() if name.endswith(".scale") and not value.any()}
+    assert zeros == {f"group{g}.block{b}.conv2.norm.scale" for g, n in enumerate((3, 4, 6, 3)) for b in range(n)}
+    assert all(torch.equal(value, plain[name]) for name, value in zero.items() if name not in zeros)
+    with pytest.raises(ValueError, match="init 'hee' is not known; did you mean 'he'"):
+        NETWORKS.build({"name": "resnet50", "init": "hee"})
