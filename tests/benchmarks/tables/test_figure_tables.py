@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -18,7 +19,7 @@ from benchmarks.tables.rudner2021 import POINTS
 
 def runs(table: Table, label: str, protocol: str = "paper") -> list:
     (row,) = [row for row in table.rows if row.label == label]
-    return table.cell_runs(row, table.columns[0], protocol)
+    return copy.deepcopy(table.cell_runs(row, table.columns[0], protocol))
 
 
 @pytest.mark.parametrize(("number", "unit", "lengths"), [("15", "steps", STEPS), ("16", "passes", PASSES)])
