@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from fvi_core import plugins
 from fvi_core.spelling import nearest
 
+from .metric import Metric, UnknownMetric
+
 KINDS = ("id", "shift", "ood", "grid", "spectrum")
 """Of evaluation sets."""
 LABELLED = ("id", "shift")
 """Kinds whose sets have labels or targets of their points."""
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One metric. `version` grows when its values change; records made with an older version are stale.
-
-    entry: of an evaluation that asks for it, where it is of trained parameters or of more draws of the posterior or of
-    others, and not computed from predictions.
-    """
-
-    name: str
-    direction: Literal["higher", "lower", "none"]
-    unit: str
-    formula: str
-    bins: str = ""
-    version: int = 1
-    entry: str = ""
-
-
-class UnknownMetric(KeyError):
-    """No metric has this name; the message gives the nearest names."""
-
-    def __str__(self) -> str:
-        return self.args[0]
-
 
 _P = "p = mean over samples of softmax(logits)"
 _RETAIN = "points retained in order of predictive entropy, lowest first, ties in the order of the data"

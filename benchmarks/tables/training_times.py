@@ -50,8 +50,8 @@ TABLES = (
             ("paper", "short"),
             (
                 _MACHINE,
-                "100 context points, as in the paper's table; kernel, prior scale, activation and learning rate as "
-                "chosen for table 1, patience 200 steps, which the paper does not give.",
+                "100 context points, as in the paper's table; kernel, prior scale, activation, learning rate, early "
+                "stopping and the estimator of TFSVI are those of table 1.",
             ),
         ),
         reductions=cinquin.REDUCTIONS,
