@@ -10,7 +10,10 @@ import typer
 TableArgument = Annotated[str, typer.Argument(help="name of a table")]
 KeyArgument = Annotated[str, typer.Argument(help="a run's key, or its first digits")]
 ProtocolOption = Annotated[
-    str | None, typer.Option("--protocol", help="paper, short or smoke; without it the table's own")
+    str | None,
+    typer.Option(
+        "--protocol", help="paper, short or smoke, or own where no paper has the table; without it the table's first"
+    ),
 ]
 SeedsOption = Annotated[
     str | None, typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")
