@@ -17,14 +17,14 @@ from benchmarks.records import published
 from benchmarks.records.published import Published
 from benchmarks.records.store import COSTS
 from benchmarks.shapes import RunConfig
-from reports.agreement import Comparison, range_of
+from reports.agreement import UNDECIDED, Comparison, range_of
 from reports.hours import Hours, hours
 from reports.labels import direction
 from reports.origins import Asked, Made, ask, different_data, different_note
 from reports.records import Broken, Records, Run, recorded
 from reports.significance import bold, worse
 
-NOT_PLANNED, DIFFERENT, UNDECIDED = "not planned", "different data", "no verdict"
+NOT_PLANNED, DIFFERENT = "not planned", "different data"
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ class CellResult:
             return "one run, no error" + size
         if self.splits_missing:
             return UNDECIDED
-        if self.comparison.agrees:
-            return "reproduced" if self.comparison.informative else "uninformative"
+        if self.comparison.outcome != "differs":
+            return self.comparison.outcome
         sense = direction(self.column.cell.metric) * self.comparison.gap
         return "differs" if sense == 0 else "differs, better" if sense > 0 else "differs, worse"
 

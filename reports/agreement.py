@@ -6,8 +6,10 @@
 * A published number is rounded: half a unit of its last digit is taken off the distance, and added to the published
   error.
   An error printed as 0.00 is so at most .005, and not none.
-* Where a paper prints no error, it is taken to be as large as ours would be over as many runs as it made (of unknown
-  many, as ours). Both are then known from our runs alone, and so are the degrees of freedom.
+* Where a paper prints no error, its runs are taken to scatter between a quarter of ours and four times ours, over as
+  many runs as it made (over an unknown number, as many as ours): nine in ten errors that these papers print are in
+  that range (docs/verdicts.md). A cell has a verdict where both ends of the range give the same one. The difference
+  itself is shown in errors that take their scatter to be ours.
 * A number is *reproduced* where a two-sided t-test at level .05 does not tell it from the published one. Where what
   test and rounding allow on either side is more than half of the range of what the paper prints for all rows of that
   column (with fewer than three: than half of the published value), it would have agreed with one from the middle of
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,8 +33,11 @@ LEVEL = 0.05
 RULE = (
     "Difference: (ours − published) in combined standard errors, rounding of the published number taken off; "
     f"reproduced where a t-test at level {LEVEL} tells no difference (Welch's degrees of freedom), uninformative "
-    "where it would tell none between any two published rows of the column; ~: no published error, taken as ours."
+    "where it would tell none between any two published rows of the column; ~: no published error, taken as ours, with "
+    "a verdict where a scatter of a quarter of ours and of four times ours give the same."
 )
+UNDECIDED = "no verdict"
+SCATTERS = (0.25, 4.0)  # of single runs of theirs, in ours, where no error is published
 MOST = 1000  # runs that anybody would make
 FEWEST, SHARE = 3, 0.5  # rows that make a range, and the share of a published value that stands for one
 
@@ -41,17 +46,19 @@ FEWEST, SHARE = 3, 0.5  # rows that make a range, and the share of a published v
 class Comparison:
     """Our runs of a cell beside the published number; ``range_of_column``: largest minus smallest published mean there.
 
-    ``deviation``: the published errors are standard deviations of single runs.
+    ``deviation``: the published errors are standard deviations of single runs. ``scatter``: standard deviation of their
+    runs in ours, where no error is published.
     """
 
     values: tuple[float, ...]
     published: Published
     range_of_column: float | None = None
     deviation: bool = False
+    scatter: float = 1.0
 
     @property
     def assumed(self) -> bool:
-        """Whether the published error is not known, and ours stands for it."""
+        """Whether the published error is not known, so that it is assumed from ours."""
         return self.published.stderr is None
 
     @cached_property
@@ -64,7 +71,8 @@ class Comparison:
     def _errors(self) -> tuple[float, float]:
         own = float(np.std(self.values, ddof=1)) / math.sqrt(len(self.values))
         if self.published.stderr is None:
-            return own, own * math.sqrt(len(self.values) / (self.published.n_runs or len(self.values)))
+            runs = self.published.n_runs or len(self.values)
+            return own, own * self.scatter * math.sqrt(len(self.values) / runs)
         error = self.published.stderr + self.published.half_unit_of_error
         return own, error / math.sqrt(self.published.n_runs) if self.deviation and self.published.n_runs else error
 
@@ -123,16 +131,44 @@ class Comparison:
         return self.width <= self.limit
 
     @cached_property
+    def outcome(self) -> str:
+        """Verdict: "reproduced", "uninformative", "differs", or UNDECIDED where it depends on an unknown scatter."""
+        if self.assumed:
+            found = {replace(self, scatter=scatter)._outcome for scatter in SCATTERS}
+            return found.pop() if len(found) == 1 else UNDECIDED
+        return self._outcome
+
+    @property
+    def _outcome(self) -> str:
+        if not self.agrees:
+            return "differs"
+        return "reproduced" if self.informative else "uninformative"
+
+    @property
+    def widest(self) -> Comparison:
+        """The comparison with the largest scatter of theirs that counts."""
+        return replace(self, scatter=SCATTERS[-1]) if self.assumed else self
+
+    @cached_property
     def needed(self) -> int | None:
         """How many runs of ours, as scattered as these, would tell; None where MOST are not enough, the published error
         and rounding alone being too wide."""
         own, other = self._errors
         counts = np.arange(2, MOST + 1)
         errors = own * np.sqrt(len(self.values) / counts)
-        others = errors if self.assumed and not self.published.n_runs else np.full_like(errors, other)
+        unknown = self.assumed and not self.published.n_runs
+        others = errors * self.scatter if unknown else np.full_like(errors, other)
         quantiles = _quantile(self._freedom(errors, others, counts))
         enough = quantiles * np.hypot(errors, others) + self.published.half_unit <= self.limit
         return int(counts[enough.argmax()]) if enough.any() else None
+
+
+def level(scatter: float, taken: float, runs: int) -> float:
+    """Chance that equal means are told apart where their runs scatter ``scatter`` times as much as ours and are taken
+    to scatter ``taken`` times as much, with so many runs on either side: P(|T| > q sqrt((1 + taken²) / (1 + scatter²)))
+    for Student's T with runs - 1 degrees of freedom and its quantile q."""
+    bound = _quantile(runs - 1) * math.sqrt((1 + taken**2) / (1 + scatter**2))
+    return float(2 * stdtr(runs - 1, -bound))
 
 
 def _quantile(freedom: Any) -> Any:

@@ -13,7 +13,7 @@ from benchmarks.records.published import Quotation
 from reports import mean_ranks
 from reports.aggregate import CellResult, TableResult
 from reports.agreement import RULE as AGREEMENT
-from reports.agreement import rank_agreement, sign_agreement
+from reports.agreement import UNDECIDED, rank_agreement, sign_agreement
 from reports.choice import WHOLE, Choice
 from reports.labels import name
 from reports.significance import RULE
@@ -77,7 +77,7 @@ def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> l
             f"{_published_cells(known)}: {len(known) - counts['missing']} with records{partly}, "
             f"{counts['reproduced']} reproduced, {counts['differs']} differ, {counts['uninformative']} uninformative."
         )
-        sentences.append(_runs_needed(known))
+        sentences += [_without_errors(known), _runs_needed(known)]
         sentences.append(_rank_agreement(result))
         sentences.append(_sign_agreement(result))
         sentences.append(mean_ranks.sentence(result))
@@ -109,9 +109,18 @@ def _published_cells(known: list[CellResult]) -> str:
     return cells if distinct == len(known) else f"{len(known)} comparisons with {cells}"
 
 
+def _without_errors(known: Iterable[CellResult]) -> str:
+    """How many cells have no verdict for want of a published error."""
+    count = sum(cell.agreement == UNDECIDED and not cell.splits_missing for cell in known)
+    if not count:
+        return ""
+    cells = "One cell has" if count == 1 else f"{count} cells have"
+    return f"{cells} no verdict, as no error is published and the verdict depends on how much their runs scatter."
+
+
 def _runs_needed(known: Iterable[CellResult]) -> str:
     """How many runs the uninformative cells would want."""
-    found = [cell.comparison for cell in known if cell.agreement == "uninformative" and cell.comparison]
+    found = [cell.comparison.widest for cell in known if cell.agreement == "uninformative" and cell.comparison]
     needed = sorted(each.needed for each in found if each.needed is not None)
     if not found:
         return ""
@@ -180,8 +189,8 @@ def _if_deviations(result: TableResult, known: Iterable[CellResult]) -> str:
     found = [cell.comparison for cell in known if cell.comparison]
     if not result.table.deviations or not found:
         return ""
-    agreeing = [each for each in (replace(one, deviation=True) for one in found) if each.agrees and each.informative]
-    return f"Were the published errors standard deviations over runs: {len(agreeing)} reproduced."
+    agreeing = sum(replace(each, deviation=True).outcome == "reproduced" for each in found)
+    return f"Were the published errors standard deviations over runs: {agreeing} reproduced."
 
 
 def usual_n(result: TableResult) -> int | None:

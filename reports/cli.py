@@ -228,6 +228,25 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         print(f"{told(made)}: {_shown(made.pdf)}")
         _end(made.problems)
 
+    @app.command()
+    def protocols(
+        file: Annotated[Path, typer.Option("--file", help="the page to write")] = ROOT / "docs" / "protocols.md",
+    ) -> None:
+        """Write docs/protocols.md: every setting beside the paper's and that of the authors' code."""
+        from reports.protocols.page import write
+
+        print(_shown(write(suite, file)))
+
+    @app.command()
+    def causes(
+        results: ResultsOption = RESULTS,
+        file: Annotated[Path, typer.Option("--file", help="the page to write")] = ROOT / "docs" / "causes.md",
+    ) -> None:
+        """Write docs/causes.md: every cell that differs at protocol paper, its cause, and what was tried."""
+        from reports.tried_page import write
+
+        print(_shown(write(suite, Records(results), file)))
+
     def main(arguments: list[str] | None = None) -> None:
         try:
             with as_messages():

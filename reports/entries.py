@@ -18,7 +18,7 @@ VERDICTS = {
     "worse": ("w", "differs, worse"),
     "differs": ("d", "differs"),
     "uninformative": ("u", "uninformative"),
-    "no verdict": ("n", "no verdict, as splits are missing"),
+    "no verdict": ("n", "no verdict, as splits are missing or no error is published"),
     "×": ("t", "ratio of the times, ours to the published one"),
     "% (one run)": ("o", "one run: the relative difference in per cent"),
 }

@@ -11,7 +11,7 @@ STATUSES = {
     "shown": "differs, cause shown by an experiment here",
     "differs": "differs",
     "uninformative": "uninformative: the test would agree with any published row",
-    "undecided": "no verdict: one run, splits missing, or a time of another machine",
+    "undecided": "no verdict: one run, splits missing, no published error, or a time of another machine",
     "reduced": "recorded under a reduced protocol only",
     "missing": "missing",
 }

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .ties import tied_means
+
 
 def equal_width(confidence: np.ndarray, bins: int) -> np.ndarray:
     """Bin of each confidence: bin b is (b / bins, (b + 1) / bins]; 0 goes to the first, 1 to the last."""
@@ -44,19 +46,20 @@ def ece(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
 
 
 def ace(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
-    """Expected calibration error with bins of equal mass."""
-    return calibration_error(confidence, correct, equal_mass(confidence, bins), bins)
+    """Expected calibration error with bins of equal mass. Where a bin's edge falls among points of one confidence, both
+    bins take shares of the same accuracy, so that their order does not matter."""
+    return calibration_error(confidence, tied_means(correct, confidence), equal_mass(confidence, bins), bins)
 
 
 def classwise_ece(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
     """1 / C sum_c sum_b n_cb / n |share of label c - mean of p_c|, bins of equal width of p_c (Kull et al. 2019 eq. 3;
     the static calibration error of Nixon et al. 2019). Raises ValueError for labels that p [N, C] has not."""
-    return _classwise(p, y, equal_width, bins)
+    return _classwise(p, y, ece, bins)
 
 
 def classwise_ace(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
     """The same with bins of equal mass of each p_c: the adaptive calibration error of Nixon et al. (2019)."""
-    return _classwise(p, y, equal_mass, bins)
+    return _classwise(p, y, ace, bins)
 
 
 def top_label_ece(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
@@ -68,10 +71,9 @@ def top_label_ece(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
     return calibration_error(confidence, predicted == y, index, p.shape[-1] * bins)
 
 
-def _classwise(p: np.ndarray, y: np.ndarray, rule: Callable[[np.ndarray, int], np.ndarray], bins: int) -> float:
+def _classwise(p: np.ndarray, y: np.ndarray, error: Callable[[np.ndarray, np.ndarray, int], float], bins: int) -> float:
     _check(p, y)
-    errors = [calibration_error(own, y == c, rule(own, bins), bins) for c, own in enumerate(p.T)]
-    return float(np.mean(errors))
+    return float(np.mean([error(own, y == c, bins) for c, own in enumerate(p.T)]))
 
 
 def _check(p: np.ndarray, y: np.ndarray) -> None:

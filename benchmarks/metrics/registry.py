@@ -15,14 +15,17 @@ LABELLED = ("id", "shift")
 """Kinds whose sets have labels or targets of their points."""
 
 _P = "p = mean over samples of softmax(logits)"
-_RETAIN = "points retained in order of predictive entropy, lowest first, ties in the order of the data"
+_RETAIN = "points retained in order of predictive entropy, lowest first, mean over the orders of ties"
 _OOD = "OOD positive, ID test set negative, high score means OOD"
 _AVERAGED: tuple[tuple[str, Literal["higher", "lower"]], ...] = (
     ("ood_auroc", "higher"),
     ("ood_aupr", "higher"),
     ("ood_fpr95", "lower"),
 )
-_REFER = "most uncertain referred first by predictive entropy, mean over no case referred to all of them"
+_REFER = (
+    "most uncertain referred first by predictive entropy, mean over the orders of ties and over no case referred to "
+    "all of them"
+)
 _ORACLE = ", an expert who never errs deciding on the others"
 _CRPS = (
     "mean over points of E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007), in closed form for the Gaussian or the "
@@ -95,7 +98,7 @@ METRICS: dict[str, Metric] = plugins.track(
                 "lower",
                 "fraction",
                 f"sum over bins of n_b / n |accuracy_b - confidence_b|, {_P}",
-                "15 bins of equal mass of max p (sizes differ by one at most), ties in the order of the data",
+                "15 bins of equal mass of max p (sizes differ by one at most), ties with the mean of their labels",
             ),
             Metric(
                 "classwise_ece",
@@ -111,7 +114,7 @@ METRICS: dict[str, Metric] = plugins.track(
                 "fraction",
                 "mean over classes c of the sum over bins of n_b / n |share of label c - mean of p_c| (the adaptive "
                 f"calibration error of Nixon et al. 2019), {_P}",
-                "15 bins of equal mass of each p_c (sizes differ by one at most), ties in the order of the data",
+                "15 bins of equal mass of each p_c (sizes differ by one at most), ties with the mean of their labels",
             ),
             Metric(
                 "top_label_ece",

@@ -9,13 +9,13 @@ have none (`without_oracle`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from .classification import Summary
 from .ood import Detection
+from .ties import expected_auprc, expected_auroc, log_choose, tied_means
 
 NHS = (0.85, 0.80)
 """Sensitivity and specificity that the NHS asks of screening (Widdowson 2016)."""
@@ -86,6 +86,10 @@ def auprc(score: np.ndarray, labels: np.ndarray) -> float | None:
     return float(np.trapezoid(np.append(1, precision), np.append(0, recall)))
 
 
+AREAS = {"auroc": (auroc, expected_auroc, False), "auprc": (auprc, expected_auprc, True)}
+"""What is computed of cases, in expectation over ties, and whether it is defined for findings alone."""
+
+
 def balanced_accuracy(cases: Cases) -> float:
     """Mean over the labels that occur of the share of their cases that are predicted right."""
     return float(np.mean([cases.correct[cases.labels == label].mean() for label in np.unique(cases.labels)]))
@@ -111,25 +115,47 @@ def referral_curves(cases: Cases) -> Curves:
 
     With all cases referred accuracy and areas are 1 and the loss is 0. An area that is not defined, since the kept
     labels are of one kind, is 1 where this and all smaller sets of the curve are predicted without an error, else 0.
+    Cases of the same uncertainty are referred in any order: every value is the mean over these orders.
     """
-    kept = cases.take(np.argsort(cases.uncertainty, kind="stable"))
-    count = np.arange(1, len(cases) + 1)
+    order, count = np.argsort(cases.uncertainty, kind="stable"), np.arange(1, len(cases) + 1)
+    correct, loss = (tied_means(values, cases.uncertainty)[order] for values in (cases.correct, cases.loss))
     curves = {
-        "accuracy": np.append(1, np.cumsum(kept.correct) / count)[::-1],
-        "nll": np.append(0, np.cumsum(kept.loss) / count)[::-1],
+        "accuracy": np.append(1, np.cumsum(correct) / count)[::-1],
+        "nll": np.append(0, np.cumsum(loss) / count)[::-1],
     }
-    return curves | {name: _areas(kept, area) for name, area in (("auroc", auroc), ("auprc", auprc))}
+    return curves | _areas(cases.take(order))
 
 
-def _areas(kept: Cases, area: Callable[[np.ndarray, np.ndarray], float | None]) -> np.ndarray:
-    values = [1.0]
+def _areas(ordered: Cases) -> Curves:
+    """Referral curves of the areas; cases most certain first."""
+    first, last = (np.searchsorted(ordered.uncertainty, ordered.uncertainty, side) for side in ("left", "right"))
+    values = {name: [1.0] for name in AREAS}
     for bucket in range(1, BUCKETS + 1):
-        n = bucket * len(kept) // BUCKETS
-        labels = kept.labels[:n]
-        right = len(np.unique(labels)) < 2 and bool(kept.correct[:n].all())
-        value = 1.0 if right else area(kept.score[:n], labels)
-        values.append(0.0 if value is None else value)
-    return np.array(values[::-1])
+        n = bucket * len(ordered) // BUCKETS
+        start, end = (first[n - 1], last[n - 1]) if n else (0, 0)
+        fixed, tied = ordered.take(np.arange(start)), ordered.take(np.arange(start, end))
+        alike = len(np.unique(np.stack([tied.score, tied.labels]), axis=1).T) < 2
+        for name, (area, expected, with_findings_alone) in AREAS.items():
+            if n in (0, end) or alike:  # any order keeps the same
+                kept = ordered.take(np.arange(n))
+                right = len(np.unique(kept.labels)) < 2 and bool(kept.correct.all())
+                value = 1.0 if right else area(kept.score, kept.labels)
+            else:
+                drawn = fixed.score, fixed.labels, tied.score, tied.labels, n - start
+                value = expected(*drawn) + _of_one_kind(fixed, tied, n - start, with_findings_alone)
+            values[name].append(0.0 if value is None else value)
+    return {name: np.array(curve[::-1]) for name, curve in values.items()}
+
+
+def _of_one_kind(fixed: Cases, tied: Cases, m: int, with_findings_alone: bool) -> float:
+    """Probability that fixed cases and m of the tied ones are all right and have labels of one kind: without a finding,
+    and unless these areas are defined so, with findings alone."""
+    chance = 0.0
+    for label in (0, 1) if not with_findings_alone else (0,):
+        if fixed.correct.all() and (fixed.labels == label).all():
+            right = int((tied.correct & (tied.labels == label)).sum())
+            chance += float(np.exp(log_choose(right, m) - log_choose(len(tied), m)))
+    return chance
 
 
 def with_oracle(name: str, curve: np.ndarray) -> np.ndarray:

@@ -1,13 +1,18 @@
-"""Selective prediction: retain points by uncertainty, lowest first, ties in the order of the data."""
+"""Selective prediction: retain points by uncertainty, lowest first. Ties come in any order: every number is the mean
+over all orders of points of the same uncertainty.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from .ties import tied_means
+
 
 def errors_retained(correct: np.ndarray, uncertainty: np.ndarray) -> np.ndarray:
-    """Number of errors among the k most certain points, for k = 1..N."""
-    return np.cumsum(~correct[np.argsort(uncertainty, kind="stable")])
+    """Expected number of errors among the k most certain points, for k = 1..N: with g points of one uncertainty, of
+    which e are wrong, behind n points, errors_n + (k - n) e / g."""
+    return np.cumsum(tied_means(~correct, uncertainty)[np.argsort(uncertainty, kind="stable")])
 
 
 def retention_curve(correct: np.ndarray, uncertainty: np.ndarray) -> np.ndarray:

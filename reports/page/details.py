@@ -145,7 +145,7 @@ def _cell(sheet: Sheet, book: Book, i: int, j: int) -> dict[str, Any] | None:
     if cell.comparison:
         found["test"] = {"t": _number(cell.comparison.t), "p": _number(cell.comparison.p)}
         if cell.agreement == "uninformative":
-            found["needed"] = cell.comparison.needed or 0
+            found["needed"] = cell.comparison.widest.needed or 0
     return found
 
 

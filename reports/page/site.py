@@ -25,8 +25,11 @@ from reports.page.details import Origins, script, sort_key
 from reports.page.methods import Methods
 from reports.page.ranks import rankings
 from reports.page.slim import slim
+from reports.protocols.filled import filled_lines
 from reports.records import Records
 from reports.statuses import STATUSES
+from reports.tried import Differences
+from reports.tried_page import cause, listed, told
 
 MADE = ".made"  # names the files of the last time, so that those that are made no more can go
 LARGE = 20_000  # bytes of numbers that are compressed
@@ -90,6 +93,7 @@ class _Writer:
         self.book = Book(suite, records)
         self.methods = Methods(self.book)
         self.origins = Origins(records)
+        self.differences = Differences(self.book)
         self.made: list[str] = []
         self.rankings = {id(sheet): rankings(sheet) for sheet in self.book.flat}
         self.environment = Environment(
@@ -106,6 +110,7 @@ class _Writer:
             "metric": metric_name,
         }
         self.environment.globals |= {
+            "cause_in_words": cause,
             "heading": heading,
             "pages": self.methods.pages,
             "papers": PAPERS,
@@ -114,6 +119,7 @@ class _Writer:
             "status": self.book.status,
             "statuses": STATUSES,
             "table_page": table_page,
+            "reading_in_words": told,
         }
 
     def write(self, figures: bool) -> Site:
@@ -125,7 +131,11 @@ class _Writer:
         self._page("index.html", newest=self._newest(), pictures=self.book.pictures, problems=self.book.problems)
         self._page("tables/index.html", "tables.html", sheets=self.book.sheets)
         for name, sheets in self.book.sheets.items():
-            self._page(table_page(name), "table.html", table=sheets[0].table, sheets=sheets, words=_words)
+            cells = self.differences.of(name) if name in self.book.suite.table_names() else []
+            self._page(
+                table_page(name), "table.html", table=sheets[0].table, sheets=sheets, words=_words,
+                settings=list(filled_lines(name, self.suite)), differences=cells, tried=listed(cells, self.differences),
+            )  # fmt: skip
             for sheet in sheets:
                 self._text(sheet.file, script(sheet, self.book, self.origins, self.methods.pages))
         self._page("methods/index.html", "methods.html", methods=self.methods)

@@ -11,10 +11,11 @@ from scipy import stats
 
 from benchmarks import tables
 from benchmarks.records import published
+from benchmarks.records.provenance import ROOT
 from benchmarks.records.published import Published
-from reports import captions
+from reports import captions, scatters
 from reports.aggregate import CellResult, TableResult
-from reports.agreement import Comparison, range_of, rank_agreement, sign_agreement
+from reports.agreement import SCATTERS, UNDECIDED, Comparison, level, range_of, rank_agreement, sign_agreement
 from reports.choice import Choice
 from reports.labels import name
 from tests.reports.fakes import Cell
@@ -90,6 +91,63 @@ def test_a_missing_error_is_taken_as_ours_over_as_many_runs() -> None:
     assert comparison(stderr=None, n_runs=None).error == pytest.approx(math.sqrt(2) * own)
     found = comparison(stderr=None, n_runs=12)
     assert found.error == pytest.approx(math.hypot(own, own / 2)) and found.assumed
+
+
+@pytest.mark.parametrize("theirs", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize("taken", [1.0, 4.0])
+def test_the_level_with_another_scatter_than_is_taken_is_that_of_simulation(theirs: float, taken: float) -> None:
+    draws, out = np.random.default_rng(5).normal(size=(2, 3000, 5)), 0
+    for ours, other in zip(draws[0], theirs * draws[1].mean(1), strict=True):
+        cell = replace(THEIRS, mean=float(other), stderr=None, n_runs=5)
+        out += not Comparison(tuple(ours), cell, 1.0, scatter=taken).agrees
+    assert abs(out / 3000 - level(theirs, taken, 5)) < 4 * math.sqrt(0.25 / 3000)
+    assert level(theirs, theirs, 5) == pytest.approx(0.05)
+
+
+def test_without_a_published_error_both_ends_of_the_scatter_decide() -> None:
+    own = np.std(OURS, ddof=1) / math.sqrt(3)
+    widths = [4.302653 * own * math.sqrt(1 + scatter**2) for scatter in SCATTERS]  # three runs on either side
+
+    def outcome(gap: float, limit: float, stderr: float | None = None) -> str:
+        number = replace(THEIRS, mean=3.5 - gap, stderr=stderr, n_runs=3)
+        return Comparison(OURS, number, 2 * limit).outcome
+
+    small, large = widths
+    assert outcome(0.99 * small, 1.01 * large) == "reproduced"
+    assert outcome(1.01 * small, 1.01 * large) == outcome(0.99 * large, 1.01 * large) == UNDECIDED
+    assert outcome(1.01 * large, 1.01 * large) == outcome(1.01 * large, 0.5 * small) == "differs"
+    assert outcome(0.99 * small, 0.99 * large) == UNDECIDED
+    assert outcome(0.99 * small, 0.99 * small) == "uninformative"
+    assert Comparison(OURS, replace(THEIRS, stderr=None, n_runs=3)).widest.scatter == 4
+    assert outcome(1.01 * small, 1.01 * large, stderr=0.2) == "differs", "a published error is believed"
+
+
+def test_a_cell_without_a_published_error_may_have_no_verdict_and_the_caption_counts_it() -> None:
+    table = tables.get("dirichlet2022-2")
+    row, column = table.rows[0], table.columns[0]
+    for mean, status, said in ((3.48, "reproduced", False), (2.0, "undecided", True), (-9.0, "differs", False)):
+        number = replace(THEIRS, mean=mean, stderr=None, n_runs=3)
+        cell = CellResult(row, column, 3, dict(zip([(0, 0), (0, 1), (0, 2)], OURS)), number, range_of_column=30.0)
+        result = TableResult(replace(table, rows=(row,), columns=(column,)), "paper", [[cell]])
+        assert cell.status == status and ("no verdict" in cell.verdict) == said
+        assert ("One cell has no verdict, as no error" in " ".join(captions.caption(result))) == said
+
+
+def test_the_document_prints_these_levels() -> None:
+    assert scatters.levels() in (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    many = f"{len([c for p in published.papers() for c in published.load(p) if c.stderr is None])} have no error"
+    assert many in (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+
+
+def test_scatters_are_of_single_runs_of_both() -> None:
+    table = tables.get("dirichlet2022-2")
+    row, column = table.rows[0], table.columns[0]
+    number = replace(THEIRS, stderr=0.2, n_runs=4, half_unit_of_error=0.05)  # a deviation of .4
+    cell = CellResult(row, column, 3, dict(zip([(0, 0), (0, 1), (0, 2)], OURS)), number)
+    rounded, unknown = replace(number, half_unit_of_error=0.1), replace(number, n_runs=None)
+    cells = [cell, replace(cell, published=rounded), replace(cell, published=unknown)]
+    assert scatters.scatters(cells) == {"p": [pytest.approx(0.4 / 0.4)]}
+    assert "| all | 1 | 1.00 |" in scatters.told(scatters.scatters(cells)) and "100%" in scatters.told({"p": [1.0]})
 
 
 def test_errors_that_are_deviations_of_runs() -> None:

@@ -135,3 +135,21 @@ def test_labels_that_do_not_belong_to_the_probabilities_are_refused(error):
             ValueError, match=r"calibration: expected probabilities \[N, C\] and labels \[N\] in 0..C-1"
         ):
             error(p, y)
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.5, 0.75, 1.0]), st.booleans()), min_size=1, max_size=40), st.randoms())
+def test_the_order_of_points_of_one_confidence_does_not_matter(values, random):
+    other = list(values)
+    random.shuffle(other)
+    first, second = (calibration.ace(*map(np.array, zip(*each)), bins=4) for each in (values, other))
+    assert first == pytest.approx(second, abs=1e-12)
+
+
+def test_bins_that_cut_a_tie_share_its_accuracy():
+    # Two bins of two points each, all of confidence 1, one wrong: each bin has the accuracy 3/4.
+    for wrong in range(4):
+        correct = np.arange(4) != wrong
+        assert calibration.ace(np.ones(4), correct, bins=2) == pytest.approx(1 / 4)
+    assert calibration.ace(np.array([0.9, 1, 1, 1]), np.array([True, False, True, True]), bins=2) == pytest.approx(
+        (abs((1 + 2 / 3) - 1.9) + abs(4 / 3 - 2)) / 4
+    )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn import metrics as reference
 
 from benchmarks.metrics import METRICS, SetInfo, evaluate, screening, summarise
@@ -97,6 +101,89 @@ def test_an_area_that_is_not_defined_is_one_until_the_first_error() -> None:
     wrong = cases(np.array([0.01, 0.98, 0.9, 0.4]), np.array([0, 0, 0, 1]))
     curve = screening.referral_curves(wrong)["auroc"][::-1]
     assert (curve[:50] == 1).all() and (curve[50:100] == 0).all() and curve[100] == pytest.approx(1 / 3)
+
+
+def in_this_order(kept: Cases) -> dict[str, list[float]]:
+    """Referral curves of cases that are kept in this very order, by the definitions."""
+    found: dict[str, list[float]] = {"accuracy": [1.0], "nll": [0.0], "auroc": [], "auprc": []}
+    for k in range(1, len(kept) + 1):
+        found["accuracy"].append(kept.correct[:k].mean())
+        found["nll"].append(kept.loss[:k].mean())
+    sizes = [bucket * len(kept) // screening.BUCKETS for bucket in range(screening.BUCKETS + 1)]
+    for name, area in (("auroc", _pairs), ("auprc", screening.auprc)):
+        values = {k: _area(kept.take(np.arange(k)), area) for k in set(sizes)}
+        found[name] = [values[k] for k in sizes]
+    return {name: curve[::-1] for name, curve in found.items()}
+
+
+def _pairs(score: np.ndarray, labels: np.ndarray) -> float | None:
+    gaps = score[labels == 1][:, None] - score[labels == 0]
+    return float((gaps > 0).mean() + (gaps == 0).mean() / 2) if gaps.size else None
+
+
+def _area(kept: Cases, area: Callable[[np.ndarray, np.ndarray], float | None]) -> float:
+    if len(set(kept.labels)) < 2 and kept.correct.all():
+        return 1.0
+    return area(kept.score, kept.labels) or 0.0
+
+
+tied = st.lists(
+    st.tuples(st.sampled_from([0.1, 0.3, 0.4, 0.6, 0.7, 0.9]), st.booleans(), st.sampled_from([0.1, 0.2, 0.3])),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(deadline=None, max_examples=20)
+@given(tied)
+def test_referral_curves_are_means_over_all_orders_of_ties(values: list[tuple[float, bool, float]]) -> None:
+    score, labels, uncertainty = (np.array(column) for column in zip(*values))
+    found = replace(cases(score, labels.astype(np.int64)), uncertainty=uncertainty)
+    orders = [found.take(np.array(order)) for order in itertools.permutations(range(len(values)))]
+    each = [in_this_order(one.take(np.argsort(one.uncertainty, kind="stable"))) for one in orders]
+    for name, curve in screening.referral_curves(found).items():
+        assert curve == pytest.approx(np.mean([one[name] for one in each], axis=0)), name
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_referral_curves_of_many_ties_are_means_over_random_orders(seed: int) -> None:
+    found = random_cases(60, seed, 1)
+    assert len(np.unique(found.uncertainty.round(9))) < 10
+    found = replace(found, uncertainty=found.uncertainty.round(9))
+    random = np.random.default_rng(seed)
+    each: dict[str, list[list[float]]] = {name: [] for name in screening.MEASURES}
+    for _ in range(30):
+        shuffled = found.take(random.permutation(len(found)))
+        kept = shuffled.take(np.argsort(shuffled.uncertainty, kind="stable"))
+        for name, curve in in_this_order(kept).items():
+            each[name].append(curve)
+    for name, curve in screening.referral_curves(found).items():
+        error = np.std(each[name], axis=0) / np.sqrt(30)
+        assert (np.abs(curve - np.mean(each[name], axis=0)) <= 5 * error + 1e-9).all(), name
+
+
+def test_without_ties_referral_curves_are_those_of_the_order_to_the_last_digit() -> None:
+    found = random_cases(211, 3)
+    assert len(np.unique(found.uncertainty)) == len(found)
+    kept = found.take(np.argsort(found.uncertainty, kind="stable"))
+    count = np.arange(1, len(found) + 1)
+    curves, by_order = screening.referral_curves(found), in_this_order(kept)
+    assert np.array_equal(curves["accuracy"], np.append(1, np.cumsum(kept.correct) / count)[::-1])
+    assert np.array_equal(curves["nll"], np.append(0, np.cumsum(kept.loss) / count)[::-1])
+    assert curves["auroc"] == pytest.approx(by_order["auroc"]) and np.array_equal(curves["auprc"], by_order["auprc"])
+
+
+def test_ties_of_logits_in_half_precision_move_areas_by_less_than_anybody_prints() -> None:
+    random = np.random.default_rng(0)
+    labels = (random.random(1000) < 0.2).astype(np.int64)
+    logits = random.normal(size=(1, 1000, 2))
+    logits[0, np.arange(1000), labels] += 1.5
+    found = Cases.of(summarise(ClassificationPredictions(logits, labels)), labels)
+    assert len(np.unique(found.uncertainty)) < 990
+    before = in_this_order(found.take(np.argsort(found.uncertainty, kind="stable")))
+    old = screening.areas({name: np.array(curve) for name, curve in before.items()})
+    for name, value in screening.areas(screening.referral_curves(found)).items():
+        assert value == pytest.approx(old[name], abs=5e-5), name
 
 
 def test_areas_on_kept_cases_are_scikit_learns() -> None:

@@ -1,5 +1,7 @@
 """Selective prediction by brute force and by hand."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,18 +11,45 @@ from benchmarks.metrics import SetInfo, curves, evaluate, selective
 from benchmarks.records.predictions import ClassificationPredictions
 
 points = st.lists(st.tuples(st.booleans(), st.integers(0, 9).map(float)), min_size=1, max_size=40)
+few = st.lists(st.tuples(st.booleans(), st.integers(0, 3).map(float)), min_size=1, max_size=6)
 
 
-@given(points)
-def test_areas_by_brute_force(values):
-    n = len(values)
-    ranked = [correct for correct, _ in sorted(values, key=lambda pair: pair[1])]  # ties keep their order
-    risks = [ranked[:k].count(False) / k for k in range(1, n + 1)]
-    correct, uncertainty = (np.array(column) for column in zip(*values))
-    assert selective.aurc(correct, uncertainty) == pytest.approx(sum(risks) / n)
+def in_this_order(correct: list[bool]) -> dict[str, float]:
+    n = len(correct)
+    risks = [correct[:k].count(False) / k for k in range(1, n + 1)]
     joint = [k / n * risk for k, risk in enumerate(risks, 1)]
-    assert selective.augrc(correct, uncertainty) == pytest.approx(sum(joint) / n)
-    assert selective.selective_accuracy_area(correct, uncertainty) == pytest.approx(1 - sum(risks) / n)
+    return {"aurc": sum(risks) / n, "augrc": sum(joint) / n, "selective_accuracy_area": 1 - sum(risks) / n}
+
+
+@given(few)
+def test_areas_are_means_over_all_orders_of_ties(values):
+    orders = [sorted(order, key=lambda pair: pair[1]) for order in itertools.permutations(values)]
+    found = [in_this_order([correct for correct, _ in order]) for order in orders]
+    correct, uncertainty = (np.array(column) for column in zip(*values))
+    for name in found[0]:
+        mean = sum(each[name] for each in found) / len(found)
+        assert getattr(selective, name)(correct, uncertainty) == pytest.approx(mean), name
+    curves_found = [[[c for c, _ in order][:k].count(True) / k for k in range(1, len(values) + 1)] for order in orders]
+    assert selective.retention_curve(correct, uncertainty) == pytest.approx(np.mean(curves_found, axis=0))
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(0, 9))
+def test_without_ties_the_numbers_are_those_of_the_order_to_the_last_digit(correct, seed):
+    uncertainty = np.random.default_rng(seed).permutation(len(correct)) / 7
+    ranked = np.array(correct)[np.argsort(uncertainty)]
+    curve = 1 - np.cumsum(~ranked) / np.arange(1, len(correct) + 1)
+    assert np.array_equal(selective.retention_curve(np.array(correct), uncertainty), curve)
+    assert selective.aurc(np.array(correct), uncertainty) == float((1 - curve).mean())
+    assert selective.augrc(np.array(correct), uncertainty) == float(np.cumsum(~ranked).mean() / len(correct))
+
+
+@given(points, st.randoms())
+def test_the_order_of_the_data_does_not_matter(values, random):
+    other = list(values)
+    random.shuffle(other)
+    (correct, uncertainty), (again, of_it) = ([np.array(column) for column in zip(*each)] for each in (values, other))
+    for area in (selective.aurc, selective.augrc, selective.selective_accuracy_area):
+        assert area(correct, uncertainty) == pytest.approx(area(again, of_it), abs=1e-12)
 
 
 def test_areas_by_hand():
@@ -49,9 +78,9 @@ def test_an_evaluation_ranks_by_predictive_entropy():
     assert accuracy == pytest.approx([1, 1 / 2, 2 / 3, 3 / 4], abs=1e-5)
 
 
-def test_ties_keep_the_order_of_the_data():
-    curve = selective.retention_curve(np.array([True, False, True]), np.zeros(3))
-    assert curve.tolist() == pytest.approx([1, 1 / 2, 2 / 3])
+def test_points_of_one_uncertainty_share_their_errors():
+    curve = selective.retention_curve(np.array([True, False, True, False]), np.array([0.5, 0.5, 0.5, 0.1]))
+    assert curve.tolist() == pytest.approx([0, 1 - (1 + 1 / 3) / 2, 1 - (1 + 2 / 3) / 3, 1 / 2])
 
 
 @given(points)

@@ -1,0 +1,27 @@
+"""Markdown: tables, anchors of headings, and text whose marks stay text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+
+def anchor(heading: str) -> str:
+    """Return the anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def grid(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a Markdown table of cells that are Markdown already."""
+    header = tuple(header)
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def escaped(words: str) -> str:
+    """Return text for a cell of Markdown; what stands between backquotes stays code."""
+    parts = words.replace("\n", " ").split("`")
+    if len(parts) % 2 == 0:
+        parts = ["\\`".join(parts)]
+    marked = [part if i % 2 else re.sub(r"([*<>\[\]]|(?<!\w)_|_(?!\w))", r"\\\1", part) for i, part in enumerate(parts)]
+    return "`".join(marked).replace("|", "\\|")

@@ -1,0 +1,97 @@
+"""The files of settings: one CSV per paper beside this module, one line per setting of a group of tables.
+
+Columns: ``tables`` (names, separated by spaces), ``rows`` (labels joined by ``;``; empty: every row), ``setting``,
+``paper`` and ``code`` (what they say, with the place; ``-`` where they say nothing), ``ours`` (what the recipe has,
+with placeholders as ``{parts.training.optimiser.lr}``, which :mod:`reports.protocols.filled` fills), ``why``.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.records import published
+from benchmarks.suite import Suite
+from fvi_core.spelling import nearest
+
+FOLDER = Path(__file__).parent
+COLUMNS = ("tables", "rows", "setting", "paper", "code", "ours", "why")
+MAY_BE_EMPTY = ("rows",)
+
+
+class InvalidSettings(BenchmarkError, ValueError):
+    """A line of settings that cannot be used: the message names the file, the line and what was expected."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One setting of some rows of some tables; ``where`` names its file and line."""
+
+    about: str
+    tables: tuple[str, ...]
+    rows: tuple[str, ...]
+    setting: str
+    paper: str
+    code: str
+    ours: str
+    why: str
+    where: str
+
+
+def papers(folder: Path = FOLDER) -> list[str]:
+    """Return the papers that have a file of settings."""
+    return sorted(path.stem for path in folder.glob("*.csv"))
+
+
+@cache
+def load(folder: Path = FOLDER) -> tuple[Line, ...]:
+    """Return every line of every file. Raises :class:`InvalidSettings`."""
+    return tuple(line for paper in papers(folder) for line in _read(paper, folder / f"{paper}.csv"))
+
+
+def _read(paper: str, path: Path) -> Iterable[Line]:
+    if paper not in published.papers():
+        raise InvalidSettings(f"{path}: no paper is called {paper!r}; {nearest(paper, published.papers())}")
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = csv.reader(file)
+        header = tuple(next(lines, ()))
+        if header != COLUMNS:
+            raise InvalidSettings(f"{path}: expected the columns {','.join(COLUMNS)}, found {','.join(header)}")
+        for cells in lines:
+            yield _line(paper, cells, f"{path.name}, line {lines.line_num}")
+
+
+def _line(paper: str, cells: list[str], where: str) -> Line:
+    if len(cells) != len(COLUMNS):
+        raise InvalidSettings(f"{where}: expected {len(COLUMNS)} columns, found {len(cells)}")
+    found = {name: cell.strip() for name, cell in zip(COLUMNS, cells)}
+    for name in COLUMNS:
+        if not found[name] and name not in MAY_BE_EMPTY:
+            raise InvalidSettings(f"{where}: {name} is empty; write - where a source says nothing")
+    tables, rows = found.pop("tables").split(), found.pop("rows").split(";")
+    return Line(paper, tuple(tables), tuple(filter(None, map(str.strip, rows))), **found, where=where)
+
+
+def check(lines: Iterable[Line], suite: Suite) -> None:
+    """Raise :class:`InvalidSettings` for the first line that names a table or a row of its tables that is not there."""
+    known = suite.table_names()
+    for line in lines:
+        for name in line.tables:
+            if name not in known:
+                raise InvalidSettings(f"{line.where}: no table {name!r}; {nearest(name, known)}")
+        labels = [row.label for name in line.tables for row in suite.table(name).rows]
+        for row in line.rows:
+            if row not in labels:
+                raise InvalidSettings(
+                    f"{line.where}: no row {row!r} in {' '.join(line.tables)}; {nearest(row, labels)}"
+                )
+
+
+def of_table(name: str, suite: Suite, lines: Iterable[Line]) -> list[Line]:
+    """Return the lines of a table, of those that hold rows of it."""
+    labels = {row.label for row in suite.table(name).rows}
+    return [line for line in lines if name in line.tables and (not line.rows or labels & set(line.rows))]

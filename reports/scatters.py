@@ -1,0 +1,75 @@
+"""What verdicts without a published error rest on, as docs/verdicts.md prints it: python -m reports.scatters.
+
+The first table is exact (reports.agreement.level). The second compares errors that papers print with those of the
+records: the standard deviation of a single run of theirs over that of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.records.provenance import ROOT
+from benchmarks.suite import Suite
+from reports.aggregate import CellResult, aggregate
+from reports.agreement import SCATTERS, level
+from reports.records import Records
+
+THEIRS = (0.25, 0.5, 1.0, 2.0, 4.0)
+RUNS = (3, 5, 10)
+TAKEN = (1.0, SCATTERS[1])
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+LEAST = 3  # runs of ours that tell a scatter
+
+
+def levels() -> str:
+    """Return the chance that equal means are told apart, by their scatter, by what it is taken for, by the runs."""
+    header = ["their scatter / ours", *(f"taken as {taken:g}, n = {runs}" for taken in TAKEN for runs in RUNS)]
+    rows = [
+        [f"{theirs:g}", *(f"{level(theirs, taken, runs):.4f}" for taken in TAKEN for runs in RUNS)] for theirs in THEIRS
+    ]
+    return _markdown(header, rows)
+
+
+def scatters(cells: Iterable[CellResult]) -> dict[str, list[float]]:
+    """Return standard deviations of single published runs in ours, by paper, of cells with at least LEAST runs whose
+    published error has two units of its last digit or more."""
+    found: dict[str, list[float]] = {}
+    for cell in cells:
+        number = cell.published
+        if number is None or number.stderr is None or not number.n_runs or cell.is_cost or cell.n < LEAST:
+            continue
+        own = float(np.std(list(cell.values.values()), ddof=1))
+        if own > 0 and number.stderr > 2 * number.half_unit_of_error:
+            found.setdefault(number.paper, []).append(number.stderr * number.n_runs**0.5 / own)
+    return found
+
+
+def told(found: dict[str, list[float]]) -> str:
+    """Return quantiles of these scatters, and the share of them within the range that verdicts take."""
+    header = ["paper", "cells", *(f"{100 * q:g} %" for q in QUANTILES), f"within {SCATTERS[0]:g} to {SCATTERS[1]:g}"]
+    rows, every = [], [value for each in found.values() for value in each]
+    for paper, values in [*found.items(), ("all", every)]:
+        inside = np.mean([SCATTERS[0] <= value <= SCATTERS[1] for value in values])
+        rows.append([paper, f"{len(values)}", *(f"{x:.2f}" for x in np.quantile(values, QUANTILES)), f"{inside:.0%}"])
+    return _markdown(header, rows)
+
+
+def _markdown(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---:"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def main(results: Path = ROOT / "results") -> None:
+    """Print both tables."""
+    suite, records = Suite(), Records(results)
+    published = [suite.table(name) for name in suite.table_names()]
+    own = [each for each in published if each.name == f"{each.paper}-{each.number}" and "paper" in each.protocols]
+    print(levels())
+    print(told(scatters(cell for table in own for cell in aggregate(table, "paper", records).flat)))
+
+
+if __name__ == "__main__":
+    main()

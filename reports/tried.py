@@ -1,0 +1,203 @@
+"""What was tried on cells that differ: readings of a recipe that tables here show, and experiments of ``tried.csv``.
+
+A reading is a row of another table of the same paper with the same published number and other runs. ``tried.csv`` holds
+what no table shows: columns ``paper``, ``tables`` (numbers, separated by spaces), ``methods`` (of the published rows,
+joined by ``;``), ``columns`` (labels, joined by ``;``; empty: all), ``tried``, ``source`` (where the reading comes
+from), ``moved`` (what it did), ``record`` (a table here that shows it; ``-`` where no record is committed).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.records import published
+from benchmarks.suite import Suite
+from fvi_core.spelling import nearest
+from reports.causes import Cause
+from reports.page.book import Book, Sheet
+
+FILE = Path(__file__).with_name("tried.csv")
+COLUMNS = ("paper", "tables", "methods", "columns", "tried", "source", "moved", "record")
+MAY_BE_EMPTY = ("columns",)
+NO_RECORD = "-"
+
+
+class InvalidExperiment(BenchmarkError, ValueError):
+    """A line of experiments that cannot be used: the message names the file, the line and what was expected."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment on cells of published tables; ``where`` names its file and line."""
+
+    paper: str
+    tables: tuple[str, ...]
+    methods: tuple[str, ...]
+    columns: tuple[str, ...]
+    tried: str
+    source: str
+    moved: str
+    record: str
+    where: str
+
+    def concerns(self, difference: Difference) -> bool:
+        """Whether it was made for this cell."""
+        return (
+            (self.paper, difference.method) in {(difference.paper, method) for method in self.methods}
+            and difference.number in self.tables
+            and (not self.columns or difference.column in self.columns)
+        )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The same published number beside other runs: their table and row, their value, their verdict."""
+
+    table: str
+    row: str
+    value: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A published cell that differs at protocol paper, and what is known of the reason."""
+
+    paper: str
+    number: str
+    method: str
+    row: str
+    column: str
+    value: str
+    published: str
+    verdict: str
+    cause: Cause | None
+    readings: tuple[Reading, ...] = ()
+
+
+@cache
+def load(path: Path = FILE) -> tuple[Experiment, ...]:
+    """Return every experiment of the file. Raises :class:`InvalidExperiment`."""
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = csv.reader(file)
+        header = tuple(next(lines, ()))
+        if header != COLUMNS:
+            raise InvalidExperiment(f"{path}: expected the columns {','.join(COLUMNS)}, found {','.join(header)}")
+        return tuple(_experiment(cells, f"{path.name}, line {lines.line_num}") for cells in lines)
+
+
+def _experiment(cells: list[str], where: str) -> Experiment:
+    if len(cells) != len(COLUMNS):
+        raise InvalidExperiment(f"{where}: expected {len(COLUMNS)} columns, found {len(cells)}")
+    found = {name: cell.strip() for name, cell in zip(COLUMNS, cells)}
+    for name in COLUMNS:
+        if not found[name] and name not in MAY_BE_EMPTY:
+            raise InvalidExperiment(f"{where}: {name} is empty")
+    tables = tuple(found.pop("tables").split())
+    methods, columns = (
+        tuple(filter(None, map(str.strip, found.pop(name).split(";")))) for name in ("methods", "columns")
+    )
+    return Experiment(tables=tables, methods=methods, columns=columns, where=where, **found)
+
+
+def check(experiments: Iterable[Experiment], suite: Suite) -> None:
+    """Raise :class:`InvalidExperiment` for the first that names a paper, table, method, column or record that is not
+    there."""
+    for each in experiments:
+        _known(each, "paper", [each.paper], published.papers())
+        cells = published.load(each.paper)
+        _known(each, "table", each.tables, {cell.table for cell in cells})
+        _known(each, "method", each.methods, {cell.method for cell in cells if cell.table in each.tables})
+        names = set(suite.table_names())
+        labels = {
+            column.label
+            for number in each.tables
+            if f"{each.paper}-{number}" in names
+            for column in suite.table(f"{each.paper}-{number}").columns
+        }
+        _known(each, "column", each.columns, labels)
+        _known(each, "table of a record", [each.record], {*names, NO_RECORD})
+
+
+def _known(experiment: Experiment, what: str, found: Iterable[str], known: Iterable[str]) -> None:
+    for name in found:
+        if name not in known:
+            raise InvalidExperiment(f"{experiment.where}: no {what} {name!r}; {nearest(name, known)}")
+
+
+class Differences:
+    """Differing cells of published tables, and what was tried on them, from a book's tables."""
+
+    def __init__(self, book: Book, experiments: tuple[Experiment, ...] | None = None) -> None:
+        self.book = book
+        self.known = load() if experiments is None else experiments
+
+    def experiments(self, found: Iterable[Difference]) -> dict[Experiment, list[Difference]]:
+        """Return the experiments that concern any of these cells, with those cells."""
+        cells = list(found)
+        concerned = {each: [cell for cell in cells if each.concerns(cell)] for each in self.known}
+        return {each: of_it for each, of_it in concerned.items() if of_it}
+
+    def untried(self, found: Iterable[Difference]) -> list[Difference]:
+        """Return the cells without a cause, a reading or an experiment."""
+        return [
+            cell
+            for cell in found
+            if not cell.cause and not cell.readings and not any(each.concerns(cell) for each in self.known)
+        ]
+
+    def of(self, name: str) -> list[Difference]:
+        """Return the cells of a published table that differ at protocol paper."""
+        table = self.book.suite.table(name)
+        if name != f"{table.paper}-{table.number}" or "paper" not in table.protocols:
+            return []
+        sheet, found = Sheet(self.book.result(table, "paper")), []
+        for i, row in enumerate(sheet.result.cells):
+            for j, cell in enumerate(row):
+                if cell.published is None or cell.status != "differs":
+                    continue
+                texts, own = sheet.columns[j].rows[i], tuple(cell.values.values())
+                readings = self._readings.get((table.paper, cell.published.key), ())
+                others = {
+                    values: reading
+                    for number, values, reading in reversed(readings)
+                    if number in (None, table.number) and reading.table != name and values != own
+                }
+                found.append(
+                    Difference(
+                        table.paper,
+                        table.number,
+                        cell.published.method,
+                        cell.row.label,
+                        cell.column.label,
+                        texts["value"],
+                        texts["published"],
+                        texts["difference"],
+                        self.book.cause(cell, "paper"),
+                        tuple(reversed(others.values())),
+                    )
+                )
+        return found
+
+    @cached_property
+    def _readings(self) -> dict[tuple[str, tuple[str, ...]], list[tuple[str | None, tuple[float, ...], Reading]]]:
+        """Every cell beside a published number: the number of its table, its values, and what it says."""
+        found: dict[tuple[str, tuple[str, ...]], list[tuple[str | None, tuple[float, ...], Reading]]] = {}
+        for table in map(self.book.suite.table, self.book.suite.table_names()):
+            if not table.paper or "paper" not in table.protocols:
+                continue
+            sheet = Sheet(self.book.result(table, "paper"))
+            for i, row in enumerate(sheet.result.cells):
+                for j, cell in enumerate(row):
+                    if cell.published and cell.values:
+                        told = Reading(
+                            table.name, cell.row.label, sheet.columns[j].rows[i]["value"], cell.agreement or ""
+                        )
+                        place = table.paper, cell.published.key
+                        found.setdefault(place, []).append((table.number, tuple(cell.values.values()), told))
+        return found

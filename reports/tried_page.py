@@ -1,0 +1,100 @@
+"""docs/causes.md: every published cell that differs at protocol paper, the cause that is shown, and what was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from benchmarks.records.provenance import ROOT
+from benchmarks.suite import Suite
+from reports.marks import anchor, escaped, grid
+from reports.page.book import Book
+from reports.records import Records
+from reports.tried import NO_RECORD, Difference, Differences, Experiment, Reading, check, load
+
+FILE = ROOT / "docs" / "causes.md"
+RENEW = ".venv/bin/python -m reports causes"
+HEADER = ("row", "cell", "ours", "published", "difference", "cause shown", "other readings")
+INTRODUCTION = f"""# Differences: causes that are shown, and what was tried
+
+    {RENEW}
+
+writes this page from the records, from `reports/causes.csv` and from `reports/tried.csv`. It lists every published cell
+that differs at protocol `paper` ([verdicts.md](verdicts.md)).
+
+A cause is *shown* where a row that differs from the table's in this alone reproduces the number. *Other readings* are
+rows of further tables beside the same number. Experiments below a table have their source and what they moved; where
+no record of one is committed, it says so. [protocols.md](protocols.md) has the settings of every table.
+"""
+
+
+def page(suite: Suite, records: Records, experiments: tuple[Experiment, ...] | None = None) -> str:
+    """Return the whole page. Raises InvalidExperiment for a line that names what is not there."""
+    experiments = load() if experiments is None else experiments
+    check(experiments, suite)
+    known = Differences(Book(suite, records), experiments)
+    found = {name: cells for name in suite.table_names() if (cells := known.of(name))}
+    counts = [
+        (
+            f"[{name}](#{anchor(name)})",
+            *(f"{len(list(each))}" for each in (cells, _shown(cells), _open(cells), known.untried(cells))),
+        )
+        for name, cells in found.items()
+    ]
+    total = ("all", *(f"{sum(int(line[k]) for line in counts)}" for k in range(1, 5)))
+    parts = [INTRODUCTION, grid(("table", "differ", "cause shown", "no cause shown", "not tried"), [*counts, total])]
+    parts += [_section(name, cells, known) for name, cells in found.items()]
+    return "\n".join(parts)
+
+
+def _shown(cells: Iterable[Difference]) -> list[Difference]:
+    return [cell for cell in cells if cell.cause]
+
+
+def _open(cells: Iterable[Difference]) -> list[Difference]:
+    return [cell for cell in cells if not cell.cause]
+
+
+def _section(name: str, cells: list[Difference], known: Differences) -> str:
+    rows = [
+        (
+            cell.row, cell.column, cell.value, cell.published, cell.verdict, cause(cell),
+            "; ".join(map(told, cell.readings)) or "-",
+        )
+        for cell in cells
+    ]  # fmt: skip
+    parts = [f"## {name}\n", grid(HEADER, [tuple(map(escaped, row)) for row in rows])]
+    items = [f"- {escaped(words)}" for words in listed(cells, known)]
+    return "\n".join([*parts, "\n".join(items) + "\n"] if items else parts)
+
+
+def listed(cells: list[Difference], known: Differences) -> list[str]:
+    """Return the experiments on these cells in words, and the cells on which nothing was tried."""
+    words = []
+    for each, of_it in known.experiments(cells).items():
+        where = ", ".join(dict.fromkeys(cell.row for cell in of_it))
+        where += f" ({', '.join(dict.fromkeys(cell.column for cell in of_it))})"
+        record = "No record is committed." if each.record == NO_RECORD else f"Records: table {each.record}."
+        words.append(f"{where}: {_ended(each.tried)} Source: {_ended(each.source)} {_ended(each.moved)} {record}")
+    untried = [f"{cell.row}, {cell.column}" for cell in known.untried(cells)]
+    return [*words, f"Not tried: {'; '.join(untried)}."] if untried else words
+
+
+def cause(cell: Difference) -> str:
+    """Return the cause that is shown for a cell, and by which row; a dash without one."""
+    return f"{cell.cause.cause} ({cell.cause.row}, table {cell.cause.shown_by})" if cell.cause else "-"
+
+
+def told(reading: Reading) -> str:
+    """Return a reading in words."""
+    return f"{reading.value}, {reading.verdict} ({reading.row}, table {reading.table})"
+
+
+def _ended(words: str) -> str:
+    return words if words.endswith(".") else f"{words}."
+
+
+def write(suite: Suite, records: Records, file: Path = FILE) -> Path:
+    """Write the page and return its file."""
+    file.write_text(page(suite, records), encoding="utf-8")
+    return file

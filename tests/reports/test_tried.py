@@ -1,0 +1,150 @@
+"""What was tried on differing cells: experiments name what is there, readings are found, the page is current."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.records import published
+from benchmarks.records.provenance import ROOT
+from benchmarks.suite import Suite
+from reports.cli import build
+from reports.page.book import Book
+from reports.page.site import write as write_site
+from reports.records import Records
+from reports.tried import COLUMNS, Differences, Experiment, InvalidExperiment, check, load
+from reports.tried_page import FILE, RENEW, page
+from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
+from tests.reports.page.small import Suite as SmallSuite
+from tests.reports.page.small import records as small_records
+from tests.reports.page.small import table as small_table
+
+RMSE = Column(Cell("boston", "", "rmse"), "boston", published=Cell("boston", "experiment=2", "rmse"))
+MINE = fake_table(
+    "pequignot2020-5", (Row("MC Dropout", "MC Dropout", "MC Dropout"),), (RMSE,), paper="pequignot2020", number="5"
+)
+READING = dataclasses.replace(
+    MINE, name="pequignot2020-5-wide", rows=(Row("MC Dropout, wide", "MC Dropout", "MFVI"),), number=None
+)
+TRIED = Experiment(
+    "pequignot2020", ("5",), ("MC Dropout",), (), "twice the steps", "App. E", "Nothing moved", "-", "tried.csv, line 2"
+)
+
+
+@pytest.fixture
+def records(write: Callable[..., Path]) -> Records:
+    write("MC Dropout", "boston", {("", "rmse"): [5.0, 5.1, 5.2]})
+    return Records(write("MFVI", "boston", {("", "rmse"): [4.8, 4.81, 4.82]}))
+
+
+def book(records: Records, *tables: object) -> Book:
+    suite = FakeSuite(*tables)
+    suite.table_names = lambda: list(suite.tables)  # type: ignore[method-assign]
+    return Book(suite, records)
+
+
+def test_the_committed_page_is_what_the_committed_records_give(tmp_path: Path) -> None:
+    listed = subprocess.run(["git", "ls-files", "-z", "results"], cwd=ROOT, capture_output=True, text=True)
+    names = [name for name in listed.stdout.split("\0") if name.endswith(".json")]
+    if listed.returncode or not names:
+        pytest.skip("no checkout of git, so no committed records are known")
+    for name in names:
+        place = tmp_path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).exists():
+            place.symlink_to(ROOT / name)
+    text = page(Suite(), Records(tmp_path / "results"))
+    assert FILE.read_text(encoding="utf-8") == text, f"docs/causes.md is not current; renew it: {RENEW}"
+
+
+def test_a_differing_cell_has_its_readings_and_experiments(records: Records) -> None:
+    found = Differences(book(records, MINE, READING), (TRIED,))
+    (cell,) = found.of("pequignot2020-5")
+    assert (cell.method, cell.column, cell.value, cell.cause) == ("MC Dropout", "boston", "5.100 ± 0.058", None)
+    (reading,) = cell.readings
+    assert reading.table == "pequignot2020-5-wide" and reading.value == "4.8100 ± 0.0058"
+    assert reading.verdict == "differs, worse"
+    assert found.experiments([cell]) == {TRIED: [cell]} and found.untried([cell]) == []
+    assert found.of("pequignot2020-5-wide") == []
+
+
+@pytest.mark.parametrize(
+    "changes", [{"tables": ("7",)}, {"methods": ("MFVI",)}, {"columns": ("yacht",)}, {"paper": "rudner2021"}]
+)
+def test_experiments_on_other_cells_do_not_count(records: Records, changes: dict[str, object]) -> None:
+    found = Differences(book(records, MINE), (dataclasses.replace(TRIED, **changes),))
+    cells = found.of("pequignot2020-5")
+    assert found.experiments(cells) == {} and found.untried(cells) == cells
+
+
+def test_the_same_runs_under_another_name_are_no_reading(records: Records) -> None:
+    again = dataclasses.replace(MINE, name="uci", number=None)
+    other_number = dataclasses.replace(READING, number="7")
+    (cell,) = Differences(book(records, MINE, again, other_number), ()).of("pequignot2020-5")
+    assert cell.readings == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"paper": "pequignot2021"}, "no paper 'pequignot2021'; did you mean 'pequignot2020'"),
+        ({"tables": ("50",)}, "no table '50'"),
+        ({"methods": ("MC Dropuot",)}, "no method 'MC Dropuot'; did you mean 'MC Dropout'"),
+        ({"columns": ("bostom",)}, "no column 'bostom'; did you mean 'boston'"),
+        ({"record": "nowhere"}, "no table of a record 'nowhere'"),
+    ],
+)
+def test_what_is_not_there_is_named_with_file_and_line(changes: dict[str, object], message: str) -> None:
+    wrong = dataclasses.replace(TRIED, **changes)
+    with pytest.raises(InvalidExperiment, match=re.escape(f"tried.csv, line 2: {message}")):
+        check([wrong], Suite())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("paper,table\n", "expected the columns paper,tables,methods"),
+        (",".join(COLUMNS) + "\na,b,c\n", "line 2: expected 8 columns, found 3"),
+        (",".join(COLUMNS) + "\na,5,c,,,s,m,-\n", "line 2: tried is empty"),
+    ],
+)
+def test_a_malformed_file_is_named(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "tried.csv"
+    file.write_text(text)
+    with pytest.raises(InvalidExperiment, match=re.escape("tried.csv")) as raised:
+        load(file)
+    assert message in str(raised.value)
+
+
+def test_the_command_writes_the_page(
+    records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("reports.tried_page.load", lambda: (TRIED,))
+    suite, file = book(records, MINE, READING).suite, tmp_path / "causes.md"
+    with pytest.raises(SystemExit) as stop:
+        build(suite)(["causes", "--results", str(records.store.root), "--file", str(file)])
+    assert not stop.value.code and "causes.md" in capsys.readouterr().out
+    text = file.read_text(encoding="utf-8")
+    assert "| [pequignot2020-5](#pequignot2020-5) | 1 | 0 | 1 | 0 |" in text
+    number = published.table("pequignot2020", "5")["boston", "experiment=2", "MC Dropout", "rmse"]
+    assert f"| MC Dropout | boston | 5.100 ± 0.058 | {number.printed} |" in text
+    assert "4.8100 ± 0.0058, differs, worse (MC Dropout, wide, table pequignot2020-5-wide) |" in text
+    assert (
+        "- MC Dropout (boston): twice the steps. Source: App. E. Nothing moved. No record is committed." in text
+        and "Not tried" not in text
+    )
+    monkeypatch.setattr("reports.tried_page.load", lambda: ())
+    assert "- Not tried: MC Dropout, boston." in page(book(records, MINE).suite, records)
+
+
+def test_the_site_shows_them_on_the_page_of_their_table(tmp_path: Path) -> None:
+    write_site(SmallSuite(small_table()), Records(small_records(tmp_path).root), tmp_path / "site", figures=False)
+    text = (tmp_path / "site" / "tables" / "pequignot2020-5.html").read_text(encoding="utf-8")
+    section = text[text.index('<details class="settings" id="causes"') :]
+    cells = Differences(Book(SmallSuite(small_table()), Records(tmp_path / "results"))).of("pequignot2020-5")
+    assert cells and len(re.findall(r'<tr><th scope="row">', section[: section.index("</details>")])) == len(cells)
