@@ -41,7 +41,7 @@ class ReferenceConfig(TypedDict):
 class EvaluationConfig(TypedDict):
     """What is asked of a trained model: draws, evaluation sets, and digests of a user's own files among them; ``fit``:
     the part that is fitted to its parameters before it predicts; ``evidence``: the set whose log marginal likelihood is
-    asked for."""
+    asked for; ``bound``: that of a sparse process's bound on it."""
 
     samples: int
     sets: list[str]
@@ -49,6 +49,7 @@ class EvaluationConfig(TypedDict):
     posterior: NotRequired[PosteriorConfig]
     reference: NotRequired[ReferenceConfig]
     evidence: NotRequired[str]
+    bound: NotRequired[str]
     fit: NotRequired[PartSpec]
 
 

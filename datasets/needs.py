@@ -51,7 +51,7 @@ def lacking(
     if name in fundus.NAMES:
         return [Lack(own, (), why) for own, why in fundus.lacking(name, sets, root).items()]
     found, wanted = [], {name: dict.fromkeys(known.files)}
-    if name in uci.SOURCES and song.SET in sets:
+    if name in uci.SOURCES and not set(song.SETS).isdisjoint(sets):
         wanted[song.NAME] = dict.fromkeys((song.FILE,))
     if name in SOURCES:
         wanted = {name: _frost(name, sets, root)}

@@ -36,10 +36,14 @@ VALIDATION_IMAGES = 500
 class EarlyStopping:
     """Training ends when the validation loss, looked at every so many epochs, has not fallen for ``patience``
     epochs.
+
+    The validation loss is minus the mean log-likelihood of the validation subset. With ``objective`` it is the whole
+    objective, with the validation subset in the place of the training data: the divergence counts by its N too.
     """
 
     patience: int
     every: int = 1
+    objective: bool = later(False)
 
 
 @TRAININGS.register("gradient")
@@ -48,7 +52,8 @@ class Training(Procedure):
     """How the objective is optimised, by stochastic gradients. ``samples``: function draws of the likelihood term in
     each step.
 
-    ``early_stopping`` {"patience": epochs, "every": epochs} keeps the parameters of the lowest validation loss.
+    ``early_stopping`` {"patience": epochs, "every": epochs} keeps the parameters of the lowest validation loss, which
+    is the whole objective's with "objective": true.
     ``clip``: largest absolute value of a gradient's element. ``augment`` {"crop": pixels, "flip": bool} changes
     training images. ``precision`` "bfloat16": products and convolutions of the network in that type, in prediction
     too, where the device has it (see :mod:`fvi_core.precision`); parameters, statistics of batches, likelihood and
@@ -275,7 +280,7 @@ class Trainer(Stack):
         now.schedule.done |= best.age >= rule["patience"]
 
     def _validation_loss(self, place: int, x: Tensor, y: Tensor) -> Tensor:
-        """Minus the mean log-likelihood ``[1]`` of one replica's validation subset x, y, of the same functions at every
+        """Validation loss ``[1]`` of one replica, whose validation subset is x, y; random numbers are those of every
         look.
         """
         family, likelihood = split_parameters(
@@ -286,8 +291,30 @@ class Trainer(Stack):
         loss: Any = 0  # a tensor from the first piece on
         for piece, targets in zip(x.split(size, 1), y.split(size, 1), strict=True):
             fixed = self.now.streams["validation"].subset([place]).child("fixed")
-            fit = self.model.expected_log_likelihood(
-                family, likelihood, self.training_data.scale(piece), targets, max(10, self.training.samples), fixed
-            )
-            loss = loss - fit * (piece.shape[1] / x.shape[1])
+            inputs, samples = self.training_data.scale(piece), max(10, self.training.samples)
+            if (self.training.early_stopping or {}).get("objective"):
+                value = self._objective(place, family, likelihood, inputs, targets, x.shape[1], samples, fixed)
+            else:
+                value = -self.model.expected_log_likelihood(family, likelihood, inputs, targets, samples, fixed)
+            loss = loss + value * (piece.shape[1] / x.shape[1])
         return loss
+
+    def _objective(
+        self,
+        place: int,
+        family: Parameters,
+        likelihood: Parameters,
+        x: Tensor,
+        y: Tensor,
+        n: int,
+        samples: int,
+        fixed: Streams,
+    ) -> Tensor:
+        """Objective ``[1]`` of one replica with n validation points as the training data, of which x, y is a piece."""
+        low, high = (
+            take(box, self.now.owner[place : place + 1]) for box in (self.training_data.low, self.training_data.high)
+        )
+        prior = {name: value[place : place + 1] for name, value in self.now.prior.items()}
+        source = ContextSource(x, low, high, self.training_data.pools, self.training_data.scale)
+        streams = {name: fixed.child(name) for name in self.now.streams}
+        return self.model.loss(family, likelihood, prior, x, y, n, samples, source, streams)

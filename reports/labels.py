@@ -27,6 +27,7 @@ TITLES = {
     **{f"referral_{m}_area_oracle": f"{words} under referral to an oracle" for m, words in _REFERRED.items()},
     **{f"{how}ood_{m}": f"{how.replace('_', ' ')}OOD {w}" for how in ("", "near_", "far_") for m, w in _OOD.items()},
     "ood_accuracy": "OOD accuracy",
+    "ood_accuracy_log_loss": "OOD accuracy by log-loss",
     "selective_accuracy_area": "area under the retention curve",
     "aurc": "AURC",
     "augrc": "AUGRC",
@@ -52,6 +53,7 @@ TITLES = {
     "wasserstein2": "2-Wasserstein distance",
     "wasserstein2_squared": "squared 2-Wasserstein distance",
     "log_marginal_likelihood": "log marginal likelihood per point",
+    "collapsed_bound": "bound on the log marginal likelihood per point",
 }
 # Published comparisons of runs with one another; no metric of a single run.
 COMPARISONS = {"wasserstein2": -1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 from torch.distributions import MultivariateNormal
 
 from benchmarks.experiment.assembly import inputs_of
@@ -10,7 +11,11 @@ from benchmarks.experiment.fitted import Fitted, Other
 from benchmarks.experiment.prediction import NotFinite, Predicted
 from benchmarks.experiment.reference import prior_at
 from benchmarks.shapes import MetricRow
+from datasets.contract import EvaluationSet
 from fvi_core.families.base import NotSupported
+from fvi_core.families.sparse_gp import SparseGP
+from fvi_core.fitting import own_of
+from fvi_core.likelihoods import split_parameters
 
 
 def evidence_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRow]:
@@ -20,24 +25,48 @@ def evidence_rows(own: Fitted, predicted: Predicted, other: Other) -> list[Metri
     Hyper-parameters and noise are the trained ones; the process is not conditioned on the training data. Raises
     :class:`NotFinite`, NotSupported.
     """
-    name, split = own.config["evaluation"]["evidence"], own.split
-    chosen, noise = split.evaluation(name), own.model.noise_std(own.parameters)
-    if noise is None or split.n_outputs != 1 or chosen.y is None:
+    name = own.config["evaluation"]["evidence"]
+    chosen, x, y, variance = _asked(own, name)
+    mean, covariance = (each[0].double().cpu() for each in prior_at(own, x))
+    return [_row(own, chosen, "log_marginal_likelihood", _joint(name, mean, covariance, variance, y) / len(y), len(y))]
+
+
+def bound_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRow]:
+    """The metric row of ``evaluation["bound"]``, the name of a set: the collapsed bound on the log marginal likelihood
+    of its N targets (Titsias 2009), divided by N, in nats.
+
+    ``log N(y; 0, Q + sigma^2 I) - tr(K - Q) / (2 sigma^2)`` with ``Q = K_xz (K_zz + jitter I)^-1 K_zx``: kernel, noise
+    and inducing points z are the trained ones of a sparse process, without its values there. Raises
+    :class:`NotFinite`, NotSupported.
+    """
+    name, family = own.config["evaluation"]["bound"], own.model.family
+    if not isinstance(family, SparseGP):
+        raise NotSupported(f"bound of {name!r}: wanted family 'sparse_gp', found {family.name!r}")
+    chosen, x, y, variance = _asked(own, name)
+    points = family.process(split_parameters(own_of(own.parameters)[0])[0]).points
+    a = points.project(x)
+    q = (a.mT @ a)[0].double().cpu()
+    value = _joint(name, torch.zeros_like(y), q, variance, y) - points.variance_left(x, a).sum().item() / (2 * variance)
+    return [_row(own, chosen, "collapsed_bound", value / len(y), len(y))]
+
+
+def _asked(own: Fitted, name: str) -> tuple[EvaluationSet, Tensor, Tensor, float]:
+    """The set, its inputs ``[1, N, ...]`` and targets ``[N]``, and the variance of the noise. Raises NotSupported."""
+    chosen, noise = own.split.evaluation(name), own.model.noise_std(own.parameters)
+    if noise is None or own.split.n_outputs != 1 or chosen.y is None:
         raise NotSupported(f"log marginal likelihood of {name!r}: wanted one output with targets and Gaussian noise")
     x = inputs_of(own.data, torch.from_numpy(chosen.x))[None]
-    mean, covariance = (each[0].double().cpu() for each in prior_at(own, x))
-    covariance = covariance + noise[0].double().cpu().square() * torch.eye(len(mean), dtype=torch.float64)
-    y = torch.as_tensor(chosen.y).double()
+    return chosen, x, torch.as_tensor(chosen.y).double(), noise[0].double().square().item()
+
+
+def _joint(name: str, mean: Tensor, covariance: Tensor, variance: float, y: Tensor) -> float:
+    """``log N(y; mean, covariance + variance I)``. Raises :class:`NotFinite`."""
+    covariance = covariance + variance * torch.eye(len(mean), dtype=torch.float64)
     try:
-        value = MultivariateNormal(mean, covariance).log_prob(y).item() / len(y)
+        return MultivariateNormal(mean, covariance).log_prob(y).item()
     except ValueError as error:  # of torch, for a matrix without a Cholesky factor
         raise NotFinite(f"log marginal likelihood of {name!r}: the covariance is not positive definite") from error
-    return [
-        {
-            "dataset": split.name,
-            "condition": chosen.condition,
-            "metric": "log_marginal_likelihood",
-            "value": value,
-            "n": len(y),
-        }
-    ]
+
+
+def _row(own: Fitted, chosen: EvaluationSet, metric: str, value: float, n: int) -> MetricRow:
+    return {"dataset": own.split.name, "condition": chosen.condition, "metric": metric, "value": value, "n": n}

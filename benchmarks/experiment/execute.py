@@ -18,7 +18,7 @@ from benchmarks.experiment.assembly import (
     run_streams,
     training_fingerprint,
 )
-from benchmarks.experiment.evidence import evidence_rows
+from benchmarks.experiment.evidence import bound_rows, evidence_rows
 from benchmarks.experiment.fitted import Fitted
 from benchmarks.experiment.posterior import posterior_rows
 from benchmarks.experiment.prediction import NotFinite, measured, predict_sets
@@ -35,7 +35,7 @@ from fvi_core.registry import FITS
 from fvi_core.stack import DTYPES
 from fvi_core.telling import listening, tell
 
-ENTRIES = {"posterior": posterior_rows, "evidence": evidence_rows, "reference": reference_rows}
+ENTRIES = {"posterior": posterior_rows, "evidence": evidence_rows, "bound": bound_rows, "reference": reference_rows}
 """What an evaluation may ask for besides its sets, by its entry in the configuration: rows of a fitted run, of what it
 predicts, and of others."""
 

@@ -268,7 +268,10 @@ def _detection(
             "ood_aupr": ood.aupr(id[name], other[name]),
             "ood_fpr95": detection.fpr95(),
         }
-        accuracy = {"ood_accuracy": ood.threshold_accuracy(id[name], other[name])}
+        accuracy = {
+            "ood_accuracy": ood.threshold_accuracy(id[name], other[name]),
+            "ood_accuracy_log_loss": ood.threshold_accuracy(id[name], other[name], "log_loss"),
+        }
         sizes = len(id[name]), len(other[name])
         named = with_score(condition, name)
         for place in (named, condition) if position == 0 else (named,):

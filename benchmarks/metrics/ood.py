@@ -43,8 +43,11 @@ def aupr(id: np.ndarray, ood: np.ndarray) -> float:
     return float(average_precision_score(*_labelled(id, ood)))
 
 
-def threshold_accuracy(id: np.ndarray, ood: np.ndarray) -> float:
-    """Accuracy of a tree of depth 1 fitted to the first n points of each set (cinquin2024 app. C.5)."""
+def threshold_accuracy(id: np.ndarray, ood: np.ndarray, criterion: str = "gini") -> float:
+    """Accuracy of a tree of depth 1 fitted to the first n points of each set (cinquin2024 app. C.5).
+
+    ``criterion``: what the threshold minimises, "gini" or "log_loss".
+    """
     n = min(len(id), len(ood))
     labels, scores = _labelled(id[:n], ood[:n])
     # Ranks, because the tree takes scores less than 1e-7 apart for equal; a threshold only sees the order.
@@ -52,7 +55,8 @@ def threshold_accuracy(id: np.ndarray, ood: np.ndarray) -> float:
     from sklearn.tree import DecisionTreeClassifier
 
     ranks = rankdata(scores, method="dense")[:, None]
-    return float(DecisionTreeClassifier(max_depth=1, random_state=0).fit(ranks, labels).score(ranks, labels))
+    tree = DecisionTreeClassifier(criterion=criterion, max_depth=1, random_state=0).fit(ranks, labels)
+    return float(tree.score(ranks, labels))
 
 
 def _labelled(id: np.ndarray, ood: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,13 +8,14 @@ from fvi_core import plugins
 from fvi_core.spelling import nearest
 
 from .metric import Metric, UnknownMetric
+from .screening_registry import MEAN_P as _P
+from .screening_registry import SCREENING
 
 KINDS = ("id", "shift", "ood", "grid", "spectrum")
 """Of evaluation sets."""
 LABELLED = ("id", "shift")
 """Kinds whose sets have labels or targets of their points."""
 
-_P = "p = mean over samples of softmax(logits)"
 _RETAIN = "points retained in order of predictive entropy, lowest first, mean over the orders of ties"
 _OOD = "OOD positive, ID test set negative, high score means OOD"
 _AVERAGED: tuple[tuple[str, Literal["higher", "lower"]], ...] = (
@@ -22,48 +23,11 @@ _AVERAGED: tuple[tuple[str, Literal["higher", "lower"]], ...] = (
     ("ood_aupr", "higher"),
     ("ood_fpr95", "lower"),
 )
-_REFER = (
-    "most uncertain referred first by predictive entropy, mean over the orders of ties and over no case referred to "
-    "all of them"
-)
-_ORACLE = ", an expert who never errs deciding on the others"
 _CRPS = (
     "mean over points of E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007), in closed form for the Gaussian or the "
     "mixture of S Gaussians that X is (Grimit et al. 2006)"
 )
 _STANDARD = " (targets standardised by the training split)"
-
-_SCREENING = (
-    Metric(
-        "balanced_accuracy",
-        "higher",
-        "fraction",
-        f"mean over the labels that occur of the share of their cases that argmax p gets right, {_P}",
-    ),
-    Metric("auroc", "higher", "fraction", f"area under the ROC curve of p(finding), ties count one half, {_P}"),
-    Metric("auprc", "higher", "fraction", f"area under precision against recall of p(finding) by trapezoids, {_P}"),
-    Metric(
-        "sensitivity_at_80_specificity",
-        "higher",
-        "fraction",
-        f"largest true positive rate of a threshold on p(finding) with specificity >= 0.8, {_P}; the NHS asks 0.85",
-    ),
-    *(
-        Metric(
-            f"referral_{measure}_area{suffix}",
-            "lower" if measure == "nll" else "higher",
-            "nats" if measure == "nll" else "fraction",
-            f"{measure} on the kept cases{_ORACLE if suffix else ''}; {_REFER}, {steps} (Band et al. 2021)",
-        )
-        for measure, steps in (
-            ("accuracy", "one by one"),
-            ("auroc", "by hundredths; kept cases with one label count 1 while no error is among them, else 0"),
-            ("auprc", "by hundredths; kept cases without a finding count 1 while no error is among them, else 0"),
-            ("nll", "one by one"),
-        )
-        for suffix in ("", "_oracle")
-    ),
-)
 
 METRICS: dict[str, Metric] = plugins.track(
     {
@@ -174,6 +138,12 @@ METRICS: dict[str, Metric] = plugins.track(
                 "accuracy of a decision tree of depth 1 (Gini) fitted to the score, on the first n points of the "
                 "ID test set and of the OOD set, n the size of the smaller (cinquin2024 app. C.5)",
             ),
+            Metric(
+                "ood_accuracy_log_loss",
+                "higher",
+                "fraction",
+                "ood_accuracy of a tree whose threshold minimises the log-loss of its two leaves",
+            ),
             *(
                 Metric(
                     f"{group}_{name}",
@@ -198,7 +168,7 @@ METRICS: dict[str, Metric] = plugins.track(
                 "fraction",
                 f"mean over k = 1..n of (errors among the first k) / n (Traub et al. 2024); {_RETAIN}",
             ),
-            *_SCREENING,
+            *SCREENING,
             Metric(
                 "expected_log_likelihood",
                 "higher",
@@ -384,6 +354,14 @@ METRICS: dict[str, Metric] = plugins.track(
                 "log N(y; m, K + sigma^2 I) / N of the N targets of a set, m and K the run's own prior at its inputs, "
                 "sigma its noise: trained, but not conditioned on the training data",
                 entry="evidence",
+            ),
+            Metric(
+                "collapsed_bound",
+                "higher",
+                "nats per point",
+                "(log N(y; 0, Q + sigma^2 I) - tr(K - Q) / (2 sigma^2)) / N of the N targets of a set, "
+                "Q = K_xz (K_zz + jitter I)^-1 K_zx at the trained inducing points z (Titsias 2009)",
+                entry="bound",
             ),
             Metric("training_seconds", "lower", "seconds", "wall time of training, without evaluation"),
         ]

@@ -28,7 +28,7 @@ REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources
 DATASET = ("name", "version", "scheme", "split", "content")
 EVALUATION = ("samples", "sets", "content")
 COMPARISONS = ("posterior", "reference")
-OPTIONAL = {"evaluation": (*COMPARISONS, "evidence", "fit")}
+OPTIONAL = {"evaluation": (*COMPARISONS, "evidence", "bound", "fit")}
 """Entries that most configurations do without: comparisons with what other trainings gave, the set of a log marginal
 likelihood, a part that is fitted to the trained parameters by this evaluation alone."""
 
@@ -125,7 +125,7 @@ def differences(own: RunConfig, other: RunConfig) -> list[tuple[str, str, str]]:
 
 def _settings(config: RunConfig) -> dict[str, str]:
     data: Any = {name: config["dataset"].get(name) for name in ("version", "scheme")}
-    wanted: Any = {name: config["evaluation"].get(name) for name in ("samples", "sets", "evidence", "fit")}
+    wanted: Any = {name: config["evaluation"].get(name) for name in ("samples", "sets", "evidence", "bound", "fit")}
     given = {name: value for name, value in wanted.items() if value is not None}
     return _flat(config["parts"]) | _flat(data, ".dataset") | _flat(given, ".evaluation")
 

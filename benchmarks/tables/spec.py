@@ -146,7 +146,7 @@ class Recipe:
     are (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets, corrupted or
     attacked ones perhaps of some test images only: "cifar10_c-3-of-1000"; ``posterior`` asks for entropies,
     ``reference`` for distances from other functions, ``evidence`` for the log marginal likelihood of the set of this
-    name.
+    name, ``bound`` for a sparse process's bound on it.
     """
 
     parts: Parts
@@ -157,6 +157,7 @@ class Recipe:
     posterior: Posterior | None = None
     reference: Reference | None = None
     evidence: str = ""
+    bound: str = ""
 
     def with_parts(self, changes: Parts) -> Recipe:
         """The same runs with changed parts."""
@@ -343,6 +344,8 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
             entry["reference"] = recipe.reference.of(run)
         if recipe.evidence:
             entry["evidence"] = recipe.evidence
+        if recipe.bound:
+            entry["bound"] = recipe.bound
     made: list[Any] = [{**run, "evaluation": {**evaluation, **entry}} for run, entry in zip(runs, entries, strict=True)]
     return [fixed(run) for run in made]
 

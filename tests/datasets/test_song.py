@@ -41,6 +41,18 @@ def test_as_many_songs_with_as_many_features_standardised_by_themselves(small: P
     assert len(set(places)) == 4 and np.allclose(own[places], found.x, atol=1e-6)
 
 
+def test_the_year_first_scaled_by_the_rows_that_are_drawn(small: Path) -> None:
+    """The later code's reading of the raw file, whose first column is the year."""
+    split = uci.load("small", 1, "cinquin2024")
+    found = split.evaluation("ood-song-year")
+    assert (found.kind, found.condition, found.y) == ("ood", "ood=song-year", None)
+    assert found.x.shape == split.test.x.shape == (4, 3)
+    assert np.allclose(found.x.mean(0), 0, atol=1e-6) and np.allclose(found.x.std(0), 1, atol=1e-6)
+    drawn = np.random.RandomState(1).permutation(6)[:4]
+    own = TABLE[drawn, :3]
+    assert np.allclose(found.x, (own - own.mean(0)) / own.std(0), atol=1e-6)
+
+
 def test_every_fold_has_other_songs_and_the_same_again(small: Path) -> None:
     folds = [uci.load("small", fold, "cinquin2024").evaluation("ood-song") for fold in (0, 1, 0)]
     assert folds[0].fingerprint == folds[2].fingerprint != folds[1].fingerprint
@@ -60,6 +72,7 @@ def test_a_missing_file_is_named_with_what_it_is_made_of(small: Path) -> None:
     (small / song.FILE).unlink()
     (lack,) = needs.lacking("yacht", "cinquin2024", iter(["test", "ood-song"]))
     assert lack == needs.Lack("song", (song.FILE,))
+    assert needs.lacking("yacht", "cinquin2024", ["ood-song-year"]) == [lack]
     assert needs.lacking("yacht", "cinquin2024", ["test"]) == []
     with pytest.raises(DataNotFound, match="no address has it: it is made of 1,176 lines of YearPredictionMSD.txt"):
         uci.load("small", 0, "cinquin2024").evaluation("ood-song")

@@ -103,6 +103,7 @@ def test_convolutional_networks_are_trained_together_too():
     assert_same(together[1], train(parts, range(1, 2), outputs=2, data=data)[0])
 
 
+OBJECTIVE = {"epochs": 8, "early_stopping": {"patience": 1, "every": 1, "objective": True}}
 EARLY = {"epochs": 40, "early_stopping": {"patience": 3, "every": 1}, "optimiser": {"name": "adam", "lr": 0.1}}
 PLATEAU = {
     "epochs": 40,
@@ -114,7 +115,14 @@ PLATEAU = {
 
 @pytest.mark.parametrize(
     ("kind", "rule"),
-    [("MFVI", EARLY), ("MC Dropout", EARLY), ("MFVI", PLATEAU), ("MC Dropout", PLATEAU), ("FSVI", PLATEAU)],
+    [
+        ("MFVI", EARLY),
+        ("MC Dropout", EARLY),
+        ("MFVI", PLATEAU),
+        ("MC Dropout", PLATEAU),
+        ("FSVI", PLATEAU),
+        ("FSVI", EARLY | OBJECTIVE),
+    ],
     ids=lambda v: v if isinstance(v, str) else next(k for k in v if k in ("early_stopping", "schedule")),
 )
 def test_replicas_that_end_early_leave_the_others_alone(kind, rule):
@@ -198,7 +206,7 @@ def test_members_of_a_joint_ensemble_share_their_batches(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["MFVI", "FSVI", "MC Dropout", "FuNN-HyVI", "GFSVI", "FSVI Ensemble"])
-@pytest.mark.parametrize("rule", [EARLY, PLATEAU], ids=["early stopping", "plateau"])
+@pytest.mark.parametrize("rule", [EARLY, OBJECTIVE, PLATEAU], ids=["early stopping", "objective", "plateau"])
 def test_training_goes_on_from_a_saved_state_bitwise(kind, rule):
     """Saved through a file at an epoch when some replicas have left already."""
     dtype = "float64" if kind == "GFSVI" else "float32"
@@ -221,20 +229,25 @@ def test_training_goes_on_from_a_saved_state_bitwise(kind, rule):
             assert_same(together, again)
 
 
-def test_early_stopping_keeps_the_parameters_of_the_lowest_validation_loss():
+@pytest.mark.parametrize("objective", [False, True], ids=["log-likelihood", "objective"])
+def test_early_stopping_keeps_the_parameters_of_the_lowest_validation_loss(objective):
+    """The objective's penalty is divided by the number of validation points, 4; under a narrow prior it decides."""
     data, patience, unstopped = small.training_data(R, N, validation=4), 3, []
+    parts = KINDS["MAP"] | {"prior": WEIGHTS | {"variance": 0.05}}
     options = {"data": data, "dtype": "float64", "epochs": 40, "optimiser": {"name": "adam", "lr": 0.1}}
-    kept = train(KINDS["MAP"], **options, early_stopping={"patience": patience, "every": 1})
+    rule = {"patience": patience, "every": 1} | ({"objective": True} if objective else {})
+    kept = train(parts, **options, early_stopping=rule)
     hook = lambda trainer: unstopped.append({k: v.detach().clone() for k, v in trainer.parameters.items()})
-    train(KINDS["MAP"], **options, hook=hook)
-    model = small.model(KINDS["MAP"])
+    train(parts, **options, hook=hook)
+    model = small.model(parts)
     for r in range(R):
         losses = []
         for parameters in unstopped:
             family, noise = split_parameters(small.one(parameters, r))
             x, y = (part.unsqueeze(0) for part in data.validation[r])
             f = model.network({k: v.unsqueeze(1) for k, v in family.items()}, x)
-            losses.append(-model.likelihood.log_prob(noise, f, y).mean().item())
+            penalty = sum(w.square().sum().item() for w in family.values()) / (2 * 0.05)
+            losses.append(-model.likelihood.log_prob(noise, f, y).mean().item() + objective * penalty / 4)
         best = 0
         for epoch, loss in enumerate(losses):
             best = epoch if loss < losses[best] else best

@@ -46,6 +46,30 @@ def test_it_is_the_joint_density_of_targets_under_the_trained_prior(method, tmp_
     assert value == pytest.approx(expected, rel=1e-6) and n == len(test.y)
 
 
+def test_the_bound_of_a_sparse_process_is_that_of_titsias(tmp_path):
+    config = make_configs("Sparse GP", CURVE, "smoke", Recipe(PARTS | OWN["Sparse GP"], ((0, 0),), bound="test"))[0]
+    validate_config(config)
+    (outcome,) = execute([config], state=tmp_path)
+    (_, kept), test = fitted(config, tmp_path), datasets.load(CURVE).test
+    variance, scale = (kept[name].double().exp().item() for name in ("log_variance", "log_lengthscale"))
+    x, z = test.x.astype(np.float64), kept["inducing/x"][0].double().numpy()
+    gram = lambda a, b: variance * np.exp(-0.5 * ((a[:, None] - b) ** 2).sum(-1) / scale**2)
+    q = gram(x, z) @ np.linalg.solve(gram(z, z) + 1e-6 * np.eye(5), gram(z, x))
+    noise, n = PARTS["likelihood"]["init_std"] ** 2, len(test.y)
+    expected = stats.multivariate_normal.logpdf(test.y, np.zeros(n), q + noise * np.eye(n))
+    expected -= np.trace(gram(x, x) - q) / (2 * noise)
+    value, _ = numbers(outcome)["collapsed_bound", ""]
+    assert value == pytest.approx(expected / n, rel=1e-6)
+    exact = stats.multivariate_normal.logpdf(test.y, np.zeros(n), gram(x, x) + noise * np.eye(n)) / n
+    assert value < exact
+
+
+def test_only_a_sparse_process_has_a_bound(tmp_path):
+    (config,) = make_configs("GP", CURVE, "smoke", Recipe(PARTS | OWN["GP"], ((0, 0),), bound="test"))
+    with pytest.raises(NotSupported, match="wanted family 'sparse_gp', found 'exact_gp'"):
+        execute([config], state=tmp_path)
+
+
 def test_a_prior_that_is_fitted_before_training_has_one_too(tmp_path):
     (outcome,) = execute([run("GFSVI", PROCESS["GFSVI"])], state=tmp_path)
     assert np.isfinite(numbers(outcome)["log_marginal_likelihood", ""][0])

@@ -100,7 +100,7 @@ def test_conditions_and_numbers_of_points():
     assert ("ood=photos", "accuracy") not in found
     assert found["ood=photos", "predictive_entropy"]["n"] == 25
     assert found["ood=photos", "ood_auroc"]["n"] == 65 and found["ood=photos", "ood_accuracy"]["n"] == 50
-    for name in ("ood_auroc", "ood_aupr", "ood_fpr95", "ood_accuracy"):
+    for name in ("ood_auroc", "ood_aupr", "ood_fpr95", "ood_accuracy", "ood_accuracy_log_loss"):
         conditions = {"ood=photos", *(f"ood=photos;score={score}" for score in SCORES)}
         assert {c for c, m in found if m == name} == conditions
         default, named = found["ood=photos", name], found["ood=photos;score=predictive_entropy", name]

@@ -1,0 +1,133 @@
+"""Recipes of cinquin2024's tables 1, 4 and 6: settings with their sources, and the readings that keep former ones."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from benchmarks import tables
+from benchmarks.records.config import training_key
+from benchmarks.shapes import RunConfig
+from benchmarks.tables.choices import choices
+from benchmarks.tables.cinquin_candidates import CANDIDATES, FASTER, LATER, SMALL
+
+SELECTION = tables.get("cinquin2024-1-selection")
+
+
+def compared(method: str, label: str, dataset: str = "concrete", protocol: str = "paper") -> list[RunConfig]:
+    (row,) = [row for row in SELECTION.rows if (row.method, row.variant) == (method, label)]
+    (column,) = [column for column in SELECTION.columns if column.cell.dataset == dataset]
+    return SELECTION.cell_runs(row, column, protocol)
+
+
+def runs(table: str, label: str, dataset: str, protocol: str = "paper") -> list[RunConfig]:
+    found = tables.get(table)
+    (row,) = [row for row in found.rows if row.label == label]
+    column = next(column for column in found.columns if column.cell.dataset == dataset)
+    return found.cell_runs(row, column, protocol)
+
+
+@pytest.mark.parametrize("method", ["FBNN", "FSVI"])
+def test_fvi_and_tfsvi_stop_as_the_authors_later_code_does(method: str) -> None:
+    """Its FVI trains until the objective on the validation subset, looked at every 100 epochs, has not improved for
+    1,000, at rates up to 1e-3; with five times the rate a fifth of both."""
+    for label in CANDIDATES["paper"][method]:
+        (run,) = compared(method, label)
+        training = run["parts"]["training"]
+        assert training["early_stopping"] == {"patience": 200, "every": 20, "objective": True}
+        assert training["optimiser"]["lr"] == 5e-3
+        assert training["batch_size"] == 2000  # App. C.3
+
+
+def test_large_sets_have_as_many_steps_without_a_better_loss() -> None:
+    for dataset, batches in (("power", 4), ("protein", 17)):
+        (run,) = compared("FBNN", "rbf", dataset)
+        assert run["parts"]["training"]["epochs"] == -(-10_000 // batches)
+        stopping = run["parts"]["training"]["early_stopping"]
+        assert stopping == {"patience": -(-200 // batches), "every": 1, "objective": True}
+        (other,) = compared("GFSVI", "rbf", dataset)
+        assert other["parts"]["training"]["early_stopping"] == {"patience": -(-200 // batches), "every": 1}
+
+
+def test_fvi_starts_as_in_the_authors_port() -> None:
+    """Standard deviations softplus(-5) in all layers, as its FVI class sets them."""
+    (run,) = compared("FBNN", "rbf")
+    (low, high) = run["parts"]["family"]["log_var_init"]
+    assert low == high and math.isclose(math.exp(low / 2), math.log1p(math.exp(-5)), rel_tol=0.01)
+
+
+def test_fvi_has_450_points_of_the_batch_and_50_of_the_wider_box() -> None:
+    """App. C.3; the margin is that of the code, x_min - 0.5 (x_max - x_min) to x_max + 0.5 (x_max - x_min)."""
+    (run,) = compared("FBNN", "rbf")
+    batch, box = run["parts"]["context"]["parts"]
+    assert (batch["name"], batch["points"]) == ("training_batch", 450)
+    assert (box["name"], box["points"], box["margin"]) == ("uniform_box", 50, 0.5)
+
+
+def test_tfsvi_pushes_both_distributions_of_all_weights_forward_at_the_mean() -> None:
+    """App. C.3: "the pushforward to function space of the variational distribution and prior on the weights"."""
+    (run,) = compared("FSVI", "variance 1")
+    parts = run["parts"]
+    assert (parts["divergence"]["name"], parts["divergence"]["jacobian"]) == ("gaussian_kl", "full")
+    assert (parts["prior"]["features"], parts["prior"]["jacobian"]) == ("current", "full")
+    assert (parts["context"]["points"], parts["context"]["margin"]) == (500, 0.5)
+    assert parts["training"]["epochs"] == 2000  # ours, because of the cost
+    (longer, *_) = runs("cinquin2024-1-later", "TFSVI, rate and end", "concrete")
+    assert longer["parts"]["training"]["epochs"] == 10_000
+
+
+def test_the_prior_scales_of_tfsvi_reach_beyond_those_that_the_paper_prints() -> None:
+    """Its toys and its ocean have standard deviations of 0.2, 0.5, 0.75 and 1 (App. C.1, C.2)."""
+    scales = [parts["prior"]["variance"] for parts in CANDIDATES["paper"]["FSVI"].values()]
+    assert min(scales) < 0.2**2 and max(scales) > 1
+
+
+@pytest.mark.parametrize("dataset", SMALL)
+def test_the_last_layer_stays_a_reading_without_margin(dataset: str) -> None:
+    for label in ("last layer", "jitter 1e-06"):
+        own = runs("cinquin2024-1-jitter", f"TFSVI, {label}", dataset)
+        assert len(own) == 5
+        for run in own:
+            parts = run["parts"]
+            assert (parts["divergence"]["jacobian"], parts["prior"]["jacobian"]) == ("last_layer", "last_layer")
+            assert (parts["divergence"]["jitter"], parts["context"]["margin"]) == (1e-6, 0)
+            assert parts["training"]["early_stopping"] == {"patience": 200, "every": 10}
+
+
+def test_choices_are_of_candidates_that_exist() -> None:
+    for protocol in ("paper", "short"):
+        for method, sets in choices("cinquin2024-1", protocol).items():
+            for dataset, entry in sets.items():
+                tried = {*entry["scores"], *entry.get("failed", ())}
+                assert tried == set(CANDIDATES[protocol][method]), (protocol, method, dataset)
+
+
+def test_the_lower_rate_is_within_the_range_of_the_authors_later_code() -> None:
+    assert 1e-6 <= LATER["training"]["optimiser"]["lr"] <= 1e-3
+    assert LATER["training"]["early_stopping"] == {"patience": 1000, "every": 100, "objective": True}
+    fast, slow = FASTER["training"], LATER["training"]
+    assert fast["optimiser"]["lr"] == pytest.approx(5 * slow["optimiser"]["lr"])
+    for name in ("patience", "every"):
+        assert 5 * fast["early_stopping"][name] == slow["early_stopping"][name]
+
+
+def test_readings_differ_from_table_1_in_what_they_say() -> None:
+    for label, method in (
+        ("GFSVI, wider box", "GFSVI"),
+        ("MFVI, rate and end", "MFVI"),
+        ("GWI, one length-scale", "GWI"),
+    ):
+        (read, *_), (first, *_) = runs("cinquin2024-4-later", label, "wine"), runs("cinquin2024-4", method, "wine")
+        assert read["evaluation"] == first["evaluation"]
+        changed = {kind for kind, part in read["parts"].items() if part != first["parts"][kind]}
+        assert changed == {"GFSVI": {"context"}, "MFVI": {"training"}, "GWI": {"family"}}[method]
+    (wide, *_) = runs("cinquin2024-4-later", "GFSVI, wider box", "wine")
+    assert wide["parts"]["context"] == {**runs("cinquin2024-4", "GFSVI", "wine")[0]["parts"]["context"], "margin": 0.5}
+
+
+@pytest.mark.parametrize("suffix", ["songs", "tree", "songs-tree"])
+def test_readings_of_table_4_share_the_trainings_of_table_1(suffix: str) -> None:
+    own, first = runs(f"cinquin2024-4-{suffix}", "GP", "wine"), runs("cinquin2024-1", "GP", "wine")
+    assert [training_key(run) for run in own] == [training_key(run) for run in first]
+    assert own[0]["evaluation"]["sets"] == ["test", "ood-song", "ood-song-year"]
