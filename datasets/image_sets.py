@@ -13,8 +13,9 @@ from fvi_core.telling import tell
 from .checks import DataNotFound
 from .contract import Arrays, EvaluationSet
 from .image_schemes import Scheme
-from .images import SOURCES, context_subset, read_subset
+from .images import SOURCES, context_subsets, read_subset
 from .rotation import rotate
+from .standardisation import standardised
 
 REDUCED = r"(?:-of-([1-9]\d*))?"
 SEED = 0  # of the images of a reduced set
@@ -96,7 +97,9 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
         if other is None:
             raise KeyError(name)
         subset = read_subset(other, self.scheme.ood_subset, self.root)
-        if other in self.scheme.contexts and context_subset(other, self.root) is subset:
+        scheme = self.scheme
+        pool = context_subsets(other, self.root, scheme.whole_contexts) if other in scheme.contexts else []
+        if any(each is subset for each in pool):
             raise DataNotFound(
                 f"evaluation set {name}: contexts are drawn from it here ({subset.source}); leave it out, "
                 "or get the partner's other subset (`make data`)"
@@ -105,9 +108,11 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
 
         def make() -> EvaluationSet:
             images, source = subset.images, subset.source
-            if self.scheme.ood_subset == "train":
-                images = images[np.random.RandomState(0).permutation(len(images))[: len(self.test)]]
-                source += f", of which {len(images)} drawn at random"
+            if scheme.ood_subset == "train":
+                images = images[: len(self.test)]
+                source += f", of which the first {len(images)}"
+            if scheme.pixels is None:
+                images = standardised(images)
             return EvaluationSet(name, "ood", condition, images, None, source)
 
         return make

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy as np
 from . import user_arrays
 from .contract import Arrays, Description, Pool, Split
 from .fetch import registry
-from .image_schemes import FOLDS, SCHEMES
+from .image_schemes import FOLDS, SCHEMES, Scheme
 from .image_sets import ImageSets, partner
-from .images import SOURCES, SUBSETS, Subset, context_subset, read_subset, which_for_contexts
+from .images import SOURCES, SUBSETS, Subset, context_subsets, read_subset, which_for_contexts
+from .standardisation import standardised
 
 VERSION = "1"
 
@@ -42,11 +44,13 @@ def describe(name: str, scheme: str) -> Description:
 
 def training_content(name: str, scheme: str, pools: Iterable[str]) -> dict[str, str]:
     """The user's arrays in place of the training subset, and of the subsets that contexts draw from."""
-    asked = [pool for pool in pools if pool in SCHEMES[name][scheme].contexts]
+    chosen = SCHEMES[name][scheme]
+    asked = [pool for pool in pools if pool in chosen.contexts]
     replaced = [
         pool for pool in asked if any(user_arrays.find(pool, subset) for subset in SUBSETS)
     ]  # else no need to look further
-    return user_arrays.content([(name, "train"), *((pool, which_for_contexts(pool)) for pool in replaced)])
+    drawn = [(pool, each) for pool in replaced for each in which_for_contexts(pool, whole=chosen.whole_contexts)]
+    return user_arrays.content([(name, "train"), *drawn])
 
 
 def evaluation_content(name: str, scheme: str, sets: Iterable[str]) -> dict[str, str]:
@@ -70,7 +74,13 @@ def _assemble(name: str, split: int, scheme: str, root: str | None, train: Subse
         held = chosen.held(len(fitted), split)
         rows = {"train": np.flatnonzero(~held), "validation": np.flatnonzero(held)}
         fitted, validation = (Arrays(fitted.x[index], fitted.y[index]) for index in rows.values())
-    low, high = chosen.pixels(fitted.x.min(0)), chosen.pixels(fitted.x.max(0))
+    if chosen.pixels is None:
+        raw = fitted.x
+        fitted, asked = (replace(each, x=standardised(each.x, raw)) for each in (fitted, asked))
+        validation = validation and replace(validation, x=standardised(validation.x, raw))
+    low, high = fitted.x.min(0), fitted.x.max(0)
+    if chosen.pixels is not None:
+        low, high = chosen.pixels(low), chosen.pixels(high)
     return Split(
         name,
         VERSION,
@@ -86,10 +96,18 @@ def _assemble(name: str, split: int, scheme: str, root: str | None, train: Subse
         rows=rows,
         evaluations=ImageSets(name, chosen, asked, root),
         pixels=chosen.pixels,
-        pools={pool: partial(_pool, pool, root) for pool in chosen.contexts},
+        pools={pool: partial(_pool, pool, root, chosen) for pool in chosen.contexts},
     )
 
 
-def _pool(name: str, root: str | None) -> Pool:
-    subset = context_subset(name, root)
-    return Pool(subset.images, subset.source)
+def _pool(name: str, root: str | None, scheme: Scheme) -> Pool:
+    subsets = context_subsets(name, root, scheme.whole_contexts)
+    source = " and ".join(each.source for each in subsets)
+    return _scaled_pool(source, scheme.pixels is None, *subsets)
+
+
+@lru_cache(maxsize=1)
+def _scaled_pool(source: str, pixelwise: bool, *subsets: Subset) -> Pool:
+    """A pool that is made once for all splits that ask for it."""
+    images = subsets[0].images if len(subsets) == 1 else np.concatenate([each.images for each in subsets])
+    return Pool(standardised(images) if pixelwise else images, source)

@@ -120,14 +120,15 @@ def read_subset(name: str, subset: str, root: str | os.PathLike | None = None) -
     return _read(name, subset, arrays is not None, *map(stamped, paths))
 
 
-def context_subset(name: str, root: str | os.PathLike | None = None) -> Subset:
-    """The subset that contexts draw from. Raises DataNotFound, BadData."""
-    return read_subset(name, which_for_contexts(name, root), root)
+def context_subsets(name: str, root: str | os.PathLike | None = None, whole: bool = False) -> list[Subset]:
+    """The subsets that contexts draw from. Raises DataNotFound, BadData."""
+    return [read_subset(name, subset, root) for subset in which_for_contexts(name, root, whole)]
 
 
-def which_for_contexts(name: str, root: str | os.PathLike | None = None) -> str:
-    """Contexts draw from "train", or from "test" where its images are all that is at hand."""
-    return next((subset for subset in SUBSETS if _at_hand(name, subset, root)), SUBSETS[0])
+def which_for_contexts(name: str, root: str | os.PathLike | None = None, whole: bool = False) -> tuple[str, ...]:
+    """Contexts draw from "train", or from "test" where its images are all that is at hand; `whole`: from both."""
+    found = tuple(subset for subset in SUBSETS if _at_hand(name, subset, root)) or SUBSETS
+    return found if whole else found[:1]
 
 
 def _at_hand(name: str, subset: str, root: str | os.PathLike | None) -> bool:

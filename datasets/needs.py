@@ -86,10 +86,11 @@ def _subsets(name: str, scheme: str, sets: list[str], pools: Iterable[str], root
     """The subsets of image sets that are read."""
     chosen = SCHEMES[name][scheme]
     found = [(name, subset) for subset in SUBSETS]
-    found += [(pool, which_for_contexts(pool, root)) for pool in pools if pool in chosen.contexts]
+    drawn = {pool: which_for_contexts(pool, root, chosen.whole_contexts) for pool in chosen.contexts}
+    found += [(pool, subset) for pool in pools if pool in drawn for subset in drawn[pool]]
     for other in filter(None, (partner(name, each) for each in sets)):
         found.append((other, chosen.ood_subset))
-        if other in chosen.contexts and which_for_contexts(other, root) == chosen.ood_subset:
+        if chosen.ood_subset in drawn.get(other, ()):
             found.append((other, "train"))  # what contexts draw from is not scored
     return list(dict.fromkeys(found))
 

@@ -4,6 +4,10 @@
 The cut of the GulfDrifters set (Lilly and Perez-Brunius 2021) that GPJax's example of Helmholtz kernels uses, which
 cinquin2024 follows. Inputs are degrees east and north of the training inputs' mean: not scaled, so that gradients and
 rotated gradients stay what they are. Targets are two velocities in metres a second, as they are.
+
+Scheme "scaled", of the networks in the script of the first author's next paper: inputs divided by the training inputs'
+standard deviations too, and both components of velocities in units of one mean and standard deviation, those of all
+numbers of the test subset.
 """
 
 from __future__ import annotations
@@ -18,37 +22,36 @@ from .contract import Arrays, Description, EvaluationSet, Split
 from .fetch import locate
 
 NAME, VERSION = "gulf_drifters", "1"
+SCHEMES = ("", "scaled")
 FILES = ("gulfdrifters/gulfdata_train.csv", "gulfdrifters/gulfdata_test.csv")
 HEADERS = (",lon,lat,ubar,vbar", ",lon,lat,ubar,vbar,shape")
 SIZES = (20, 544)
-DESCRIPTION = Description(
-    NAME,
-    "regression",
-    VERSION,
-    "",
-    ("",),
-    1,
-    2,
-    (2,),
-    *SIZES,
-    "GulfDrifters, files of JaxGaussianProcesses/static",
-    FILES,
-)
 
 
-def load(root: str | os.PathLike | None = None) -> Split:
+def describe(scheme: str) -> Description:
+    origin = "GulfDrifters, files of JaxGaussianProcesses/static"
+    return Description(NAME, "regression", VERSION, scheme, SCHEMES, 1, 2, (2,), *SIZES, origin, FILES)
+
+
+def load(root: str | os.PathLike | None = None, scheme: str = "") -> Split:
     """The one split; the box is that of the grid, which is the test subset. Raises DataNotFound, BadData."""
     tables = [
         read_table(locate(file, root), size, header.count(",") + 1, header)
         for file, size, header in zip(FILES, SIZES, HEADERS)
     ]
     centre = [math.fsum(column) / SIZES[0] for column in tables[0][:, 1:3].T]
-    train, test = (Arrays((table[:, 1:3] - centre).astype(np.float32), table[:, 3:5].copy()) for table in tables)
+    widths, y_mean, y_std = [1.0, 1.0], 0.0, 1.0
+    if scheme == "scaled":
+        widths = [float(column.std()) for column in tables[0][:, 1:3].T]
+        y_mean, y_std = float(tables[1][:, 3:5].mean()), float(tables[1][:, 3:5].std())
+    train, test = (
+        Arrays(((table[:, 1:3] - centre) / widths).astype(np.float32), (table[:, 3:5] - y_mean) / y_std)
+        for table in tables
+    )
     evaluations = {
         "grid": lambda: EvaluationSet("grid", "grid", "inputs=grid", test.x, None),
         "train": lambda: EvaluationSet("train", "id", "inputs=train", train.x, train.y),
     }
     low, high = test.x.min(0), test.x.max(0)
-    return Split(
-        NAME, VERSION, 0, "", DESCRIPTION.task, DESCRIPTION.n_outputs, train, test, low, high, evaluations=evaluations
-    )
+    about = NAME, VERSION, 0, scheme, "regression", 2
+    return Split(*about, train, test, low, high, y_mean=y_mean, y_std=y_std, evaluations=evaluations)

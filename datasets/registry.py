@@ -147,7 +147,7 @@ ENTRIES: dict[str, Entry] = {
     retina_mnist.NAME: Entry(
         lambda split, scheme, root: retina_mnist.load(scheme, root), retina_mnist.describe, retina_mnist.SCHEMES
     ),
-    ocean.NAME: Entry(lambda split, scheme, root: ocean.load(root), lambda scheme: ocean.DESCRIPTION),
+    ocean.NAME: Entry(lambda split, scheme, root: ocean.load(root, scheme), ocean.describe, ocean.SCHEMES),
     "snelson": Entry(lambda split, scheme, root: toys.load_snelson(root), lambda scheme: _SNELSON),
     **{name: _toy_entry(name) for name in toys.TOYS},
     **{name: _uci_entry(name) for name in uci.SOURCES},

@@ -10,15 +10,16 @@ import numpy as np
 if TYPE_CHECKING:
     from scipy import sparse
 
-METHODS = ("bilinear", "cubic", "nearest")
+METHODS = ("bilinear", "cubic", "nearest", "spline")
 
 
 def rotate(images: np.ndarray, angle: int, method: str) -> np.ndarray:
-    """Images [N, C, H, H] turned counter-clockwise about the centre by `angle` degrees, black where nothing was.
+    """Images [N, C, H, H] turned counter-clockwise about the centre by `angle` degrees, 0 where nothing was.
 
     "bilinear" interpolates within the frame. "cubic" is the cubic spline on an enlarged canvas, cut to its centre, of
-    Ovadia et al. (2019), whose values may leave 0 to 255. float32 in the images' units. "nearest" moves pixels only, as
-    Pillow and so torchvision do by default, and a multiple of 90 degrees does by any method: both keep the type.
+    Ovadia et al. (2019), whose values may leave 0 to 255; "spline" is that spline within the frame, as scipy turns
+    images with reshape=False. float32 in the images' units. "nearest" moves pixels only, as Pillow and so torchvision
+    do by default, and a multiple of 90 degrees does by any method: both keep the type.
     Raises ValueError for another method.
     """
     if method not in METHODS:
@@ -60,6 +61,8 @@ def _operator(side: int, angle: int, method: str) -> np.ndarray | sparse.csc_arr
     unit = np.eye(side * side).reshape(-1, side, side)
     if method == "bilinear":
         turned = interpolated(unit, angle)
+    elif method == "spline":
+        turned = rotate_array(unit, angle, (1, 2), reshape=False)
     else:
         turned = rotate_array(unit, angle, (1, 2))
         row, column = (size // 2 - side // 2 for size in turned.shape[1:])

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fvi_core.data import rows
 from fvi_core.random import Streams
-from fvi_core.registry import CONTEXTS, PartSpec, nested
+from fvi_core.registry import CONTEXTS, PartSpec, later, nested
 
 
 @dataclass(frozen=True)
@@ -72,19 +72,27 @@ class UniformBox(Context):
 @CONTEXTS.register("grid")
 @dataclass(frozen=True)
 class Grid(Context):
-    """The regular grid of the given ``step`` over [low_d, high_d] in every dimension (dirichlet2022 App. F); not
-    random.
+    """The regular grid over [low_d, high_d] in every dimension, of the given ``step`` (dirichlet2022 App. F), or of
+    ``counts`` points in each; not random. Raises ValueError unless there is one of the two.
     """
 
     low: tuple[float, ...]
     high: tuple[float, ...]
-    step: float
+    step: float | None = None
+    counts: tuple[int, ...] | None = later(None)
+
+    def __post_init__(self) -> None:
+        if (self.step is None) == (self.counts is None):
+            raise ValueError(f"context 'grid': expected step or counts, found {self.step} and {self.counts}")
 
     def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
-        half = 0.5 * self.step
-        axes = [
-            torch.arange(a, b + half, self.step, dtype=source.x.dtype) for a, b in zip(self.low, self.high, strict=True)
-        ]
+        bounds = list(zip(self.low, self.high, strict=True))
+        if self.step is not None:
+            half, step = 0.5 * self.step, self.step
+            axes = [torch.arange(a, b + half, step, dtype=source.x.dtype) for a, b in bounds]
+        else:
+            ends = zip(bounds, self.counts or (), strict=True)
+            axes = [torch.linspace(a, b, count, dtype=source.x.dtype) for (a, b), count in ends]
         points = torch.cartesian_prod(*axes).reshape(-1, len(axes)).to(source.x.device)
         return points.expand(source.x.shape[0], -1, -1)
 

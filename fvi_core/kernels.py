@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.products import product
-from fvi_core.registry import KERNELS
+from fvi_core.registry import KERNELS, later
 from fvi_core.spelling import nearest
 
 Params = dict[str, Tensor]
@@ -192,10 +192,12 @@ class Helmholtz(Kernel):
     ``cov(d_i k, d'_j k) = sigma^2 / l^2 (delta_ij - d_i d_j / l^2) exp(-|d|^2 / (2 l^2))``, rotated for Psi.
 
     ``field`` "helmholtz": both; "curl_free": ``grad Phi``, in any dimension; "divergence_free": ``rot Psi``, in two.
-    Parameters are those of the RBF kernels, with one length-scale, after ``potential.`` (Phi) and ``stream.`` (Psi).
+    Parameters are those of the RBF kernels, with one length-scale, or with ``ard`` one for each feature, after
+    ``potential.`` (Phi) and ``stream.`` (Psi). With l_i: ``sigma^2 / l_i^2 (delta_ij - d_i d_j / l_j^2)`` and so on.
     """
 
     field: str = "helmholtz"
+    ard: bool = later(False)
 
     vector = True
 
@@ -206,7 +208,7 @@ class Helmholtz(Kernel):
     def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
         if n_features != 2 and self.field != "curl_free":
             raise ValueError(f"kernel 'helmholtz': rotated gradients are of 2 features, found {n_features}")
-        made = RBF(ard=False).init(replicas, n_features, x)
+        made = RBF(ard=self.ard).init(replicas, n_features, x)
         return {f"{part}.{name}": value.clone() for part in FIELDS[self.field] for name, value in made.items()}
 
     def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
@@ -215,23 +217,29 @@ class Helmholtz(Kernel):
         return cast(Tensor, sum(parts)).transpose(2, 3).flatten(3).flatten(1, 2)
 
     def diagonal(self, params: Params, x: Tensor) -> Tensor:
-        slopes = [_variance_of_slope(params, part) for part in FIELDS[self.field]]
-        return cast(Tensor, sum(slopes))[:, None].expand(-1, x[0].numel())
+        slopes = [_variances_of_slopes(params, part) for part in FIELDS[self.field]]
+        summed = cast(Tensor, sum(slopes))
+        return summed.expand(-1, x[0, 0].numel()).repeat(1, x.shape[1])
 
     def _of(self, part: str, params: Params, difference: Tensor) -> Tensor:
         """The covariance of one gradient, ``[R, N, M, D, D]``."""
-        square = (2 * params[f"{part}.log_lengthscale"]).exp()[:, :, None, None]
-        outer = difference.unsqueeze(-1) * difference.unsqueeze(-2) / square.unsqueeze(-1)
+        square = (2 * params[f"{part}.log_lengthscale"]).exp()[:, None, None]  # [R, 1, 1, 1 or D]
+        outer = difference.unsqueeze(-1) * difference.unsqueeze(-2) / square.unsqueeze(-2)
         slopes = torch.eye(difference.shape[-1], dtype=difference.dtype, device=difference.device) - outer
         if part == "stream":  # rows and columns are those of (d_2, -d_1)
             turn = slopes.new_tensor([[1.0, -1.0], [-1.0, 1.0]])
             slopes = slopes.flip(-2, -1) * turn
-        decay = (-0.5 * difference.square().sum(-1, keepdim=True) / square).exp()
-        return (_variance_of_slope(params, part)[:, None, None, None] * decay).unsqueeze(-1) * slopes
+        if square.shape[-1] == 1:
+            decay = (-0.5 * difference.square().sum(-1, keepdim=True) / square).exp()
+        else:
+            decay = (-0.5 * (difference.square() / square).sum(-1, keepdim=True)).exp()
+        return (_variances_of_slopes(params, part)[:, None, None] * decay).unsqueeze(-1) * slopes
 
 
-def _variance_of_slope(params: Params, part: str) -> Tensor:
-    return (params[f"{part}.log_variance"] - 2 * params[f"{part}.log_lengthscale"][:, 0]).exp()
+def _variances_of_slopes(params: Params, part: str) -> Tensor:
+    """Variances of a gradient's components ``[R, 1 or D]``, in the order that they have in the field."""
+    found = (params[f"{part}.log_variance"][:, None] - 2 * params[f"{part}.log_lengthscale"]).exp()
+    return found.flip(-1) if part == "stream" else found
 
 
 def evenly_spaced(x: Tensor, most: int = 256) -> Tensor:

@@ -287,7 +287,7 @@ class Trainer(Stack):
             {name: value[place : place + 1] for name, value in self.now.parameters.items()}
         )
         x, y = x.unsqueeze(0), y.unsqueeze(0)
-        size = x.shape[1] if self.training_data.pixels is None else VALIDATION_IMAGES
+        size = VALIDATION_IMAGES if x.dim() > 3 else x.shape[1]
         loss: Any = 0  # a tensor from the first piece on
         for piece, targets in zip(x.split(size, 1), y.split(size, 1), strict=True):
             fixed = self.now.streams["validation"].subset([place]).child("fixed")

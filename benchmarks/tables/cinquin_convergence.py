@@ -45,7 +45,9 @@ def _mnist(row: Row, dataset: str, protocol: str) -> Recipe:
     found = cinquin_images.recipe(asked, dataset, "smoke" if protocol == "smoke" else "paper")
     seeds = tuple((seed, seed) for seed in range(_SEEDS[protocol]))
     parts = merge(found.parts, _length(row, PASSES, protocol))
-    return Recipe(parts, seeds, PAPER, samples=2 if protocol == "smoke" else 20, sets=("test", "validation"))
+    return Recipe(
+        parts, seeds, cinquin_images.SCHEME, samples=2 if protocol == "smoke" else 20, sets=("test", "validation")
+    )
 
 
 _BOTH = (

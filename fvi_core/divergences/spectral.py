@@ -11,7 +11,7 @@ from torch import Tensor
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import NotSupported
 from fvi_core.gaps import median_gaps
-from fvi_core.registry import DIVERGENCES
+from fvi_core.registry import DIVERGENCES, later
 from fvi_core.triangular import cholesky, log_determinant, solve_lower
 
 
@@ -54,13 +54,23 @@ class SpectralKL(Divergence):
     2019).
 
     ``E_q <stop(grad log q(f)), f> - E_q log p(f)``: the score of q is estimated from the functions that the likelihood
-    term draws (their number is training's ``samples``), at all context points and outputs together; p has closed-form
-    moments. ``noise``: standard deviation of what is added to function values, in q by draws and in p by its variance;
-    it keeps both from being singular. ``share``: see :func:`spectral_scores`.
+    term draws (their number is training's ``samples``), or from as many ``draws`` of functions for itself, at all
+    context points together; p has closed-form moments. ``outputs`` "joint": scores of all outputs together;
+    "independent": of each output by itself, whose divergences are summed. ``noise``: standard deviation of what is
+    added to function values, in q by draws and in p by its variance; it keeps both from being singular. ``share``: see
+    :func:`spectral_scores`. Raises ValueError for other ``outputs``.
     """
 
     noise: float = 0.01
     share: float = 0.99
+    outputs: str = later("joint")
+    draws: int | None = later(None)
+
+    def __post_init__(self) -> None:
+        if self.outputs not in ("joint", "independent"):
+            raise ValueError(
+                f"divergence 'spectral_kl': outputs: expected 'joint' or 'independent', found {self.outputs!r}"
+            )
 
     def __call__(self, step: Step) -> Tensor:
         if step.functions is None:
@@ -69,15 +79,24 @@ class SpectralKL(Divergence):
                 "form"
             )
         x = step.sample_context()
-        f = step.functions(x).double()
+        functions = step.functions
+        if self.draws is not None:
+            functions = step.family.functions(step.network, step.parameters, self.draws, step.streams)
+        f = functions(x).double()
         if f.shape[1] < 2:
             raise NotSupported(
                 f"divergence {self.name!r} needs more than one draw of functions: ask for more samples in training, "
                 f"and for another family than {step.family.name!r} where it has but one function"
             )
         f = f + self.noise * step.streams.normal(*f.shape[1:]).double()
-        score = spectral_scores(f.detach().flatten(2), self.share).view_as(f)
-        return (score * f).sum((2, 3)).mean(1) + self._cross_entropy(step, x, f)
+        return (self._scores(f.detach()) * f).sum((2, 3)).mean(1) + self._cross_entropy(step, x, f)
+
+    def _scores(self, f: Tensor) -> Tensor:
+        """Estimates of ``grad log q`` at draws ``[R, S, K, Q]``, in the same shape."""
+        if self.outputs == "joint":
+            return spectral_scores(f.flatten(2), self.share).view_as(f)
+        apart = f.permute(0, 3, 1, 2).flatten(0, 1)  # [R Q, S, K]
+        return spectral_scores(apart, self.share).unflatten(0, (len(f), -1)).permute(0, 2, 3, 1)
 
     def _cross_entropy(self, step: Step, x: Tensor, f: Tensor) -> Tensor:
         """``-mean_s log p(f_s)``, ``[R]``, of values ``[R, S, K, Q]`` with independent outputs."""

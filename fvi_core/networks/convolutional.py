@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fvi_core.networks.layers import Activation, BatchNorm, Conv2d, DropoutSite, Flatten, Linear, MaxPool
+from fvi_core.networks.layers import ACTIVATIONS, Activation, BatchNorm, Conv2d, DropoutSite, Flatten, Linear, MaxPool
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.registry import NETWORKS, later
 from fvi_core.spelling import nearest
@@ -15,14 +15,15 @@ NORMS = ("none", "batch")
 @NETWORKS.register("cnn")
 @dataclass(frozen=True)
 class CNN:
-    """3x3 convolutions, each followed by a ReLU and (where ``pool`` says so) 2x2 max-pooling, then dense layers.
+    """3x3 convolutions, each followed by an ``activation`` and (where ``pool`` says so) 2x2 max-pooling, then dense
+    layers.
 
     rudner2022's four-layer network: channels [32, 64], pool [1, 1], dense [256]; cinquin2024's: channels [16, 32, 64],
     pool [1, 1, 0], dense [128]; rudner2021's of three and of seven layers, as the baselines' code beside it counts (all
     but the head): channels [32, 64], pool [1, 1] and [32, 32, 64, 64, 128, 128], pool [0, 1, 0, 1, 0, 1], both with
     dense [128]. ``padding`` 0 keeps only pixels whose whole neighbourhood is in the image; a list has one for each
     convolution. ``norm`` "batch": batch normalisation after every convolution. Dropout sites: after each convolution's
-    ReLU, before each dense layer and before the head.
+    activation, before each dense layer and before the head. Raises ValueError for an unknown norm or activation.
     """
 
     channels: list[int]
@@ -30,10 +31,14 @@ class CNN:
     pool: list[int]
     padding: int | list[int] = 1
     norm: str = later("none")
+    activation: str = later("relu")
 
     def __post_init__(self) -> None:
         if self.norm not in NORMS:
             raise ValueError(f"network 'cnn': norm {self.norm!r} is not known; {nearest(self.norm, NORMS)}")
+        if self.activation not in ACTIVATIONS:
+            known = nearest(self.activation, ACTIVATIONS)
+            raise ValueError(f"network 'cnn': activation {self.activation!r} is not known; {known}")
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         planes, height, width = images("cnn", input_shape)
@@ -43,7 +48,7 @@ class CNN:
             layers.append(Conv2d(f"conv{i}", planes, channels, padding=padding))
             if self.norm == "batch":
                 layers.append(BatchNorm(f"conv{i}.norm", channels))
-            layers += [Activation("relu"), DropoutSite(f"conv{i}")]
+            layers += [Activation(self.activation), DropoutSite(f"conv{i}")]
             height, width = height - 2 + 2 * padding, width - 2 + 2 * padding
             if pool:
                 layers.append(MaxPool())
@@ -55,7 +60,7 @@ class CNN:
         layers.append(Flatten(3))
         units = planes * height * width
         for i, out in enumerate(self.dense):
-            layers += [DropoutSite(f"dense{i}"), Linear(f"dense{i}", units, out), Activation("relu")]
+            layers += [DropoutSite(f"dense{i}"), Linear(f"dense{i}", units, out), Activation(self.activation)]
             units = out
         return Network([*layers, DropoutSite(HEAD), Linear(HEAD, units, n_outputs)], tuple(input_shape))
 

@@ -40,9 +40,9 @@ class GaussianProcess(Prior):
     """A zero-mean Gaussian process on every output, with one kernel (cinquin2024 sec. 3.1).
 
     Kernel hyper-parameters maximise the marginal likelihood of random batches of the training set before training
-    (``fit_steps`` Adam steps on batches of ``fit_batch``; 0 keeps ``parameters``, the logarithms of the
-    hyper-parameters). Classification: the labels become regression targets of fixed noise, centred (Milios et al. 2018,
-    ``alpha_eps``).
+    (``fit_steps`` Adam steps on batches of ``fit_batch``), or are ``parameters``, the logarithms of the
+    hyper-parameters, a list where there is one for each feature. Classification: the labels become regression targets
+    of fixed noise, centred (Milios et al. 2018, ``alpha_eps``).
     """
 
     kernel: PartSpec = nested(KERNELS, {"name": "rbf", "ard": False})
@@ -50,7 +50,7 @@ class GaussianProcess(Prior):
     fit_batch: int = 256
     fit_lr: float = 0.05
     alpha_eps: float = 0.01
-    parameters: dict[str, float] | None = None
+    parameters: dict[str, float | list[float]] | None = None
 
     def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
         kernel = KERNELS.build(self.kernel)
@@ -62,7 +62,9 @@ class GaussianProcess(Prior):
                     f"prior 'gaussian_process': kernel {self.kernel['name']!r} has {sorted(fitted)}, found "
                     f"{sorted(unknown)}"
                 )
-            return {k: torch.full_like(v, self.parameters[k]) if k in self.parameters else v for k, v in fitted.items()}
+            return {
+                k: v.copy_(v.new_tensor(self.parameters[k])) if k in self.parameters else v for k, v in fitted.items()
+            }
         y, variances = train.as_regression(self.alpha_eps)
         fitted, _ = fit_kernel(
             kernel,

@@ -18,7 +18,8 @@ def currents(runs: Runs) -> Canvas:
     """Norm and direction of the mean velocity, and its squared errors, a column per method (cinquin2024 fig. 3)."""
     fields = {label: found[0] for label, found in runs.curves("grid/grid").items()}
     errors = {label: found[0] for label, found in runs.curves("test/squared_errors").items()}
-    points = runs.first().get("train/points")
+    measured = next(iter(fields))
+    points = runs.first(measured).get("train/points")
     count = len(fields)
     figure, axes = plt.subplots(
         len(QUANTITIES), count, figsize=(PAGE * max(count, 2) / 3, 3.2), squeeze=False, sharex=True, sharey=True
@@ -35,22 +36,29 @@ def currents(runs: Runs) -> Canvas:
                 axis.quiver(place[0][some], place[1][some], *found["field"][:, some, some], color="white", width=0.004)
                 axis.set_title(label)
             if points:
-                axis.scatter(*np.array(points["x"]).T, 4, color=RED, linewidths=0)
+                axis.scatter(*_shares(points["x"], fields[measured]).T, 4, color=RED, linewidths=0)
         figure.colorbar(shown, ax=list(row), label=name, pad=0.01).outline.set_visible(False)
-    label_edges(list(axes.flat), "degrees east of the middle", "degrees north of it")
+    label_edges(list(axes.flat), "west to east", "south to north")
     about = f"protocol {runs.protocol}, n = 1 (first run); arrows: the mean; red: where it was measured"
     head(figure, runs.figure.title, about, runs.missing)
     return figure
 
 
 def _maps(field: dict, errors: dict) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
-    """Coordinates of the grid, and on it [rows, columns] the speed and the squared error, and the field [2, rows,
-    columns].
+    """Coordinates of the grid as shares of its width and height, since methods have inputs in other units, and on it
+    [rows, columns] the speed and the squared error, and the field [2, rows, columns].
     """
-    x, mean = np.array(field["x"]), np.array(field["mean"])
+    x, mean = _shares(field["x"], field), np.array(field["mean"])
     place = np.unique(x[:, 0]), np.unique(x[:, 1])
     order = np.lexsort((x[:, 0], x[:, 1]))  # the first coordinate runs fastest
     shape = len(place[1]), len(place[0])
     found = {"speed": np.linalg.norm(mean, axis=1), "error": np.array(errors["value"])}
     made = {name: values[order].reshape(shape) for name, values in found.items()}
     return place, made | {"field": mean[order].T.reshape(2, *shape)}
+
+
+def _shares(x: list, field: dict) -> np.ndarray:
+    """Points [N, 2] from 0 to 1 over a field's grid."""
+    grid = np.array(field["x"])
+    low, high = grid.min(0), grid.max(0)
+    return (np.array(x) - low) / (high - low)

@@ -40,6 +40,17 @@ def test_inputs_are_moved_and_not_scaled_and_targets_are_vectors_as_they_are(sma
     assert np.array_equal(split.evaluation("grid").x, split.test.x) and split.evaluation("grid").y is None
 
 
+def test_scaled_inputs_are_by_the_training_points_and_velocities_by_the_test_points(small: Path) -> None:
+    split = check_split(ocean.load(scheme="scaled"))
+    lonlat = np.array([[-90, 26.5], [-88, 25.5]]), np.array([[-91, 24], [-89, 24], [-87, 28.0]])
+    for found, x in zip((split.train.x, split.test.x), lonlat, strict=True):
+        np.testing.assert_allclose(found, (x - lonlat[0].mean(0)) / lonlat[0].std(0), rtol=1e-6)
+    velocities = np.array([[0.5, 1], [0.25, 2], [0, 3]])
+    assert (split.y_mean, split.y_std) == pytest.approx((velocities.mean(), velocities.std()))
+    np.testing.assert_allclose(split.test.y * split.y_std + split.y_mean, velocities)
+    np.testing.assert_allclose(split.train.y * split.y_std + split.y_mean, [[0.5, -0.25], [0.125, 1.5]])
+
+
 def test_upstreams_files_have_the_grid_that_is_plotted(load_or_skip: Callable) -> None:
     split = load_or_skip("gulf_drifters")
     assert [len(np.unique(column)) for column in split.test.x.T] == [34, 16]

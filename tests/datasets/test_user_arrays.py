@@ -150,7 +150,7 @@ def test_content_is_of_the_files_in_use(bring: Callable, tmp_path: Path) -> None
     assert evaluation_content("mnist", "rudner2022", asked) == only("mnist/test", "notmnist/test")
     sets = (name for name in ("ood-kmnist", "ood-fashion_mnist"))
     assert evaluation_content("mnist", "rudner2022", sets) == only("mnist/test", "kmnist/test", "fashion_mnist/test")
-    assert evaluation_content("mnist", "cinquin2024", ["ood-fashion_mnist"]) == only(
+    assert evaluation_content("mnist", "cinquin2024-pixelwise", ["ood-fashion_mnist"]) == only(
         "mnist/test", "fashion_mnist/train"
     )
 
@@ -166,7 +166,8 @@ def test_contexts_from_test_images_are_content_of_the_training(
     for name, content in files.items():
         write(tmp_path / "cache", name, content)
     monkeypatch.setitem(SOURCES, "kmnist", few("kmnist"))
-    assert datasets.images.context_subset("kmnist").source == "kmnist, train part, 200 images"
+    (pool,) = datasets.images.context_subsets("kmnist")
+    assert pool.source == "kmnist, train part, 200 images"
     assert training_content("fashion_mnist", None, ["kmnist"]) == {"fashion_mnist/train": train}
     bring("kmnist", "train")
     both = training_content("fashion_mnist", None, ["kmnist"])

@@ -44,6 +44,15 @@ def test_uniform_box_between_given_bounds():
     assert_fills(points, torch.full((R, 1, 2), -2.0), torch.full((R, 1, 2), 5.0))
 
 
+def test_grid_of_so_many_points_in_each_dimension():
+    points, _ = draw({"name": "grid", "low": [-1.0, 0.0], "high": [2.0, 1.0], "counts": [4, 2]})
+    expected = torch.cartesian_prod(torch.linspace(-1, 2, 4), torch.linspace(0, 1, 2))
+    torch.testing.assert_close(points[0], expected.to(points.dtype))
+    for both in ({}, {"step": 0.1, "counts": [2, 2]}):
+        with pytest.raises(ValueError, match="context 'grid': expected step or counts"):
+            CONTEXTS.build({"name": "grid", "low": [0.0], "high": [1.0], **both})
+
+
 def test_grid_walks_every_step_of_the_plane():
     points, _ = draw({"name": "grid", "low": [0.0, -1.0], "high": [0.2, -0.9], "step": 0.1})
     expected = torch.tensor([[0.0, -1.0], [0.0, -0.9], [0.1, -1.0], [0.1, -0.9], [0.2, -1.0], [0.2, -0.9]])

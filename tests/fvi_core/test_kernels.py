@@ -139,14 +139,15 @@ def test_unknown_kernels_name_the_nearest():
 
 
 def rbf_at(hyper, a, b):
-    """The RBF kernel with one length-scale at two points, written out: its own matrix has no second derivatives."""
-    square = (a - b).square().sum() / (2 * hyper["log_lengthscale"][0, 0]).exp()
+    """The RBF kernel at two points, written out: its own matrix has no second derivatives."""
+    square = ((a - b).square() / (2 * hyper["log_lengthscale"][0]).exp()).sum()
     return hyper["log_variance"][0].exp() * torch.exp(-square / 2)
 
 
+@pytest.mark.parametrize("ard", [False, True])
 @pytest.mark.parametrize("field", ["helmholtz", "curl_free", "divergence_free"])
-def test_fields_have_the_covariance_of_derivatives_of_processes_by_autograd(field):
-    kernel = KERNELS.build({"name": "helmholtz", "field": field})
+def test_fields_have_the_covariance_of_derivatives_of_processes_by_autograd(field, ard):
+    kernel = KERNELS.build({"name": "helmholtz", "field": field, "ard": ard})
     params = perturbed(kernel, 2, 2)
     x1, x2 = inputs(2, 4)[..., :2], inputs(2, 3, seed=2)[..., :2]
     actual = kernel(params, x1, x2).unflatten(1, (4, 2)).unflatten(3, (3, 2)).transpose(2, 3)
@@ -162,6 +163,8 @@ def test_fields_have_the_covariance_of_derivatives_of_processes_by_autograd(fiel
                     slopes = jacfwd(jacrev(rbf_at, 1), 2)(hyper, x1[r, i], x2[r, j])
                     total = total + own @ slopes @ own.mT
                 torch.testing.assert_close(actual[r, i, j], total, rtol=1e-10, atol=1e-12)
+    diagonal = kernel(params, x1, x1).diagonal(dim1=1, dim2=2)
+    torch.testing.assert_close(kernel.diagonal(params, x1), diagonal, rtol=1e-12, atol=0)
 
 
 def test_fields_of_gradients_name_what_they_need():

@@ -83,7 +83,8 @@ def test_currents_are_drawn_where_they_are(write: Callable[..., Path], tmp_path:
     (found,) = draw([FIGURES["cinquin2024-figure-3"]], suite, Records(tmp_path / "results"), tmp_path / "out")
     assert found.skipped == "" and found.files[1].read_bytes().startswith(PNG)
     (first, second), maps = ocean._maps(curves["grid/grid"], curves["test/squared_errors"])
-    assert first.tolist() == [5, 6, 7, 8] and second.tolist() == [1, 2, 3]
+    assert first.tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1]) and second.tolist() == [0, 0.5, 1]
+    assert ocean._shares([[5.5, 1.5]], curves["grid/grid"]).tolist() == [pytest.approx([1 / 6, 0.25])]
     assert maps["field"][0, 2, 3] == 3 and maps["field"][1, 2, 3] == 30
     assert maps["error"][2, 3] == pytest.approx(909) and maps["speed"][0, 0] == pytest.approx(10)
 

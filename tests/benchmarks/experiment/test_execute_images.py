@@ -109,7 +109,9 @@ def test_runs_on_images_are_the_same_alone_and_in_a_stack(method, parts, tmp_pat
 
 def test_validation_images_stop_training_early_in_splits_of_their_own(tmp_path):
     early = {"epochs": 30, "early_stopping": {"patience": 1, "every": 1}, "optimiser": {"name": "adam", "lr": 0.3}}
-    configs = [config(scheme="cinquin2024", split=split, sets=("test", "validation"), **early) for split in range(2)]
+    configs = [
+        config(scheme="cinquin2024-pixelwise", split=split, sets=("test", "validation"), **early) for split in range(2)
+    ]
     outcomes = run(configs, tmp_path)
     assert all(outcome.provenance["epochs"] < 30 for outcome in outcomes)
     assert outcomes[0].provenance["fingerprint"] != outcomes[1].provenance["fingerprint"]
@@ -140,7 +142,7 @@ def test_inputs_of_the_network_are_the_scaled_pixels():
 
 
 def test_splits_whose_pools_differ_cannot_train_together():
-    splits = [datasets.load("mnist", i, scheme="cinquin2024") for i in range(2)]
+    splits = [datasets.load("mnist", i, scheme="cinquin2024-pixelwise") for i in range(2)]
     model = build_model(
         config("FSVI", parts={"context": {"name": "images", "pool": "train", "points": 5}})["parts"], splits[0]
     )

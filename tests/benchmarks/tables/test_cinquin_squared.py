@@ -1,13 +1,62 @@
-"""The squared distances of cinquin2024's table 7: the runs of that table, and a kernel that is held."""
+"""cinquin2024's table 7: its settings with their sources, its readings, and a kernel that is held."""
 
 from __future__ import annotations
 
 import pytest
 
 from benchmarks import tables
-from benchmarks.records.config import training_key
+from benchmarks.records.config import run_key, training_key
 
-TABLE, SQUARED = tables.get("cinquin2024-7"), tables.get("cinquin2024-7-squared")
+TABLE, SQUARED = tables.get("cinquin2024-7-own"), tables.get("cinquin2024-7-squared")
+MAIN, ROOT = tables.get("cinquin2024-7"), tables.get("cinquin2024-7-root")
+
+
+def main_run(label: str, protocol: str = "paper", dataset: str = "wine") -> dict:
+    row = next(row for row in MAIN.rows if row.label == label)
+    column = next(column for column in MAIN.columns if column.cell.dataset == dataset)
+    return MAIN.cell_runs(row, column, protocol)[3 if protocol == "paper" else 1]
+
+
+def test_table_7_has_squares_and_the_root_beside_it() -> None:
+    """emd2_1d(..., metric="sqeuclidean") in the posterior comparison of the first author's next paper."""
+    assert {column.cell.metric for column in MAIN.columns} == {"wasserstein2_squared"}
+    assert {column.cell.metric for column in ROOT.columns} == {"wasserstein2"}
+    assert [column.published for column in MAIN.columns] == [column.published for column in TABLE.columns]
+    assert list(map(run_key, MAIN.runs("paper"))) == list(map(run_key, ROOT.runs("paper")))
+
+
+@pytest.mark.parametrize("label", ["GFSVI", "FVI", "Sparse GP"])
+@pytest.mark.parametrize("protocol", ["paper", "smoke"])
+def test_the_reference_is_an_exact_rbf_process_of_the_same_fold_fitted_by_itself(label: str, protocol: str) -> None:
+    run = main_run(label, protocol)
+    reference = run["evaluation"]["reference"]
+    assert reference["exact"] is False and list(reference["against"]) == ["rbf_gp"]
+    (other,) = reference["against"]["rbf_gp"]
+    assert (other["method"], other["dataset"]["split"]) == ("GP", run["dataset"]["split"])
+    assert other["parts"]["family"]["kernel"] == {"name": "rbf", "ard": False}
+    assert other["parts"]["likelihood"]["min_std"] ** 2 == pytest.approx(1e-4)  # of GPyTorch's GaussianLikelihood
+
+
+@pytest.mark.parametrize("label", ["GFSVI", "FVI"])
+def test_rate_patience_and_margin_are_those_of_that_code(label: str) -> None:
+    parts = main_run(label)["parts"]
+    assert parts["training"]["optimiser"]["lr"] == 0.0005
+    assert parts["training"]["early_stopping"] == {"patience": 2000, "every": 100, "objective": True}
+    batch, uniform = parts["context"]["parts"]
+    assert (batch["points"], uniform["points"], uniform["margin"]) == (450, 50, 0.5)
+    assert parts["network"]["hidden"] == [100, 100] and parts["network"]["activation"] == "tanh"
+    assert parts["prior"]["kernel"] == {"name": "rbf", "ard": False}
+    if label == "FVI":
+        assert parts["family"]["log_var_init"] == [-10.0, -10.0]
+    else:
+        assert parts["divergence"]["gamma"] == 1e-15
+
+
+def test_sparse_processes_are_trained_as_for_their_own_reference() -> None:
+    row = MAIN.rows[2]
+    for column, own in zip(MAIN.columns, TABLE.columns, strict=True):
+        for run, other in zip(MAIN.cell_runs(row, column), TABLE.cell_runs(row, own), strict=True):
+            assert training_key(run) == training_key(other)
 
 
 @pytest.mark.parametrize("protocol", ["paper", "smoke"])

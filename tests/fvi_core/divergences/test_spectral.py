@@ -175,3 +175,61 @@ def test_bandwidths_are_by_the_median_over_all_pairs_to_the_last_bit(count):
     pairs = (x[:, :, None] - x[:, None]).abs().flatten(1, 2).median(1).values
     expected = 6**0.5 * torch.where(pairs < 1e-6, pairs + 1, pairs)
     assert torch.equal(bandwidths(x), expected.unsqueeze(1))
+
+
+class TestSpectralKLOfEachClass(TestSpectralKL):
+    spec = {"name": "spectral_kl", "outputs": "independent", "draws": 7}
+    outputs = 3
+
+
+def classes(**spec):
+    """A step with three outputs, its four context points, and the divergence of this spec."""
+    parts = {"family": BROAD, "prior": GP, "context": BOX, "divergence": {"name": "spectral_kl", **spec}}
+    model = small.model(parts, 3)
+    parameters = model.family.init(model.network, small.streams(1))
+    step = small.step(model, parameters, small.training_data(1, 6, 3), small.streams(1), samples=9)
+    x = step.sample_context()
+    step.sample_context = lambda: x
+    return model, step, x
+
+
+def test_scores_of_each_output_are_the_definition_at_its_own_values():
+    model, step, x = classes(outputs="independent")
+    f = step.functions(x).double().detach()
+    found = model.divergence._scores(f)
+    for output in range(3):
+        torch.testing.assert_close(found[0, :, :, output], by_definition(f[0, :, :, output], 0.99))
+    joint = classes()[0].divergence._scores(f)
+    torch.testing.assert_close(joint[0].flatten(1), by_definition(f[0].flatten(1), 0.99))
+    assert not torch.allclose(joint, found)
+
+
+@pytest.mark.parametrize("draws", [None, 7])
+def test_draws_are_those_of_the_likelihood_or_its_own(draws):
+    model, step, _ = classes(draws=draws)
+    counts, asked = [], []
+    step.functions = counted(step.functions, counts)
+    family = step.family
+
+    class Watched(type(family)):
+        def functions(self, network, parameters, samples, streams):
+            asked.append(samples)
+            return super().functions(network, parameters, samples, streams)
+
+    step.family = Watched(**vars(family))
+    assert torch.isfinite(model.divergence(step)).all()
+    assert (asked, counts) == (([], [9]) if draws is None else ([7], []))
+
+
+def counted(functions, counts):
+    def call(x):
+        f = functions(x)
+        counts.append(f.shape[1])
+        return f
+
+    return call
+
+
+def test_other_outputs_are_refused():
+    with pytest.raises(ValueError, match="expected 'joint' or 'independent', found 'each'"):
+        classes(outputs="each")

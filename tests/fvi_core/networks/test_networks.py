@@ -161,6 +161,18 @@ def test_images_too_small_for_a_network_are_named():
         )
 
 
+def test_a_convolutional_network_of_another_activation_is_that_of_torch():
+    spec = {"name": "cnn", "channels": [3], "pool": [1], "dense": [5], "activation": "tanh"}
+    network = NETWORKS.build(spec).build((1, 6, 6), 2)
+    parameters, x = draws(network, 1, 1), small.inputs(1, 4, (1, 6, 6))
+    own = {name: value[0, 0] for name, value in parameters.items()}
+    a = F.max_pool2d(torch.tanh(F.conv2d(x[0], own["conv0.weight"], own["conv0.bias"], padding=1)), 2).flatten(1)
+    a = torch.tanh(a @ own["dense0.weight"] + own["dense0.bias"])
+    torch.testing.assert_close(network(parameters, x)[0, 0], a @ own["head.weight"] + own["head.bias"])
+    with pytest.raises(ValueError, match="network 'cnn': activation 'tan' is not known; did you mean 'tanh'"):
+        NETWORKS.build({**spec, "activation": "tan"})
+
+
 def test_inputs_of_another_shape_are_named():
     network = small.network(small.TANH)
     with pytest.raises(ValueError, match=r"expects inputs \[R, N, 2\], found \[1, 5, 3\]"):
