@@ -7,6 +7,7 @@ import errno
 import fcntl
 import json
 import os
+import stat
 import time
 import uuid
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
+MOST = 64_000_000
+"""Bytes of a record or a file of the state folder, above which it is none that this project wrote."""
 LOCK = ".lock"
 SUFFIX = ".tmp"  # of files that are being written: .<name>.<random digits>.tmp, locked by their writer
 PATIENCE = 30.0  # seconds: what is done under a lock takes milliseconds, so who has it that long was stopped
@@ -75,6 +78,26 @@ def clear(folder: Path, name: str = "") -> None:
                 mine = _lock(file, 0)
                 if mine or (mine is None and time.time() - os.fstat(file.fileno()).st_mtime > OLD):
                     (folder / left).unlink()
+
+
+def read(path: Path | str, most: int = MOST) -> bytes:
+    """Return what a regular file holds. Raises OSError for anything else: a pipe or a device could have no end."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe that nobody writes to does not block
+    try:
+        about = os.fstat(handle)
+        if stat.S_ISDIR(about.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        if about.st_size > most:
+            raise OSError(errno.EFBIG, f"{about.st_size} bytes, expected at most {most}", str(path))
+        parts, left = [], most
+        while left > 0 and (part := os.read(handle, min(left, about.st_size + 1))):
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+    finally:
+        os.close(handle)
 
 
 def make_folder(folder: Path) -> None:

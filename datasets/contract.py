@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -25,6 +25,10 @@ class Arrays:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def copied(self) -> Arrays:
+        """The same subset in arrays that nobody else has."""
+        return Arrays(np.array(self.x), np.array(self.y))
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,28 @@ class Split:
     def training_fingerprint(self) -> str:
         """As `fingerprint`, without the test subset: of all that training can see."""
         return self._fingerprint("train", "validation")
+
+    def copied(self) -> Split:
+        """The same split in arrays that nobody else has: its maker may go on writing into those that it keeps."""
+
+        def evaluation(make: Callable[[], EvaluationSet]) -> EvaluationSet:
+            made = make()
+            return replace(made, x=np.array(made.x), y=None if made.y is None else np.array(made.y))
+
+        def pool(make: Callable[[], Pool]) -> Pool:
+            made = make()
+            return replace(made, x=np.array(made.x))
+
+        return replace(
+            self,
+            train=self.train.copied(),
+            test=self.test.copied(),
+            validation=None if self.validation is None else self.validation.copied(),
+            low=np.array(self.low),
+            high=np.array(self.high),
+            evaluations={name: partial(evaluation, make) for name, make in self.evaluations.items()},
+            pools={name: partial(pool, make) for name, make in self.pools.items()},
+        )
 
     def _fingerprint(self, *subsets: str) -> str:
         scale = [float(self.y_mean).hex(), float(self.y_std).hex()]

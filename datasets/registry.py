@@ -251,7 +251,8 @@ def load(name: str, split: int = 0, *, scheme: str | None = None, root: str | os
     if isinstance(split, bool) or not isinstance(split, int) or not 0 <= split < n_splits:
         which = f"{name}, scheme {scheme}" if scheme else name
         raise UnknownSplit(f"data set {which}: expected a split from 0 to {n_splits - 1}, found {split!r}")
-    return check_split(entry.load(split, scheme, root))
+    loaded = check_split(entry.load(split, scheme, root))
+    return loaded if entry.module is None else loaded.copied()
 
 
 def _content(name: str, entry: Entry, of: set[str]) -> dict[str, str]:

@@ -38,6 +38,14 @@ class TrainingData:
         """Whether targets are labels."""
         return not self.y.is_floating_point()
 
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor by a name for messages."""
+        found = {f"training data {name}": getattr(self, name) for name in ("x", "y", "low", "high")}
+        for pair in self.validation or ():
+            found |= {f"validation data {name}": tensor for name, tensor in zip("xy", pair)}
+        return found | {f"context pool {name!r}": pool for name, pool in self.pools.items()}
+
     def of(self, replica: int) -> TrainingData:
         """The training data of one replica of the stack."""
         if self.x.shape[0] == 1:

@@ -36,7 +36,8 @@ class CellResult:
     not made; apart: whether tests tell any two rows of its column apart, None without tests; different: how the data of
     its runs differ, which then have no values; machines: the processor models behind a cost; range_of_column: largest
     minus smallest published mean of its column; warnings are what the trainings of its runs said of themselves;
-    splits_missing: how many splits of the protocol have no run.
+    splits_missing: how many splits of the protocol have no run; impossible: for every run whose value is infinite, at
+    how many points the label has probability 0.
     """
 
     row: Any
@@ -52,6 +53,7 @@ class CellResult:
     range_of_column: float | None = None
     warnings: tuple[str, ...] = ()
     splits_missing: int = 0
+    impossible: tuple[int, ...] = ()
 
     @property
     def n(self) -> int:
@@ -67,8 +69,9 @@ class CellResult:
 
     @cached_property
     def stderr(self) -> float:
-        """Standard error of the mean, sd (ddof = 1) / sqrt(n); nan with fewer than two runs, and of shared costs."""
-        if self.n < 2 or self.shared:
+        """Standard error of the mean, sd (ddof = 1) / sqrt(n); nan with fewer than two runs, of shared costs, and of an
+        infinite mean."""
+        if self.n < 2 or self.shared or not math.isfinite(self.mean):
             return math.nan
         return float(np.std(list(self.values.values()), ddof=1)) / math.sqrt(self.n)
 
@@ -87,14 +90,14 @@ class CellResult:
     @cached_property
     def comparison(self) -> Comparison | None:
         """Ours beside the published number; None without one, of fewer than two runs, or of another machine's costs."""
-        if self.published is None or self.n < 2 or self.is_cost:
+        if self.published is None or self.n < 2 or self.is_cost or not math.isfinite(self.mean):
             return None
         return Comparison(tuple(self.values.values()), self.published, self.range_of_column)
 
     @property
     def relative(self) -> float | None:
         """(ours - published) / |published|; None where either is not known or the published value is 0."""
-        if self.published is None or not self.values or self.published.mean == 0:
+        if self.published is None or not math.isfinite(self.mean) or self.published.mean == 0:
             return None
         return (self.mean - self.published.mean) / abs(self.published.mean)
 
@@ -262,12 +265,16 @@ def _cell(row: Any, column: Any, asked: Asked, numbers: dict) -> CellResult:
     where = cell.dataset, cell.condition, cell.metric
     values: dict[tuple[int, int], float] = {}
     counted: list[Made] = []
+    impossible = []
     problems = dict.fromkeys(asked.absent)
     for made in asked.made:
         value = made.run.value(*where)
         if isinstance(value, float):
             values[made.replicate] = value * column.scale
             counted.append(made)
+            if math.isinf(value):
+                count = made.run.value(cell.dataset, cell.condition, "zero_probability")
+                impossible.append(int(count) if isinstance(count, float) else 0)
         else:
             problems[value] = None
     different = asked.different and different_data(counted)
@@ -291,6 +298,7 @@ def _cell(row: Any, column: Any, asked: Asked, numbers: dict) -> CellResult:
         machines=machines,
         warnings=warnings,
         splits_missing=len(asked.splits - {split for split, _ in values}),
+        impossible=tuple(impossible),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import itemgetter
 
@@ -41,7 +41,39 @@ def heading(result: TableResult) -> str:
 
 def notes(result: TableResult) -> list[str]:
     """What the table, and what the trainings of its runs, say about its protocol's results beside the numbers."""
-    return [*dict(result.table.notes).get(result.protocol, ()), *result.files, *result.warnings]
+    return [*own_notes(result), *notes_on_runs(result)]
+
+
+def own_notes(result: TableResult) -> list[str]:
+    """What the table says about its protocol's results, as its author wrote it."""
+    return list(dict(result.table.notes).get(result.protocol, ()))
+
+
+def notes_on_runs(result: TableResult) -> list[str]:
+    """What is said of the runs that count: their files, infinite values, and the warnings of their trainings."""
+    return [*result.files, *_infinite(result), *result.warnings]
+
+
+def _infinite(result: TableResult) -> list[str]:
+    """Where a row's numbers are infinite: at how many points the label has probability 0."""
+    told = []
+    for row in result.cells:
+        places = [j for j, cell in enumerate(row) if cell.impossible]
+        if not places:
+            continue
+        counts = [_from_to(row[j].impossible) for j in places]
+        where = ", ".join(f"{column}: {count}" for column, count in zip(_names(result, places), counts))
+        if len(places) > EACH:
+            where = f"{len(places)} columns: {_from_to([count for j in places for count in row[j].impossible])}"
+        told.append(
+            f"{row[0].row.label}: ∞, since labels have probability 0 (points in each such run, {where}); "
+            "docs/predictions.md says what to do."
+        )
+    return told
+
+
+def _from_to(counts: Sequence[int]) -> str:
+    return " to ".join(dict.fromkeys((str(min(counts)), str(max(counts)))))
 
 
 def caption(result: TableResult, choice: Choice = WHOLE) -> list[str]:

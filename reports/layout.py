@@ -130,8 +130,10 @@ def _across(
 def pair(mean: float, stderr: float, digits: int, fixed: bool = False) -> str:
     """A mean and its standard error with two significant digits of the error; large ones with an exponent.
 
-    Without an error (nan, or 0 but for rounding), or where fixed, that many decimals.
+    Without an error (nan, or 0 but for rounding), or where fixed, that many decimals. An infinite mean has none.
     """
+    if math.isinf(mean):
+        return "∞" if mean > 0 else "−∞"
     own = 1e-12 * abs(mean) < stderr < math.inf and not fixed
     places = min(max(1 - math.floor(math.log10(stderr)), 0), 6) if own else digits
     parts = [mean] if math.isnan(stderr) else [mean, stderr]

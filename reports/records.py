@@ -93,7 +93,7 @@ class Records:
         self._given = folder, state
         self.failed = set(Failures(state).keys()) if state else set()
         self._found: dict[str, Run | Broken | str | None] = {}
-        self._columns = Columns()
+        self._columns = Columns(self.store)
         self._alike: Alike = {}
         self._shared: dict[Any, Any] = {}  # what many records have in common is held once
 

@@ -56,13 +56,13 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[bool]:
 
 
 def worse(column: Sequence[Runs], direction: int, overlap: float = 0.0) -> list[bool | None]:
-    """For every row of a column whether it is significantly worse than another; None for one that is not tested, and in
-    a column without a direction.
+    """For every row of a column whether it is significantly worse than another; None for one that is not tested, for
+    one with an infinite value (which has no variance), and in a column without a direction.
 
     direction is +1 where higher is better, -1 where lower is.
     """
     found: list[bool | None] = [None] * len(column)
-    present = [index for index, runs in enumerate(column) if runs]
+    present = [index for index, runs in enumerate(column) if runs and all(map(math.isfinite, runs.values()))]
     if direction == 0:
         return found
     tests = {

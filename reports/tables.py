@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reports.aggregate import TableResult
-from reports.captions import caption, heading, label, notes
+from reports.captions import caption, heading, label, notes, notes_on_runs, own_notes
 from reports.choice import WHOLE, Choice
 from reports.labels import MARKS
 from reports.latex import PACKAGES, latex
@@ -86,20 +86,26 @@ def markdown(result: TableResult, choice: Choice = WHOLE) -> str:
     """The table in Markdown: one table per block, then the caption and the notes."""
     parts = [f"## {heading(result)}"]
     for block in blocks(result, lambda column: 1, MARKDOWN_COLUMNS, choice):
-        rows = [[block.title, *block.header], ["---", *["---:"] * len(block.header)]]
+        rows = [list(map(_bars, [block.title, *block.header])), ["---", *["---:"] * len(block.header)]]
         for line in block.lines:
             texts = [f"**{cell}**" if mark else cell for cell, mark in zip(line.texts, line.bold)]
-            rows.append([line.label, *texts] if line.kind == "value" else [f"*{line.label}*", *texts])
-        parts.append("\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows))
+            texts = [_bars(cell) for cell in texts]
+            rows.append([marked(line.label) if line.kind == "value" else f"*{line.label}*", *texts])
+        parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
     parts += [" ".join(caption(result, choice))] if choice.notes else []
-    for listed in (notes(result) if choice.notes else [], [marked(problem) for problem in result.problems]):
+    said = [*own_notes(result), *map(marked, notes_on_runs(result))] if choice.notes else []
+    for listed in (said, list(map(marked, result.problems))):
         parts += ["\n".join(f"- {each}" for each in listed)] if listed else []
     return "\n\n".join(parts) + "\n"
 
 
 def marked(words: str) -> str:
-    """Text for Markdown: what it would take for a mark is printed as it is."""
-    return re.sub(r"([\\`*_<>\[\]|])", r"\\\1", words)
+    """Text for Markdown, in one line: what it would take for a mark or for HTML is printed as it is."""
+    return re.sub(r"([\\`*_<>\[\]|])", r"\\\1", " ".join(words.split()))
+
+
+def _bars(words: str) -> str:
+    return " ".join(words.split()).replace("|", "\\|")
 
 
 def wrapped(words: str, width: int = WIDTH) -> list[str]:

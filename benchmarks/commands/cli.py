@@ -22,6 +22,7 @@ from benchmarks.commands.options import (
     WorkersOption,
 )
 from benchmarks.errors import UsageError, as_messages, unknown
+from benchmarks.records.rows import spelled
 from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
@@ -234,7 +235,8 @@ def build(suite: Suite) -> CommandLine:
             print(json.dumps(failure, indent=1) if as_json else inspection.failure_text(failure))
             return
         record = store.read(path)
-        print(json.dumps(record, indent=1) if as_json else inspection.record_text(record, path))
+        strict = {**record, "metrics": list(map(spelled, record["metrics"]))}
+        print(json.dumps(strict, indent=1) if as_json else inspection.record_text(record, path))
 
     @app.command()
     def explain(

@@ -76,7 +76,7 @@ def pack(store: Store, state: Path, out: Path, report: Ticks = lambda *_: None) 
     ``report(records done, data set)``. Raises ArchiveError, and RecordError for a record that cannot be read.
     """
     found, sets, done = Packed(), defaultdict[str, list[Path]](list), 0
-    for path in store.paths().values():
+    for path in store.files():
         sets[path.parts[-3]].append(path)
     for name, paths in sets.items():
         listed: dict[str, tuple[str, int]] = {}

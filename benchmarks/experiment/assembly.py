@@ -150,5 +150,9 @@ def run_streams(configs: list[RunConfig], device: torch.device, dtype: torch.dty
 
 
 def inputs_of(training_data: TrainingData, x: Tensor) -> Tensor:
-    """Inputs of the network, where the training data are, made of data that are still as they were loaded."""
-    return x.to(training_data.x) if training_data.pixels is None else training_data.scale(x.to(training_data.x.device))
+    """Inputs of the network, where the training data are, made of data that are still as they were loaded: a copy."""
+    return (
+        x.to(training_data.x, copy=True)
+        if training_data.pixels is None
+        else training_data.scale(x.to(training_data.x.device))
+    )

@@ -34,6 +34,7 @@ from fvi_core.fitting import FitFailed
 from fvi_core.registry import FITS
 from fvi_core.stack import DTYPES
 from fvi_core.telling import listening, tell
+from fvi_core.unchanged import ChangedInPlace, unchanged
 
 ENTRIES = {"posterior": posterior_rows, "evidence": evidence_rows, "bound": bound_rows, "reference": reference_rows}
 """What an evaluation may ask for besides its sets, by its entry in the configuration: rows of a fitted run, of what it
@@ -144,10 +145,13 @@ def _evaluate(config: RunConfig, one: Trained, state: Path) -> Outcome:
     try:
         if "fit" in asked:
             afterwards = FITS.build(asked["fit"])
-            model, parameters = model.refitted(afterwards, parameters, training_data, streams.child("afterwards"))
-        predicted = predict_sets(config["evaluation"], split, model, training_data, parameters, streams)
-    except (NotFinite, FitFailed) as error:
+            with unchanged("fitting", training_data.tensors | parameters):
+                model, parameters = model.refitted(afterwards, parameters, training_data, streams.child("afterwards"))
+        with unchanged("prediction", training_data.tensors | parameters):
+            predicted = predict_sets(config["evaluation"], split, model, training_data, parameters, streams)
+    except (NotFinite, FitFailed, ChangedInPlace) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
+    stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)  # before anybody else sees them
     metrics, curves = measured(split, predicted, model.likelihood.scores)
     own = Fitted(config, split, training_data, model, parameters, streams)
     try:
@@ -158,7 +162,6 @@ def _evaluate(config: RunConfig, one: Trained, state: Path) -> Outcome:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     for name, value in {**model.fit_numbers(parameters), "training_seconds": provenance["seconds"]}.items():
         metrics.append({"dataset": split.name, "condition": "", "metric": name, "value": value, "n": 1})
-    stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)
     about = provenance | {"data": predicted.fingerprints, "evaluate_seconds": time.perf_counter() - begun}
     if predicted.noise_std is not None:
         about["noise_std"] = predicted.noise_std

@@ -33,6 +33,7 @@ from fvi_core.precision import used
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES
+from fvi_core.unchanged import ChangedInPlace, unchanged
 
 
 def device_of() -> torch.device:
@@ -89,7 +90,8 @@ def train(asked: dict[str, list[RunConfig]], state: Path, report: Callable[[floa
     callback = CheckpointCallback(checkpoints, about, list(asked), found)
     stacked = training.start(model, training_data, streams.child("train"), found.state if found else None)
     started = origin.now()
-    trained = stacked.run(report, callback)
+    with unchanged("training", training_data.tensors):
+        trained = stacked.run(report, callback)
     about_all: Any = {
         **origin.collect(),
         "seconds": callback.seconds / len(stack),
@@ -115,10 +117,12 @@ def train(asked: dict[str, list[RunConfig]], state: Path, report: Callable[[floa
             continue
         begun = time.perf_counter()
         try:
-            one.parameters = model.fitted(result.parameters, one.data, noise)
-        except FitFailed as error:
+            with unchanged("fitting", one.data.tensors):
+                fitted = model.fitted(result.parameters, one.data, noise)
+        except (FitFailed, ChangedInPlace) as error:
             one.reason = str(error)
             continue
+        one.parameters = fitted
         provenance["fit_seconds"] = time.perf_counter() - begun
         parameters.save(state, config, parameters.Kept(one.parameters, prints[i], made, provenance))
     return done

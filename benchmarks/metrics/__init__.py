@@ -4,7 +4,8 @@ outside.
 
 from .classification import summarise
 from .evaluate import SetInfo, evaluate
+from .metric import Metric
 from .own import add
-from .registry import METRICS, Metric, UnknownMetric, metric
+from .registry import METRICS, UnknownMetric, metric
 
 __all__ = ["METRICS", "Metric", "SetInfo", "UnknownMetric", "add", "evaluate", "metric", "summarise"]

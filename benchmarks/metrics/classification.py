@@ -25,7 +25,7 @@ class Summary:
     """Per-point statistics that the metrics of one evaluation set share."""
 
     p: np.ndarray  # [N, C] mean over samples of the probabilities
-    log_p: np.ndarray  # [N, C] its logarithm, finite where p underflows
+    log_p: np.ndarray  # [N, C] its logarithm, finite where p underflows, -inf where a probability of 0 was brought
     expected_log_p: np.ndarray  # [N, C] mean over samples of the log-probabilities
     scores: dict[str, np.ndarray]  # uncertainties, [N] each, high where a point is uncertain; the first three in nats
     precision: np.ndarray | None  # [N] of the Dirichlet fitted to the samples, None for one sample
@@ -60,7 +60,8 @@ def _summarise(logits: np.ndarray) -> tuple[np.ndarray, ...]:
     log_p, norm = _normalised(logits)
     p = np.exp(log_p)
     mean = logsumexp(log_p, axis=0) - np.log(len(log_p))
-    entropy = -(p * log_p).sum(-1).mean(0)
+    terms = np.multiply(p, log_p, out=np.zeros_like(p), where=p > 0)  # p log p tends to 0, also where log p is -inf
+    entropy = -terms.sum(-1).mean(0)
     return mean, log_p.mean(0), entropy, np.log(smooth(p)).mean(0), -norm.mean(0), np.abs(norm).max(0)
 
 

@@ -17,12 +17,12 @@ _ROUNDING = 1e-9  # a probability of 1 less rounding errors is 1
 
 
 def compact(array: np.ndarray) -> list:
-    """Nested lists: integers as they are, floats to five significant digits, NaN as None for JSON."""
+    """Nested lists: integers as they are, floats to five significant digits, others as None for JSON."""
     if np.issubdtype(array.dtype, np.integer):
         return array.tolist()
     if array.ndim > 1:
         return [compact(row) for row in array]
-    return [None if np.isnan(value) else float(f"{value:.5g}") for value in array.tolist()]
+    return [float(f"{value:.5g}") if np.isfinite(value) else None for value in array.tolist()]
 
 
 def reliability(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> Curve:

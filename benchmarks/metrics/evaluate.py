@@ -32,6 +32,7 @@ from .registry import KINDS, LABELLED
 Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 Result = tuple[list[MetricRow], dict[str, curves.Curve]]
 P = TypeVar("P", bound=Predictions)
+ZERO_PROBABILITY = "zero_probability"
 TURNED = "shift=rotation"  # some points are followed through the angles
 
 
@@ -217,7 +218,8 @@ def _labelled(summary: classification.Summary, labels: np.ndarray) -> dict[str, 
     confidence, correct = _confidence(summary.p, labels)
     uncertainty = summary.scores["predictive_entropy"]
     log_likelihood = classification.log_likelihood(summary.log_p, labels)
-    return {
+    impossible = int(np.isneginf(np.take_along_axis(summary.log_p, labels[:, None], -1)).sum())
+    return ({ZERO_PROBABILITY: impossible} if impossible else {}) | {
         "accuracy": classification.accuracy(summary.p, labels),
         "nll": -log_likelihood,
         "log_likelihood": log_likelihood,

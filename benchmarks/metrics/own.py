@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from benchmarks.records.predictions import ClassificationPredictions, Prediction
 from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 
-from .registry import LABELLED, METRICS, Metric
+from .metric import Metric
+from .registry import LABELLED, METRICS
 
 Of = Callable[[Predictions], float | None]
 Detects = Callable[[Predictions, Predictions], float | None]
@@ -48,15 +50,20 @@ def add(metric: Metric, of: Of | None = None, *, ood: Detects | None = None) -> 
 def rows(
     dataset: str, sets: Sequence[Any], predictions: Mapping[str, Predictions], reference: str
 ) -> Iterator[MetricRow]:
-    """Their metric rows. Raises ValueError, which names the metric, for what is no number."""
+    """Their metric rows. Raises ValueError, which names the metric, for what is no number.
+
+    Every call is given copies of its own, so what a metric writes into its arrays reaches no other metric and no file.
+    """
     for s in sets:
         own = predictions[s.name]
         for name, metric in OWN.items():
             try:
-                if s.kind == "ood":
-                    value = metric.ood(own, predictions[reference]) if metric.ood else None
+                if s.kind == "ood" and metric.ood:
+                    value = metric.ood(copy.deepcopy(own), copy.deepcopy(predictions[reference]))
+                elif s.kind in LABELLED and metric.of:
+                    value = metric.of(copy.deepcopy(own))
                 else:
-                    value = metric.of(own) if metric.of and s.kind in LABELLED else None
+                    value = None
                 value = None if value is None else float(value)
             except Exception as error:
                 told = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

@@ -7,12 +7,11 @@ from typing import Literal
 from fvi_core import plugins
 from fvi_core.spelling import nearest
 
-from .metric import Metric, UnknownMetric
+from .metric import Metric, UnknownMetric, ranged
 from .screening_registry import MEAN_P as _P
 from .screening_registry import SCREENING
 
-KINDS = ("id", "shift", "ood", "grid", "spectrum")
-"""Of evaluation sets."""
+KINDS = ("id", "shift", "ood", "grid", "spectrum")  # of evaluation sets
 LABELLED = ("id", "shift")
 """Kinds whose sets have labels or targets of their points."""
 
@@ -31,11 +30,12 @@ _STANDARD = " (targets standardised by the training split)"
 
 METRICS: dict[str, Metric] = plugins.track(
     {
-        metric.name: metric
+        metric.name: ranged(metric)
         for metric in [
             Metric("accuracy", "higher", "fraction", f"mean 1[argmax p = y], {_P}"),
             Metric("nll", "lower", "nats", f"-mean log p(y), {_P}"),
             Metric("log_likelihood", "higher", "nats", f"mean log p(y), {_P}"),
+            Metric("zero_probability", "lower", "points", f"points with p(y) = 0 where there are any, {_P}"),
             Metric(
                 "smoothed_log_likelihood",
                 "higher",

@@ -21,16 +21,29 @@ from benchmarks.records.hyperparameters import resolve as resolve_parts
 from benchmarks.shapes import RunConfig
 from fvi_core.methods import fitted_name
 
+CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 Key = Callable[[RunConfig], str]
 SCHEMA = 2
 MOST, WEIGHTS = 10, 1_000_000  # runs, and weights of all their networks, in one stack
 REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources", "evaluation")
 DATASET = ("name", "version", "scheme", "split", "content")
 EVALUATION = ("samples", "sets", "content")
+FORM = {"method": str, "protocol": str, "seed": int, "sources": dict}
+DATASET_FORM = {"name": str, "version": str, "scheme": str, "split": int, "content": dict}
+EVALUATION_FORM = {
+    **{"samples": int, "sets": list, "content": dict},
+    **{"posterior": dict, "reference": dict, "evidence": str, "fit": dict},
+}
 COMPARISONS = ("posterior", "reference")
 OPTIONAL = {"evaluation": (*COMPARISONS, "evidence", "bound", "fit")}
 """Entries that most configurations do without: comparisons with what other trainings gave, the set of a log marginal
 likelihood, a part that is fitted to the trained parameters by this evaluation alone."""
+
+
+BROUGHT = "predictions"
+"""Under this name the sources of a configuration have the digest of a file of predictions that were made elsewhere."""
+ALWAYS = ("network", "family", "likelihood", "weight", "training")
+"""Parts that every training has."""
 
 
 class InvalidConfig(ValueError):
@@ -56,7 +69,7 @@ def fixed(values: RunConfig) -> RunConfig:
 
 def canonical_json(config: Any) -> str:
     """The one spelling of a configuration: sorted keys, no spaces, no NaN."""
-    return json.dumps(config, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return CANONICAL.encode(config)
 
 
 def digest(config: Any, digits: int = 16) -> str:
@@ -168,6 +181,47 @@ def stack_limit(config: RunConfig) -> int:
     return max(1, min(MOST, WEIGHTS // max(1, weights)))
 
 
+def is_brought(config: RunConfig) -> bool:
+    """Whether the predictions of a run were made elsewhere."""
+    return BROUGHT in config["sources"]
+
+
+def check_form(config: Any) -> None:
+    """Raise :class:`InvalidConfig` unless a configuration from a file has every entry, each of its type.
+
+    What parts are called and have for hyper-parameters is not looked at: code that is not here may know them.
+    """
+    _same_keys("configuration", config, REQUIRED)
+    if config["schema"] != SCHEMA:
+        raise InvalidConfig(f"configuration schema {config['schema']!r}: this version reads schema {SCHEMA}")
+    evaluation, parts = config["evaluation"], config["parts"]
+    _same_keys("configuration['dataset']", config["dataset"], DATASET)
+    _same_keys("configuration['evaluation']", evaluation, EVALUATION, OPTIONAL["evaluation"])
+    _same_keys("configuration['parts']", parts, PARTS)
+    for where, values, kinds in (("", config, FORM), ("['dataset']", config["dataset"], DATASET_FORM),
+                                 ("['evaluation']", evaluation, EVALUATION_FORM)):  # fmt: skip
+        for name, kind in kinds.items():
+            if name in values and type(values[name]) is not kind:
+                raise InvalidConfig(
+                    f"configuration{where}['{name}']: expected {kind.__name__}, found {values[name]!r:.80}"
+                )
+    for values in (config["sources"], config["dataset"]["content"], evaluation["content"]):
+        if not all(type(value) is str for value in values.values()):
+            raise InvalidConfig(f"configuration: expected digests of files, found {values!r:.80}")
+    if evaluation["samples"] < 1 or not all(type(name) is str for name in evaluation["sets"]):
+        raise InvalidConfig(
+            f"configuration['evaluation']: expected samples and names of sets, found {evaluation!r:.80}"
+        )
+    for name in COMPARISONS:
+        if name in evaluation and not isinstance(evaluation[name].get("against"), dict):
+            raise InvalidConfig(f"configuration['evaluation']['{name}']: expected trainings by label, found none")
+    brought = is_brought(config)
+    for name, part in parts.items():
+        named = isinstance(part, dict) and (name == "weight" or type(part.get("name")) is str)
+        if not ((part is None and (brought or name not in ALWAYS)) or (named and not brought)):
+            raise InvalidConfig(f"configuration['parts']['{name}']: expected a part by its name, found {part!r:.80}")
+
+
 def validate_config(config: RunConfig) -> None:
     """Raise :class:`InvalidConfig` unless the configuration is of this schema and says every hyper-parameter."""
     _same_keys("configuration", config, REQUIRED)
@@ -197,6 +251,8 @@ def _same_parts(where: str, found: Mapping[str, Any], resolved: Mapping[str, Any
 def _same_keys(where: str, found: Any, expected: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
     if not isinstance(found, dict):
         raise InvalidConfig(f"{where}: expected a dict of {sorted(expected)}, found {found!r}")
+    if len(found) == len(expected) and all(map(found.__contains__, expected)):
+        return
     missing, extra = set(expected) - set(found), set(found) - {*expected, *optional}
     if missing or extra:
         raise InvalidConfig(

@@ -52,7 +52,7 @@ class OtherFiles(Store):
                 with suppress(RecordError):
                     data = None if path.name.startswith(".") else read_bytes(path)
                     if data is not None and (every or SOME in data):
-                        config = parse(data, path, HEAD_ONLY)["config"]
+                        config = parse(data, path, HEAD_ONLY, self.rows)[0]["config"]
                         self._alike[place].setdefault(bare_digest(config), (path, _files(config)))
         return self._alike[place]
 

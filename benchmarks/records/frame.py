@@ -44,8 +44,8 @@ def frame(store: Store) -> tuple[pandas.DataFrame, list[str]]:
     runs: list[dict[str, Any]] = []
     read: list[tuple[Rows, array]] = []
     problems: list[str] = []
-    columns = Columns()
-    for path in store.paths().values():
+    columns = Columns(store)
+    for path in store.files():
         try:
             record, rows, values = columns.read(path)
         except RecordError as error:

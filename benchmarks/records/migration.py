@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from benchmarks import files
 from benchmarks.records.store import RecordError, Store, serialise
 from benchmarks.shapes import Record
 
@@ -26,18 +27,18 @@ def migrate(store: Store, report: Callable[[int], None] = lambda done: None) -> 
     on where it was. A record that cannot be read, or whose new name another record has, is left alone and named.
     """
     found = Migrated()
-    for done, (key, path) in enumerate(store.paths().items(), start=1):
+    for done, path in enumerate(store.files(), start=1):
         report(done)
         try:
             record = store.read(path)
-            if record["key"] == key:
+            if record["key"] == path.stem:
                 found.present += 1
                 continue
             target = store.path(record["config"])
             if target.exists() and store.read(target) != json.loads(json.dumps(record)):
                 found.refused.append(f"{path}: {target} is another record")
                 continue
-            before = json.loads(path.read_bytes())
+            before = json.loads(files.read(path))
             if _sections(before) != _sections(json.loads(serialise(record))):
                 found.refused.append(f"{path}: its numbers would change")
                 continue

@@ -1,12 +1,12 @@
 """Predictions of one run on its evaluation sets: all that metrics and figure curves are computed from.
 
 Values are rounded to their stored precision when the object is made, so metrics computed right after training
-and metrics computed later from the file are the same numbers.
+and metrics computed later from the file are the same numbers. Arrays are read-only copies of what was given.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import InitVar, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +27,27 @@ class PredictionsError(ValueError):
 class ClassificationPredictions:
     """Function samples of a classifier: logits [S, N, C], kept as float16; labels [N], None for OOD sets.
 
-    Logits beyond +-6e4 (infinite ones too) are set to that limit. Raises PredictionsError on NaN, on a wrong
+    Logits beyond +-6e4 (infinite ones too) are set to that limit. ``exact``: logits stay as they are, in float64, for
+    what is measured at once and not kept; -inf is then a probability of 0. Raises PredictionsError on NaN, on a wrong
     shape and on labels outside 0..C-1.
     """
 
     logits: np.ndarray
     labels: np.ndarray | None = None
+    exact: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, exact: bool) -> None:
         logits = np.asarray(self.logits)
         _require(logits.ndim == 3 and logits.size > 0, "logits", "[samples, points, classes]", logits.shape)
         _require(not np.isnan(logits).any(), "logits", "no NaN", f"{np.isnan(logits).sum()} NaN")
-        _set(self, "logits", np.clip(logits, -LOGIT_LIMIT, LOGIT_LIMIT).astype(np.float16))
+        if exact:
+            largest = logits.max(-1)
+            _require((largest < np.inf).all(), "logits", "none of +inf", f"{(largest == np.inf).sum()} points with one")
+            none = (largest == -np.inf).sum()
+            _require(none == 0, "logits", "a class above -inf at every point", f"{none} points without one")
+            _set(self, "logits", np.array(logits, np.float64))
+        else:
+            _set(self, "logits", np.clip(logits, -LOGIT_LIMIT, LOGIT_LIMIT).astype(np.float16))
         if self.labels is None:
             return
         labels, (_, n, c) = np.asarray(self.labels), logits.shape
@@ -63,7 +72,7 @@ class RegressionPredictions:
 
     samples [S, N] float32, or [S, N, D] for targets that are vectors, which all that follows are then too; noise_std >
     0, one number or one per sample [S] (members of an ensemble); targets [N], None where there are none; mean, variance
-    [N]: the latent function where it is Gaussian.
+    [N]: the latent function where it is Gaussian. ``exact``: samples stay in float64, as for a classifier.
     Raises PredictionsError on values that are not finite, wrong shapes, and a mean without its variance.
     """
 
@@ -74,13 +83,14 @@ class RegressionPredictions:
     y_std: float = 1.0
     mean: np.ndarray | None = None
     variance: np.ndarray | None = None
+    exact: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, exact: bool) -> None:
         samples = np.asarray(self.samples)
         shape = "[samples, points] or [samples, points, numbers of a target]"
         _require(samples.ndim in (2, 3) and samples.size > 0, "samples", shape, samples.shape)
         s, *point = samples.shape
-        _set(self, "samples", _finite("samples", samples, samples.shape, np.float32))
+        _set(self, "samples", _finite("samples", samples, samples.shape, np.float64 if exact else np.float32))
         gaussian = self.mean is not None
         _require(gaussian == (self.variance is not None), "mean, variance", "both or neither", "one of them")
         noise = np.asarray(self.noise_std)
@@ -164,7 +174,7 @@ def _unpack(arrays: dict[str, np.ndarray]) -> dict[str, Predictions]:
 
 
 def _finite(name: str, value: ArrayLike, shape: tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
-    array: np.ndarray = np.asarray(value, dtype=dtype)
+    array: np.ndarray = np.array(value, dtype=dtype)  # never the caller's own
     _require(array.shape == shape, name, f"shape {shape}", array.shape)
     _require(np.isfinite(array).all(), name, "finite values", f"{(~np.isfinite(array)).sum()} that are not")
     return array
@@ -176,4 +186,6 @@ def _require(condition: bool | np.bool_, name: str, expected: object, found: obj
 
 
 def _set(instance: object, name: str, value: object) -> None:
+    if isinstance(value, np.ndarray):
+        value.setflags(write=False)
     object.__setattr__(instance, name, value)

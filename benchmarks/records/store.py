@@ -13,15 +13,17 @@ import hashlib
 import json
 import math
 import re
+from array import array
 from collections.abc import Iterator, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext, suppress
-from operator import itemgetter
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 from benchmarks import files
 from benchmarks.errors import BenchmarkError, UnknownName
-from benchmarks.records.config import run_key
+from benchmarks.records.config import check_form, is_brought, run_key
+from benchmarks.records.rows import DECODER, FIELDS, Bounds, RowReader, Rows, readable, spelled
 from benchmarks.records.schemas import UPGRADES
 from benchmarks.shapes import Curves, MetricRow, Provenance, Record, RunConfig
 from benchmarks.suite import Suite, resolve
@@ -30,9 +32,9 @@ from fvi_core.spelling import alike
 SCHEMA = 2
 SECTIONS = {"config": dict, "metrics": list, "curves": dict, "provenance": dict}
 DEPTH = {"config": 2, "metrics": 1, "curves": 1, "provenance": 1}  # how far a section is broken into lines
-ROW: dict[str, set[type]] = {"dataset": {str}, "condition": {str}, "metric": {str}, "value": {int, float}, "n": {int}}
 HEAD_ONLY = ("curves", "metrics")  # what telling whose record it is does without
 HEAD = re.compile(rb'\{\n"schema": (\d{1,9}),\n')
+SECOND = re.compile(rb',\n"(schema|metric_versions|key|config|metrics|curves|provenance|sha256)": ')
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n\}\n\Z')
 COSTS = ("training_seconds", "peak_memory_bytes")
 """Metrics of what a run cost: never the same twice. The second is in older records only."""
@@ -67,15 +69,30 @@ class Store:
 
     def __init__(self, root: Path | str, metrics: str = Suite.metrics, remember: bool = False) -> None:
         self.root, self.metrics = Path(root), metrics
+        self.rows = RowReader(self.bounds)
         self._heads: dict[Path, tuple[tuple[int, int, int], dict[str, Any]]] | None = {} if remember else None
 
     def path(self, config: RunConfig) -> Path:
         """The file of a run's record, there or not."""
         return self.root / slug(config["dataset"]["name"]) / slug(config["method"]) / f"{run_key(config)}.json"
 
+    def files(self) -> list[Path]:
+        """Every file that is named like a record; none is opened."""
+        return [path for path in sorted(self.root.glob("*/*/*.json")) if not path.name.startswith(".")]
+
     def paths(self) -> dict[str, Path]:
-        """Every file that is named like a record, by key; none is opened."""
-        return {p.stem: p for p in sorted(self.root.glob("*/*/*.json")) if not p.name.startswith(".")}
+        """The file of every key. Of several with one name it is the one that is a record, and only those are opened."""
+        found: dict[str, Path] = {}
+        for path in self.files():
+            if path.stem not in found or not self._reads(found[path.stem]):
+                found[path.stem] = path
+        return found
+
+    def _reads(self, path: Path) -> bool:
+        try:
+            return self._load(path, HEAD_ONLY) is not None
+        except RecordError:
+            return False
 
     def status(self, config: RunConfig, asked: Set[str] = frozenset()) -> tuple[str | None, str]:
         """What there is of a run, and why it is not all: 'done', 'stale' or None without a record.
@@ -129,7 +146,7 @@ class Store:
 
     def records(self, curves: bool = True) -> Iterator[Record | RecordError]:
         """Every record; in place of one that cannot be used, the error."""
-        for path in self.paths().values():
+        for path in self.files():
             try:
                 yield self.read(path, curves)
             except RecordError as error:
@@ -138,16 +155,22 @@ class Store:
     def problems(self) -> dict[str, str]:
         """Every file that is named like a record and is none that anybody finds: why, by its path under the folder."""
         found = {}
-        for key, path in self.paths().items():
+        for path in self.files():
             try:
                 record = self._head(path)
-                if record is None or record["key"] != key:
+                if record is None or record["key"] != path.stem:
                     raise OlderRecord(f"{path}: a record of an older schema: python -m benchmarks migrate")
-                if record["place"] != path:
-                    raise RecordError(f"{path}: is in the wrong folder, expected {record['place']}")
             except RecordError as error:
                 found[str(path.relative_to(self.root))] = str(error)
         return found
+
+    def bounds(self, metric: str) -> Bounds:
+        """What values of a metric are possible; any of one that is not known here."""
+        about = resolve(self.metrics).get(metric)
+        if about is None or not hasattr(about, "range"):
+            return Bounds()
+        derived = about.entry or metric in COSTS or metric.startswith(("near_", "far_"))
+        return Bounds(*about.range, about.worst, counts=not derived)
 
     def version(self, metric: str) -> int:
         """The present version of a metric."""
@@ -165,7 +188,7 @@ class Store:
             "metric_versions": {name: self.version(name) for name in sorted(names)},
             "key": run_key(config),
             "config": config,
-            "metrics": [cast(MetricRow, {name: cast(Any, row)[name] for name in ROW}) for row in metrics],
+            "metrics": [cast(MetricRow, {name: cast(Any, row)[name] for name in FIELDS}) for row in metrics],
             "curves": curves,
             "provenance": provenance,
         }
@@ -177,6 +200,13 @@ class Store:
         """
         path = self.path(record["config"])
         text = serialise(record)
+        try:  # what no reader would accept is not written
+            check_form(record["config"])
+            data = text.encode()
+            rows, values = self.rows.read(data[section(data, "metrics")])
+            rows.check(values, record["config"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidRecord(str(error)) from error
         try:
             files.write(path, text, around)
         except OSError as error:
@@ -198,7 +228,7 @@ class Store:
             ) from error
 
     def _head(self, path: Path) -> dict[str, Any] | None:
-        """Key, versions of metrics and proper place of the record in a file. Raises RecordError."""
+        """Key and versions of metrics of the record in a file. Raises RecordError."""
         try:
             about = path.stat()
         except OSError:
@@ -209,24 +239,20 @@ class Store:
         record = self._load(path, HEAD_ONLY)
         if record is None:
             return None
-        head = {
-            "key": record["key"],
-            "metric_versions": record["metric_versions"],
-            "place": self.path(record["config"]),
-        }
+        head = {"key": record["key"], "metric_versions": record["metric_versions"]}
         if self._heads is not None:
             self._heads[path] = stamp, head
         return head
 
     def _load(self, path: Path, without: tuple[str, ...]) -> Record | None:
         data = read_bytes(path)
-        return None if data is None else parse(data, path, without)
+        return None if data is None else parse(data, path, without, self.rows)[0]
 
 
 def read_bytes(path: Path) -> bytes | None:
     """What a file of the results folder holds, None where there is none. Raises RecordError."""
     try:
-        return path.read_bytes()
+        return files.read(path)
     except (FileNotFoundError, NotADirectoryError):
         if path.is_symlink():
             raise RecordError(f"{path}: a link to nothing: {WHAT_TO_DO}") from None
@@ -235,6 +261,7 @@ def read_bytes(path: Path) -> bytes | None:
         raise RecordError(f"{path}: cannot be read ({error.strerror}): make it readable, or {WHAT_TO_DO}") from error
 
 
+@cache
 def slug(name: str) -> str:
     """A name as a folder: lower case, one hyphen for everything that is not a letter, digit or dot."""
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.") or "unnamed"
@@ -242,13 +269,13 @@ def slug(name: str) -> str:
 
 def serialise(record: Record) -> str:
     """The one spelling of a record: a line for every metric row, curve and part. Raises InvalidRecord."""
-    sections: Mapping[str, Any] = record
     for row in record["metrics"]:
-        if not math.isfinite(row["value"]):
+        if math.isnan(row["value"]) or (math.isinf(row["value"]) and not is_brought(record["config"])):
             where = f"{row['metric']} of {row['dataset']}" + (f" ({row['condition']})" if row["condition"] else "")
             raise InvalidRecord(f"{where} is {float(row['value'])}")
     if not record["metrics"]:
         raise InvalidRecord("there are no metrics")
+    sections: Mapping[str, Any] = {**record, "metrics": list(map(spelled, record["metrics"]))}
     try:
         body = "{\n" + "".join(
             f'"{name}": {_lines(sections[name], DEPTH.get(name, 0))},\n'
@@ -268,10 +295,13 @@ def _lines(value: Any, depth: int) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False, default=lambda number: number.item())
 
 
-def parse(data: bytes, path: Path, without: tuple[str, ...] = ()) -> Record:
-    """The record in a file's bytes, upgraded to the present schema. Raises :class:`RecordError`.
+def parse(
+    data: bytes, path: Path, without: tuple[str, ...] = (), reader: RowReader | None = None
+) -> tuple[Record, Rows, array]:
+    """The record in a file's bytes, upgraded to the present schema; its metric rows as columns, and their values.
 
-    Sections ``without`` which the caller does are not parsed, and empty.
+    Sections ``without`` which the caller does are not parsed, and empty; metric rows are checked all the same.
+    Raises :class:`RecordError`.
     """
     head = HEAD.match(data)
     if head and int(head[1]) > SCHEMA:
@@ -285,23 +315,35 @@ def parse(data: bytes, path: Path, without: tuple[str, ...] = ()) -> Record:
             f"{path}: changed since it was written (its SHA-256 is {digest[:8]}..., "
             f"its last line says {tail[1][:8].decode()}...): {WHAT_TO_DO}"
         )
+    reader = RowReader() if reader is None else reader
     try:
-        record: Any = json.loads(_cut(data, without), parse_constant=_not_a_number)
+        text, rest = _apart(data, "curves" in without)
+        record: Any = DECODER.decode(rest.decode())
         if not isinstance(record, dict) or type(record.get("schema")) is not int:
             raise ValueError("no schema")
-        for section, kind in SECTIONS.items():
-            if not isinstance(record.get(section), kind):
-                raise ValueError(f"{section} missing or malformed")
+        for section_name, kind in SECTIONS.items():
+            if not isinstance(record.get(section_name), kind):
+                raise ValueError(f"{section_name} missing or malformed")
+        rows, values = reader.read(text) if text else reader.of(readable(record["metrics"]))
         del record["sha256"]
         named = record.get("key")
+        if record["schema"] == SCHEMA:  # parts of older ones may be unknown: nobody asks for them
+            check_form(record["config"])
         record = upgrade(cast(Record, record))
-        _check(record)
+        _check(record, rows, values)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
         told = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split()) or type(error).__name__
         raise RecordError(f"{path}: not a record of this project ({told[:200]}): {WHAT_TO_DO}") from error
     if named != path.stem:
         raise RecordError(f"{path}: holds the record of key {str(named)[:40]!r}, not of its name: {WHAT_TO_DO}")
-    return record
+    config = record["config"]
+    folder = slug(config["dataset"]["name"]), slug(config["method"])
+    if path.parts[-3:-1] != folder:
+        raise RecordError(
+            f"{path}: is in the wrong folder, expected {'/'.join(folder)}: move it there, or {WHAT_TO_DO}"
+        )
+    record["metrics"] = [] if "metrics" in without else rows.with_values(values)
+    return record, rows, values
 
 
 def section(data: bytes, name: str) -> slice:
@@ -312,40 +354,29 @@ def section(data: bytes, name: str) -> slice:
     return slice(start + len(label), end) if 0 < start < end else slice(0, 0)
 
 
-def _cut(data: bytes, without: tuple[str, ...]) -> bytes:
-    """The bytes of a record with these sections empty."""
-    for name in without:
-        place = section(data, name)
-        if place.stop:
-            data = data[: place.start] + (b"[]" if SECTIONS[name] is list else b"{}") + data[place.stop :]
-    return data
+def _apart(data: bytes, without_curves: bool) -> tuple[bytes, bytes]:
+    """The text of a record's metrics, and its bytes without them, perhaps without curves too.
+
+    Raises ValueError for a section that is there twice.
+    """
+    curves, metrics = section(data, "curves") if without_curves else slice(0, 0), section(data, "metrics")
+    if curves.stop:
+        if twice := SECOND.search(data, curves.start, curves.stop):
+            raise ValueError(f"{twice[1].decode()!r} is there twice")
+        data = data[: curves.start] + b"{}" + data[curves.stop :]
+    text = data[metrics]
+    return text, data[: metrics.start] + b"[]" + data[metrics.stop :] if text else data
 
 
-def _check(record: Record) -> None:
+def _check(record: Record, rows: Rows, values: array) -> None:
     """Raise ValueError, KeyError or TypeError unless a record is what it says."""
     config = record["config"]
-    for name in ("method", "protocol"):
-        if not isinstance(config[name], str):
-            raise ValueError(f"its {name} is {config[name]!r}")
-    if not isinstance(config["dataset"]["name"], str) or not isinstance(config["parts"], dict):
-        raise ValueError("its configuration is malformed")
     if record["key"] != run_key(config):
         raise ValueError(f"its configuration has the key {run_key(config)}, it says {str(record['key'])[:40]!r}")
     versions = record["metric_versions"]
     if not isinstance(versions, dict) or not all(type(version) is int for version in versions.values()):
         raise ValueError("metric_versions malformed")
-    rows: list[Any] = record["metrics"]  # of any kind, before they are looked at
-    for name, kinds in ROW.items():  # column by column, which is several times faster than row by row
-        if not set(map(type, map(itemgetter(name), rows))) <= kinds:
-            wrong = next(row[name] for row in rows if type(row[name]) not in kinds)
-            raise ValueError(f"a metric row has {name} {wrong!r}")
-    for row in rows if not all(map(math.isfinite, map(itemgetter("value"), rows))) else ():
-        if not math.isfinite(row["value"]):
-            raise ValueError(f"{row['metric']} is {row['value']}")
-
-
-def _not_a_number(text: str) -> None:
-    raise ValueError(f"it holds {text}")
+    rows.check(values, config)
 
 
 def upgrade(record: Record, schema: int | None = None, upgrades: dict | None = None) -> Record:

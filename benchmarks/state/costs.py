@@ -45,7 +45,7 @@ class Costs:
     def get(self, kind: str) -> Cost | None:
         """What was noted of a kind. Raises nothing: what cannot be used is timed again."""
         try:
-            told = files.parse(self.path(kind).read_bytes())
+            told = files.parse(files.read(self.path(kind)))
             if told["machine"] != self.machine:
                 return None
             cost = Cost(**told["cost"])

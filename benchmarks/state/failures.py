@@ -30,7 +30,7 @@ class Failures:
         Its configuration is None where the file holds that of no run or of another one.
         """
         try:
-            found = files.parse(self.path(key).read_bytes())
+            found = files.parse(files.read(self.path(key)))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError):

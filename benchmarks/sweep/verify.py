@@ -13,13 +13,13 @@ from typing import Any
 from benchmarks.errors import UsageError
 from benchmarks.records import provenance
 from benchmarks.records.conditions import score_of
+from benchmarks.records.config import is_brought
 from benchmarks.records.store import COSTS, RecordError, Store
 from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.groups import Executor
 from benchmarks.sweep.runner import Display
-from benchmarks.tables.brought import is_brought
 
 ROUNDING = 1e-9  # relative differences up to this are the order of additions
 EQUAL, ROUNDED, DIFFERENT, FAILED = "equal", "equal to rounding", "different", "failed"

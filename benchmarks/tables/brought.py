@@ -7,19 +7,13 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, cast
 
-from benchmarks.records.config import OPTIONAL, PARTS, fixed
+from benchmarks.records.config import BROUGHT, OPTIONAL, PARTS, fixed, is_brought
 from benchmarks.records.store import RecordError, Store, slug
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.spec import Row, Table
 from datasets import user_arrays
 
-SOURCE = "predictions"  # under this name the sources of a configuration have the digest of a file of predictions
 MARK = "predictions brought"
-
-
-def is_brought(config: RunConfig) -> bool:
-    """Whether the predictions of a run were made elsewhere."""
-    return SOURCE in config.get("sources", {})
 
 
 def template(table: Table, dataset: str, protocol: str) -> list[RunConfig]:
@@ -33,7 +27,7 @@ def config(asked: RunConfig, method: str, digest: str, samples: int) -> RunConfi
     evaluation: Any = {**asked["evaluation"], "samples": samples}
     for name in OPTIONAL["evaluation"]:  # they need more than predictions
         evaluation.pop(name, None)
-    given = {"method": method, "parts": dict.fromkeys(PARTS), "sources": {SOURCE: digest}, "evaluation": evaluation}
+    given = {"method": method, "parts": dict.fromkeys(PARTS), "sources": {BROUGHT: digest}, "evaluation": evaluation}
     return fixed(cast(RunConfig, {**asked, **given}))
 
 
@@ -71,7 +65,7 @@ def with_brought(table: Table, configs: list[RunConfig]) -> Table:
                 own = [each for each in here if each["method"] == method]
                 plan = [next((c for c in own if same(c, one)), config(one, method, "", 1)) for one in asked]
                 plans[method, dataset, protocol] = plan
-                if any(each["sources"][SOURCE] for each in plan):
+                if any(each["sources"][BROUGHT] for each in plan):
                     rows[method] = Row(f"{method} ({MARK})", None, method, added=True)
     if not rows:
         return table

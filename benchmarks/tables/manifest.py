@@ -16,11 +16,10 @@ from typing import NamedTuple
 
 from benchmarks import files
 from benchmarks.errors import BenchmarkError
-from benchmarks.records.config import differences, run_key
+from benchmarks.records.config import differences, is_brought, run_key
 from benchmarks.records.elsewhere import bare_digest
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
-from benchmarks.tables.brought import is_brought
 from benchmarks.tables.spec import UNREDUCED, Table
 
 FILE = Path(__file__).with_name("keys.txt")

@@ -93,7 +93,7 @@ def points(runs: Runs) -> Canvas:
         for at, row in enumerate(there):
             cell, look = row[place], line(row[place].row.label)
             marker = look.get("marker", "s")
-            if cell.n:
+            if np.isfinite(cell.mean):
                 error = None if np.isnan(cell.stderr) else cell.stderr
                 axis.errorbar(
                     cell.mean, at, xerr=error, fmt=marker, color=colour(cell.row.label), markersize=4, capsize=2

@@ -60,7 +60,9 @@ def stack(curves: Sequence[Mapping[str, Any]], name: str) -> np.ndarray:
 
 
 def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error over runs of [runs, points], without the runs that are nan at a point."""
+    """Mean and standard error over runs of [runs, points], without the runs that are nan at a point; nan where one is
+    infinite."""
+    values = np.where(np.isinf(values).any(0), np.nan, values)
     n = np.isfinite(values).sum(0)
     mean = np.divide(np.nansum(values, 0), n, out=np.full(len(n), np.nan), where=n > 0)
     squares = np.nansum((values - mean) ** 2, 0)

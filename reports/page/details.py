@@ -10,10 +10,9 @@ from typing import Any
 
 from benchmarks.commands.inspection import OWN_FOLDERS, configuration_lines, making
 from benchmarks.records import lost
-from benchmarks.records.config import differences
+from benchmarks.records.config import differences, is_brought
 from benchmarks.records.store import RecordError
 from benchmarks.shapes import RunConfig
-from benchmarks.tables.brought import is_brought
 from reports.aggregate import NOT_PLANNED, CellResult
 from reports.labels import name, side, title
 from reports.origins import Made, ask
@@ -151,6 +150,8 @@ def _cell(sheet: Sheet, book: Book, i: int, j: int) -> dict[str, Any] | None:
 
 def sort_key(cell: CellResult) -> str:
     """What a cell is sorted by: its mean; empty without one."""
+    if math.isinf(cell.mean):
+        return "Infinity" if cell.mean > 0 else "-Infinity"
     return "" if math.isnan(cell.mean) else f"{cell.mean:.8g}"
 
 

@@ -47,7 +47,7 @@ def config(
     return {
         "schema": 2,
         "method": method,
-        "dataset": {"name": dataset, "version": "1", "scheme": "", "split": seed, "content": {}},
+        "dataset": {"name": dataset, "version": "fake", "scheme": "", "split": seed, "content": {}},
         "protocol": "smoke",
         "seed": seed,
         "parts": {
@@ -56,9 +56,10 @@ def config(
             "divergence": None,
             "prior": None,
             "context": None,
+            "fit": None,
             "likelihood": {"name": "categorical"},
             "weight": {"scaling": "elbo", "factor": 1.0},
-            "training": {"do": do, "stack": 1, **training},
+            "training": {"name": "fake", "do": do, "stack": 1, **training},
         },
         "sources": {},
         "evaluation": {"samples": 1, "sets": ["test"], "content": {}},

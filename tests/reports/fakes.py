@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.records.config import PARTS
+from benchmarks.records.config import ALWAYS, PARTS, SCHEMA
 from benchmarks.records.store import Store
 from benchmarks.tables import Cell, Column, Row, Table
 
@@ -48,11 +48,12 @@ def fake_table(name: str, rows: tuple[Row, ...], columns: tuple[Column, ...], **
 def config(
     method: str, dataset: str, protocol: str = "paper", split: int = 0, seed: int | None = None
 ) -> dict[str, Any]:
-    """A configuration with nothing in its parts; the seed is the split's number without one."""
+    """A configuration with as little as possible in its parts; the seed is the split's number without one."""
     return {
-        "schema": 1, "method": method, "dataset": {"name": dataset, "version": "1", "scheme": "", "split": split},
-        "protocol": protocol, "seed": split if seed is None else seed, "parts": dict.fromkeys(PARTS),
-        "evaluation": {"samples": 10, "sets": ["test"]},
+        "schema": SCHEMA, "method": method, "protocol": protocol, "seed": split if seed is None else seed,
+        "dataset": {"name": dataset, "version": "fake", "scheme": "", "split": split, "content": {}},
+        "parts": dict.fromkeys(PARTS) | {name: {"name": "a"} for name in ALWAYS},
+        "sources": {}, "evaluation": {"samples": 10, "sets": ["test"], "content": {}},
     }  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def write(results: Path, count: int) -> None:
     with mock.patch("os.fsync"):  # nobody needs these records after a power failure
         for config in get(f"{PREFIX}{count}").runs("paper"):
             if not store.path(config).exists():
-                rows = [row | {"value": row["value"] * (1 + 0.01 * noise.random())} for row in record["metrics"]]
+                rows = [row | {"value": row["value"] * (1 - 0.01 * noise.random())} for row in record["metrics"]]
                 store.write(store.make(config, rows, record["curves"], record["provenance"]))
 
 

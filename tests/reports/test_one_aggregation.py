@@ -14,6 +14,7 @@ from random import Random
 import pandas
 import pytest
 
+import datasets
 from benchmarks import tables
 from benchmarks.records import published as published_numbers
 from benchmarks.records.config import run_key
@@ -42,9 +43,15 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[TableResult, S
     for row in table.rows:
         for dataset in table.datasets:
             columns = [column for column in table.columns if column.cell.dataset == dataset]
+            planned = table.cell_runs(row, columns[0], protocol)
+            n = datasets.describe(dataset, planned[0]["dataset"]["scheme"] or None).n_test if planned else 0
             for config in table.cell_runs(row, columns[0], protocol, SEEDS) if chance.random() < 0.8 else ():
                 metrics = [
-                    {**vars(column.cell_of(row)), "value": chance.gauss(0.5, 0.1), "n": 100}
+                    {
+                        **vars(column.cell_of(row)),
+                        "value": -chance.random() if "log" in column.cell.metric else chance.random(),
+                        "n": n,
+                    }
                     for column in columns
                     if chance.random() < 0.9
                 ]

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import files
 from benchmarks.records.store import Store
 from reports.aggregate import TableResult, aggregate
 from reports.cli import build
@@ -208,7 +209,7 @@ def test_a_file_that_may_not_be_read_is_named(write: Writer, monkeypatch: pytest
     def refuse(path: Path, *_: Any) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(files, "read", refuse)
     assert "Permission denied" in outcome(results)[1][0]
 
 

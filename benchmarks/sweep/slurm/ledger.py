@@ -97,7 +97,7 @@ def begin(state: Path, array_tasks: Sequence[Sequence[RunGroup]], minutes: float
 def groups_of(file: Path | str) -> list[RunGroup]:
     """The run groups of an array task. Raises LedgerError."""
     try:
-        groups = [_group(told) for told in files.parse(Path(file).read_bytes())]
+        groups = [_group(told) for told in files.parse(files.read(file))]
     except Exception as error:  # whatever comes of damage
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise LedgerError(f"{file}: expected the run groups of an array task, found {reason}; submit again") from error
@@ -111,7 +111,7 @@ def open_submissions(state: Path | str) -> list[Submission]:
     found = []
     for path in sorted((Path(state) / FOLDER).glob("*/submission.json")):
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            read = files.parse(path.read_bytes())
+            read = files.parse(files.read(path))
             entries = [_entry(told) for told in read["tasks"]]
             if not all(entry.over for entry in entries):
                 found.append(

@@ -158,7 +158,7 @@ def test_show_a_record(say, tmp_path):
     status, told = say("show", key[:6])
     assert status == 0
     for word in (
-        "MAP on digits (version 1, split 1), seed 1, protocol smoke",
+        "MAP on digits (version fake, split 1), seed 1, protocol smoke",
         key,
         "accuracy",
         "network: mlp",

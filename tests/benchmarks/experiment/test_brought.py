@@ -165,6 +165,8 @@ def test_a_second_file_does_not_replace_the_first(digits: Path, tmp_path: Path) 
     with pytest.raises(Refused, match=re.escape(f"delete {path}")):
         scored(answer(digits, tmp_path / "mine.npz", lambda a: a["test/logits"].__imul__(2)), tmp_path)
     with pytest.raises(UsageError, match="has that name"):
+        scored(tmp_path / "mine.npz", tmp_path, "MC Dropout")
+    with pytest.raises(UsageError, match="in the folder of method 'MC Dropout', mc-dropout"):
         scored(tmp_path / "mine.npz", tmp_path, "mc dropout")
 
 

@@ -31,6 +31,7 @@ SETS = [
 PARTNERS = [SetInfo("test", "id"), *(SetInfo(f"photos-{n}", "ood", f"ood={n}") for n in ("cifar100", "svhn"))]
 MEASURED_ELSEWHERE = {name for name, metric in METRICS.items() if metric.entry} | {
     "training_seconds",
+    "zero_probability",
     "mean_distance",
     "std_distance",
     "wasserstein2",

@@ -18,7 +18,9 @@ FIXTURE = Path(__file__).parent / "fixtures" / "schema-1"
 ROW = '{"dataset": "digits", "condition": "", "metric": "accuracy", "value": 0.5, "n": 10}'
 WORDS = st.text(max_size=8) | st.sampled_from(['"value": 1, "n": ', "}, {", "\n]", '\\"', "σ"])
 VALUES = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**20), 10**20)
-ROWS = st.lists(st.tuples(WORDS, WORDS, WORDS, st.integers(0, 10**6)), min_size=1, max_size=4)
+ROWS = st.lists(
+    st.tuples(st.just("digits"), WORDS, WORDS, st.integers(1, 10**6)), min_size=1, max_size=4, unique_by=lambda r: r[:3]
+)
 
 
 def written(store: Store, values: list[float], rows: list[tuple], seed: int) -> Path:

@@ -136,7 +136,10 @@ def replaced(old: str, new: str):
         (replaced('"metric": "accuracy"', '"metric": 7'), "a metric row has metric 7"),
         (replaced('"metric_versions": {', '"metric_versions": {"x": null, '), "metric_versions malformed"),
         (replaced('"seed": 0', '"seed": 1'), "its configuration has the key"),
-        (replaced('"parts": {', '"parts": [], "other": {'), "its configuration is malformed"),
+        (
+            replaced('"parts": {', '"parts": [], "other": {'),
+            "configuration: missing|expected a dict|not expected \\['other'\\]",
+        ),
         (replaced(f'"key": "{record()["key"]}"', '"key": "0000000000000000-00000000"'), "it says '0000000000000000-0"),
         (lambda text: text.replace('"schema": 2,\n"metric_', '"schema": 99,\n"metric_'), "update the code"),
     ],
@@ -154,8 +157,8 @@ def test_what_fails_is_named_once_and_read_once(store, monkeypatch):
     paths = [store.write(record(seed)) for seed in range(3)]
     paths[1].write_text(paths[1].read_text().replace('"value": 0.5', '"value": 0.6'))
     seen = []
-    read = Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda path: seen.append(path) or read(path))
+    read = store_module.files.read
+    monkeypatch.setattr(store_module.files, "read", lambda path: seen.append(path) or read(path))
     look = Store(store.root, store.metrics, remember=True)
     assert look.status(fakes.config(0)) == ("done", "")
     assert list(look.problems()) == [str(paths[1].relative_to(store.root))]
@@ -224,7 +227,7 @@ def test_no_bytes_in_the_folder_are_more_than_named_or_harmless(data):
         mutated = signed(mutated.decode("utf-8", "replace")).encode()
     path = Path(f"digits/map/{record()['key']}.json")
     try:
-        read = parse(mutated, path)
+        read, _, _ = parse(mutated, path)
     except RecordError as error:
         assert str(path) in str(error)
     else:

@@ -1,0 +1,268 @@
+"""A file of predictions that were made elsewhere: read within bounds, and each array checked for what it says it is."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.records.predictions import (
+    ClassificationPredictions,
+    Predictions,
+    PredictionsError,
+    RegressionPredictions,
+)
+from datasets import EvaluationSet, Split
+
+DRAWS = 100  # of functions whose mean and variance are brought
+SUM = 1e-3  # how far from 1 the probabilities of a point may sum
+ALIKE = 0.02  # rows whose sums differ by less, relative to their mean, are taken for probabilities in some unit
+FEWEST = 10  # points from which such sums are taken for no chance
+LIMIT = 1e100  # of numbers of a regression in standardised units: their squares are numbers too
+LARGE, RATIO = (
+    100_000_000,
+    100,
+)  # an array of more bytes than this must not unpack to so many times its size in the file
+FORMS = {
+    "classification": ("logits", "probabilities"),
+    "regression": ("samples", "mean"),
+}
+BESIDE = {"classification": (), "regression": ("variance", "noise_std")}
+
+
+class Refused(BenchmarkError, ValueError):
+    """Predictions that cannot be scored: the message names the file and the set, what was expected, what was found."""
+
+
+class Answer:
+    """An npz file of predictions. digest: SHA-256 of the file; names: of its arrays, each read when it is used.
+
+    Raises Refused for what is no npz file of arrays, and for arrays that unpack to far more than the file holds.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        try:
+            mode = file.stat().st_mode
+            if not stat.S_ISREG(mode):
+                raise Refused(f"{file}: expected an npz file, found {'a folder' if stat.S_ISDIR(mode) else 'no file'}")
+            with open(file, "rb") as opened:
+                self.digest = hashlib.file_digest(opened, "sha256").hexdigest()
+            with zipfile.ZipFile(file) as archive:
+                members = archive.infolist()
+        except OSError as error:
+            raise Refused(f"{file}: cannot be read: {error.strerror or error}") from error
+        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            raise Refused(f"{file}: expected an npz file of arrays without objects, found none: {error}") from error
+        for member in members:
+            name = member.filename.removesuffix(".npy")
+            if member.file_size > LARGE and member.file_size > RATIO * member.compress_size:
+                raise Refused(
+                    f"{file}: {name}: expected an array, found {member.compress_size} bytes that unpack to "
+                    f"{member.file_size}: save it with np.savez, without compression, if these are predictions"
+                )
+        self.names = [member.filename.removesuffix(".npy") for member in members]
+        twice = [name for name, count in Counter(self.names).items() if count > 1]
+        if twice:
+            raise Refused(f"{file}: {twice[0]}: expected one array of that name, found several: save the file anew")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """An array. Raises Refused where there is none, or one of Python objects."""
+        if name not in self:
+            raise Refused(f"{self.file}: expected the array {name!r}, found none")
+        try:
+            with np.load(self.file, allow_pickle=False) as arrays:
+                return np.asarray(arrays[name])
+        except OSError as error:
+            raise Refused(f"{self.file}: cannot be read: {error.strerror or error}") from error
+        except Exception as error:  # whatever numpy and zipfile make of damage
+            told = " ".join(str(error).split())[:200]
+            raise Refused(
+                f"{self.file}: {name}: expected an npz file of arrays without objects, found none: {told}"
+            ) from error
+
+    def word(self, name: str) -> str:
+        """One text: a string, bytes, or an array of one of them or of single characters."""
+        array = self[name]
+        single = (
+            array.dtype.itemsize == np.dtype(f"{array.dtype.kind}1").itemsize if array.dtype.kind in "US" else False
+        )
+        if array.dtype.kind in "US" and array.size == 1:
+            value = array.reshape(()).item()
+        elif array.dtype.kind in "US" and single and array.size == max(array.shape):
+            value = "".join(map(_text, array.ravel().tolist()))
+        elif array.dtype.kind in "ui" and array.dtype.itemsize == 1 and array.ndim and array.size == max(array.shape):
+            value = array.ravel().tobytes()  # characters as numbers, since some languages write no strings
+        else:
+            raise Refused(f"{self.file}: {name}: expected one text, found {_described(array)}")
+        return _text(value).rstrip("\0 ")
+
+    def whole(self, name: str) -> int:
+        """One whole number, also as an array of one, and as a floating-point number."""
+        array = self[name]
+        if array.size == 1 and array.dtype.kind in "iuf":
+            value = array.reshape(()).item()
+            if np.isfinite(value) and value == int(value):
+                return int(value)
+        raise Refused(f"{self.file}: {name}: expected one whole number, found {_described(array)}")
+
+    def numbers(self, name: str) -> np.ndarray:
+        """Numbers in float64."""
+        array = self[name]
+        if array.dtype.kind not in "fiu":
+            raise Refused(f"{self.file}: {name}: expected numbers, found {_described(array)}")
+        return array.astype(np.float64)
+
+
+def predictions(answer: Answer, asked: EvaluationSet, split: Split) -> Predictions:
+    """The predictions of one evaluation set, in the precision in which they were brought. Raises Refused."""
+    where = f"{answer.file}: set {asked.name!r}"
+    forms = [form for form in FORMS[split.task] if f"{asked.name}/{form}" in answer]
+    if len(forms) != 1:
+        raise Refused(
+            f"{where}: expected one of {', '.join(FORMS[split.task])} as '{asked.name}/...', "
+            f"found {' and '.join(forms) or 'none'}"
+        )
+    name = f"{asked.name}/fingerprint"
+    told = answer.word(name) if name in answer else "none"
+    if told != asked.fingerprint:
+        raise Refused(
+            f"{where}: expected the fingerprint {asked.fingerprint[:12]}... of the data here, found {told[:12]}: "
+            "predict the inputs of the file of `benchmarks sets` in their order, and hand its fingerprint on"
+        )
+    try:
+        return (_classified if split.task == "classification" else _regressed)(forms[0], answer, asked, split)
+    except PredictionsError as error:
+        raise Refused(f"{where}: {error}") from error
+
+
+def _classified(form: str, answer: Answer, asked: EvaluationSet, split: Split) -> Predictions:
+    values = answer.numbers(f"{asked.name}/{form}")
+    values = values[None] if values.ndim == 2 else values
+    _shape(form, values, (None, len(asked.x), split.n_outputs), "[points, classes] or [samples, points, classes]")
+    if np.isnan(values).any():
+        raise PredictionsError(f"{form}: expected no NaN, found {np.isnan(values).sum()} NaN")
+    like, remedy = looks_like(values)
+    if form == "logits":
+        if like and like != "log-probabilities":
+            raise PredictionsError(f"logits: expected logits, found {like}: {remedy}")
+        return ClassificationPredictions(values, asked.y, exact=True)
+    sums = values.sum(-1)
+    if values.min() < 0 or not abs(sums - 1).max() <= SUM:
+        found = f"{values.min():.3g} and sums from {sums.min():.4g} to {sums.max():.4g}"
+        raise PredictionsError(
+            f"probabilities: expected none below 0, and a sum of 1 at every point, found the smallest {found}: "
+            + (f"these are {like}; {remedy}" if like else "normalise them, or name logits '<set>/logits'")
+        )
+    with np.errstate(divide="ignore"):
+        return ClassificationPredictions(np.log(values), asked.y, exact=True)
+
+
+def looks_like(values: np.ndarray) -> tuple[str, str]:
+    """What numbers [samples, points, classes] are by their looks, other than logits, and what to do; else ("", "")."""
+    exchanged = (-1, -2) if values.shape[-1] == values.shape[-2] else (-1,)
+    for axis in exchanged:
+        by = "" if axis == -1 else " with classes before points"
+        turn = "exchange the axes" if by else ""
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums, powers = values.sum(axis), np.exp(values).sum(axis)
+        mean = sums.mean()
+        if values.min() >= 0 and 0 < mean < np.inf:
+            if abs(sums - 1).max() <= ALIKE:
+                return "probabilities" + by, turn or "name them '<set>/probabilities'"
+            if abs(sums - 100).max() <= 100 * ALIKE:
+                return "per cents" + by, turn or "divide them by 100 and name them '<set>/probabilities'"
+            if abs(sums / mean - 1).max() <= ALIKE and sums.size >= FEWEST:
+                divide = "divide each row by its sum and name them '<set>/probabilities'"
+                own = "subtract its largest value from each row if they are logits"
+                return f"probabilities times {mean:.4g}" + by, turn or f"{divide}, or {own}"
+        if values.max() <= 0 and abs(powers - 1).max() <= ALIKE:
+            return "log-probabilities" + by, turn or "name them '<set>/logits'"
+    return "", ""
+
+
+def _regressed(form: str, answer: Answer, asked: EvaluationSet, split: Split) -> Predictions:
+    target = () if split.n_outputs == 1 else (split.n_outputs,)
+    values, points = _within(form, answer.numbers(f"{asked.name}/{form}")), len(asked.x)
+    moments: tuple[np.ndarray, ...] = ()
+    if form == "mean":
+        if f"{asked.name}/variance" not in answer:
+            raise PredictionsError("variance: expected the function's variance beside its mean, found none")
+        variance = answer.numbers(f"{asked.name}/variance")
+        _shape("mean", values, (points, *target), "[points]")
+        _shape("variance", variance, values.shape, "[points]")
+        if not (variance >= 0).all():
+            raise PredictionsError("variance: expected no negative values and no NaN, found some")
+        moments = values, _within("variance", variance)
+        values = values + np.sqrt(variance) * np.random.RandomState(0).standard_normal((DRAWS, *values.shape))
+    _shape("samples", values, (None, points, *target), "[samples, points]")
+    noise = _noise(answer, asked.name, 0 if moments else len(values), points)
+    return RegressionPredictions(values, noise, asked.y, split.y_mean, split.y_std, *moments, exact=True)
+
+
+def _noise(answer: Answer, name: str, draws: int, points: int) -> np.ndarray:
+    """One number, or one for each of ``draws`` (0: of a Gaussian function, which has none)."""
+    own = f"{name}/noise_std"
+    if own not in answer and "noise_std" not in answer:
+        raise PredictionsError("noise_std: expected the standard deviation of observations, found none")
+    noise = answer.numbers(own if own in answer else "noise_std")
+    if noise.size != 1 and noise.shape == (draws,) and draws == points:
+        raise PredictionsError(
+            f"noise_std: expected one number, or one for each draw, found {draws} of them, as many as draws and as "
+            "points: give them the shape [draws, 1] if they belong to draws (noise that differs by point has no place)"
+        )
+    if noise.size == 1:
+        noise = noise.reshape(())
+    elif draws and noise.shape in ((draws,), (draws, 1)):
+        noise = noise.reshape(draws)
+    else:
+        each = f", or one for each of {draws} draws" if draws else ""
+        raise PredictionsError(
+            f"noise_std: expected one number{each}, found the shape {noise.shape}: noise that differs by point has no "
+            "place"
+        )
+    if not ((noise >= 1 / LIMIT) & (noise <= LIMIT)).all():
+        wrong = noise[~((noise >= 1 / LIMIT) & (noise <= LIMIT))].ravel()[0]
+        raise PredictionsError(
+            f"noise_std: expected positive values from {1 / LIMIT:.0e} to {LIMIT:.0e}, standardised, found {wrong:.3g}"
+        )
+    return noise
+
+
+def _within(name: str, values: np.ndarray) -> np.ndarray:
+    """Finite numbers whose squares are numbers."""
+    wrong = values[~(np.abs(values) <= LIMIT)]
+    if len(wrong):
+        raise PredictionsError(
+            f"{name}: expected finite numbers up to {LIMIT:.0e} in size, standardised, found {wrong[0]:.3g} "
+            f"({len(wrong)} such)"
+        )
+    return values
+
+
+def _shape(name: str, values: np.ndarray, expected: tuple[int | None, ...], words: str) -> None:
+    fits = values.ndim == len(expected) and all(e in (None, f) for e, f in zip(expected, values.shape))
+    if not fits or values.size == 0:
+        sizes = ", ".join("any" if size is None else str(size) for size in expected)
+        known = [size for size in expected if size is not None]
+        exchanged = values.ndim == len(expected) and all(size in values.shape for size in known)
+        hint = ": are its axes exchanged?" if exchanged and values.size else ""
+        raise PredictionsError(f"{name}: expected {words} of sizes ({sizes}), found the shape {values.shape}{hint}")
+
+
+def _described(array: np.ndarray) -> str:
+    if array.size != 1:
+        return f"{array.size} values of {array.dtype} in the shape {array.shape}"
+    return f"{array.reshape(()).item()!r}"[:80]
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")

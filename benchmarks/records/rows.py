@@ -1,0 +1,199 @@
+"""Metric rows of records: how a file spells them, and what no run can have measured.
+
+A value is a number, or "inf" or "-inf" in quotes, which JSON has no number for: predictions that were brought may give
+the label of a point the probability 0. All else that rows say but for their values is the same in many records, so it
+is parsed and checked once for all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import sys
+from array import array
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, cached_property
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from benchmarks.records.config import is_brought
+from benchmarks.shapes import MetricRow, RunConfig
+
+Cell = tuple[str, str, str]  # data set, condition, metric
+FIELDS: dict[str, set[type]] = {
+    "dataset": {str},
+    "condition": {str},
+    "metric": {str},
+    "value": {int, float},
+    "n": {int},
+}
+INFINITE = {"inf": math.inf, "-inf": -math.inf}
+VALUE = re.compile(rb'"value": (-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|"-?inf"), "n": ')
+SLACK = 1e-9
+"""Rounding errors of values at the ends of their range, such as an AUPR of 1 + 2e-16."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Smallest and largest value of a metric; worst: the infinite value that it may have, nan without one; counts:
+    whether its row without a condition is of the test set's points."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    worst: float = math.nan
+    counts: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What the metric rows of a record say but for their values, in order; records with the same rows share one."""
+
+    cells: tuple[Cell, ...]
+    n: tuple[int, ...]
+    bounds: tuple[Bounds, ...]
+
+    @cached_property
+    def limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Smallest and largest finite values, with room for rounding errors."""
+        low, high = (np.array([getattr(each, end) for each in self.bounds]) for end in ("low", "high"))
+        most = sys.float_info.max
+        return np.maximum(low - SLACK, -most), np.minimum(high + SLACK, most)
+
+    @cached_property
+    def tested(self) -> frozenset[int]:
+        """How many points the rows of the test set are of."""
+        return frozenset(
+            n for (_, condition, _), n, each in zip(self.cells, self.n, self.bounds) if each.counts and not condition
+        )
+
+    @cached_property
+    def datasets(self) -> frozenset[str]:
+        """The data sets that rows name."""
+        return frozenset(dataset for dataset, _, _ in self.cells)
+
+    def with_values(self, values: array) -> list[MetricRow]:
+        """The rows with their values."""
+        return [
+            {"dataset": dataset, "condition": condition, "metric": metric, "value": value, "n": n}
+            for (dataset, condition, metric), value, n in zip(self.cells, values, self.n)
+        ]
+
+    def check(self, values: array, config: RunConfig) -> None:
+        """Raise ValueError for values that no run of this configuration can have."""
+        about = config["dataset"]
+        name = about["name"]
+        if self.datasets != {name}:
+            raise ValueError(f"its rows are of data set {', '.join(sorted(self.datasets))}, its run of {name}")
+        found = np.frombuffer(values)
+        low, high = self.limits
+        if not ((found >= low) & (found <= high)).all():
+            self._check_one_by_one(values, is_brought(config))
+        own = about["content"] or config["evaluation"]["content"]  # a user's files
+        points = None if own or not self.tested else test_points(name, about["scheme"], about["version"])
+        if points and not self.tested <= {points, points - 1}:  # the folds of a split differ by one
+            wrong = max(self.tested - {points, points - 1})
+            raise ValueError(f"its test set has {wrong} points, that of data set {name} has {points}")
+
+    def _check_one_by_one(self, values: Iterable[float], brought: bool) -> None:
+        for (_, condition, metric), value, each in zip(self.cells, values, self.bounds):
+            where = metric + (f" ({condition})" if condition else "")
+            if math.isinf(value) and not (brought and value == each.worst):
+                raise ValueError(f"{where} is {value}")
+            if not each.low - SLACK <= value <= each.high + SLACK:
+                raise ValueError(f"{where} is {value}, expected a value from {each.low:g} to {each.high:g}")
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these pairs. Raises ValueError for a key that is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+    return found
+
+
+def not_a_number(text: str) -> None:
+    """Raise ValueError for NaN and Infinity, which are not JSON."""
+    raise ValueError(f"it holds {text}")
+
+
+DECODER = json.JSONDecoder(parse_constant=not_a_number, object_pairs_hook=once)
+"""Of records: strict JSON, no key twice."""
+
+
+class RowReader:
+    """Reads metric rows. bounds: of a metric, by its name."""
+
+    def __init__(self, bounds: Callable[[str], Bounds] = lambda name: Bounds()) -> None:
+        self._bounds = cache(bounds)
+        self._known: dict[bytes, Rows] = {}  # by what stands around the values, which is long
+
+    def read(self, text: bytes) -> tuple[Rows, array]:
+        """Metric rows as a file has them. Raises ValueError, KeyError or TypeError for what is none."""
+        parts = VALUE.split(text)
+        around, values = hashlib.sha256(b"?".join(parts[::2])).digest(), parts[1::2]
+        rows = self._known.get(around)
+        if rows is not None and len(values) == len(rows.cells):
+            with suppress(ValueError):  # of an infinite one, which is in quotes
+                numbers = array("d", map(float, values))
+                if all(map(math.isfinite, numbers)):
+                    return rows, numbers
+        found = DECODER.decode(text.decode())
+        rows, numbers = self.of(readable(found))
+        if len(values) == len(numbers):
+            rows = self._known.setdefault(around, rows)
+        return rows, numbers
+
+    def of(self, rows: list[Any]) -> tuple[Rows, array]:
+        """Parsed metric rows, as columns. Raises ValueError, KeyError or TypeError."""
+        if not isinstance(rows, list) or not rows:
+            raise ValueError("metrics: expected rows, found none")
+        for name, kinds in FIELDS.items():  # column by column, which is several times faster than row by row
+            if not set(map(type, map(itemgetter(name), rows))) <= kinds:
+                wrong = next(row[name] for row in rows if type(row[name]) not in kinds)
+                raise ValueError(f"a metric row has {name} {wrong!r}")
+        cells = tuple(map(itemgetter("dataset", "condition", "metric"), rows))
+        if len(set(cells)) < len(cells):
+            twice = next(cell for cell in cells if cells.count(cell) > 1)
+            raise ValueError(f"{twice[2]} of {twice[0]}{f' ({twice[1]})' if twice[1] else ''} is there twice")
+        n = tuple(map(itemgetter("n"), rows))
+        if min(n) < 1:
+            raise ValueError(f"a metric row has n {min(n)}")
+        bounds = tuple(self._bounds(metric) for _, _, metric in cells)
+        return Rows(cells, n, bounds), array("d", map(itemgetter("value"), rows))
+
+
+def readable(rows: list[Any]) -> list[Any]:
+    """Rows with infinite values in place of their spelling. Raises ValueError for a number that is too large."""
+    for row in rows:
+        value = row["value"]
+        if type(value) is str and value in INFINITE:
+            row["value"] = INFINITE[value]
+        elif type(value) is float and not math.isfinite(value):
+            raise ValueError(f"{row['metric']} is {value}")
+    return rows
+
+
+def spelled(row: MetricRow) -> dict[str, Any]:
+    """A metric row as JSON holds it."""
+    value = row["value"]
+    return {**row, "value": str(float(value))} if math.isinf(value) else dict(row)
+
+
+@cache
+def test_points(name: str, scheme: str, version: str) -> int | None:
+    """Points of the first test subset of a registered data set; None where it is a plug-in's, or this version of it is
+    not here."""
+    import datasets  # here, since records alone do not need it
+
+    with suppress(ValueError, KeyError, OSError):
+        if datasets.made_by(name) is None:
+            about = datasets.describe(name, scheme or None)
+            return about.n_test if about.version == version else None
+    return None
