@@ -47,6 +47,13 @@ def reading(where: Path | str, expected: str, remedy: str = GET_AGAIN) -> Iterat
         raise BadData(f"{where}: expected {expected}, found: {found}; {remedy}") from error
 
 
+def decoded(path: Path) -> str:
+    """Text of a file in UTF-8, or in UTF-16 if it begins with a byte-order mark; the mark is no part of the text."""
+    content = path.read_bytes()
+    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    return content.decode("utf-16" if wide else "utf-8-sig")
+
+
 def stamped(path: Path, remedy: str = GET_AGAIN) -> tuple[Path, int, int]:
     """The file with its size and time of change, by which a process knows what it has read. Raises BadData."""
     with reading(path, "a file", remedy):
@@ -93,7 +100,7 @@ def read_table(
 def read_indices(path: Path, below: int, remedy: str = GET_AGAIN) -> np.ndarray:
     """Row numbers, one to a line, int64. BadData for anything but distinct whole numbers in [0, below)."""
     with reading(path, "row numbers", remedy):
-        values = np.array([float(word) for word in path.read_text(errors="replace").split()])
+        values = np.array([float(word) for word in decoded(path).split()])
     wrong = values[~((values >= 0) & (values < below) & (values == np.floor(values)))]
     if len(values) == 0 or len(wrong):
         found = f"{wrong[0]:g}" if len(wrong) else "an empty file"

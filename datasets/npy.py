@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
 
 READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
+
+
+LARGE, RATIO = 256 * 2**20, 100
 
 
 class Header(NamedTuple):
@@ -38,3 +44,21 @@ def read_header(stream: IO[bytes]) -> Header:
     if any(length < 0 for length in shape):
         raise ValueError(f"an axis of negative length: {list(shape)}")
     return Header(shape, by_column, dtype, stream.tell() - before)
+
+
+@contextmanager
+def member(archive: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
+    """The array `name` of an npz file, as a stream. Raises ValueError before it unpacks a small member into a huge
+    array, or into another number of bytes than the array's header promises."""
+    about = archive.getinfo(f"{name}.npy")
+    if about.file_size > max(LARGE, RATIO * about.compress_size):
+        raise ValueError(
+            f"the array {name} unpacks from {about.compress_size} to {about.file_size} bytes, more than {RATIO} times "
+            "as many; if this is meant, save it uncompressed, with numpy.savez"
+        )
+    with archive.open(about) as stream:
+        header = read_header(stream)
+    if header.size != about.file_size and not header.dtype.hasobject:
+        raise ValueError(f"the array {name} has {about.file_size} bytes, and {header.size} belong to {header}")
+    with archive.open(about) as stream:
+        yield stream

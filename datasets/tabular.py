@@ -7,7 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .checks import BadData
 from .contract import Arrays, EvaluationSet, Split
+
+LARGEST = 1e150  # squares of larger numbers, and sums of them, overflow
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 def assemble(
@@ -25,8 +29,11 @@ def assemble(
     """Cut x [N, D] and y [N] into subsets, standardise by the training subset's mean and standard deviation.
 
     rows: row numbers of "train", "test" and perhaps "validation". classes: how many labels there are, 0 for a
-    regression.
+    regression. Raises BadData for numbers that are too large or too close together to be standardised.
     """
+    _check_sizes(f"data set {name}, inputs", x, standardise)
+    if not classes:
+        _check_sizes(f"data set {name}, targets", y[:, None], standardise)
     x_mean, x_std = standardisation(x[rows["train"]]) if standardise else (0.0, 1.0)
     (y_mean,), (y_std,) = ((0.0,), (1.0,)) if classes or not standardise else standardisation(y[rows["train"], None])
     targets = y if classes else (y - y_mean) / y_std
@@ -54,6 +61,17 @@ def assemble(
     )
 
 
+def _check_sizes(where: str, values: np.ndarray, standardise: bool) -> None:
+    largest = LARGEST if standardise else LARGEST_SINGLE
+    wrong = np.argwhere(np.abs(values) > largest)
+    if len(wrong):
+        row, column = wrong[0]
+        raise BadData(
+            f"{where}: expected numbers up to {largest:.3g}, found {values[row, column]:g} in row {row}, column "
+            f"{column} (from 0); rescale the column"
+        )
+
+
 def standardisation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation (ddof 0) of each column of x [N, D]; a constant column is divided by 1.
 
@@ -61,16 +79,27 @@ def standardisation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     mean = np.array([math.fsum(column) / len(column) for column in x.T])
     std = np.array([math.sqrt(math.fsum((column - m) ** 2) / len(column)) for column, m in zip(x.T, mean)])
-    return mean, np.where(np.ptp(x, axis=0) > 0, std, 1.0)
+    varies = np.ptp(x, axis=0) > 0
+    if (varies & (std == 0)).any():
+        column = int(np.flatnonzero(varies & (std == 0))[0])
+        raise BadData(
+            f"column {column} (from 0): expected numbers that differ by more than 1e-150, found a range of "
+            f"{np.ptp(x[:, column]):g}; rescale the column"
+        )
+    return mean, np.where(varies, std, 1.0)
 
 
-def stratified(y: np.ndarray, seed: int, fraction: float) -> dict[str, np.ndarray]:
-    """Rows of "train" (`fraction` of each class, rounded) and "test", each in random order."""
+def stratified(y: np.ndarray, seed: int, fraction: float, each: bool = False) -> dict[str, np.ndarray]:
+    """Rows of "train" (`fraction` of each class, rounded) and "test", each in random order.
+
+    each: at least one row of each class in both; classes need two rows for this.
+    """
     random = np.random.RandomState(seed)
     train, test = [], []
     for label in np.unique(y):
         members = random.permutation(np.flatnonzero(y == label))
         n = round(fraction * len(members))
+        n = min(max(n, 1), len(members) - 1) if each else n
         train.append(members[:n])
         test.append(members[n:])
     return {"train": random.permutation(np.concatenate(train)), "test": random.permutation(np.concatenate(test))}

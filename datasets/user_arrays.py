@@ -15,7 +15,7 @@ import numpy as np
 
 from .checks import BadData, check_one_label_each, reading, stamped
 from .fetch import sha256
-from .npy import Header, read_header
+from .npy import Header, member, read_header
 
 VARIABLE = "FVI_ARRAYS"
 NAMES = ("images", "labels")
@@ -93,7 +93,7 @@ def _header(archive: zipfile.ZipFile, name: str) -> Header:
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    with archive.open(f"{name}.npy") as stream:
+    with member(archive, name) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)
 
 

@@ -19,9 +19,11 @@ import numpy as np
 from . import registry
 from .checks import BadData, check_labels, check_one_label_each, reading, stamped
 from .contract import Arrays, Description, EvaluationSet, Pixels, Split
-from .npy import read_header
+from .npy import member, read_header
 
 CORRECT = "correct the file, or how add_images describes it"
+WIDE = "write wider whole numbers as float32, divided by the largest value that they can have"
+CHANNELS = 4  # at most, where only the order of the axes could explain more
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
 Source = tuple[Path, ...]  # one npz, or images and labels as npy
 
@@ -57,7 +59,8 @@ def add_images(
     train, test: an .npz file with the arrays images and labels, or a pair of .npy files. Bytes enter the network as (x
     / 255 - mean) / std, by channel; without mean and std by those of the training images. Other numbers enter as (x -
     mean) / std, without both as they are. ood: images of other sources by name, each the evaluation set "ood-<name>".
-    Raises ValueError for options that cannot mean anything; files are looked at when they are used, and raise BadData.
+    More than 4 channels are refused where the other order of the axes would give 4 or fewer. Raises ValueError for
+    options that cannot mean anything; files are looked at when they are used, and raise BadData.
     """
     if (mean is None) != (std is None):
         raise ValueError(f"data set {name}: expected both mean and std, or none, found one of them")
@@ -194,12 +197,19 @@ def _shape(source: Source, form: Form) -> tuple[int, ...]:
     ):
         raise BadData(
             f"{source[0]}: expected images [N, H, W] or with channels, of bytes or real numbers, found {found}; "
-            f"{CORRECT}"
+            f"{WIDE if found.dtype.kind in 'iu' and found.dtype.itemsize > 1 else CORRECT}"
         )
     n, *rest = found.shape
     if len(rest) == 2:
         return n, 1, *rest
-    return (n, rest[2], rest[0], rest[1]) if form.channels_last else (n, *rest)
+    shape = (rest[2], rest[0], rest[1]) if form.channels_last else tuple(rest)
+    if shape[0] > CHANNELS >= (rest[0] if form.channels_last else rest[2]):
+        raise BadData(
+            f"{source[0]}: expected {'[N, H, W, C]' if form.channels_last else '[N, C, H, W]'} since channels_last is "
+            f"{form.channels_last}, found {list(found.shape)}, which would be {shape[0]} channels of {shape[1]} x "
+            f"{shape[2]} pixels; pass channels_last={not form.channels_last} to add_images, or move the axes"
+        )
+    return n, *shape
 
 
 @contextmanager
@@ -212,7 +222,7 @@ def _stream(source: Source, name: str) -> Iterator[IO[bytes]]:
             with open(path, "rb") as stream:
                 yield stream
         else:
-            with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
+            with zipfile.ZipFile(path) as archive, member(archive, name) as stream:
                 yield stream
 
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from . import registry
 from .checks import BadData, read_indices, reading, stamped
 from .contract import Description, Split
-from .tabular import assemble, stratified
+from .notices import say
+from .table_files import CORRECT, DROP, READERS, REFUSE, Form, Table, inputs, labels, numbers
+from .table_text import DECIMALS
+from .tabular import LARGEST, assemble, stratified
 
 TASKS = ("regression", "classification")
-CORRECT = "correct the file, or how add_table describes it"
+MOST = 20  # names in a summary
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,12 @@ class Cut:
     test: float
     validation: float
     standardise: bool
+    form: Form = Form()
 
     @property
     def version(self) -> str:
-        return "1-" + hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
+        about = asdict(self) | {"form": self.form.changes}
+        return "2-" + hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def add_table(
@@ -50,14 +55,21 @@ def add_table(
     validation: float = 0.0,
     test_rows: Sequence[str | os.PathLike] = (),
     standardise: bool = True,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    drop: Sequence[str | int] = (),
+    missing: str = REFUSE,
 ) -> None:
-    """Add a data set of one file: .csv (separated by comma, semicolon, tab or blanks), .npz (arrays x and y) or
-    .parquet.
+    """Add a data set of one file: .csv (separated by comma, semicolon, tab, bar or blanks), .npz (arrays x and y) or
+    .parquet. At its first use a summary is printed: rows, inputs, target, classes, what was left out and guessed.
 
     target: name or number of its column, or name of its array (default: the last column, array y); all others are
     inputs. splits: how many random ones, each with a share `test` of the rows as test subset and a share `validation`
     of the rest held out; of classes each its share. test_rows: a file of row numbers (from 0) for each split's test
     subset instead. standardise: by mean and standard deviation of the training subset, targets of regression too.
+    header, delimiter, decimal ("." or ","): of a .csv file, guessed where they are None. drop: columns that are no
+    inputs. missing: rows with empty cells, "?" or NA in an input or the target are refused, or left out ("drop").
     Raises ValueError for options that cannot mean anything; the file is looked at when it is used, and raises BadData.
     """
     if task not in TASKS:
@@ -67,10 +79,21 @@ def add_table(
             f"data set {name}: expected 0 < test < 1, 0 <= validation < 1 and 1 split or more, "
             f"found test={test}, validation={validation}, splits={splits}"
         )
+    if missing not in (REFUSE, DROP) or (missing == DROP and test_rows):
+        raise ValueError(
+            f"data set {name}: expected missing={REFUSE!r}, or {DROP!r} without test_rows (they number the "
+            f"rows of the file), found {missing!r}"
+        )
+    if decimal not in (None, *DECIMALS) or (delimiter is not None and len(delimiter) != 1):
+        raise ValueError(
+            f"data set {name}: expected decimal '.' or ',' and a delimiter of one character, found {decimal!r} and "
+            f"{delimiter!r}"
+        )
     file, rows = _absolute(path), tuple(map(_absolute, test_rows))
     if file.suffix not in READERS:
         raise ValueError(f"data set {name}: {file} is none of {', '.join(READERS)}; write it as one of these")
-    cut = Cut(target, task, len(rows) or splits, 0.0 if rows else test, validation, standardise)
+    form = Form(header, delimiter, decimal, (drop,) if isinstance(drop, str | int) else tuple(drop), missing)
+    cut = Cut(target, task, len(rows) or splits, 0.0 if rows else test, validation, standardise, form)
     files = [
         registry.UserFile("table", file),
         *(registry.UserFile(f"test-rows-{i}", each) for i, each in enumerate(rows)),
@@ -127,138 +150,119 @@ def partition(path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> 
         test = read_indices(test_rows[split], len(y), CORRECT)
         train = np.random.RandomState(split).permutation(np.setdiff1d(np.arange(len(y)), test))
     elif classes:
-        train, test = stratified(y, split, 1 - cut.test).values()
+        _check_sizes(path, y, classes, 3 if cut.validation else 2)
+        train, test = stratified(y, split, 1 - cut.test, each=True).values()
     else:
         order, n = np.random.RandomState(split).permutation(len(y)), math.ceil(len(y) * cut.test)
         train, test = order[n:], order[:n]
     held = math.ceil(len(train) * cut.validation)
-    found = {"train": train[held:], "test": test} | ({"validation": train[:held]} if held else {})
+    if classes:
+        last = [np.flatnonzero(y[train] == label)[-1:] for label in range(len(classes))]
+        train = np.concatenate([np.delete(train, np.concatenate(last)), train[np.concatenate(last)]])
+        held = min(held, len(train) - len(classes))  # one row of each class is left to train
+    found = {"train": train[held:], "test": test} | ({"validation": train[:held]} if held > 0 else {})
     if not all(map(len, found.values())):
         counts = ", ".join(f"{len(rows)} for {subset}" for subset, rows in found.items())
         raise BadData(f"{path}: expected rows for every subset, found {len(y)} in all: {counts}; {CORRECT}")
+    for subset in ("train", "test") if classes else ():
+        lacking = np.setdiff1d(np.arange(len(classes)), y[found[subset]])
+        if len(lacking):
+            raise BadData(
+                f"{test_rows[split] if test_rows else path}: expected every class in the {subset} subset, found "
+                f"none of {_label(classes[lacking[0]])!r} ({(y == lacking[0]).sum()} in all); {CORRECT}"
+            )
     return found
+
+
+def _check_sizes(path: Path, y: np.ndarray, classes: tuple, least: int) -> None:
+    sizes = np.bincount(y)
+    if sizes.min() < least:
+        few = ", ".join(f"{_label(classes[i])!r} ({sizes[i]})" for i in np.flatnonzero(sizes < least)[:MOST])
+        raise BadData(
+            f"{path}: expected {least} rows or more of every class, one for each subset, found fewer of "
+            f"{few}; join or drop these classes in the file, or get more rows"
+        )
 
 
 def read(path: Path, cut: Cut) -> tuple[np.ndarray, np.ndarray, tuple]:
     """Inputs [N, D] and targets [N], as float64 or as labels of these classes (none: regression). Raises BadData."""
-    return _read(stamped(path, CORRECT), cut.target, cut.task)
+    return _read(stamped(path, CORRECT), cut.target, cut.task, cut.form)
 
 
 @lru_cache(maxsize=8)
-def _read(stamp: tuple[Path, int, int], target: str | int | None, task: str) -> tuple[np.ndarray, np.ndarray, tuple]:
+def _read(
+    stamp: tuple[Path, int, int], target: str | int | None, task: str, form: Form
+) -> tuple[np.ndarray, np.ndarray, tuple]:
     path = stamp[0]
     with reading(path, f"a {path.suffix} file", CORRECT):
-        x, y = READERS[path.suffix](path, target)
-    if len(y) == 0 or x.ndim != 2 or x.shape[1] == 0 or y.shape != x.shape[:1]:
-        raise BadData(
-            f"{path}: expected inputs [N, D] and a target for each, found inputs {list(x.shape)} and targets "
-            f"{list(y.shape)}; {CORRECT}"
-        )
-    x = _numbers(x, path, "inputs")
+        table = READERS[path.suffix](path, target, form)
+    place = table.place(target)
+    columns = inputs(table, place, form)
+    if not columns or not len(table.columns):
+        raise BadData(f"{path}: expected inputs and rows, found {len(columns)} and {len(table.columns)}; {CORRECT}")
+    x = np.column_stack([cast(np.ndarray, numbers(table, i)) for i in columns])
     if task == "regression":
-        return x, _numbers(y, path, "targets"), ()
-    classes, labels = np.unique(y, return_inverse=True)
+        y = cast(np.ndarray, numbers(table, place))
+        absent = np.isnan(y)
+    else:
+        y, absent = labels(table, place)
+    kept = _kept(table, np.column_stack([np.isnan(x), absent]), [*columns, place], form)
+    x, y = x[kept], y[kept]
+    _finite(table, x, columns, kept)
+    if task == "regression":
+        _finite(table, y[:, None], [place], kept)
+        _tell(table, columns, place, len(y), "")
+        return x, y, ()
+    classes, numbered, sizes = np.unique(y, return_inverse=True, return_counts=True)
     if len(classes) < 2 or (y.dtype.kind == "f" and (y != np.floor(y)).any()):
-        what = "one class" if len(classes) < 2 else f"numbers such as {y[y != np.floor(y)][0]:g}"
+        what = "one class" if len(classes) == 1 else "no class"
+        if len(classes) > 1:
+            what = f"numbers such as {y[y != np.floor(y)][0]:g}"
         raise BadData(f"{path}: expected two classes or more as whole numbers or names, found {what}; {CORRECT}")
-    return x, labels.astype(np.int64), tuple(classes.tolist())
+    shown = [f"{_label(c)} ({n})" for c, n in zip(classes[:MOST], sizes)]
+    more = f" and {len(classes) - MOST} more" if len(classes) > MOST else ""
+    _tell(table, columns, place, len(y), f" with {len(classes)} classes (rows): {', '.join(shown)}{more}")
+    return x, numbered.astype(np.int64), tuple(classes.tolist())
 
 
-def _numbers(values: np.ndarray, path: Path, what: str) -> np.ndarray:
-    if values.dtype.kind not in "iufb":
-        word = next((str(word) for word in values.flat if _number(str(word)) is None), str(values.flat[0]))
-        raise BadData(f"{path}: expected numbers as {what}, found {word[:40]!r}; {CORRECT}")
-    values = values.astype(np.float64)
-    wrong = np.argwhere(~np.isfinite(values))
+def _kept(table: Table, gaps: np.ndarray, columns: list[int], form: Form) -> np.ndarray:
+    """Numbers of the rows without a gap. Raises BadData for gaps unless they are to be dropped."""
+    lacking = gaps.any(1)
+    if lacking.any():
+        row = int(np.flatnonzero(lacking)[0])
+        place = columns[int(np.flatnonzero(gaps[row])[0])]
+        count = f"{lacking.sum()} of {len(gaps)} rows"
+        if form.missing == REFUSE:
+            value = table.columns.iloc[row, place]
+            raise BadData(
+                f"{table.where(row, place)}: expected a value, found {str(value)!r}, as in {count}; "
+                f"{CORRECT}: missing='drop' leaves these rows out"
+            )
+        table.notes.append(f"dropped {count} that lack a value, the first at {table.where(row, place)}")
+    return np.flatnonzero(~lacking)
+
+
+def _finite(table: Table, values: np.ndarray, columns: list[int], kept: np.ndarray) -> None:
+    wrong = np.argwhere(~np.isfinite(values) | (np.abs(values) > LARGEST))
     if len(wrong):
+        row, column = wrong[0]
         raise BadData(
-            f"{path}: expected finite numbers as {what}, found {values[tuple(wrong[0])]} in row {wrong[0][0]} (from "
-            f"0); {CORRECT}"
+            f"{table.where(int(kept[row]), columns[column])}: expected finite numbers up to {LARGEST:g}, found "
+            f"{values[row, column]:g}; {CORRECT}"
         )
-    return values
 
 
-def _csv(path: Path, target: str | int | None) -> tuple[np.ndarray, np.ndarray]:
-    lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    mark = next((mark for mark in ",;\t" if lines and mark in lines[0]), None)
-    rows = (
-        [[word.strip() for word in row] for row in csv.reader(lines, delimiter=mark)]
-        if mark
-        else [line.split() for line in lines]
+def _tell(table: Table, columns: list[int], target: int, rows: int, classes: str) -> None:
+    names = ", ".join(table.names[i] for i in columns[:MOST])
+    more = f" and {len(columns) - MOST} more" if len(columns) > MOST else ""
+    say(
+        f"{table.path}: {rows} rows, {len(columns)} inputs ({names}{more}), target {table.names[target]}{classes}"
+        + "".join(f"; {note}" for note in table.notes)
     )
-    named = bool(rows) and not any(map(_number, rows[0]))
-    names = rows[0] if named else [str(i) for i in range(len(rows[0]) if rows else 0)]
-    place = _place(
-        path, names, target if named or not isinstance(target, str) else f"{target} (there is no line of names)"
-    )
-    for number, row in enumerate(rows, start=1):
-        if len(row) != len(names):
-            raise BadData(
-                f"{path}, line {number} of those that are not empty: expected {len(names)} columns, found {len(row)}; "
-                f"{CORRECT}"
-            )
-    body = rows[named:]
-    for number, row in enumerate(body, start=1 + named):
-        wrong = next((i for i, word in enumerate(row) if i != place and _number(word) is None), None)
-        if wrong is not None:
-            raise BadData(
-                f"{path}, line {number} of those that are not empty, column {names[wrong]!r}: expected a number, found "
-                f"{row[wrong][:40]!r}; {CORRECT}"
-            )
-    x = np.array([[float(word) for i, word in enumerate(row) if i != place] for row in body])
-    words = [row[place] for row in body]
-    return x, np.array(words if None in map(_number, words) else list(map(float, words)))
 
 
-def _number(word: str) -> float | None:
-    try:
-        return float(word)
-    except ValueError:
-        return None
-
-
-def _place(path: Path, names: list[str], target: str | int | None) -> int:
-    place = -1 if target is None else target
-    if isinstance(place, int) and -len(names) <= place < len(names):
-        return place % len(names)
-    if place not in names:
-        raise BadData(
-            f"{path}: expected the target column {place!r}, found {', '.join(names[:20]) or 'nothing'}; {CORRECT}"
-        )
-    return names.index(place)
-
-
-def _npz(path: Path, target: str | int | None) -> tuple[np.ndarray, np.ndarray]:
-    with np.load(path, allow_pickle=False) as file:
-        wanted = "x", "y" if target is None else str(target)
-        if not set(wanted) <= set(file.files):
-            raise BadData(
-                f"{path}: expected the arrays {' and '.join(wanted)}, found {', '.join(file.files) or 'none'}; "
-                f"{CORRECT}"
-            )
-        return file[wanted[0]], file[wanted[1]]
-
-
-def _parquet(path: Path, target: str | int | None) -> tuple[np.ndarray, np.ndarray]:
-    import pandas  # here, since it takes a second to load
-
-    try:
-        frame = pandas.read_parquet(path)
-    except ImportError as error:
-        raise BadData(
-            f"{path}: Parquet needs the package pyarrow: install it, or write the table as .csv or .npz"
-        ) from error
-    names = [str(column) for column in frame.columns]
-    place = _place(path, names, target)
-    y = frame.iloc[:, place].to_numpy()
-    return frame.drop(columns=frame.columns[place]).to_numpy(), y.astype(str) if y.dtype.kind == "O" else y
-
-
-READERS: dict[str, Callable[[Path, str | int | None], tuple[np.ndarray, np.ndarray]]] = {
-    ".csv": _csv,
-    ".npz": _npz,
-    ".parquet": _parquet,
-}
+def _label(label: object) -> str:
+    return f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def _absolute(path: str | os.PathLike) -> Path:

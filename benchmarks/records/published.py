@@ -1,23 +1,30 @@
 """The published numbers: one CSV per paper in published/ beside this file, one row per published cell.
 
-``quoted.csv`` names the rows that a paper took over from another, and on what evidence that is said.
+``quoted.csv`` names the rows that a paper took over from another, and on what evidence that is said. ``sha256.txt``
+holds the SHA-256 of all of these files; a file with another one is refused.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
+import io
 import math
+import re
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import TextIO, cast
 
 from benchmarks.errors import BenchmarkError, unknown
 
 FOLDER = Path(__file__).parent / "published"
 QUOTED = Path(__file__).parent / "quoted.csv"
+SUMS = Path(__file__).parent / "sha256.txt"
 QUOTED_COLUMNS = ("paper", "table", "method", "source", "evidence")
 RECORDED = {("dirichlet2022", "log_likelihood"): "smoothed_log_likelihood"}
 """(paper, metric) -> what records call it, where that is another name; the tables' notes say why."""
@@ -86,14 +93,15 @@ def papers(folder: Path = FOLDER) -> list[str]:
 def load(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     """Every published cell of a paper.
 
-    Raises :class:`benchmarks.errors.UnknownName` (with the nearest names) and :class:`InvalidPublished` for a wrong
+    Raises :class:`benchmarks.errors.UnknownName` (with the nearest names) and :class:`InvalidPublished` for a file
+    with another checksum than the committed one, bytes that are not UTF-8, an overlong or unclosed field, a wrong
     header, a number that is not one, a negative standard error, or a cell that is there twice.
     """
     path = folder / f"{paper}.csv"
     if not path.is_file():
         raise unknown("paper", paper, papers(folder), f"each has a file in {folder}")
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = csv.reader(file)
+    with _opened(path) as file:
+        lines = csv.reader(file, strict=True)
         header = tuple(next(lines, ()))
         if header != COLUMNS:
             raise InvalidPublished(f"{path}: expected the columns {','.join(COLUMNS)}, found {','.join(header)}")
@@ -105,6 +113,37 @@ def load(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     return cells
 
 
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    try:
+        content = path.read_bytes()
+        _check_sum(path, content)
+        yield io.StringIO(content.decode(), newline="")
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidPublished(f"{path}: expected a CSV file in UTF-8, found: {error}; restore it with git") from error
+
+
+def _check_sum(path: Path, content: bytes) -> None:
+    """Committed files must have their committed SHA-256; files of other folders have none."""
+    folder = SUMS.parent
+    if not path.is_relative_to(folder):
+        return
+    name = path.relative_to(folder).as_posix()
+    found = hashlib.sha256(content).hexdigest()
+    if name not in (sums := _sums()) or sums[name] != found:
+        raise InvalidPublished(
+            f"{path}: expected the SHA-256 {sums.get(name, 'of a file that is listed')} of {SUMS.name}, found {found}. "
+            f"Restore the file with git, or, after a change that is meant, run in {folder}: sha256sum published/*.csv "
+            f"quoted.csv > {SUMS.name}"
+        )
+
+
+@cache
+def _sums() -> dict[str, str]:
+    lines = (line.split() for line in SUMS.read_text(encoding="utf-8").splitlines())
+    return {name: digest for digest, name in lines}
+
+
 def _with_source(cell: Published) -> Published:
     """A quoted number is over the other paper's runs, whose count is not known."""
     quoted = quotations().get((cell.paper, cell.table, cell.method))
@@ -114,8 +153,8 @@ def _with_source(cell: Published) -> Published:
 @cache
 def quotations(path: Path = QUOTED) -> dict[tuple[str, str, str], Quotation]:
     """Rows taken over from other papers, by (paper, table, method). Raises InvalidPublished for a file that is none."""
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = [tuple(line) for line in csv.reader(file)]
+    with _opened(path) as file:
+        lines = [tuple(line) for line in csv.reader(file, strict=True)]
     wrong = any(len(line) != len(QUOTED_COLUMNS) or not all(line) for line in lines[1:])
     if lines[:1] != [QUOTED_COLUMNS] or wrong:
         raise InvalidPublished(f"{path}: expected the columns {','.join(QUOTED_COLUMNS)}, each filled in every line")
@@ -137,7 +176,7 @@ def _cell(paper: str, line: list[str], where: str) -> Published:
     stderr = _number(row["stderr"], "stderr", where) if row["stderr"] else None
     if stderr is not None and stderr < 0:
         raise InvalidPublished(f"{where}: stderr is {row['stderr']}, expected a number that is not negative")
-    if row["n_runs"] and not row["n_runs"].isdecimal():
+    if row["n_runs"] and not re.fullmatch("[0-9]{1,9}", row["n_runs"]):
         raise InvalidPublished(f"{where}: n_runs is {row['n_runs']!r}, expected a whole number or nothing")
     return Published(
         paper=paper,

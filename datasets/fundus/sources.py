@@ -14,13 +14,17 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import os
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .. import fetch
-from ..checks import GET_AGAIN, BadData, DataNotFound, reading, stamped
+from ..checks import GET_AGAIN, BadData, DataNotFound, decoded, reading, stamped
+from ..notices import say
 from .source import Source, graded
 
 if TYPE_CHECKING:
@@ -30,6 +34,9 @@ VARIABLE = "FVI_RETINOPATHY"
 NAMES = ("eyepacs", "aptos", "idrid")
 LABELS = "retina/labels.csv"
 TILE, ACROSS = 256, 30  # pixels of a tile, tiles in a row of a mosaic
+WIDE = 65535  # the largest value of a 16-bit pixel
+READING = b"2"  # 2: upright, 16-bit grey as 8 bits; part of the digest of users' folders
+HIDDEN = "._"  # begins the names of the files that macOS writes beside others on foreign disks
 _WHERE = {
     "eyepacs": "Kaggle's diabetic-retinopathy-detection (trainLabels.csv, train/*.jpeg)",
     "aptos": "Kaggle's aptos2019-blindness-detection (train.csv, train_images/*.png)",
@@ -53,6 +60,7 @@ def find(name: str, root: str | os.PathLike | None = None) -> Source:
         path
         for pattern in ("*.csv", "2. Groundtruths/*.csv", "*/2. Groundtruths/*.csv")
         for path in folder.glob(pattern)
+        if not path.name.startswith(HIDDEN)
     )
     return _read(name, folder, *(stamped(path) for path in sorted(tables)))
 
@@ -81,18 +89,39 @@ def at_hand(name: str, root: str | os.PathLike | None = None) -> str:
 
 
 def opened(path: Path) -> Image.Image:
-    """An image whose pixels are read. Raises BadData."""
-    from PIL import Image  # here, since most commands read no image
+    """An image whose pixels are read, upright as its EXIF orientation says, 16-bit grey as 8 bits. Raises BadData."""
+    from PIL import Image, ImageOps  # here, since most commands read no image
 
     with reading(path, "a whole image"):
         image = Image.open(path)
         image.load()
+        return ImageOps.exif_transpose(_in_bytes(path, image))
+
+
+def _in_bytes(path: Path, image: Image.Image) -> Image.Image:
+    """Pillow would cut wider pixels off at 255, which makes them white."""
+    from PIL import Image
+
+    if not image.mode.startswith(("I", "F")):
         return image
+    values = np.asarray(image)
+    if image.mode == "F" or values.min() < 0 or values.max() > WIDE:
+        raise BadData(
+            f"{path}: expected 8 or 16 bits for each pixel, found mode {image.mode} with values "
+            f"from {values.min():g} to {values.max():g}; convert it to 8 bits"
+        )
+    grey = Image.fromarray(((values.astype(np.int64) * 255 + WIDE // 2) // WIDE).astype(np.uint8))
+    grey.info.update(image.info)
+    grey.getexif().update(image.getexif())
+    return grey
 
 
 def table(path: Path, *columns: str) -> list[tuple[str, ...]]:
     """These columns of a CSV file with a header. Raises BadData."""
-    with reading(path, f"a table with the columns {', '.join(columns)}"), path.open(newline="") as file:
+    with (
+        reading(path, f"a table with the columns {', '.join(columns)}"),
+        io.StringIO(decoded(path), newline="") as file,
+    ):
         rows = csv.DictReader(file, strict=True)
         names = [name.strip() for name in rows.fieldnames or ()]
         if not set(columns) <= set(names):
@@ -104,7 +133,7 @@ def table(path: Path, *columns: str) -> list[tuple[str, ...]]:
 
 def digest_of(tables: list[Path], images: list[Path]) -> str:
     """Of the content of tables, and of the names and sizes of images: 16 digits."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(READING)
     for path in tables:
         with reading(path, "a file"):
             digest.update(path.read_bytes())
@@ -196,6 +225,9 @@ def _check_files(folder: Path, where: str, paths: list[Path]) -> None:
     wanted = {path.name for path in paths}
     with reading(folder, "a folder of images"):
         there = {path.name for path in folder.iterdir() if path.suffix == paths[0].suffix}
+    if hidden := {name for name in there if name.startswith(HIDDEN)} - wanted:
+        say(f"{folder}: {len(hidden)} files whose names begin with {HIDDEN} are skipped; macOS writes them")
+        there -= hidden
     absent, more = wanted - there, there - wanted
     what = f"graded in {where} and not there" if absent else f"there without a grade in {where}"
     if absent or more:

@@ -279,3 +279,37 @@ def test_grey_and_transparent_images_are_made_colour() -> None:
     grey = Image.open(io.BytesIO(encoded(photograph(0)))).convert("LA")
     assert square(grey, 32).shape == (3, 32, 32)
     assert table("a,b", [(1, 2)]) == b"a,b\n1,2\n"
+
+
+def test_images_are_upright_as_their_orientation_says(lay: Lay) -> None:
+    turned, exif = photograph(0)[::-1, ::-1], Image.Exif()
+    exif[0x0112] = 3  # turned by 180 degrees
+    stream = io.BytesIO()
+    Image.fromarray(turned).save(stream, "PNG", exif=exif)
+    folder = lay({"turned.png": stream.getvalue()})
+    assert np.array_equal(np.asarray(sources.opened(folder / "turned.png")), photograph(0))
+
+
+def test_sixteen_bit_grey_becomes_eight_bits_and_keeps_its_picture(lay: Lay) -> None:
+    grey = photograph(0)[..., 0]
+    folder = lay({"wide.png": encoded(grey.astype(np.uint16) * 257), "grey.png": encoded(grey)})
+    wide, known = (sources.opened(folder / f"{name}.png") for name in ("wide", "grey"))
+    assert np.array_equal(np.asarray(wide), grey)
+    assert np.array_equal(square(wide, 32), square(known, 32))
+    Image.fromarray(grey.astype(np.float32)).save(folder / "real.tiff")
+    with pytest.raises(BadData, match=r"real.tiff: expected 8 or 16 bits for each pixel, found mode F .*8 bits"):
+        sources.opened(folder / "real.tiff")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_byte_order_marks_of_tables_and_files_of_macos_are_no_data(
+    lay: Lay, encoding: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = aptos()
+    lay(files)
+    before = sources.find("aptos")
+    table = files["aptos/train.csv"].decode().encode(encoding)
+    folder = lay({"aptos/train.csv": table, "aptos/train_images/._00.png": b"mac", "aptos/._train.csv": b"\0mac"})
+    after = sources.find("aptos")
+    assert after.ids == before.ids and np.array_equal(after.grades, before.grades)
+    assert f"{folder}/aptos/train_images: 1 files whose names begin with ._ are skipped" in capsys.readouterr().err

@@ -114,11 +114,14 @@ def test_another_file_and_another_cut_are_other_runs(table):
 
 WRONG = {
     "no such target": ({"target": "z"}, "expected the target column 'z', found a, b, c, y"),
-    "a word": ({"text": "a,y\n1,2\ncat,3\n"}, "line 3 .*column 'a': expected a number, found 'cat'"),
-    "a word for a target": ({"text": "a,y\n1,2\n3,cat\n"}, "expected numbers as targets, found 'cat'"),
-    "a gap": ({"text": "a,y\n1,2\n,3\n"}, "line 3 .*: expected a number, found ''"),
-    "a short line": ({"text": "a,b,y\n1,2,3\n1,2\n"}, "line 3 .*: expected 3 columns, found 2"),
-    "not finite": ({"text": "a,y\n1,2\nnan,3\n"}, r"expected finite numbers as inputs, found nan in row 1"),
+    "a word": ({"text": "a,y\n1,2\ncat,3\n"}, "line 3, column 'a': expected a number, found 'cat'"),
+    "a word for a target": ({"text": "a,y\n1,2\n3,cat\n"}, "line 3, column 'y': expected a number, found 'cat'"),
+    "a gap": ({"text": "a,y\n1,2\n,3\n"}, "line 3, column 'a': expected a value, found '', as in 1 of 2 rows"),
+    "a short line": ({"text": "a,b,y\n1,2,3\n1,2\n"}, "line 3: expected 3 columns, found 2"),
+    "not finite": ({"text": "a,y\n1,2\nnan,3\n"}, "line 3, column 'a': expected a value, found 'nan'"),
+    "infinite": ({"text": "a,y\n1,2\ninf,3\n"}, "line 3, column 'a': expected finite numbers up to 1e.150, found inf"),
+    "too large": (
+        {"text": "a,y\n1e308,2\n-1e308,3\n"}, "line 2, column 'a': expected finite numbers .*, found 1e.308"),
     "one class": (
         {"text": "a,y\n1,2\n2,2\n", "task": "classification"}, "expected two classes or more .*, found one class"),
     "real classes": ({"text": "a,y\n1,2.5\n2,2\n", "task": "classification"}, "found numbers such as 2.5"),
@@ -210,6 +213,43 @@ def test_images_that_do_not_fit_are_named(images):
         add_images(images, train=images / "train.png")
     with pytest.raises(ValueError, match="expected both mean and std"):
         add_images(images, mean=[0.5])
+
+
+@pytest.mark.parametrize(("shape", "last"), [((12, 12, 3), False), ((3, 12, 12), True), ((12, 12, 1), False)])
+def test_axes_that_only_the_other_order_explains_are_refused(tmp_path, shape, last):
+    """Images [N, 12, 12, 3] without channels_last were 12 channels of 12 x 3 pixels: accuracy .333 for 1.000."""
+    for subset in ("train", "test"):
+        np.savez(tmp_path / f"{subset}.npz", images=np.zeros((6, *shape), np.uint8), labels=np.arange(6) % 2)
+    add_images(tmp_path, channels_last=last)
+    for ask in (datasets.describe, datasets.load):
+        with pytest.raises(
+            BadData, match=rf"train.npz: expected \[N, .*channels_last is {last}.*channels_last={not last}"
+        ):
+            ask("pictures")
+    registry.ENTRIES.pop("pictures")
+    add_images(tmp_path, channels_last=not last)
+    assert datasets.load("pictures").train.x.shape[1:] == (min(shape), 12, 12)
+
+
+def test_wide_whole_numbers_are_refused_with_what_to_do(tmp_path):
+    for subset in ("train", "test"):
+        np.savez(tmp_path / f"{subset}.npz", images=np.zeros((6, 5, 5), np.uint16), labels=np.arange(6) % 2)
+    add_images(tmp_path)
+    with pytest.raises(BadData, match=r"train.npz: .*found uint16 \[6, 5, 5\]; write wider whole numbers as float32"):
+        datasets.load("pictures")
+
+
+def test_a_small_member_that_unpacks_into_a_huge_array_is_refused_before_it_is(images, tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.npy.LARGE", 2**16)
+    zeros = np.zeros((40, 60, 60, 3), np.uint8)
+    np.savez_compressed(images / "packed.npz", images=zeros, labels=np.arange(40) % 2)
+    np.savez(images / "plain.npz", images=zeros, labels=np.arange(40) % 2)
+    add_images(images, train=images / "plain.npz", test=images / "plain.npz")
+    assert len(datasets.load("pictures").train) == 40
+    registry.ENTRIES.pop("pictures")
+    add_images(images, train=images / "packed.npz")
+    with pytest.raises(BadData, match=r"packed.npz: .*the array images unpacks from \d+ to 432128 bytes.*uncompressed"):
+        datasets.describe("pictures")
 
 
 def waves(split: int) -> Split:

@@ -84,7 +84,7 @@ def load(file: Path | str | None = None, changes: Sequence[str] = (), folder: Pa
     values: dict[str, Any] = {}
     if path.is_file():
         try:
-            read = tomllib.loads(path.read_text())
+            read = tomllib.loads(path.read_text("utf-8-sig"))
         except (OSError, ValueError) as error:
             raise UsageError(f"{path}: expected a TOML file of SLURM options, found: {error}") from error
         values = {key: _checked(key, value, str(path)) for key, value in read.items()}

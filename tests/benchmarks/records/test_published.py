@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,33 @@ def test_a_cell_may_not_be_there_twice(tmp_path: Path) -> None:
 def test_a_wrong_header_is_named(tmp_path: Path) -> None:
     with pytest.raises(published.InvalidPublished, match="expected the columns table,dataset"):
         published.load("some2020", write(tmp_path, header="table,dataset"))
+
+
+@pytest.mark.parametrize("content", [b"1,boston,,GP,rm\xffse,3.1,0.2,5,", b"1," + b"x" * 200_000, b'1,"boston'])
+def test_a_stray_byte_and_a_long_or_open_field_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "some2020.csv").write_bytes(HEADER.encode() + b"\n" + content + b"\n")
+    with pytest.raises(published.InvalidPublished, match=r"some2020\.csv: expected a CSV file in UTF-8, found: .*git"):
+        published.load("some2020", tmp_path)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_committed_file_with_another_cell_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: bool
+) -> None:
+    folder = tmp_path / "published"
+    folder.mkdir()
+    write(folder, "1,boston,,GP,rmse,3.1,0.2,5,")
+    monkeypatch.setattr(published, "SUMS", tmp_path / "sha256.txt")
+    monkeypatch.setattr(published, "_sums", published._sums.__wrapped__)
+    content = (folder / "some2020.csv").read_bytes()
+    known = f"{hashlib.sha256(content).hexdigest()}  published/some2020.csv\n"
+    (tmp_path / "sha256.txt").write_text(known if listed else "")
+    if listed:
+        assert published.load("some2020", folder)[0].mean == 3.1
+        published.load.cache_clear()
+        write(folder, "1,boston,,GP,rmse,3.2,0.2,5,")
+    with pytest.raises(published.InvalidPublished, match=r"some2020\.csv: expected the SHA-256 .*sha256\.txt"):
+        published.load("some2020", folder)
 
 
 def test_quoted_rows_are_rows_of_their_tables_and_say_so_in_every_cell() -> None:

@@ -27,6 +27,11 @@ def test_the_command_line_goes_before_the_file_and_the_file_before_the_defaults(
     assert load(tmp_path / "slurm.toml", folder=tmp_path).partition == "gpu"
 
 
+def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path):
+    (tmp_path / "slurm.toml").write_bytes(b'\xef\xbb\xbfpartition = "gpu"\n')
+    assert load(tmp_path / "slurm.toml").partition == "gpu"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("30", 30), (45, 45), ("90:30", 91), ("8:00:00", 480), ("2-12", 3600), ("1-0:30", 1470), ("0:10", 1)],

@@ -1,0 +1,236 @@
+"""Tables of users as pandas frames: one reader for CSV, npz and Parquet, whose guesses are listed and printed."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import table_text
+from .checks import BadData
+from .npy import member
+from .table_text import CORRECT
+
+if TYPE_CHECKING:
+    import pandas
+
+REFUSE, DROP = "refuse", "drop"
+MISSING = frozenset({"", "?", "na", "n/a", "#n/a", "nan", "null", "<na>"})
+TRUTH = {"true": 1.0, "false": 0.0}
+INDEX = ("index", "level_0")
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a table is read. What is None is guessed, and the guess is printed.
+
+    drop: columns that are no inputs. missing: what becomes of rows without a label, target or input.
+    """
+
+    header: bool | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    drop: tuple[str | int, ...] = ()
+    missing: str = REFUSE
+
+    @property
+    def changes(self) -> dict:
+        """The options that are not the defaults."""
+        return {key: value for key, value in asdict(self).items() if value != getattr(Form(), key)}
+
+
+@dataclass
+class Table:
+    """Columns as text or numbers, the line in the file of each row, and what was guessed and dropped."""
+
+    path: Path
+    columns: pandas.DataFrame
+    names: list[str]
+    lines: list[int]
+    decimal: str | None = "."
+    notes: list[str] = field(default_factory=list)
+
+    def place(self, wanted: str | int | None) -> int:
+        """Number of the column with this name or number; the last without one. Raises BadData."""
+        place = -1 if wanted is None else wanted
+        if isinstance(place, int) and -len(self.names) <= place < len(self.names):
+            return place % len(self.names)
+        if self.names.count(str(place)) > 1:
+            raise BadData(
+                f"{self.path}: expected one column {place!r}, found {self.names.count(str(place))}; {CORRECT}"
+            )
+        if not isinstance(place, str) or place not in self.names:
+            raise BadData(
+                f"{self.path}: expected the target column {place!r}, found "
+                f"{', '.join(self.names[:20]) or 'nothing'}; {CORRECT}"
+            )
+        return self.names.index(place)
+
+    def where(self, row: int, column: int) -> str:
+        return (
+            f"{self.path}, {'line' if self.lines else 'row'} {self.lines[row] if self.lines else row}, column "
+            + repr(self.names[column])
+        )
+
+    def leave_out(self, columns: list[int], why: str) -> None:
+        self.notes.append(f"left out {', '.join(repr(self.names[i]) for i in columns)}: {why}")
+
+
+def inputs(table: Table, target: int, form: Form) -> list[int]:
+    """Columns that are inputs. Raises BadData for a nameless column that may be an index or not."""
+    left = [table.place(name) for name in form.drop]
+    if left:
+        table.leave_out(left, "as drop says")
+    if target in left:
+        raise BadData(
+            f"{table.path}: expected other columns in drop than the target {table.names[target]!r}; {CORRECT}"
+        )
+    for i, name in enumerate(table.names):
+        if i == target or i in left:
+            continue
+        values, nameless = table.columns.iloc[:, i], not name or name.startswith("Unnamed: ")
+        if nameless and all(missing(values)):
+            left.append(i)
+            table.leave_out([i], "it has neither name nor values")
+        elif nameless or name in INDEX:
+            counts = _counts(table, i)
+            if counts or (nameless and set(range(i)) <= set(left) and values.is_unique and not _real(table, i)):
+                left.append(i)
+                table.leave_out([i], "it numbers the rows, as an index that pandas wrote")
+            elif nameless:
+                raise BadData(
+                    f"{table.path}: expected a name for every input, found column {i} without one, which may be an "
+                    f"index; name it in the file, or pass drop=[{i}] to add_table"
+                )
+        elif _counts(table, i):
+            table.notes.append(
+                f"{name!r} is an input though it counts the rows; pass drop=[{name!r}] if it should not be"
+            )
+    return [i for i in range(len(table.names)) if i != target and i not in left]
+
+
+def _counts(table: Table, i: int) -> bool:
+    """Whether a column counts the rows, from any number on."""
+    values = numbers(table, i, strict=False)
+    return values is not None and len(values) > 2 and bool((np.diff(values) == 1).all())
+
+
+def _real(table: Table, i: int) -> bool:
+    values = numbers(table, i, strict=False)
+    return values is not None and not bool((values == np.floor(values)).all())
+
+
+def missing(values: pandas.Series) -> np.ndarray:
+    """Which cells are empty, or a word that says so."""
+    absent = values.isna().to_numpy(dtype=bool, copy=True)
+    if _is_text(values):
+        absent |= np.array([isinstance(v, str) and v.strip().lower() in MISSING for v in values], dtype=bool)
+    return absent
+
+
+def _is_text(values: pandas.Series) -> bool:
+    return not hasattr(values.dtype, "categories") and (values.dtype.kind == "O" or str(values.dtype).startswith("str"))
+
+
+def numbers(table: Table, i: int, strict: bool = True) -> np.ndarray | None:
+    """A column as float64, NaN where a cell is missing. Else BadData with the first cell that is no number, or None."""
+    import pandas
+
+    values = table.columns.iloc[:, i]
+    kind = str(values.dtype)
+    if pandas.api.types.is_numeric_dtype(values) and not pandas.api.types.is_complex_dtype(values):
+        return values.to_numpy(dtype=np.float64, na_value=np.nan)
+    if _is_text(values):
+        absent = missing(values)
+        found = [np.nan if gap else _number(value, table.decimal) for value, gap in zip(values, absent)]
+        wrong = next((row for row, value in enumerate(found) if value is None), None)
+        if wrong is None:
+            return np.array(found, np.float64)
+        word, at = str(values.iloc[wrong]), table.where(wrong, i)
+    else:
+        word, at = str(values.iloc[0]), f"{table.where(0, i)} ({kind})"
+    if strict:
+        raise BadData(f"{at}: expected a number, found {word[:40]!r}; {CORRECT}")
+    return None
+
+
+def _number(value: object, decimal: str | None) -> float | None:
+    if isinstance(value, str):
+        word = value.strip()
+        return TRUTH.get(word.lower(), table_text.number(word, decimal))
+    try:
+        return float(value)  # type: ignore[arg-type]  # bool, int, decimal.Decimal
+    except (TypeError, ValueError):
+        return None
+
+
+def labels(table: Table, i: int) -> tuple[np.ndarray, np.ndarray]:
+    """A column as labels, whole numbers or names, and which are missing."""
+    import pandas
+
+    values, absent = table.columns.iloc[:, i], missing(table.columns.iloc[:, i])
+    if pandas.api.types.is_bool_dtype(values) and not _is_text(values):
+        return values.fillna(False).to_numpy(dtype=bool), absent
+    words = {str(v).strip().lower() for v in values[~absent]}
+    found = None if words <= set(TRUTH) else numbers(table, i, strict=False)
+    if found is not None:
+        return np.where(absent, 0.0, found), absent
+    return np.array([str(v).strip() if not gap else "" for v, gap in zip(values, absent)]), absent
+
+
+def read_csv(path: Path, target: str | int | None, form: Form) -> Table:
+    """Text in columns. Raises BadData."""
+    import pandas
+
+    text = table_text.read(path, target, form.header, form.delimiter, form.decimal)
+    frame = pandas.DataFrame(text.rows, columns=range(len(text.names)), dtype=object)
+    return Table(path, frame, text.names, text.lines, text.decimal, text.notes)
+
+
+def read_npz(path: Path, target: str | int | None, form: Form) -> Table:
+    """Arrays x [N, D] and y [N], the latter under the target's name. Raises BadData."""
+    import pandas
+
+    wanted = "x", "y" if target is None else str(target)
+    with zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        if not set(wanted) <= set(names):
+            raise BadData(
+                f"{path}: expected the arrays {' and '.join(wanted)}, found {', '.join(names) or 'none'}; {CORRECT}"
+            )
+        arrays = []
+        for name in wanted:
+            with member(archive, name) as stream:
+                arrays.append(np.lib.format.read_array(stream, allow_pickle=False))
+    x, y = arrays
+    if x.ndim != 2 or 0 in x.shape or y.shape != x.shape[:1]:
+        raise BadData(
+            f"{path}: expected inputs [N, D] and a target for each, found inputs {list(x.shape)} and targets "
+            f"{list(y.shape)}; {CORRECT}"
+        )
+    frame = pandas.concat([pandas.DataFrame(x), pandas.Series(y)], axis=1)
+    return Table(path, frame, [f"x[{i}]" for i in range(x.shape[1])] + [wanted[1]], [])
+
+
+def read_parquet(path: Path, target: str | int | None, form: Form) -> Table:
+    """Columns of numbers or text. Raises BadData."""
+    import pandas  # here, since it takes a second to load
+
+    try:
+        frame = pandas.read_parquet(path)
+    except ImportError as error:
+        raise BadData(
+            f"{path}: Parquet needs the package pyarrow: install it, or write the table as .csv or .npz"
+        ) from error
+    return Table(path, frame, [str(column) for column in frame.columns], [])
+
+
+READERS: dict[str, Callable[[Path, str | int | None, Form], Table]] = {
+    ".csv": read_csv,
+    ".npz": read_npz,
+    ".parquet": read_parquet,
+}

@@ -1,0 +1,209 @@
+"""Text of a CSV file as rows of words: encoding, delimiter, decimal mark and header, given or guessed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .checks import BadData, decoded
+
+CORRECT = "correct the file, or how add_table describes it"
+BLANKS = " "
+DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "bars", BLANKS: "blanks"}
+DECIMALS = {".": "points", ",": "commas"}
+POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+COMMA = re.compile(r"[+-]?(\d+|\d*,\d+)([eE][+-]?\d+)?")
+WHOLE = re.compile(r"[+-]?\d+")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+SPECIAL = re.compile(r"[+-]?(inf|infinity|nan)|true|false|na|n/a|#n/a|null|<na>|\?|", re.IGNORECASE)
+LOOK = 200  # rows by which a delimiter is guessed
+
+
+@dataclass
+class Text:
+    """Rows of words of equal number, the line on which each row ends, and what was guessed."""
+
+    rows: list[list[str]]
+    names: list[str]
+    lines: list[int]
+    decimal: str
+    notes: list[str] = field(default_factory=list)
+
+
+def number(word: str, decimal: str | None) -> float | None:
+    """The value of a word; None for one that is no number."""
+    if decimal == "," and "," in word:
+        return float(word.replace(",", ".")) if COMMA.fullmatch(word) else None
+    try:
+        return float(word) if "_" not in word else None
+    except ValueError:
+        return None
+
+
+def read(path: Path, target: str | int | None, header: bool | None, delimiter: str | None, decimal: str | None) -> Text:
+    """The rows of a file. Raises BadData where the form of the file cannot be known."""
+    text = decoded(path)
+    mark = delimiter or _delimiter(path, text)
+    lines, rows = _split(text, mark)
+    notes = [] if delimiter else [f"separated by {DELIMITERS[mark]}"]
+    if not rows:
+        return Text([], [], [], ".", notes)
+    if rows[0][0].startswith("#"):
+        rows[0][0] = rows[0][0][1:].strip()
+        if mark == BLANKS and not rows[0][0]:
+            del rows[0][0]
+        notes.append("the # of the first line is left out")
+    if (
+        len(rows) > 1
+        and len(rows[0]) + 1 == len(rows[1])
+        and len({len(row) for row in rows[1:]}) == 1
+        and _names(rows[0])
+    ):
+        rows[0].insert(0, "")  # as R writes names of rows
+    for line, row in zip(lines, rows):
+        if len(row) != len(rows[0]):
+            raise BadData(
+                f"{path}, line {line}: expected {len(rows[0])} columns, found {len(row)}; {CORRECT} "
+                f"(separated by {DELIMITERS.get(mark, mark)})"
+            )
+    comma = _decimal(path, rows[1:] or rows, decimal)
+    named = _header(path, rows, target, comma) if header is None else header
+    if header is None:
+        notes.append("the first line is a header" if named else "no header: the first line is data")
+    if comma == "," and decimal is None:
+        notes.append("decimal commas")
+    names = rows[0] if named else [str(i) for i in range(len(rows[0]))]
+    return Text(rows[named:], names, lines[named:], comma, notes)
+
+
+def _split(text: str, mark: str, most: int | None = None) -> tuple[list[int], list[list[str]]]:
+    lines, rows = [], []
+    if mark == BLANKS:
+        for line, content in enumerate(io.StringIO(text), start=1):
+            if content.strip():
+                lines.append(line)
+                rows.append(content.split())
+            if len(rows) == most:
+                break
+        return lines, rows
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True, skipinitialspace=True)
+    for row in reader:
+        words = [word.strip() for word in row]
+        if any(words):
+            lines.append(reader.line_num)
+            rows.append(words)
+        if len(rows) == most:
+            break
+    return lines, rows
+
+
+def _delimiter(path: Path, text: str) -> str:
+    """The one that gives equally long rows of most numbers."""
+    shares: dict[str, float] = {}
+    for mark in DELIMITERS:
+        try:
+            _, rows = _split(text, mark, LOOK)
+        except csv.Error:
+            continue
+        body = rows[1:] or rows
+        widths = {len(row) for row in body}
+        if len(widths) == 1 and (width := widths.pop()) > 1 and len(rows[0]) in (width, width - 1):
+            cells = [word for row in body for word in row]
+            shares[mark] = sum(map(_numeric, cells)) / len(cells)
+    best = [mark for mark, share in shares.items() if share == max(shares.values())]
+    best = [mark for mark in best if mark != BLANKS] or best
+    if len(best) > 1 and shares[best[0]] > 0:
+        raise BadData(
+            f"{path}: expected one delimiter, found equal columns by {' and by '.join(DELIMITERS[m] for m in best)}; "
+            f"pass delimiter={best[0]!r} or another to add_table"
+        )
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return best[0] if best else next((mark for mark in ",;\t|" if mark in first), BLANKS)
+
+
+def _numeric(word: str) -> bool:
+    return bool(POINT.fullmatch(word) or COMMA.fullmatch(word))
+
+
+def _decimal(path: Path, rows: list[list[str]], given: str | None) -> str:
+    """Commas where numbers have them. Raises BadData if they may separate thousands, or points occur too."""
+    if given:
+        return given
+    words = [
+        word for row in rows for word in row if "," in word and (COMMA.fullmatch(word) or THOUSANDS.fullmatch(word))
+    ]
+    if not words:
+        return "."
+    points = next((word for row in rows for word in row if "." in word and POINT.fullmatch(word)), None)
+    if points or all(map(THOUSANDS.fullmatch, words)):
+        raise BadData(
+            f"{path}: expected one decimal mark, found {words[0]!r}{f' and {points!r}' if points else ''}; write "
+            "numbers without thousands separators, or pass decimal=',' or decimal='.' to add_table"
+        )
+    return ","
+
+
+def _is_number(word: str, decimal: str) -> bool:
+    return bool((COMMA if decimal == "," else POINT).fullmatch(word))
+
+
+def _names(row: list[str]) -> bool:
+    return not any(map(_numeric, row))
+
+
+def _header(path: Path, rows: list[list[str]], target: str | int | None, decimal: str) -> bool:
+    """Whether the first row has names. Raises BadData if it may be either.
+
+    It has if the target is among them, if it has no number but others have, or a word over a column of numbers. A row
+    of numbers is a header if they are whole, distinct and growing over columns of real numbers.
+    """
+    first, rest = rows[0], rows[1 : 1 + 5 * LOOK]
+    if isinstance(target, str) and target in first:
+        return True
+    if not rest:
+        return _names(first)
+    columns = list(zip(*rest))
+    over = [
+        all(_is_number(word, decimal) or SPECIAL.fullmatch(word) for word in column)
+        and any(_is_number(word, decimal) or word.lower() in ("true", "false") for word in column)
+        for column in columns
+    ]
+    seen = [word in column for word, column in zip(first, columns)]
+    numeric = [_is_number(word, decimal) for word in first]
+    words = [n and not SPECIAL.fullmatch(word) for word, n in zip(first, [o and not m for o, m in zip(over, numeric)])]
+    whole = [word for word, n in zip(first, numeric) if n and WHOLE.fullmatch(word)]
+    distinct = len(set(whole)) == len(whole) == sum(numeric)
+    choose = "pass header=True or header=False to add_table"
+    if any(words):
+        if distinct:
+            return True
+        raise BadData(
+            f"{path}: expected names or numbers in the first line, found {first[words.index(True)]!r} and also the "
+            f"number {first[numeric.index(True)]!r}; correct the file, or {choose}"
+        )
+    if not any(numeric):
+        return not all(seen)
+    if not distinct or len(whole) < 2:
+        return False
+    values = list(map(int, whole))
+    growing = all(a < b for a, b in itertools.pairwise(values))
+    real = [
+        any(_is_number(w, decimal) for w in column) and not any(map(WHOLE.fullmatch, column))
+        for column, n in zip(columns, numeric)
+        if n
+    ]
+    if growing and sum(real) >= max(1, len(real) - 1):
+        return True
+    steps = {b - a for a, b in itertools.pairwise(values)}
+    if not first[0] and growing and len(steps) == 1:
+        return True
+    if len(values) > 2 and steps == {1} and (values[0] in (0, 1) or 1800 <= values[0] <= 2100):
+        raise BadData(
+            f"{path}: expected a first line of names or of data, found {', '.join(first[:6])}, which may be "
+            f"either; {choose}"
+        )
+    return False
