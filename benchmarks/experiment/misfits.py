@@ -38,7 +38,7 @@ TINY: dict[str, dict[str, Any]] = {
     },
 }
 FEWER = {"size": 2, "fit_steps": 1, "samples": 4, "rank": 2, "every": 1, "start": 0.0}
-FEWER |= {"warmup": 1, "thinning": 1, "leapfrogs": 2, "map_steps": 1}
+FEWER |= {"warmup": 1, "thinning": 1, "leapfrogs": 2, "map_steps": 1, "k": 1}
 GIVEN = {
     "family": {"ensemble": {"base": {"name": "mean_field"}}},
     "prior": {"gaussian_process": {"kernel": {"name": "rbf"}}},

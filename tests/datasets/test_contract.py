@@ -50,6 +50,10 @@ def _lacking(split: Split, name: str) -> bool:
     return any(lack.dataset in BY_HAND for lack in partners)
 
 
+SCALED_BY_TEST = {("gulf_drifters", "scaled")}
+"""Whose targets are standardised by the test subset, as in the script of the authors of cinquin2024."""
+
+
 class DatasetContract:
     """name, scheme: what is loaded. fingerprint: first 16 digits of split 0, fixed by the version; None where
     upstream's files were not at hand when the version was made."""
@@ -151,7 +155,8 @@ class DatasetContract:
         if split.y_std == 1:
             assert split.y_mean == 0
             pytest.skip("its targets are not standardised")
-        x, y = split.train.x.astype(np.float64), split.train.y
+        targets = split.test if (self.name, self.scheme) in SCALED_BY_TEST else split.train
+        x, y = split.train.x.astype(np.float64), targets.y
         constant = np.ptp(x, axis=0) == 0
         assert np.abs(x.mean(0)).max() < 1e-5
         assert np.abs(x.std(0)[~constant] - 1).max() < 1e-5
@@ -209,6 +214,7 @@ FINGERPRINTS = {
     ("retina_mnist", "mild"): "bd01fc4ce15b756b",
     ("retina_mnist", "outline"): "8eb8e28de81d0e5e",
     ("gulf_drifters", ""): "8a447dcfef959313",
+    ("gulf_drifters", "scaled"): "016a89f14517b4c9",
     ("two_moons_rudner", ""): "cdd89dfac524bbe6",
     ("two_moons_dirichlet", ""): "305161883141be93",
     ("two_moons_cinquin", ""): "dc13b265d5ed3b7a",

@@ -62,7 +62,7 @@ def sure(write: Callable[..., Path], tmp_path: Path) -> tuple[FakeSuite, Records
         logits["ood-noise"][..., 0] += 0.5
         given = {s.name: ClassificationPredictions(logits[s.name], labels if s.kind == "id" else None) for s in sets}
         rows, curves = evaluate("classification", "shapes", sets, given)
-        values = {(r["condition"], r["metric"]): [r["value"], r["value"] + 0.01] for r in rows}
+        values = {(r["condition"], r["metric"]): [r["value"], 0.99 * r["value"]] for r in rows}
         write(label, "shapes", values, curves=curves)
     mine = table("mine", "shapes", ("MAP", "FSVI", "GFSVI"), (("", "accuracy"), ("", "nll")))
     return FakeSuite(mine), Records(tmp_path / "results")

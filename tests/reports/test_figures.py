@@ -64,7 +64,7 @@ def results(write: Callable[..., Path], tmp_path: Path) -> Path:
     random = np.random.default_rng(0)
     for label in LABELS[:2]:
         values, curves = digits_curves(random)
-        write(label, "digits", {key: [value, value + 0.01] for key, value in values.items()}, curves=curves)
+        write(label, "digits", {key: [value, 0.99 * value] for key, value in values.items()}, curves=curves)
         for name in TOYS:
             write(label, name, {("", "training_seconds"): [1.0, 1.0]}, curves=toy_curves(name, random))
     return tmp_path / "results"

@@ -60,7 +60,7 @@ def results(write: Callable[..., Path], tmp_path: Path) -> Path:
     for dataset in OOD:
         for label in (*LABELS[:-1], *TURNED):
             values, curves = predicted(dataset, 4 if "Ensemble" in label else 1, random)
-            write(label, dataset, {key: [value, value + 0.25] for key, value in values.items()}, curves=curves)
+            write(label, dataset, {key: [value, 0.75 * value] for key, value in values.items()}, curves=curves)
     return tmp_path / "results"
 
 
@@ -168,7 +168,7 @@ def test_records_without_shifted_images_make_no_figure_of_them(write: Callable[.
 
 def test_records_that_lack_what_a_figure_shows_are_said_to(write: Callable[..., Path], tmp_path: Path) -> None:
     results = write("MAP", "mnist", {("shift=rotation;angle=90", "brier"): [0.5, 0.6]})
-    results = write("MAP", "cifar10", {("shift=fgsm;epsilon=0", "smoothed_log_likelihood"): [0.5, 0.6]})
+    results = write("MAP", "cifar10", {("shift=fgsm;epsilon=0", "smoothed_log_likelihood"): [-0.5, -0.6]})
     names = ["dirichlet2022-figure-1", "dirichlet2022-figure-7-cifar10", "cinquin2024-figure-12-mnist"]
     figures = [FIGURES[name] for name in names]
     reasons = {each.name: each.skipped for each in draw(figures, SUITE, Records(results), tmp_path / "out")}

@@ -21,7 +21,7 @@ NAMES = (
     "dirichlet2022-figure-8",
     "retina-mnist-accuracy",
     "digits-roc",
-    "cinquin2024-figure-18",
+    "cinquin2024-figure-7",
 )
 
 

@@ -48,7 +48,7 @@ def make(write: Writer) -> Callable[..., TableResult]:
     def maker(about: list[dict[str, Any]], others: dict[str, Any] | None = None, **changes: Any) -> TableResult:
         asked = table(n_runs=len(about), **changes)
         for method, provenance in (("Ensemble", [others or AMD] * len(about)), ("MAP", about)):
-            runs = [0.9 + 0.01 * i + (method == "MAP") for i in range(len(about))]
+            runs = [0.4 + 0.01 * i + 0.5 * (method == "MAP") for i in range(len(about))]
             values = {("", "accuracy"): runs, ("", "training_seconds"): runs}
             results = write(method, "fashion_mnist", values, about=provenance, one_split=asked.one_split)
         return aggregate(asked, "paper", Records(results))
@@ -157,7 +157,7 @@ def test_costs_that_rank_nothing_have_no_arrow_and_no_bold(make: Callable[..., T
 
 def test_a_cell_of_several_processor_models_has_its_mean(make: Callable[..., TableResult]) -> None:
     result = make([AMD, INTEL, AMD], AMD)
-    assert result.cells[0][1].mean == pytest.approx(1.91)
+    assert result.cells[0][1].mean == pytest.approx(0.91)
     assert "made on AMD EPYC and Intel(R) Xeon(R) | 2" in " ".join(markdown(result).split())
     assert not any(row[1].bold for row in result.cells)
     assert result.cells[0][0].bold, "what is no cost does not depend on the processor"

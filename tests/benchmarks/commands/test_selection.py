@@ -13,7 +13,7 @@ from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
 from benchmarks.tables import Cell, Column, Recipe, Row, Table, choices, cinquin_candidates
 
-METRIC = "rmse"
+METRIC = "log_posterior_predictive"
 VALIDATION, TEST = "part=validation", ""
 ROWS = tuple(Row(f"{method}, {v}", None, method, v) for method in ("MAP", "MFVI") for v in ("small", "large"))
 COLUMNS = tuple(Column(Cell(d, VALIDATION, METRIC), d) for d in ("cinquin_1d", "pequignot_1d"))
@@ -44,7 +44,7 @@ def record(results, row, column, scores, test=0.0):
     store = Store(results)
     for config, score in zip(TABLE.cell_runs(row, column), scores, strict=False):
         metrics = [
-            {"dataset": column.cell.dataset, "condition": c, "metric": METRIC, "value": v, "n": 5}
+            {"dataset": column.cell.dataset, "condition": c, "metric": METRIC, "value": v, "n": 1000}
             for c, v in ((VALIDATION, score), (TEST, test))
         ]
         store.write(store.make(config, metrics, {}, {"seconds": 1.0}))

@@ -168,7 +168,7 @@ import benchmarks.tables
 config = benchmarks.tables.get("digits").runs("smoke", [1])
 store = Store({str(folders[0])!r})
 here = {{"cpu": provenance.cpu(), "device": provenance.expected_device(), "threads": 1, "seconds": 1.0}}
-row = {{"dataset": "digits", "condition": "", "metric": "accuracy", "value": 0.5, "n": 10}}
+row = {{"dataset": "digits", "condition": "", "metric": "accuracy", "value": 0.5, "n": 539}}
 for one in config:
     store.write(store.make(one, [row], {{}}, here))
 try:

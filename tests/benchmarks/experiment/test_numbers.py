@@ -111,7 +111,7 @@ def test_the_numbers_are_those_that_they_were(method, dataset, tmp_path, request
 def of_weight(change):
     """The weight of the divergence with a change, in place of its own."""
 
-    def broken(self, n_train, batch, context):
+    def broken(self, n_train, batch, context, progress=1.0):
         return change(self.factor / {"elbo": n_train, "batch": batch}[self.scaling], n_train, batch)
 
     return lambda patch: patch.setattr(Weight, "__call__", broken)

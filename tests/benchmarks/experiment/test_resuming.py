@@ -136,6 +136,8 @@ RULES |= {name: {"schedule": {"name": name}} for name in sorted(set(SCHEDULES.cl
 
 OTHERS = {  # parts of no row of the catalogue
     "samples": config("MAP", parts={"family": {"name": "samples"}}),
+    "gaussian head": config("FSVI", dataset=MOONS, parts={"family": {"name": "gaussian_head"}}),
+    "tied prior": config("MFVI", dataset=MOONS, parts={"divergence": {"name": "tied_weight_kl"}}),
     "temperature": config("MAP", dataset=MOONS, parts={"fit": {"name": "temperature"}}),
 }
 

@@ -51,7 +51,7 @@ def test_log_probabilities_have_no_energy_and_all_else():
         *(
             (f"{s.condition};score=energy", f"ood_{m}")
             for s in SETS[1:]
-            for m in ("auroc", "aupr", "fpr95", "accuracy")
+            for m in ("auroc", "aupr", "fpr95", "accuracy", "accuracy_log_loss")
         ),
     }
     with pytest.raises(ValueError, match="energy: expected logits, found log-probabilities"):

@@ -112,7 +112,7 @@ def test_runs_without_data_are_not_submitted_to_a_cluster(folders, capsys):
 
 def test_done_runs_need_no_data_and_failed_ones_do(folders):
     store = fakes.store(folders[0])
-    store.write(store.make(LACKING[0], [fakes.metric(0.5)], {}, {}))
+    store.write(store.make(LACKING[0], [fakes.metric(0.5, "yacht")], {}, {}))
     plan = make_plan(LACKING, *folders, fakes.SUITE)
     Failures(folders[1]).write(LACKING[1], plan.runs[1].key, "no data")
     plan = make_plan(LACKING, *folders, fakes.SUITE)
