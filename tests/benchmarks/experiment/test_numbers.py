@@ -95,7 +95,7 @@ def test_every_method_has_its_numbers(kept):
         assert list(kept) == [f"{name}, {dataset}" for name, dataset in places()]
 
 
-@pytest.mark.parametrize(("method", "dataset"), places())
+@pytest.mark.parametrize(("method", "dataset"), list(places()))
 def test_the_numbers_are_those_that_they_were(method, dataset, tmp_path, request):
     found = numbers(config(method, dataset), tmp_path)
     if os.environ.get(RENEW):
