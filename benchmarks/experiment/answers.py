@@ -192,7 +192,8 @@ def looks_like(values: np.ndarray) -> tuple[str, str]:
 def _regressed(form: str, answer: Answer, asked: EvaluationSet, split: Split) -> Predictions:
     target = () if split.n_outputs == 1 else (split.n_outputs,)
     values, points = _within(form, answer.numbers(f"{asked.name}/{form}")), len(asked.x)
-    moments: tuple[np.ndarray, ...] = ()
+    mean: np.ndarray | None = None
+    variance: np.ndarray | None = None
     if form == "mean":
         if f"{asked.name}/variance" not in answer:
             raise PredictionsError("variance: expected the function's variance beside its mean, found none")
@@ -201,11 +202,11 @@ def _regressed(form: str, answer: Answer, asked: EvaluationSet, split: Split) ->
         _shape("variance", variance, values.shape, "[points]")
         if not (variance >= 0).all():
             raise PredictionsError("variance: expected no negative values and no NaN, found some")
-        moments = values, _within("variance", variance)
+        mean, variance = values, _within("variance", variance)
         values = values + np.sqrt(variance) * np.random.RandomState(0).standard_normal((DRAWS, *values.shape))
     _shape("samples", values, (None, points, *target), "[samples, points]")
-    noise = _noise(answer, asked.name, 0 if moments else len(values), points)
-    return RegressionPredictions(values, noise, asked.y, split.y_mean, split.y_std, *moments, exact=True)
+    noise = _noise(answer, asked.name, len(values) if mean is None else 0, points)
+    return RegressionPredictions(values, noise, asked.y, split.y_mean, split.y_std, mean, variance, exact=True)
 
 
 def _noise(answer: Answer, name: str, draws: int, points: int) -> np.ndarray:

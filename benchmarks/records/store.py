@@ -170,7 +170,8 @@ class Store:
         if about is None or not hasattr(about, "range"):
             return Bounds()
         derived = about.entry or metric in COSTS or metric.startswith(("near_", "far_"))
-        return Bounds(*about.range, about.worst, counts=not derived)
+        low, high = about.range
+        return Bounds(low, high, about.worst, counts=not derived)
 
     def version(self, metric: str) -> int:
         """The present version of a metric."""
