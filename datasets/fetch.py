@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -116,12 +117,36 @@ def registry() -> dict[str, File]:
 
 
 def cache_folder(root: str | os.PathLike | None = None) -> Path:
-    return Path(root or os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "fvi-bench").expanduser()
+    """Return the folder of fetched files: ``root``, else $FVI_DATA_CACHE, else ~/.cache/fvi-bench.
+
+    A user without a home folder that can be written (in a container, a user id without an account) gets a temporary
+    folder, which a warning names.
+    """
+    chosen = root or os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(os.path.expanduser(chosen))
+    usual = Path(os.path.expanduser("~"), ".cache", "fvi-bench")  # "~" stays where no home folder is known
+    above = next(folder for folder in (usual, *usual.parents) if os.path.exists(folder))
+    if usual.is_absolute() and os.access(above, (os.R_OK if above == usual else os.W_OK) | os.X_OK):
+        return usual
+    return _temporary(usual)
+
+
+@cache
+def _temporary(usual: Path) -> Path:
+    folder = Path(tempfile.gettempdir(), f"fvi-bench-{os.getuid()}")
+    why = "cannot be made" if usual.is_absolute() else "is not known: this user has no home folder"
+    warnings.warn(
+        f"the folder of fetched data, {usual}, {why}; {folder} is used, "
+        f"set {CACHE_VARIABLE} to a folder that stays and that you may write",
+        stacklevel=3,
+    )
+    return folder
 
 
 def mirror_folders() -> list[Path]:
     folders = os.environ.get(MIRROR_VARIABLE, "").split(os.pathsep)
-    return [Path(folder).expanduser() for folder in folders if folder]
+    return [Path(os.path.expanduser(folder)) for folder in folders if folder]
 
 
 def locate(name: str, root: str | os.PathLike | None = None, download: bool = True) -> Path:

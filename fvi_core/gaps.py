@@ -6,10 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-try:
-    import numba
-except ImportError:  # tensor operations then serve
-    numba = None  # type: ignore[assignment]  # None tells that it is absent
+from fvi_core.compiled import njit, numba
 
 HALVINGS = 40
 """Of the range that holds the median: more are of no use where many gaps are equal."""
@@ -34,7 +31,7 @@ def median_gaps(x: Tensor) -> Tensor:
 
 if numba is not None:
 
-    @numba.njit(cache=True)
+    @njit()
     def _not_above(row, bound):
         """How many gaps of ordered samples are at most so large."""
         count, j = 0, 1
@@ -45,7 +42,7 @@ if numba is not None:
             count += j - i - 1
         return count
 
-    @numba.njit(cache=True)
+    @njit()
     def _of_rows(rows, place):
         """For each row of ordered samples, of all gaps in order the one at ``place``, counted from 0.
 

@@ -15,13 +15,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fvi_core.compiled import njit, numba
 from fvi_core.networks import Network, Parameters
-
-try:
-    import numba
-    from numba.np.unsafe.ndarray import to_fixed_tuple
-except ImportError:  # the tensor path of blocks.py then serves
-    numba = None  # type: ignore[assignment]  # None tells that it is absent
 
 
 LANES = 16
@@ -30,10 +25,12 @@ UNROLLED = 16
 """Features up to which a hidden unit is computed in one loop; LLVM unrolls a loop over more of them no longer."""
 
 
-if numba is not None:
+if numba is not None:  # otherwise the tensor path of blocks.py serves
+    from numba.np.unsafe.ndarray import to_fixed_tuple
+
     ORDERED = {"contract", "nnan", "ninf", "nsz"}  # sums stay in the order of the code
 
-    @numba.njit(fastmath=True, cache=True)
+    @njit(fastmath=True)
     def _hidden(weight, bias, x, z):
         """``z = bias + weight . x`` for one unit: weight [D] (of any stride), x [D, T], z [T]; four inputs at a
         time.
@@ -54,7 +51,7 @@ if numba is not None:
                 z[t] += a * xa[t]
             d += 1
 
-    @numba.njit(fastmath=True, cache=True)
+    @njit(fastmath=True)
     def _project(z, x, out):
         """``out = x . z``: z [T], x [D, T or more], out [D]; four inputs at a time."""
         features, points = x.shape[0], len(z)
@@ -83,7 +80,7 @@ def _kernels(features: int) -> tuple[Callable, Callable]:
     """The passes for so many features, a constant to the compiler: all terms of a unit then stay in registers."""
     unrolled = features <= UNROLLED
 
-    @numba.njit(fastmath=ORDERED, cache=True)
+    @njit(fastmath=ORDERED)
     def forward(weight1, bias1, weight2, bias2, x, out):
         """weight1 [R, S, D, H], bias1, weight2 [R, S, H], bias2 [R, S], x [R, D, padded T] -> out [R, S, T]."""
         padded = x.shape[2]
@@ -108,7 +105,7 @@ def _kernels(features: int) -> tuple[Callable, Callable]:
                             f[t] += w * max(z[t], numba.float32(0))
                 out[r, s] = f[: out.shape[2]]
 
-    @numba.njit(fastmath=True, cache=True)
+    @njit(fastmath=True)
     def backward(weight1, bias1, weight2, x, g, d_weight1, d_bias1, d_weight2):
         """Gradients for g [R, S, T], the gradient of the values; hidden activations are computed again."""
         padded, points = x.shape[2], g.shape[2]

@@ -153,7 +153,7 @@ def located(place: str, say: Callable[[str], None] = print) -> Iterator[Path]:
     if address:
         yield _downloaded(address[1], address[2], say)
         return
-    path = Path(place).expanduser()
+    path = Path(os.path.expanduser(place))
     listed = sorted(path.glob(f"*{ENDING}")) if path.is_dir() else [path]
     if not listed:
         raise ArchiveError(f"{path}: expected archives, *{ENDING}, found none in this folder")

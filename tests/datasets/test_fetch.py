@@ -287,3 +287,31 @@ def test_the_list_has_the_sets_of_plug_ins(tmp_path, monkeypatch, capsys) -> Non
     (tmp_path / "mine.py").write_text("1 / 0\n")
     with forgotten():
         assert __main__.main(["list"]) == 1 and "mine.py, line 1: ZeroDivisionError" in capsys.readouterr().err
+
+
+def account(monkeypatch, home):
+    """Pretend that ``~`` is this folder; None: that the user has neither HOME nor an account."""
+    monkeypatch.delenv("FVI_DATA_CACHE", raising=False)
+    expand = os.path.expanduser
+    monkeypatch.setattr(os.path, "expanduser", lambda path: str(path) if home is None else expand(path))
+    if home is not None:
+        monkeypatch.setenv("HOME", str(home))
+    fetch._temporary.cache_clear()
+
+
+@pytest.mark.parametrize("home", [None, "/proc/none/here"], ids=["no account", "a home that cannot be made"])
+def test_without_a_home_folder_fetched_files_go_to_a_temporary_one_and_that_is_said_once(home, monkeypatch, tmp_path):
+    account(monkeypatch, home)
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path).startswith(str(tmp_path)))  # also for root
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    with pytest.warns(UserWarning, match="set FVI_DATA_CACHE") as said:
+        assert fetch.cache_folder() == fetch.cache_folder() == tmp_path / f"fvi-bench-{os.getuid()}"
+    assert len(said) == 1
+    assert fetch.cache_folder("~/here").name == "here", "a folder that is named is used, without a traceback"
+    fetch._temporary.cache_clear()
+
+
+def test_with_a_home_folder_fetched_files_are_kept_in_it(monkeypatch, tmp_path):
+    account(monkeypatch, tmp_path)
+    assert fetch.cache_folder() == tmp_path / ".cache" / "fvi-bench"
+    assert fetch.cache_folder("~/here") == tmp_path / "here"

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import shutil
-import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,11 +55,14 @@ def take(folder: Path, root: Path = provenance.ROOT) -> Path:
         target = folder / digest.hexdigest()[:16]
         if not target.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            made = Path(tempfile.mkdtemp(prefix=".making-", dir=folder))
+            made = folder / f".making-{uuid.uuid4().hex[:16]}"
             try:
+                made.mkdir()  # whom the umask lets read, since array tasks of colleagues may use the copy
                 for name, path in files.items():
                     (made / name).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy2(path, made / name)  # with its time, by which compiled code is found to be current
+                    shutil.copyfile(path, made / name)
+                    times = path.stat()  # by its time compiled code is found to be current
+                    os.utime(made / name, ns=(times.st_atime_ns, times.st_mtime_ns))
                 for name, text in written.items():
                     (made / name).write_text(text)
                 (made / provenance.SNAPSHOT).write_text(json.dumps({"commit": commit, "dirty": dirty}))
@@ -73,14 +76,24 @@ def take(folder: Path, root: Path = provenance.ROOT) -> Path:
             f"{folder}: the code cannot be copied ({error}): make room or make it writable, choose another folder "
             "with --state, or let jobs use the checkout itself with --slurm snapshot=false"
         ) from error
+    if not os.access(target / provenance.SNAPSHOT, os.R_OK):
+        raise SnapshotError(
+            f"{target}: this copy of the code, of another user, cannot be read: let its owner `chmod -R go+rX` it, "
+            "or choose another folder with --state"
+        )
     return target
 
 
 def lines(target: Path) -> list[str]:
-    """Shell lines that make Python use a snapshot."""
+    """Shell lines that make Python use a snapshot, and end a job that cannot read it: it would use other code."""
     listed = target / PLUGINS / PLUGINS
     own = [str(target / name) for name in listed.read_text().splitlines()] if listed.is_file() else []
+    unread = (
+        f"{target}: the copy of the code cannot be read on this node by this user: expected a folder that it sees and "
+        "may read; let its owner chmod -R go+rX it, or submit with another --state"
+    )
     return [
+        f"[ -r {shlex.quote(str(target / provenance.SNAPSHOT))} ] || {{ echo {shlex.quote(unread)} >&2; exit 1; }}",
         f"export PYTHONPATH={shlex.quote(str(target))}${{PYTHONPATH:+:$PYTHONPATH}}",
         *([f"export {plugins.VARIABLE}={shlex.quote(os.pathsep.join(own))}"] if own else []),
     ]

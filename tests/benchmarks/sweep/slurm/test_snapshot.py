@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 
@@ -118,4 +119,39 @@ def test_provenance_of_a_snapshot_is_that_of_the_code_it_was_taken_from(root, tm
 def test_a_folder_that_cannot_be_written_is_told(root, tmp_path):
     (tmp_path / "snapshots").write_text("a file, not a folder")
     with pytest.raises(snapshot.SnapshotError, match="cannot be copied"):
+        snapshot.take(tmp_path / "snapshots", root)
+
+
+@pytest.mark.parametrize(("umask", "folder", "file"), [(0o022, 0o755, 0o644), (0o002, 0o775, 0o664)])
+def test_whom_the_umask_lets_read_may_read_a_snapshot(umask, folder, file, root, tmp_path):
+    (root / "datasets" / "__init__.py").chmod(0o600)
+    before = os.umask(umask)
+    try:
+        taken = snapshot.take(tmp_path / "snapshots", root)
+    finally:
+        os.umask(before)
+    for path in (taken, *taken.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (folder if path.is_dir() else file), path
+    assert (taken / "datasets" / "table.csv").stat().st_mtime_ns == (root / "datasets" / "table.csv").stat().st_mtime_ns
+
+
+def script(taken):
+    return subprocess.run(
+        ["bash", "-c", "\n".join([*snapshot.lines(taken), "echo goes on"])], capture_output=True, text=True, cwd="/"
+    )
+
+
+def test_a_job_that_cannot_read_its_snapshot_ends_and_names_it(root, tmp_path):
+    taken = snapshot.take(tmp_path / "snapshots", root)
+    assert script(taken).stdout == "goes on\n"
+    taken.rename(tmp_path / "elsewhere")
+    done = script(taken)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"{taken}: the copy of the code cannot be read") and "chmod" in done.stderr
+
+
+def test_a_copy_of_another_user_that_cannot_be_read_is_named_before_anything_is_submitted(root, tmp_path, monkeypatch):
+    taken = snapshot.take(tmp_path / "snapshots", root)
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).startswith(str(taken)))
+    with pytest.raises(snapshot.SnapshotError, match=f"{taken.name}: this copy of the code, of another user"):
         snapshot.take(tmp_path / "snapshots", root)
