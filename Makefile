@@ -137,7 +137,7 @@ clean: ## remove .venv and caches; results/ and .state/ stay
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Where Python may not keep what it compiles, every command would compile the same libraries for seconds.
-compiled := $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode)
+compiled := $(if $(value PYTHONDONTWRITEBYTECODE),--compile-bytecode)
 
 $(READY): export INTERPRETER = $(PYTHON)
 $(READY): pyproject.toml constraints.txt

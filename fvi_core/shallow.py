@@ -18,7 +18,6 @@ from torch.autograd.function import once_differentiable
 from fvi_core.compiled import njit, numba
 from fvi_core.networks import Network, Parameters
 
-
 LANES = 16
 """Inputs are padded with zeros to a multiple of this: a rest after whole vector registers costs as much as several."""
 UNROLLED = 16

@@ -61,9 +61,15 @@ def test_values_arrive_as_they_are(checkout: Path, value: str) -> None:
 
 def test_values_from_the_environment_are_text_too(checkout: Path) -> None:
     words = ["env", "PROTOCOL=$(shell touch made)", "SEEDS='; touch made; '", "make", "table-digits"]
-    subprocess.run(words, cwd=checkout, check=True, capture_output=True)
+    subprocess.run(words, cwd=checkout, check=True, capture_output=True, env=plain_environment())
     assert not (checkout / "made").exists()
     assert calls(checkout)[0] == "benchmarks run digits --protocol $(shell touch made) --seeds '; touch made; '"
+
+
+def test_a_variable_of_python_in_the_environment_is_text_too(checkout: Path) -> None:
+    words = ["env", "PYTHONDONTWRITEBYTECODE=$(shell touch made)", "make", "status"]
+    subprocess.run(words, cwd=checkout, check=True, capture_output=True, env=plain_environment())
+    assert not (checkout / "made").exists()
 
 
 @pytest.fixture

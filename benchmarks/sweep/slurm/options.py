@@ -61,7 +61,8 @@ class Options:
             "array_parallelism": self.parallel,
             # Told later than at a quarter of its time, a short one would be asked to end as it begins.
             "signal_delay_s": min(self.notice, self.time * 60 // 4),
-            "setup": [*self.setup, *setup],
+            # `--export=NONE` of sbatch would reach srun too, whose tasks then lack what the lines below export.
+            "setup": ["export SLURM_EXPORT_ENV=ALL", *self.setup, *setup],
             "wckey": None,
             "additional_parameters": dict(self.sbatch),
         }
