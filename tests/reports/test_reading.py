@@ -99,7 +99,7 @@ def test_runs_of_a_row_are_asked_for_once_for_all_columns_of_a_data_set(results:
 def rows_held() -> int:
     """How many metric rows, as records have them, are in memory."""
     gc.collect()
-    return sum(isinstance(held, dict) and {"dataset", "metric", "value"} <= held.keys() for held in gc.get_objects())
+    return sum(type(held) is dict and {"dataset", "metric", "value"} <= held.keys() for held in gc.get_objects())
 
 
 def test_what_is_kept_of_records_is_small(tmp_path: Path) -> None:
