@@ -65,7 +65,7 @@ def plan(
 ) -> Planned:
     """What tables miss, which data that lacks, and, unless ``cost`` is False, what training it would cost here.
 
-    Kinds of runs whose cost no record tells are timed for some seconds. Trains nothing, fetches nothing.
+    Trains nothing, fetches nothing.
     """
     asked = choose(tables, protocol, seeds, methods=methods, datasets=datasets, also=also, suite=suite, say=say)
     with _executor(executor, workers) as where:

@@ -96,7 +96,11 @@ class MetricRow(TypedDict):
 
 
 class Provenance(TypedDict, total=False):
-    """Where the numbers of a run come from. Records of older code lack some of it."""
+    """Where the numbers of a run come from. Records of older code lack some of it.
+
+    seconds: wall time of the training, a stack's divided by its trainings; busy: seconds of a processor for each of
+    them, less than 1 for one thread beside other work.
+    """
 
     commit: str
     dirty: bool
@@ -107,6 +111,7 @@ class Provenance(TypedDict, total=False):
     threads: int
     precision: str
     seconds: float
+    busy: float
     fit_seconds: float
     evaluate_seconds: float
     stack: int

@@ -21,7 +21,7 @@ def resolve(name: str) -> Any:
 class Suite:
     """Where the tables, the methods, the training and the metrics are: a module, or "module:name".
 
-    Without ``timing`` nothing is timed. ``reports``: the module whose command prints tables, if there is one; ``cell``:
+    ``reports``: the module whose command prints tables, if there is one; ``cell``:
     what averages the runs of a cell.
     """
 
@@ -31,7 +31,6 @@ class Suite:
     limit: str = "benchmarks.records.config:stack_limit"
     metrics: str = "benchmarks.metrics.registry:METRICS"
     measure: str = "benchmarks.experiment.measure:measure_stale"
-    timing: str = "benchmarks.experiment.timing:time_steps"
     reports: str = "reports"
     cell: str = "reports.aggregate:cell"
     fits: str = "benchmarks.experiment.misfits:misfits"

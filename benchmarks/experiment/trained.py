@@ -88,6 +88,7 @@ def train(asked: dict[str, list[RunConfig]], state: Path, report: Callable[[floa
     prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]
     about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made, "cpu": origin.cpu()}
     callback = CheckpointCallback(checkpoints, about, list(asked), found)
+    wall, processor = time.perf_counter(), time.process_time()
     stacked = training.start(model, training_data, streams.child("train"), found.state if found else None)
     started = origin.now()
     with unchanged("training", training_data.tensors):
@@ -95,6 +96,7 @@ def train(asked: dict[str, list[RunConfig]], state: Path, report: Callable[[floa
     about_all: Any = {
         **origin.collect(),
         "seconds": callback.seconds / len(stack),
+        "busy": (time.process_time() - processor) / max(time.perf_counter() - wall, 1e-9),
         "stack": len(stack),
         "started": started,
     }

@@ -124,9 +124,9 @@ class Store:
         """The record of a run, or None. Raises :class:`RecordError`."""
         return self._load(self.path(config), () if curves else ("curves",))
 
-    def beside(self, config: RunConfig) -> Iterator[Record]:
-        """The records of a run's method on its data set, without curves and metrics; what is none is left out."""
-        for path in sorted(self.path(config).parent.glob("*.json")):
+    def beside(self, folder: Path) -> Iterator[Record]:
+        """The records of a method on a data set, without curves and metrics; what is none is left out."""
+        for path in sorted(folder.glob("*.json")):
             with suppress(RecordError):
                 record = None if path.name.startswith(".") else self._load(path, HEAD_ONLY)
                 if record is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,7 +29,6 @@ Say = Callable[[str], None]
 Names = str | Sequence[str]
 Seeds = str | int | Iterable[int] | None
 SUITE = Suite()
-TICK = 2.0  # seconds between sentences while kinds of runs are timed
 
 
 class TooLong(BenchmarkError):
@@ -123,7 +121,7 @@ class Planned:
     def misfits(self) -> list[str]:
         """A sentence for every method whose parts do not fit together; those with records or a checkpoint do."""
         found = self.estimate
-        return self.suite.misfits([*found.timed, *found.not_known]) if found else []
+        return self.suite.misfits(found.untried) if found else []
 
     def __str__(self) -> str:
         told = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)
@@ -172,7 +170,7 @@ def look(
 ) -> Planned:
     """What is known of the runs that were asked for; see :func:`plan`. fetch: download data that they lack first.
 
-    Raises StoreError and ClaimError before anything is timed if it fetches and the folders cannot be written.
+    Raises StoreError and ClaimError if it fetches and the folders cannot be written.
     """
     results, state = Path(results).resolve(), Path(state).resolve()
     # Without an executor's costs it is an overview, to which what waits in a cluster's queue belongs.
@@ -188,7 +186,7 @@ def look(
     if fetch and groups:
         runner.check_folders(results, state)
     known = Known(Store(results, suite.metrics), state)
-    return Planned(asked, found, groups, executor, suite, missing, estimate(groups, known, executor, _ticks(say)))
+    return Planned(asked, found, groups, executor, suite, missing, estimate(groups, known))
 
 
 def with_rows(tables: Names, also: Names | None, suite: Suite) -> list[Any]:
@@ -207,16 +205,3 @@ def seeds_text(seeds: Seeds) -> str | None:
     if seeds is None or isinstance(seeds, str):
         return seeds
     return ",".join(map(str, [*seeds, ""])) if isinstance(seeds, Iterable) else str(seeds)
-
-
-def _ticks(say: Say) -> Callable[[int, int], None]:
-    """Says every now and then how many kinds of runs are timed."""
-    last = time.monotonic()
-
-    def progress(done: int, of: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= TICK:
-            last = time.monotonic()
-            say(f"{done} of {of} kinds of runs timed")
-
-    return progress

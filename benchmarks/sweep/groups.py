@@ -5,10 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from benchmarks.records.config import run_key
 from benchmarks.shapes import Record, RunConfig
@@ -34,9 +33,9 @@ class Run:
 class RunGroup:
     """Runs that one process trains together. Plain data: it can be pickled, or written as JSON.
 
-    execute, metrics, measure and timing say where the function that trains, the versions of metrics, what measures a
-    stale record again without training, and what times a few steps are ("module:name"; the last two may be "": there
-    is no such thing); results and state are folders.
+    execute, metrics and measure say where the function that trains, the versions of metrics, and what measures a stale
+    record again without training are ("module:name"; the last may be "": there is no such thing); results and state are
+    folders.
     """
 
     runs: tuple[Run, ...]
@@ -45,7 +44,6 @@ class RunGroup:
     results: str
     state: str
     measure: str = ""
-    timing: str = ""
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -83,20 +81,6 @@ class RunOutcome:
     record: Record | None = None
 
 
-@dataclass
-class Timed:
-    """What timing a run group told (see benchmarks/experiment/timing.py), why no more, and how long it took.
-
-    What a process loads once, before it trains anything, is not part of the seconds. silent: the last of them, in which
-    nothing was told, if it was given up for that.
-    """
-
-    told: dict[str, Any] = field(default_factory=dict)
-    reason: str = ""
-    seconds: float = 0.0
-    silent: float = 0.0
-
-
 Report = Callable[[RunGroup, float, str], None]  # group, fraction of it that is done, what it does now
 
 
@@ -121,13 +105,6 @@ class Executor(ABC):
     @abstractmethod
     def close(self) -> None:
         """Stop what is still being done, give up its claims, and leave no process behind."""
-
-    def timed(self, group: RunGroup, patience: float) -> Timed:
-        """What a few steps of a group tell of its cost, given up after so many seconds without a word.
-
-        Raises nothing but interrupts.
-        """
-        return Timed(reason="nodes of a cluster are other machines")
 
     def pending(self, state: Path, held: bool = False) -> dict[str, str]:
         """The runs that were submitted before and wait or run, with a note on each; ``held``: within :meth:`turn`."""

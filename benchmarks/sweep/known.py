@@ -1,26 +1,29 @@
-"""What runs cost on this machine, as far as that is known: from records, checkpoints, earlier timings."""
+"""Costs of runs on this machine, as far as records and checkpoints tell them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from benchmarks.experiment.code import CODE
 from benchmarks.records import provenance
 from benchmarks.records.config import kind_key, run_key, stack_key, training_key
-from benchmarks.records.store import Store
-from benchmarks.shapes import Provenance, RunConfig
+from benchmarks.records.store import Store, slug
+from benchmarks.shapes import Provenance, Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import Progress, progress
-from benchmarks.state.costs import AT_MOST, EXACT, Cost, Costs
 from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.plan import MEANINGLESS
-from benchmarks.sweep.similar import similar
+from benchmarks.sweep.similar import AT_MOST, EXACT, Cost, Recorded, similar, stops_early
 
-RECORDS, CHECKPOINT, TIMED = "records", "a checkpoint", "timed steps"
+RECORDS, ELSEWHERE, CHECKPOINT, SIMILAR = (
+    "records",
+    "records of another processor",
+    "a checkpoint",
+    "records of similar runs, in proportion to the work",
+)
 
 
 class Known:
@@ -29,23 +32,20 @@ class Known:
     def __init__(self, store: Store, state: Path) -> None:
         self.store, self.state = store, state
         device = provenance.expected_device()
-        self.machine: dict[str, Any] = {"code": CODE, "cpu": provenance.cpu(), "device": device, "threads": 1}
-        self.costs = Costs(state, self.machine)
-        self._read: dict[Path, list[tuple[RunConfig, Cost, str]]] = {}
-        self._kinds: dict[Path, dict[str, list[Cost]]] = {}
+        self.machine: dict[str, Any] = {"cpu": provenance.cpu(), "device": device, "threads": 1}
+        self._read: dict[Path, list[Recorded]] = {}
+        self._kinds: dict[Path, dict[str, list[Recorded]]] = {}
 
     def cost(self, group: RunGroup, config: RunConfig) -> tuple[Cost, str] | None:
-        """What a run of a group costs, and what tells it."""
-        found = self._recorded(config)
-        if found:
-            return found, RECORDS
+        """The cost of a run of a group, and what tells it."""
+        recorded = self._recorded(config, here=True)
+        if recorded:
+            return recorded, RECORDS
         checkpoints = (self._checkpoint(each) for each in group.configs)
-        interrupted = next((cost for cost in checkpoints if cost), None)
-        timed = self.costs.get(kind_key(config))
-        if interrupted:
-            evaluation = timed.evaluation if timed else None
-            return Cost(interrupted, evaluation, AT_MOST if stops_early(config) else EXACT), CHECKPOINT
-        return (timed, TIMED) if timed else None
+        if interrupted := next((seconds for seconds in checkpoints if seconds), None):
+            return Cost(interrupted, None, AT_MOST if stops_early(config) else EXACT), CHECKPOINT
+        elsewhere = self._recorded(config, here=False)
+        return (elsewhere, ELSEWHERE) if elsewhere else None
 
     def done(self, config: RunConfig) -> float:
         """How much of a run's training a checkpoint spares."""
@@ -70,40 +70,43 @@ class Known:
         return found.seconds / found.epoch * found.epochs / found.trainings if found.epoch and found.trainings else None
 
     def alike(self, config: RunConfig) -> Cost | None:
-        """What a run costs by its method's records on its data set, whatever their settings, in proportion to their
-        work: those of this machine's like, without any those of other processors. Those of smoke tell nothing, since
-        they cost little but their start.
+        """The cost of a run by the records of its method on any data: those of this machine's like, without any those
+        of other processors. Records of protocol smoke tell nothing, since they cost little but their start.
         """
-        meant = [one for one in self._records(config) if one[0]["protocol"] != MEANINGLESS]
-        here = [(other, cost) for other, cost, cpu in meant if _one_model(cpu, self.machine["cpu"])]
-        return similar(config, here or [(other, cost) for other, cost, _ in meant])
+        folders = sorted(self.store.root.glob(f"*/{slug(config['method'])}"))
+        meant = [one for folder in folders for one in self._records(folder) if one.config["protocol"] != MEANINGLESS]
+        return similar(config, [one for one in meant if self._here(one)] or meant)
 
-    def _recorded(self, config: RunConfig) -> Cost | None:
+    def _recorded(self, config: RunConfig, here: bool) -> Cost | None:
+        """The cost of a run by the records of its kind, on this processor or on others.
+
+        It is the lower quartile: of runs that were trained beside other work the time is longer.
+        """
         folder = self.store.path(config).parent
         if folder not in self._kinds:
-            kinds: dict[str, list[Cost]] = defaultdict(list)
+            kinds: dict[str, list[Recorded]] = defaultdict(list)
             self._kinds[folder] = kinds
-            for recorded, cost, cpu in self._records(config):
-                if not _one_model(cpu, self.machine["cpu"]):
-                    continue
-                for kind in (kind_key(recorded), stack_key(recorded)):
-                    kinds[kind].append(cost)
-        found = self._kinds[folder]
-        same = found.get(kind_key(config)) or found.get(stack_key(config)) or []
-        evaluations = [cost.evaluation for cost in found.get(kind_key(config), []) if cost.evaluation is not None]
-        if not same:
+            for one in self._records(folder):
+                for kind in (kind_key(one.config), stack_key(one.config)):
+                    kinds[kind].append(one)
+        same, training = (
+            [one.cost for one in self._kinds[folder].get(key, []) if self._here(one) == here]
+            for key in (kind_key(config), stack_key(config))
+        )
+        evaluations = [cost.evaluation for cost in same if cost.evaluation is not None]
+        if not training:
             return None
-        return Cost(median(cost.training for cost in same), median(evaluations) if evaluations else None)
+        return Cost(_low([cost.training for cost in same or training]), _low(evaluations) if evaluations else None)
 
-    def _records(self, config: RunConfig) -> list[tuple[RunConfig, Cost, str]]:
-        """What a method's records on a data set cost that were made on this machine's kind of device, and the processor
-        of each.
-        """
-        folder = self.store.path(config).parent
+    def _here(self, one: Recorded) -> bool:
+        return _one_model(one.cpu, self.machine["cpu"])
+
+    def _records(self, folder: Path) -> list[Recorded]:
+        """The records of a method on a data set that were made on this machine's kind of device."""
         if folder not in self._read:
             self._read[folder] = [
-                (record["config"], cost, str(record["provenance"].get("cpu")))
-                for record in self.store.beside(config)
+                Recorded(record["config"], cost, share_of_epochs(record), str(record["provenance"].get("cpu")))
+                for record in self.store.beside(folder)
                 if (cost := self._cost_of(record["provenance"]))
             ]
         return self._read[folder]
@@ -113,13 +116,19 @@ class Known:
         training = _seconds(about, "seconds")
         if training is None or not same:
             return None
-        return Cost(training + (_seconds(about, "fit_seconds") or 0.0), _seconds(about, "evaluate_seconds"))
+        own = training * min(1.0, _seconds(about, "busy") or 1.0)
+        return Cost(own + (_seconds(about, "fit_seconds") or 0.0), _seconds(about, "evaluate_seconds"))
 
 
-def stops_early(config: RunConfig) -> bool:
-    """Whether training may end before its last epoch."""
-    training = config["parts"]["training"]
-    return bool(training.get("early_stopping")) or (training.get("schedule") or {}).get("name") == "plateau"
+def share_of_epochs(record: Record) -> float:
+    """Return the share of its epochs that a training took, 1 where it did not end early or nothing is said."""
+    planned, made = record["config"]["parts"]["training"].get("epochs"), record["provenance"].get("epochs")
+    return min(1.0, made / planned) if planned and made else 1.0
+
+
+def _low(seconds: list[float]) -> float:
+    """The lower quartile, as a value that occurs."""
+    return sorted(seconds)[(len(seconds) - 1) // 4]
 
 
 def _one_model(one: str, other: str) -> bool:

@@ -99,7 +99,6 @@ class Plan:
                         results=str(results),
                         state=str(state),
                         measure=suite.measure,
-                        timing=suite.timing,
                     )
                 )
         return sorted(groups, key=lambda group: -passes(group.configs[0]))

@@ -5,18 +5,52 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import cache
+from statistics import median
 from typing import Any
 
 import datasets
+from benchmarks.records.config import kind_key
 from benchmarks.records.hyperparameters import load_parts
 from benchmarks.shapes import RunConfig
-from benchmarks.state.costs import Cost
 from datasets import Description
 from fvi_core.registry import NETWORKS
 
 Parts = dict[str, Any]
+EXACT, AT_MOST, AT_LEAST = "", "at most", "at least"
+STEP = 1e6  # multiplications that cost as much as what every step costs whatever its size
+NEAREST = 3  # similar kinds whose median is taken
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds on one core, of one training and of one evaluation (None: not known).
+
+    bound: "at most" where training may end before its last epoch.
+    """
+
+    training: float
+    evaluation: float | None = None
+    bound: str = EXACT
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The cost of a recorded run, the share of its epochs that it took, and its processor."""
+
+    config: RunConfig
+    cost: Cost
+    share: float = 1.0
+    cpu: str = ""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Work of a training in multiplications: of one step, and of all."""
+
+    step: float
+    whole: float
 
 
 def passes(config: RunConfig) -> int:
@@ -35,50 +69,69 @@ def networks(config: RunConfig) -> int:
     return family.get("size") or 1 if "base" in family else 1
 
 
-def work(config: RunConfig) -> float | None:
-    """Gradients of single points that a training takes, over all its networks; None where the size of the data is not
-    known.
-    """
-    about = _data(config)
-    return float(about.n_train * passes(config) * networks(config)) if about and about.n_train else None
+def stops_early(config: RunConfig) -> bool:
+    """Whether training may end before its last epoch."""
+    training = config["parts"]["training"]
+    return bool(training.get("early_stopping")) or (training.get("schedule") or {}).get("name") == "plateau"
 
 
-def similar(config: RunConfig, known: Iterable[tuple[RunConfig, Cost]]) -> Cost | None:
-    """The cost of the run with the same method and kind of network whose work is nearest, in proportion to the work
-    and to the multiplications of their networks.
-
-    None where there is no such run, or no telling how large one of them is. Precisions are not told apart.
-    """
-    own, found = work(config), []
-    for other, cost in known:
-        alike = other["method"] == config["method"] and _network(other).get("name") == _network(config).get("name")
-        theirs = work(other) if alike else None
-        size = _relative_size(config, other) if own and theirs else None
-        if own and theirs and size:
-            times = own / theirs * size
-            found.append((abs(math.log(times)), times, cost))
-    if not found:
+def work(config: RunConfig) -> Work | None:
+    """Return the work of a training over all its networks; None where the size of its data or network is not known."""
+    about, size = _data(config), _multiplications(config)
+    if about is None or not about.n_train or size is None:
         return None
-    _, times, cost = min(found, key=lambda one: one[0])
-    evaluation = None if cost.evaluation is None else cost.evaluation * times
-    return replace(cost, training=cost.training * times, evaluation=evaluation)
+    training, context = config["parts"]["training"], (config["parts"].get("context") or {}).get("points")
+    batch = min(training.get("batch_size") or about.n_train, about.n_train)
+    draws = (training.get("samples") or 1) if training.get("epochs") else 1
+    step = STEP + draws * (batch + (context if isinstance(context, int) else 0)) * size
+    steps = passes(config) / draws * -(-about.n_train // batch)
+    return Work(step, step * steps * networks(config))
+
+
+def similar(config: RunConfig, known: Iterable[Recorded]) -> Cost | None:
+    """Return the cost of a run by records of its method, in proportion to the work.
+
+    It is the median over the three kinds that are most alike: in the work of a step, in all work, in data and network.
+    None where there is no such record, or no telling how much work one of them is. Precisions are not told apart.
+    """
+    own = work(config)
+    kinds: dict[str, list[Recorded]] = {}
+    for one in known:
+        if one.config["method"] == config["method"]:
+            kinds.setdefault(kind_key(one.config), []).append(one)
+    found: list[tuple[float, float, float | None]] = []
+    for same in kinds.values():
+        other = same[0].config
+        theirs = work(other) if own else None
+        if own and theirs:
+            times = own.whole / theirs.whole
+            apart = abs(math.log(own.step / theirs.step)) + 0.3 * abs(math.log(times))
+            apart += other["dataset"]["name"] != config["dataset"]["name"]
+            apart += _network(other).get("name") != _network(config).get("name")
+            one = min(same, key=lambda one: one.cost.training / one.share)
+            training = one.cost.training / (1.0 if stops_early(config) else one.share)
+            evaluation = None if one.cost.evaluation is None else one.cost.evaluation * _sizes(config, other)
+            found.append((apart, training * times, evaluation))
+    nearest = sorted(found, key=lambda each: each[0])[:NEAREST]
+    if not nearest:
+        return None
+    evaluations = [seconds for *_, seconds in nearest if seconds is not None]
+    bound = AT_MOST if stops_early(config) else EXACT
+    return Cost(median(seconds for _, seconds, _ in nearest), median(evaluations) if evaluations else None, bound)
 
 
 def _network(config: RunConfig) -> Parts:
     return config["parts"].get("network") or {}
 
 
-def _relative_size(config: RunConfig, other: RunConfig) -> float | None:
-    """Multiplications of one network over those of another; None where they differ and one cannot be counted."""
-    same = _network(config) == _network(other)
-    if same and config["dataset"]["name"] == other["dataset"]["name"]:
-        return 1.0
+def _sizes(config: RunConfig, other: RunConfig) -> float:
+    """Multiplications of the networks of one run over those of another, at one input each."""
     own, theirs = _multiplications(config), _multiplications(other)
-    return own / theirs if own and theirs else 1.0 if same else None
+    return own * networks(config) / (theirs * networks(other)) if own and theirs else 1.0
 
 
 def _multiplications(config: RunConfig) -> int | None:
-    """Of a network at one input; 1 for a method without a network, None where it or its data are not known here."""
+    """Multiplications of a network at one input; 1 for a method without a network, None where it is not known here."""
     network, about = _network(config), _data(config)
     if not network:
         return 1

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.records.config import run_key
-from benchmarks.state.costs import AT_MOST
 from benchmarks.sweep import data, hints
 from benchmarks.sweep.estimate import LONGEST, Estimate
 from benchmarks.sweep.groups import Executor, RunGroup
 from benchmarks.sweep.plan import MEANINGLESS
 from benchmarks.sweep.progress import duration
+from benchmarks.sweep.similar import AT_MOST
 from datasets.fetch import OFFLINE_VARIABLE
 
 MEANING = {"short": "stated reductions, numbers that are meant", MEANINGLESS: "seconds, numbers without meaning"}
@@ -39,8 +39,7 @@ def estimate_lines(found: Estimate, executor: Executor) -> list[str]:
     """An estimate in words, and what it rests on."""
     if not found.runs:
         return []
-    left = sum(map(len, found.unknown.values()))
-    if left == found.runs:
+    if len(found.unknown) == found.runs:
         lines = [f"estimate: what {found.runs} runs cost is not known"]
     else:
         how = found.bound or "about"
@@ -52,10 +51,12 @@ def estimate_lines(found: Estimate, executor: Executor) -> list[str]:
         told += [f"{found.trained_only} of them without their evaluation"] * bool(found.trained_only)
         told += [f"training may end early in {count}" for bound, count in found.bounds.items() if bound == AT_MOST]
         lines.append(f"  {', '.join(told)}")
-    for reason, configs in found.unknown.items():
-        kinds = list(dict.fromkeys(f"{config['method']} on {config['dataset']['name']}" for config in configs))
+    if found.unknown:
+        kinds = list(dict.fromkeys(f"{config['method']} on {config['dataset']['name']}" for config in found.unknown))
         some = ", ".join(kinds[:3]) + (", ..." if len(kinds) > 3 else "")
-        lines.append(f"  not estimated: {len(configs)} runs ({some}): {reason}")
+        lines.append(
+            f"  not estimated: {len(found.unknown)} runs ({some}): no record of these methods on a CPU or GPU as here"
+        )
     return lines
 
 

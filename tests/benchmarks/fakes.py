@@ -12,18 +12,18 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from benchmarks import tables
 from benchmarks.errors import unknown
-from benchmarks.records.config import canonical_json, kind_key, run_key
+from benchmarks.records.config import canonical_json, run_key
 from benchmarks.records.store import Store
 from benchmarks.state.checkpoints import stop_requested
 from benchmarks.suite import Suite
+from benchmarks.sweep.similar import AT_MOST, Cost, stops_early
 
 HERE = "tests.benchmarks.fakes"
 SUITE = Suite(
@@ -34,10 +34,8 @@ SUITE = Suite(
     metrics=f"{HERE}:METRICS",
     measure="",
     fits=f"{HERE}:misfits",
-    timing="",
     reports="",
 )
-TIMED = replace(SUITE, timing=f"{HERE}:time_steps")  # what a run costs is in parts["training"]["cost"]
 
 
 def config(
@@ -151,18 +149,12 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
     return outcomes
 
 
-def time_steps(configs: list[dict[str, Any]], seconds: float, tell: Callable[[dict[str, Any]], None]) -> None:
-    """Tells what the configurations say that they cost; before that, "raise" raises, "die" kills and "wait" waits."""
-    todo = configs[0]["parts"]["training"]
-    tell({"setup": 1.0, "steps": 100, "trainings": len(configs), "process": os.getpid()})
-    if todo["do"] == "raise":
-        raise RuntimeError("the parts do not\nfit")
-    if todo["do"] == "die":
-        os.kill(os.getpid(), signal.SIGKILL)
-    while todo["do"] == "wait":
-        time.sleep(0.02)
-    print("not for the terminal")
-    tell({"training": todo["cost"], "evaluation": {kind_key(one): todo["cost"] / 10 for one in configs}})
+def known_cost(known: Any, group: Any, config: dict[str, Any]) -> tuple[Cost, str] | None:
+    """The cost that parts["training"]["cost"] says, in the place of :meth:`benchmarks.sweep.known.Known.cost`."""
+    training = config["parts"]["training"]
+    if "cost" not in training:
+        return None
+    return Cost(training["cost"], training["cost"] / 10, AT_MOST if stops_early(config) else ""), "records"
 
 
 @dataclass

@@ -15,6 +15,7 @@ from benchmarks.commands import cli
 from benchmarks.errors import UsageError
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
+from benchmarks.sweep.known import Known
 from reports import interface
 from reports.coverage import coverage
 from tests.benchmarks import fakes
@@ -69,7 +70,7 @@ def test_a_run_is_complete_or_says_what_failed(fake, tmp_path) -> None:
 
 def test_what_takes_days_raises_unless_it_is_wanted_anyway(fake, tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(fakes.TABLES, "long", fakes.Table("long", cost=30 * 24 * 3600.0))
-    fake["suite"] = fakes.TIMED
+    monkeypatch.setattr(Known, "cost", fakes.known_cost)
     with pytest.raises(interface.TooLong, match=r"not begun: it would take about 165 days here") as raised:
         interface.run("long", **fake)
     assert raised.value.planned.too_long and not (tmp_path / "state" / "trained").exists()

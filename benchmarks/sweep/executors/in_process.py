@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from benchmarks.sweep.executors.timing import Timing, time_group
 from benchmarks.sweep.executors.work import perform
-from benchmarks.sweep.groups import Executor, Report, RunGroup, RunOutcome, Timed
+from benchmarks.sweep.groups import Executor, Report, RunGroup, RunOutcome
 
 
 class InProcess(Executor):
@@ -26,12 +24,6 @@ class InProcess(Executor):
             group = self.queue.popleft()
             report(group, 0.0, "")
             yield group, perform(group, partial(report, group))
-
-    def timed(self, group: RunGroup, patience: float) -> Timed:
-        found = Timed()
-        found.reason = time_group(Timing(group, patience), found.told.update)
-        found.seconds = time.monotonic() - found.told.get("loaded", time.monotonic())
-        return found
 
     def close(self) -> None:
         self.queue.clear()

@@ -16,12 +16,10 @@ from typing import Any
 
 from benchmarks.state.checkpoints import request_stop
 from benchmarks.sweep.executors.cores import available_cores
-from benchmarks.sweep.executors.timing import Timing, time_group
 from benchmarks.sweep.executors.work import perform, settle
-from benchmarks.sweep.groups import Executor, Report, RunGroup, RunOutcome, Timed
+from benchmarks.sweep.groups import Executor, Report, RunGroup, RunOutcome
 from benchmarks.sweep.stopping import interrupt
 
-BEGIN = 60.0  # seconds that a worker has to start and to load what it trains with, before it times anything
 GRACE = 10.0  # seconds that a worker has to give up its claims when it is stopped
 SAVE = signal.SIGUSR2  # what a cluster sends before a time limit: save a checkpoint, then end
 REPORT_EVERY = 0.5  # seconds between reports of one worker
@@ -39,9 +37,9 @@ class Worker:
         theirs.close()  # otherwise a message that its death cuts short would never end
         self.group: RunGroup | None = None
 
-    def give(self, work: RunGroup | Timing | None) -> None:
-        """Send a run group to train, or to time, or None: no more."""
-        self.group = work.group if isinstance(work, Timing) else work
+    def give(self, work: RunGroup | None) -> None:
+        """Send a run group to train, or None: no more."""
+        self.group = work
         with contextlib.suppress(OSError):  # it has died; reading from the pipe will say so
             self.connection.send(work)
 
@@ -109,35 +107,6 @@ class Pool(Executor):
             if worker.process.is_alive():
                 worker.end()
 
-    def timed(self, group: RunGroup, patience: float) -> Timed:
-        """By a worker, which trains afterwards, unless it takes too long and is killed."""
-        worker = self._idle() or self._new()
-        assert worker is not None, "nothing is trained yet"
-        worker.give(Timing(group, patience))
-        found, begun, heard = Timed(), None, time.monotonic()
-        while worker.group and not found.reason:
-            if not wait([worker.connection, worker.process.sentinel], patience if begun else BEGIN):
-                worker.end()
-                found.silent = time.monotonic() - heard
-                found.reason = f"nothing was seen for {found.silent:.0f} s"
-                continue
-            try:
-                message = worker.receive()
-            except (EOFError, OSError):
-                worker.process.join(GRACE)
-                found.reason = death(worker.process.exitcode)
-                continue
-            heard = time.monotonic()
-            begun = begun or heard
-            if isinstance(message, str):
-                worker.group, found.reason = None, message
-            else:
-                found.told |= message
-        if worker.group:  # it has died
-            self.workers.remove(worker)
-        found.seconds = time.monotonic() - (begun or heard)
-        return found
-
     def close(self) -> None:
         self.queue.clear()
         workers, self.workers = self.workers, []
@@ -192,10 +161,7 @@ def work(connection: Connection) -> None:
             work = connection.recv()
             if work is None:
                 return
-            if isinstance(work, Timing):
-                connection.send(time_group(work, connection.send))
-            else:
-                connection.send(perform(work, _Reporter(connection), descriptors=True))
+            connection.send(perform(work, _Reporter(connection), descriptors=True))
     except (KeyboardInterrupt, EOFError, OSError):
         os._exit(0)  # at once: what has begun is given up, and what was made is on disk
 

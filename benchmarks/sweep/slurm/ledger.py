@@ -124,7 +124,7 @@ def _group(told: dict[str, Any]) -> RunGroup:
     """A run group from a file. Raises what comes of damage."""
     runs = tuple(Run(**run | {"asked": tuple(run["asked"])}) for run in told["runs"])
     group = RunGroup(**told | {"runs": runs})
-    for word in (group.execute, group.metrics, group.measure, group.timing, group.results, group.state):
+    for word in (group.execute, group.metrics, group.measure, group.results, group.state):
         _typed(word, str)
     resolve(group.metrics)
     for run in group.runs:

@@ -14,6 +14,7 @@ from benchmarks.commands.cli import build
 from benchmarks.records import provenance
 from benchmarks.records.provenance import ROOT
 from benchmarks.sweep import hints
+from benchmarks.sweep.known import Known
 from tests.benchmarks import fakes
 
 DAY = 24 * 3600.0
@@ -33,8 +34,10 @@ def printed(monkeypatch):
 
 
 @pytest.fixture
-def say(folders, capsys, printed):
-    def run(*words: str, suite=replace(fakes.TIMED, reports="reports")) -> tuple[int, str]:
+def say(folders, capsys, printed, monkeypatch):
+    monkeypatch.setattr(Known, "cost", fakes.known_cost)
+
+    def run(*words: str, suite=replace(fakes.SUITE, reports="reports")) -> tuple[int, str]:
         with pytest.raises(SystemExit) as end:
             build(suite)([*words, "--results", str(folders[0]), "--state", str(folders[1])])
         told = capsys.readouterr()
@@ -63,24 +66,22 @@ def test_a_sweep_begins_with_what_it_costs(say, table):
     lines = told.splitlines()
     assert status == 0 and "5 runs: 5 made now" in told, told
     assert lines[0] == "estimate: 5 runs, at most 5.5 core-hours, 5 h 30 min here with 1 worker"
-    assert lines[1] == "  5 runs by timed steps, training may end early in 5"
+    assert lines[1] == "  5 runs by records, training may end early in 5"
     assert lines[2] == "5 runs: 5 missing; 5 groups of runs to train"
 
 
-def test_a_dry_run_says_it_too_and_remembers_it(say, table, folders, monkeypatch):
+def test_a_dry_run_says_it_too_and_writes_nothing(say, table, folders):
     table("cheap", cost=36.0)
-    for _ in range(2):
-        status, told = say("run", "cheap", "--dry-run", "--executor", "inprocess")
-        assert status == 0 and "estimate: 5 runs, about 0.055 core-hours, 3 min here with 1 worker" in told
-        monkeypatch.setattr(fakes, "time_steps", lambda *_: pytest.fail("it is known"))
-    assert not folders[0].exists() and [path.name for path in folders[1].iterdir()] == ["costs"]
+    status, told = say("run", "cheap", "--dry-run", "--executor", "inprocess")
+    assert status == 0 and "estimate: 5 runs, about 0.055 core-hours, 3 min here with 1 worker" in told
+    assert not folders[0].exists() and not folders[1].exists()
 
 
-def test_what_cannot_be_timed_is_said_and_trained(say, table):
+def test_what_is_not_known_is_said_and_trained(say, table):
     table("odd", do="once", n=1)
     status, told = say("run", "odd", "--executor", "inprocess")
     assert told.startswith(
-        "estimate: what 1 runs cost is not known\n  not estimated: 1 runs (MAP on digits): KeyError: 'cost'"
+        "estimate: what 1 runs cost is not known\n  not estimated: 1 runs (MAP on digits): no record of these methods"
     )
     assert "failed 1: MemoryError" in told and status == 1, "it was begun"
 
@@ -135,10 +136,9 @@ def test_of_several_tables_none_is_printed(say, table, printed):
     assert say("run", "long", "longer", "--executor", "inprocess")[0] == 4 and printed == []
 
 
-def test_a_folder_that_cannot_be_written_is_found_before_anything_is_timed(say, table, folders, monkeypatch):
+def test_a_folder_that_cannot_be_written_is_found_before_anything_is_trained(say, table, folders):
     table("cheap", cost=1.0)
     folders[0].write_text("")
-    monkeypatch.setattr(fakes, "time_steps", lambda *_: pytest.fail("too late"))
     status, told = say("run", "cheap", "--executor", "inprocess")
     assert status == 1 and "results folder cannot be written" in told
 

@@ -19,7 +19,6 @@ from benchmarks.sweep.executors import work
 from benchmarks.sweep.executors.cores import available_cores
 from benchmarks.sweep.executors.in_process import InProcess
 from benchmarks.sweep.executors.pool import Pool, death
-from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.stopping import stoppable
 from tests.benchmarks import fakes
 from tests.benchmarks.sweep.executor_contract import ExecutorContract
@@ -32,14 +31,6 @@ class TestInProcess(ExecutorContract):
     def test_what_it_prints_does_not_reach_the_terminal(self, folders, capsys):
         self.run(self.groups([fakes.config()], folders))
         assert capsys.readouterr().out == ""
-
-    def test_it_times_here(self, folders, capsys):
-        each = [fakes.config(do="raise")], [fakes.config(cost=3.0)]
-        groups = [make_plan(runs, *folders, fakes.TIMED).groups(*folders, fakes.TIMED)[0] for runs in each]
-        found = [InProcess().timed(group, 60.0) for group in groups]
-        assert [timed.reason for timed in found] == ["RuntimeError: the parts do not fit", ""]
-        assert found[1].told["training"] == 3.0 and found[1].told["process"] == os.getpid()
-        assert capsys.readouterr().out == "" and found[1].seconds >= 0.0
 
 
 class TestPool(ExecutorContract):
@@ -54,52 +45,6 @@ class TestPool(ExecutorContract):
         assert "SIGKILL" in found[killed].reason and "memory" in found[killed].reason
         assert Failures(folders[1]).get(killed)["reason"] == found[killed].reason
         assert Claims(folders[1] / "claims").live() == {}
-
-    def test_a_worker_that_times_trains_afterwards(self, folders):
-        runs = [fakes.config(seed, cost=3.0) for seed in range(3)]
-        groups = make_plan(runs, *folders, fakes.TIMED).groups(*folders, fakes.TIMED)
-        with Pool(1) as pool:
-            timed = pool.timed(groups[0], 60.0)
-            process = pool.workers[0].process.pid
-            assert timed.told["process"] == process and timed.told["training"] == 3.0 and not timed.reason
-            assert pool.timed(groups[1], 60.0).told["process"] == process
-            pool.submit(groups)
-            assert len(list(pool.outcomes(lambda *_: None))) == 3
-            assert [worker.process.pid for worker in pool.workers] == [process]
-
-    def test_an_interrupted_timing_leaves_no_process(self, folders):
-        (group,) = make_plan([fakes.config(do="wait")], *folders, fakes.TIMED).groups(*folders, fakes.TIMED)
-        pool, timing = Pool(1), []
-
-        def interrupt():
-            while not (pool.workers and pool.workers[0].group):
-                time.sleep(0.02)
-            timing.append(pool.workers[0].process)
-            os.kill(os.getpid(), signal.SIGINT)
-
-        with stoppable(), pool, pytest.raises(KeyboardInterrupt):
-            threading.Thread(target=interrupt).start()
-            pool.timed(group, 60.0)
-        assert pool.workers == [] and not timing[0].is_alive()
-
-    @pytest.mark.parametrize(
-        ("do", "patience", "reason"),
-        [
-            ("raise", 60.0, "RuntimeError: the parts do not fit"),
-            ("die", 60.0, "SIGKILL"),
-            ("wait", 0.5, "nothing was seen"),
-        ],
-    )
-    def test_a_group_that_cannot_be_timed_is_told_with_what_was_seen(self, folders, do, patience, reason):
-        (group,) = make_plan([fakes.config(do=do)], *folders, fakes.TIMED).groups(*folders, fakes.TIMED)
-        with Pool(1) as pool:
-            timed = pool.timed(group, patience)
-            assert reason in timed.reason and timed.told["steps"] == 100 and "training" not in timed.told
-            assert timed.silent >= 0.5 or do != "wait"
-            assert len(pool.workers) == (do == "raise")
-            (good,) = make_plan([fakes.config(cost=2.0)], *folders, fakes.TIMED).groups(*folders, fakes.TIMED)
-            assert pool.timed(good, 60.0).told["training"] == 2.0, "others can be"
-        assert Failures(folders[1]).keys() == [] and Claims(folders[1] / "claims").live() == {}
 
     @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
     def test_a_worker_that_is_stopped_just_before_its_parent_has_not_failed(self, folders, how):
