@@ -13,9 +13,10 @@ from typing import Any
 from benchmarks.records.config import by_training, kind_key, stack_key
 from benchmarks.shapes import RunConfig
 from benchmarks.state.costs import AT_LEAST, AT_MOST, EXACT, Cost
-from benchmarks.sweep.groups import Executor, RunGroup, Timed
+from benchmarks.sweep.groups import RunGroup, Timed
 from benchmarks.sweep.known import TIMED, Known, stops_early
 from benchmarks.sweep.similar import passes, similar
+from benchmarks.sweep.where import Place
 
 SIMILAR = "similar runs"
 LATE = "no time was left to time it"
@@ -73,7 +74,7 @@ class Estimate:
 def estimate(
     groups: Sequence[RunGroup],
     known: Known,
-    executor: Executor,
+    executor: Place,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Estimate:
     """What run groups cost. A kind of which nothing is known is timed by the executor; failing at that stops nothing.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.suite import resolve
-from benchmarks.sweep.executors.work import one_thread, reason_of
 from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.work import one_thread, reason_of
 from fvi_core import plugins
 
 

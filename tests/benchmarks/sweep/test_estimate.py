@@ -15,27 +15,21 @@ from benchmarks.records import provenance
 from benchmarks.records.config import kind_key, training_key
 from benchmarks.state.costs import AT_LEAST, AT_MOST, Cost, Costs
 from benchmarks.sweep.estimate import estimate
-from benchmarks.sweep.groups import Executor, Timed
+from benchmarks.sweep.groups import Timed
 from benchmarks.sweep.known import Known
 from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.similar import similar
 from tests.benchmarks import fakes
 
 
-class Scripted(Executor):
+class Scripted:
     """Trains nothing, and times what a script says: seconds that each look takes, and what it tells of a run."""
 
     def __init__(self, tell=lambda config: {"training": 10.0}, seconds=1.0, size=2, reason="", silent=4.0):
         self.tell, self.seconds, self.size, self.reason, self.silent = tell, seconds, size, reason, silent
         self.asked = []
 
-    def submit(self, groups):
-        raise AssertionError("nothing is trained")
-
-    outcomes = submit
-
-    def close(self):
-        pass
+    outlives = False
 
     def timed(self, group, patience):
         self.asked.append(group.configs[0]["method"])
