@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import stat
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ MOST = 64_000_000
 LOCK = ".lock"
 SUFFIX = ".tmp"  # of files that are being written: .<name>.<random digits>.tmp, locked by their writer
 PATIENCE = 30.0  # seconds: what is done under a lock takes milliseconds, so who has it that long was stopped
+NOTICE = 5.0  # seconds after which waiting for a lock is told
 OLD = 3600.0  # seconds after which nobody is still at writing a file, where locks cannot tell
 UNABLE = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # of file systems that do not sync folders
 
@@ -28,11 +30,43 @@ UNABLE = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # of file systems that do 
 def locked(folder: Path, patience: float = PATIENCE) -> Iterator[bool]:
     """Between processes: what is done in here to the files of a folder is one step. Raises OSError.
 
-    Says whether that is so: it is not if another process has had the lock for all of ``patience`` seconds.
+    Says whether that is so: it is not if another process has had the lock for all of ``patience`` seconds. Waiting for
+    it is told on stderr.
     """
-    with open(folder / LOCK, "ab") as file:
+    with open_lock(folder) as file:
+        begun = _lock(file, min(patience, NOTICE))
+        if begun is False and patience > NOTICE:
+            print(f"waiting for {holder(folder) or 'another process'}, which has locked {folder}", file=sys.stderr)
+            begun = _lock(file, patience - NOTICE)
         # Some network file systems have no locks: the step is then short.
-        yield _lock(file, patience) is not False
+        yield begun is not False
+
+
+def open_lock(folder: Path) -> IO[bytes]:
+    """Open the lock of a folder, which only those may open who may write in the folder. Raises OSError."""
+    file = open(folder / LOCK, "ab", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
+    about = os.fstat(file.fileno())
+    mode = 0o600 | folder.stat().st_mode & 0o022
+    mode |= (mode & 0o022) << 1
+    if stat.S_IMODE(about.st_mode) != mode and about.st_uid == os.geteuid():
+        with contextlib.suppress(OSError):
+            os.fchmod(file.fileno(), mode)
+    return file
+
+
+def holder(folder: Path) -> str:
+    """Say which process has the lock of a folder; empty where the system does not tell, as of another machine."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        about = (folder / LOCK).stat()
+        for line in Path("/proc/locks").read_text().splitlines():
+            _, kind, *_, pid, place, _, _ = line.split()
+            major, minor, inode = place.split(":")
+            where = int(major, 16), int(minor, 16), int(inode)
+            if kind == "FLOCK" and where == (os.major(about.st_dev), os.minor(about.st_dev), about.st_ino):
+                with contextlib.suppress(OSError, KeyError):
+                    return f"process {pid} of {Path('/proc', pid).owner()}"
+                return f"process {pid}"
+    return ""
 
 
 @contextlib.contextmanager

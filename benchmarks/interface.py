@@ -16,7 +16,6 @@ from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.begin import SUITE, Names, Planned, Say, Seeds, TooLong, choose, look
-from benchmarks.sweep.groups import Executor
 from benchmarks.sweep.progress import Ticker, display
 from benchmarks.sweep.runner import RESULTS, STATE, Summary
 from benchmarks.sweep.where import make
@@ -55,7 +54,7 @@ def plan(
     methods: Names = (),
     datasets: Names = (),
     also: Names = (),
-    executor: str | Executor = "pool",
+    executor: str = "pool",
     workers: int | None = None,
     cost: bool = True,
     results: Path | str = RESULTS,
@@ -68,8 +67,7 @@ def plan(
     Trains nothing, fetches nothing.
     """
     asked = choose(tables, protocol, seeds, methods=methods, datasets=datasets, also=also, suite=suite, say=say)
-    with _executor(executor, workers) as where:
-        return look(asked, where, results, state, suite, cost=cost, say=say)
+    return look(asked, make(executor, workers), results, state, suite, cost=cost, say=say)
 
 
 def run(
@@ -80,7 +78,7 @@ def run(
     methods: Names = (),
     datasets: Names = (),
     also: Names = (),
-    executor: str | Executor = "pool",
+    executor: str = "pool",
     workers: int | None = None,
     anyway: bool = False,
     progress: bool = True,
@@ -95,28 +93,28 @@ def run(
     a day here, unless ``anyway``; UsageError for a cluster, whose jobs outlive the caller; StoreError and ClaimError
     if the folders cannot be written.
     """
-    with _executor(executor, workers) as where:
-        if where.outlives:
-            raise UsageError(
-                f"executor {executor!r}: its jobs go on without this process: python -m benchmarks run TABLE "
-                "--executor slurm submits them"
-            )
-        asked = choose(tables, protocol, seeds, methods=methods, datasets=datasets, also=also, suite=suite, say=say)
-        planned = look(asked, where, results, state, suite, fetch=True, say=say)
-        for line in planned.costs:
-            say(line)
-        if planned.too_long and not anyway:
-            raise TooLong(planned)
-        return runner.run(
-            asked.configs,
-            where,
-            results=results,
-            state=state,
-            suite=suite,
-            display=display() if progress else None,
-            plan=planned.plan,
-            estimate=planned.estimate,
+    where = make(executor, workers)
+    if where.outlives:
+        raise UsageError(
+            f"executor {executor!r}: its jobs go on without this process: python -m benchmarks run TABLE "
+            "--executor slurm submits them"
         )
+    asked = choose(tables, protocol, seeds, methods=methods, datasets=datasets, also=also, suite=suite, say=say)
+    planned = look(asked, where, results, state, suite, fetch=True, say=say)
+    for line in planned.costs:
+        say(line)
+    if planned.too_long and not anyway:
+        raise TooLong(planned)
+    return runner.run(
+        asked.configs,
+        where.workers,
+        results=results,
+        state=state,
+        suite=suite,
+        display=display() if progress else None,
+        plan=planned.plan,
+        estimate=planned.estimate,
+    )
 
 
 def measure(
@@ -170,7 +168,3 @@ def score(
     chosen, store = found.check_protocol(protocol), Store(results, suite.metrics)
     given = [files] if isinstance(files, Path | str) else files
     return [score_file(found, chosen, method, Path(file), store, suite.catalogue()) for file in given]
-
-
-def _executor(executor: str | Executor, workers: int | None) -> Executor:
-    return make(executor, workers) if isinstance(executor, str) else executor

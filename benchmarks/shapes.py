@@ -150,7 +150,7 @@ class Record(TypedDict):
 
 
 class Failure(TypedDict):
-    """Why a run is not there. ``guess``: how its process ended is known, but not why."""
+    """Why a run is not there. ``guess``: its process ended, nobody knows why; ``death``: and others may try it."""
 
     key: str
     reason: str
@@ -159,4 +159,5 @@ class Failure(TypedDict):
     log: str
     traceback: str
     guess: bool
+    death: bool
     config: RunConfig | None

@@ -29,7 +29,7 @@ from benchmarks.suite import Suite
 from benchmarks.sweep import begin, hints, runner
 from benchmarks.sweep import plan as planning
 from benchmarks.sweep.estimate import LONGEST
-from benchmarks.sweep.slurm import ledger
+from benchmarks.sweep.slurm import jobs
 from benchmarks.sweep.slurm.options import load as load_options
 from benchmarks.sweep.stopping import stoppable
 from benchmarks.sweep.where import NAMES, make
@@ -156,20 +156,19 @@ def build(suite: Suite) -> CommandLine:
         folders: Any = {"results": results.resolve(), "state": state.resolve(), "suite": suite}
         if not cluster and (slurm or slurm_file or wait):
             raise UsageError(f"--slurm, --slurm-file and --wait are for --executor slurm, found --executor {executor}")
-        with where:
+        if dry_run or cluster:
+            asked = begin.choose(tables, protocol, seeds, **what, suite=suite)
+            planned = begin.look(asked, where, **folders, fetch=not dry_run, say=say)
             if dry_run:
-                planned = interface.plan(tables, protocol, seeds, **what, executor=where, **folders)
-                raise typer.Exit(starting.show(planned))
-            if cluster:
-                asked = begin.choose(tables, protocol, seeds, **what, suite=suite)
-                planned = begin.look(asked, where, **folders, fetch=True, say=say)
-                raise typer.Exit(starting.hand_over(planned, **folders, wait=wait))
-            try:
-                summary = interface.run(tables, protocol, seeds, **what, executor=where, anyway=anyway, **folders)
-            except begin.TooLong as refused:
-                raise typer.Exit(starting.refuse(refused, **folders)) from None
-            print(inspection.summary_text(summary, again=hints.again()))
-            raise typer.Exit(130 if summary.interrupted else 0 if summary.complete else 1)
+                raise typer.Exit(starting.show(planned, folders["state"]))
+            raise typer.Exit(starting.hand_over(planned, **folders, wait=wait, anyway=anyway))
+        own: Any = {"executor": executor, "workers": workers, "anyway": anyway}
+        try:
+            summary = interface.run(tables, protocol, seeds, **what, **own, **folders)
+        except begin.TooLong as refused:
+            raise typer.Exit(starting.refuse(refused.planned, **folders)) from None
+        print(inspection.summary_text(summary, again=hints.again()))
+        raise typer.Exit(130 if summary.interrupted else 0 if summary.complete else 1)
 
     @app.command()
     def measure(
@@ -210,7 +209,7 @@ def build(suite: Suite) -> CommandLine:
             listed = [table for table in listed if protocol in table.protocols]
             if not listed:
                 raise unknown("protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols})
-        seed_list, queued = planning.parse_seeds(seeds), ledger.pending(state)
+        seed_list, queued = planning.parse_seeds(seeds), jobs.pending(state)
         for line in (*planning.beyond(listed, protocol, seeds), *planning.lacking(listed, protocol)):
             print(line)
         text, problems = inspection.status_text(listed, protocol, seed_list, results, state, suite, queued)

@@ -13,10 +13,10 @@ from benchmarks.records.store import Store
 from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, verify
-from benchmarks.sweep.groups import Executor
 from benchmarks.sweep.plan import only
 from benchmarks.sweep.progress import brief
 from benchmarks.sweep.runner import Display
+from benchmarks.sweep.workers import Workers
 
 TABLE, PROTOCOL, METHODS = "digits", "paper", ("MAP", "MFVI", "FSVI")
 SHOWN = ("accuracy", "nll", "ece", "ood_auroc")
@@ -29,13 +29,13 @@ the same model of processor.
 
 
 def demo(
-    suite: Suite, store: Store, executor: Executor, display: Display, seeds: list[int] | None = None
+    suite: Suite, store: Store, workers: Workers | None, display: Display, seeds: list[int] | None = None
 ) -> list[verify.Comparison]:
     """Train the runs, and print them beside their records. Raises UsageError where one has none."""
     table = suite.table(TABLE)
     records = _records(table, store, seeds)
     print(f"{table.title}\n{', '.join(METHODS)}: {_runs(len(records))}, in a temporary folder\n", flush=True)
-    found = list(verify.make_again(records, store, executor, suite, display))
+    found = list(verify.make_again(records, store, workers, suite, display))
     print("\n" + text(table, found))
     return found
 

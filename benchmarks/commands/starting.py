@@ -10,36 +10,44 @@ from typing import Any
 from benchmarks.commands import inspection, sweeping
 from benchmarks.records.elsewhere import OtherFiles
 from benchmarks.suite import Suite
-from benchmarks.sweep.begin import Planned, TooLong
+from benchmarks.sweep.begin import Planned
 from benchmarks.sweep.plan import WAITING, recorded_protocol
+from benchmarks.sweep.slurm import jobs
+from benchmarks.sweep.slurm.options import Options
 
 TOO_LONG = 4  # exit status: nothing was trained, since it would take longer
 
 
-def show(planned: Planned) -> int:
-    """Say what would be run, what it waits for and what it costs. The exit status of the command."""
+def show(planned: Planned, state: Path) -> int:
+    """Say what would be run or submitted, what it waits for and what it costs. The exit status of the command."""
     print(inspection.plan_text(planned.plan, planned.groups))
-    wrong = planned.misfits
+    wrong, options = planned.misfits, planned.executor.options
+    if options and planned.groups:
+        for line in jobs.preview(planned.groups, options, state):
+            print(line)
     for line in [*planned.costs, *wrong, *planned.refusal]:
         print(line)
     return 1 if wrong else 0
 
 
-def hand_over(planned: Planned, results: Path, state: Path, suite: Suite, wait: bool) -> int:
+def hand_over(planned: Planned, results: Path, state: Path, suite: Suite, wait: bool, anyway: bool) -> int:
     """Say what it costs and submit it to a cluster. The exit status of the command."""
     for line in planned.costs:
         print(line, flush=True)
+    if planned.refusal and not anyway:
+        return refuse(planned, results, state, suite)
     waiting = {run.key: run.note for run in planned.plan.select(WAITING)}
     asked = planned.asked
-    return sweeping.run(asked.configs, planned.executor, results, state, suite, wait, asked.metrics, waiting)
+    options = planned.executor.options or Options()
+    return sweeping.run(asked.configs, options, results, state, suite, wait, asked.metrics, waiting)
 
 
-def refuse(refused: TooLong, results: Path, state: Path, suite: Suite) -> int:
+def refuse(planned: Planned, results: Path, state: Path, suite: Suite) -> int:
     """Print the one table as far as there are records, and the ways on. The exit status of the command."""
-    asked = refused.planned.asked
+    asked = planned.asked
     if len(asked.tables) == 1:
         print_best(asked.tables[0], asked.protocol, results, state, suite)
-    print(refused)
+    print(*planned.refusal, sep="\n")
     return TOO_LONG
 
 

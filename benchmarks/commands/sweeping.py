@@ -11,9 +11,10 @@ from benchmarks.commands import inspection
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints
-from benchmarks.sweep.groups import Executor, RunGroup
 from benchmarks.sweep.plan import Plan, make_plan
 from benchmarks.sweep.runner import check_folders
+from benchmarks.sweep.slurm import jobs
+from benchmarks.sweep.slurm.options import Options
 
 UNFINISHED = 3  # exit status: runs are still to come
 LOOK_EVERY = 5.0  # seconds between looks while waiting
@@ -22,7 +23,7 @@ LINE_EVERY = 60.0  # seconds between lines if nothing changes
 
 def run(
     configs: list[RunConfig],
-    executor: Executor,
+    options: Options,
     results: Path,
     state: Path,
     suite: Suite,
@@ -31,39 +32,38 @@ def run(
     waiting: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Submit and tell; with ``wait``, follow until every run is over. The exit status of the command."""
-    plan, groups = submit(configs, executor, results, state, suite, asked, waiting)
-    print(submitted_text(plan, executor.receipt(state)))
+    plan, receipt = submit(configs, options, results, state, suite, asked, waiting)
+    print(submitted_text(plan, receipt))
     if wait:
-        plan = follow(configs, executor, results, state, suite, asked)
+        plan = follow(configs, results, state, suite, asked)
         print(inspection.failures_text(plan))
         if plan.counts["done"] < len(plan.runs):
             print(f"to go on: {hints.again()}")
-    elif groups or plan.select("running", "queued"):
+    elif receipt or plan.select("running", "queued"):
         return UNFINISHED
     return 0 if plan.counts["done"] == len(plan.runs) else 1
 
 
 def submit(
     configs: list[RunConfig],
-    executor: Executor,
+    options: Options,
     results: Path,
     state: Path,
     suite: Suite,
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
     waiting: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[Plan, list[RunGroup]]:
-    """Submit the runs that are neither done nor queued nor running; the plan as it was before, and the groups of runs.
+) -> tuple[Plan, list[str]]:
+    """Submit the runs that are neither done nor queued nor running; the plan as it was before, and the receipt.
 
     waiting: runs whose data are not at hand, which are left out, and which data these are.
-    Raises StoreError, ClaimError, and what the executor's submitting raises.
+    Raises StoreError, ClaimError, and what :func:`jobs.submit` raises.
     """
     check_folders(results, state)
-    with executor.turn(state):
-        plan = make_plan(configs, results, state, suite, queued=executor.pending(state, held=True), asked=asked)
+    with jobs.locked(state):
+        plan = make_plan(configs, results, state, suite, queued=jobs.pending(state, held=True), asked=asked)
         plan = plan.waiting(waiting)
         groups = plan.groups(results, state, suite)
-        executor.submit(groups)
-    return plan, groups
+        return plan, jobs.submit(groups, options, state) if groups else []
 
 
 def submitted_text(plan: Plan, receipt: list[str]) -> str:
@@ -76,7 +76,6 @@ def submitted_text(plan: Plan, receipt: list[str]) -> str:
 
 def follow(
     configs: list[RunConfig],
-    executor: Executor,
     results: Path,
     state: Path,
     suite: Suite,
@@ -86,7 +85,7 @@ def follow(
     told, last = "", 0.0
     try:
         while True:
-            plan = make_plan(configs, results, state, suite, strict=False, queued=executor.pending(state), asked=asked)
+            plan = make_plan(configs, results, state, suite, strict=False, queued=jobs.pending(state), asked=asked)
             text = inspection.counts_text(plan.counts)
             if text != told or time.monotonic() - last > LINE_EVERY:
                 told, last = text, time.monotonic()

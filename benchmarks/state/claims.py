@@ -18,13 +18,14 @@ import stat
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.files import LOCK, listdir, locked, make_folder, parse
+from benchmarks.files import listdir, locked, make_folder, open_lock, parse
 
 HEARTBEAT = 15.0  # seconds between heartbeats
 # Seconds without a heartbeat after which a claim is taken over, also on this machine: its process is stopped, or its
@@ -114,6 +115,12 @@ class Claims:
         target = self._target(key)
         return None if target is None or self._stale(key, target) else _holder(target)
 
+    def dead(self, key: str) -> Holder | None:
+        """The process that is lost and left its claim on a run; None for an earlier life of the present job."""
+        target = self._target(key)
+        holder = None if target is None or not self._stale(key, target) else _holder(target)
+        return None if holder in (None, UNKNOWN) or _earlier_life(holder) else holder
+
     def taken(self, key: str) -> bool:
         """Whether another process has put its claim on a run."""
         target = self._target(key)
@@ -124,17 +131,22 @@ class Claims:
         names = [name for name in listdir(self.folder) if not name.startswith(".")]
         return {key: holder for key in names if (holder := self.holder(key))}
 
-    def clear_dead(self) -> None:
-        """Remove the claims that nobody holds any more."""
+    def clear_dead(self, gone: Callable[[Holder], bool] = lambda holder: False) -> None:
+        """Remove the claims that nobody holds any more; ``gone``: who is known to be lost, wherever that was."""
+
+        def dead(key: str, target: str) -> bool:
+            holder = _holder(target)
+            return self._stale(key, target) or (holder is not None and gone(holder))
+
         names = listdir(self.folder)
         if SPARE in names:  # of a take-over that was killed
             with contextlib.suppress(OSError), locked(self.folder):
                 (self.folder / SPARE).unlink(missing_ok=True)
         for key in names:
             target = None if key.startswith(".") else self._target(key)
-            if target is not None and self._stale(key, target):
+            if target is not None and dead(key, target):
                 with contextlib.suppress(OSError), locked(self.folder):
-                    if self._target(key) == target and self._stale(key, target):
+                    if self._target(key) == target and dead(key, target):
                         (self.folder / key).unlink()
 
     def __enter__(self) -> Claims:
@@ -194,8 +206,8 @@ class Claims:
         holder, me = _holder(target), Holder.me()
         if holder is None:
             return True
-        if holder.job and holder.job == me.job and holder.restart < me.restart:
-            return True  # an earlier life of the present job, wherever that was
+        if _earlier_life(holder):
+            return True  # wherever that was
         if holder.space == me.space:
             now = _process(holder.pid)
             if now is None or now.started not in ("", holder.started):
@@ -209,7 +221,7 @@ class Claims:
     def _now(self) -> float:
         """The time by the clock that stamps heartbeats, which on a shared folder is not this machine's."""
         try:
-            with open(self.folder / LOCK, "a") as file:
+            with open_lock(self.folder) as file:
                 os.utime(file.fileno())
                 return os.fstat(file.fileno()).st_mtime
         except OSError:
@@ -224,6 +236,12 @@ class Claims:
     def _is_mine(self, key: str) -> bool:
         target = self._target(key)
         return target is not None and _holder(target) == Holder.me()
+
+
+def _earlier_life(holder: Holder | None) -> bool:
+    """Whether a process belonged to the present SLURM job before that was requeued."""
+    me = Holder.me()
+    return holder is not None and bool(holder.job) and holder.job == me.job and holder.restart < me.restart
 
 
 def _clear_way(path: Path) -> None:

@@ -45,6 +45,7 @@ class Failures:
             "log": _text(found.get("log")),
             "traceback": _text(found.get("traceback")),
             "guess": found.get("guess") is True,
+            "death": found.get("death") is True,
             "config": _config(found.get("config"), key),
         }
 
@@ -61,18 +62,21 @@ class Failures:
         traceback: str = "",
         log: str = "",
         guess: bool = False,
+        death: bool = False,
         around: AbstractContextManager[Any] = nullcontext(),
         same: bool = False,
     ) -> None:
         """Note a failure. Raises OSError.
 
-        ``guess``: how its process ended is known, but not why. ``around`` is entered directly before the failure is
-        written, where it may raise. ``same``: a better reason for the last attempt, not another one.
+        ``guess``: how its process ended is known, but not why. ``death``: others may try the run. ``around`` is entered
+        directly before the failure is written, where it may raise. ``same``: a better reason for the last attempt, not
+        another one.
         """
         failure = {
             "key": key,
             "reason": reason,
             "guess": guess,
+            "death": death,
             "attempt": self.attempts(key) + (not same),
             "time": provenance.now(),
             "log": log,
@@ -81,10 +85,10 @@ class Failures:
         }
         files.write(self.path(key), json.dumps(failure, indent=1) + "\n", around)
 
-    def guessed(self, key: str) -> bool:
-        """Whether the reason of the last failure of a run is a guess."""
+    def since(self, key: str, attempts: int) -> Failure | None:
+        """The failure of a run after so many attempts, or None; that a process was lost which had it is none yet."""
         failure = self.get(key)
-        return failure is not None and failure["guess"]
+        return failure if failure and failure["attempt"] > attempts and not failure["death"] else None
 
     def clear(self, key: str) -> None:
         """Forget a run's failures."""

@@ -16,11 +16,12 @@ from benchmarks.suite import Suite
 from benchmarks.sweep import data, runner, words
 from benchmarks.sweep import plan as planning
 from benchmarks.sweep.estimate import LONGEST, Estimate, estimate
-from benchmarks.sweep.groups import Executor, RunGroup
+from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.known import Known
 from benchmarks.sweep.plan import Plan
 from benchmarks.sweep.runner import RESULTS, STATE
-from benchmarks.sweep.slurm import ledger
+from benchmarks.sweep.slurm import jobs
+from benchmarks.sweep.where import Place
 
 if TYPE_CHECKING:
     import pandas
@@ -59,7 +60,7 @@ class Planned:
     asked: Asked
     plan: Plan
     groups: list[RunGroup]
-    executor: Executor = field(repr=False)
+    executor: Place = field(repr=False)
     suite: Suite = field(repr=False)
     missing: data.Missing = field(default_factory=data.Missing)
     estimate: Estimate | None = None
@@ -113,7 +114,11 @@ class Planned:
     @property
     def refusal(self) -> list[str]:
         """Why it does not begin by itself, and the ways on; empty where it does."""
-        if self.estimate is None or not self.too_long:
+        if self.estimate is None or not self.groups:
+            return []
+        if self.executor.options:
+            return words.without_gpu(self.estimate, self.executor.options, self.asked.tables, self.asked.protocol)
+        if not self.too_long:
             return []
         return words.refusal(self.estimate, self.executor, self.groups, self.asked.tables, self.asked.protocol)
 
@@ -159,7 +164,7 @@ def choose(
 
 def look(
     asked: Asked,
-    executor: Executor,
+    executor: Place,
     results: Path | str = RESULTS,
     state: Path | str = STATE,
     suite: Suite = SUITE,
@@ -173,8 +178,8 @@ def look(
     Raises StoreError and ClaimError if it fetches and the folders cannot be written.
     """
     results, state = Path(results).resolve(), Path(state).resolve()
-    # Without an executor's costs it is an overview, to which what waits in a cluster's queue belongs.
-    queued = executor.pending(state) if cost else ledger.pending(state)
+    # What waits in a cluster's queue belongs to an overview; a sweep on this machine makes it.
+    queued = jobs.pending(state) if executor.outlives or not cost else {}
     found = planning.make_plan(asked.configs, results, state, suite, queued=queued, asked=asked.metrics)
     if not cost:
         return Planned(asked, found, found.groups(results, state, suite), executor, suite)

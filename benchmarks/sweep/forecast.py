@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,7 +45,10 @@ class Forecast:
         self.expected: dict[str, float] = defaultdict(float)
 
     def report(self, group: RunGroup, fraction: float, now: float) -> None:
-        """A group has come so far."""
+        """A group has come so far. As it begins, those before it that are not at work here are made elsewhere."""
+        if group.keys not in self.running:
+            before = itertools.takewhile(lambda keys: keys != group.keys, self.groups)
+            self.over |= {keys for keys in before if keys not in self.running}
         self.groups[group.keys] = group
         self.costs.setdefault(group.keys, self.mean * len(group.keys))
         self.over.discard(group.keys)  # it may have come back from another sweep that gave it up

@@ -1,13 +1,10 @@
-"""Groups of runs: what every executor is given and gives back."""
+"""Groups of runs, and what becomes of them."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from benchmarks.records.config import run_key
 from benchmarks.shapes import Record, RunConfig
@@ -82,44 +79,3 @@ class RunOutcome:
 
 
 Report = Callable[[RunGroup, float, str], None]  # group, fraction of it that is done, what it does now
-
-
-class Executor(ABC):
-    """A place where run groups are trained. The process that trains one writes its records; outcomes tell of them.
-
-    outlives: what was submitted goes on elsewhere when this process has ended; a sweep need not wait for it.
-    size: how many groups are trained at once, where that is this process's to say.
-    """
-
-    outlives: bool = False
-    size: int = 1
-
-    @abstractmethod
-    def submit(self, groups: Sequence[RunGroup]) -> None:
-        """Take over groups, to be trained in about this order. May be called again while outcomes are read."""
-
-    @abstractmethod
-    def outcomes(self, report: Report) -> Iterator[tuple[RunGroup, list[RunOutcome]]]:
-        """Every submitted group, once, as it ends, with one outcome per run, whatever became of the group."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Stop what is still being done, give up its claims, and leave no process behind."""
-
-    def pending(self, state: Path, held: bool = False) -> dict[str, str]:
-        """The runs that were submitted before and wait or run, with a note on each; ``held``: within :meth:`turn`."""
-        return {}
-
-    def turn(self, state: Path) -> AbstractContextManager[None]:
-        """Between looking at what is pending and submitting, nobody else submits."""
-        return nullcontext()
-
-    def receipt(self, state: Path) -> list[str]:
-        """What was submitted, and how to follow, cancel and collect it, in lines."""
-        return []
-
-    def __enter__(self) -> Executor:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
@@ -14,12 +15,14 @@ from benchmarks.records.store import Store, StoreError
 from benchmarks.shapes import Record, RunConfig
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Claims
+from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep.estimate import Estimate
-from benchmarks.sweep.executors.work import is_recorded
 from benchmarks.sweep.forecast import Forecast
-from benchmarks.sweep.groups import Executor, RunGroup, RunOutcome
-from benchmarks.sweep.plan import WAITING, Plan, PlannedRun, make_plan
+from benchmarks.sweep.groups import RunGroup, RunOutcome
+from benchmarks.sweep.plan import TO_TRAIN, WAITING, Plan, PlannedRun, make_plan
+from benchmarks.sweep.work import is_recorded, work
+from benchmarks.sweep.workers import Workers
 
 RESULTS = ROOT / "results"
 STATE = ROOT / ".state"
@@ -81,7 +84,7 @@ class Summary:
 
 def run(
     configs: list[RunConfig],
-    executor: Executor,
+    workers: Workers | None = None,
     *,
     results: Path | str = RESULTS,
     state: Path | str = STATE,
@@ -94,42 +97,48 @@ def run(
 ) -> Summary:
     """Make the runs that have no record, failed ones again, and wait for those that another sweep is making.
 
-    Every record and failure is written by the process that made it, at once. Ctrl-C stops at once, gives up
-    all claims, and is told in the summary. With ``groups`` just these are done, and no other sweep is waited for.
-    Raises StoreError and ClaimError, before anything is computed, if the folders cannot be written. The
-    executor is closed at the end.
+    Without workers they are trained in this process. Every record and failure is written by the process that made it,
+    at once. Ctrl-C stops at once, gives up all claims, and is told in the summary. With ``groups`` just these are done,
+    and no other sweep is waited for. Raises StoreError and ClaimError, before anything is computed, if the folders
+    cannot be written, and WorkersError if no worker can begin.
     """
     results, state, display = Path(results).resolve(), Path(state).resolve(), display or Silent()
     start = time.monotonic()
     plan = plan or make_plan(configs, results, state, suite, asked=asked)
     summary = Summary(plan)
-    given = groups is not None
-    waiting = {} if given else {run.key: run for run in plan.select("running")}
-    groups = plan.groups(results, state, suite) if groups is None else groups
-    if groups or waiting:
+    todo = plan.groups(results, state, suite) if groups is None else groups
+    left = {run.key: run for run in plan.select("running", *TO_TRAIN)} if groups is None else {}
+    if todo or left:
         check_folders(results, state)
-    display.begin(plan, groups, Forecast(groups, estimate, executor.size))
+    display.begin(plan, todo, Forecast(todo, estimate, workers.count if workers else 1))
     try:
-        while groups or waiting:
-            executor.submit(groups)
-            for group, outcomes in executor.outcomes(display.report):
-                _note(group, outcomes, summary, waiting)
-                _save_again(summary, Store(results, suite.metrics))
-                display.end(group, outcomes)
-            if given:
-                break
-            groups = _wait(waiting, summary, results, state, suite, display)
+        while todo or left:
+            with closing((workers.outcomes if workers else work)(todo, display.report)) as made:
+                for group, outcomes in made:
+                    for outcome in outcomes:
+                        if outcome.status != "elsewhere":
+                            left.pop(outcome.key, None)
+                        _note(outcome, summary)
+                    _save_again(summary, Store(results, suite.metrics))
+                    display.end(group, outcomes)
+            todo = _wait(left, summary, results, state, suite, display)
     except KeyboardInterrupt:
         summary.interrupted = True
     finally:
-        executor.close()
         Claims(state / "claims").clear_dead()
         _save_again(summary, Store(results, suite.metrics))
-        # Of a process that was killed between a record and forgetting its checkpoint.
-        Checkpoints(state).clear(*(run.key for run in plan.select("done")), *summary.made)
+        _forget(state, {*summary.made, *(run.key for run in plan.select("done"))})
         display.close()
     summary.seconds = time.monotonic() - start
     return summary
+
+
+def _forget(state: Path, made: set[str]) -> None:
+    """Remove what processes left that were killed between a record and forgetting its checkpoint and failure."""
+    Checkpoints(state).clear(*made)
+    failures = Failures(state)
+    for key in made.intersection(failures.keys()):
+        failures.clear(key)
 
 
 def check_folders(results: Path, state: Path) -> None:
@@ -139,18 +148,14 @@ def check_folders(results: Path, state: Path) -> None:
         claims.acquire(".probe")
 
 
-def _note(group: RunGroup, outcomes: list[RunOutcome], summary: Summary, waiting: dict[str, PlannedRun]) -> None:
-    for outcome, run in zip(outcomes, group.runs):
-        if outcome.status == "elsewhere":
-            asked = frozenset(run.asked)
-            waiting[run.key] = PlannedRun(run.key, run.config, "running", attempts=run.attempts, asked=asked)
-        elif outcome.status == "failed":
-            summary.failed[outcome.key] = outcome.reason
-        elif outcome.status == "unsaved":
-            assert outcome.record is not None, "an unsaved run comes with its record"
-            summary.unsaved[outcome.key] = outcome.record
-        else:
-            (summary.made if outcome.status == "done" else summary.elsewhere).append(outcome.key)
+def _note(outcome: RunOutcome, summary: Summary) -> None:
+    if outcome.status == "failed":
+        summary.failed[outcome.key] = outcome.reason
+    elif outcome.status == "unsaved":
+        assert outcome.record is not None, "an unsaved run comes with its record"
+        summary.unsaved[outcome.key] = outcome.record
+    elif outcome.status != "elsewhere":
+        (summary.made if outcome.status == "done" else summary.elsewhere).append(outcome.key)
 
 
 def _save_again(summary: Summary, store: Store) -> None:
@@ -168,7 +173,7 @@ def _save_again(summary: Summary, store: Store) -> None:
 
 
 def _wait(
-    waiting: dict[str, PlannedRun],
+    left: dict[str, PlannedRun],
     summary: Summary,
     results: Path,
     state: Path,
@@ -177,24 +182,26 @@ def _wait(
 ) -> list[RunGroup]:
     """Wait for the runs that another sweep is making; those that it gives up come back as run groups."""
     said = False
-    while waiting:
-        abandoned = []
-        asked = {key: run.asked for key, run in waiting.items()}
-        for found in make_plan([run.config for run in waiting.values()], results, state, suite, asked=asked).runs:
+    while left:
+        asked = {key: run.asked for key, run in left.items()}
+        free = []
+        for found in make_plan([run.config for run in left.values()], results, state, suite, asked=asked).runs:
+            failure = Failures(state).since(found.key, left[found.key].attempts)
             if found.status == "running":
                 continue
-            before = waiting.pop(found.key)
-            if found.status == "done":
-                summary.elsewhere.append(found.key)
-            elif found.attempts > before.attempts:
-                summary.failed[found.key] = found.note
+            if found.status != "done" and not failure:
+                free.append(replace(found, attempts=left[found.key].attempts))
+                continue
+            del left[found.key]
+            if failure and found.status != "done":
+                summary.failed[found.key] = failure["reason"]
             else:
-                abandoned.append(found)
-        if abandoned:
-            return Plan(tuple(abandoned)).groups(results, state, suite)
-        if waiting and not said:
-            display.say(f"waiting for {len(waiting)} runs that another sweep is making")
+                summary.elsewhere.append(found.key)
+        if free:
+            return Plan(tuple(free)).groups(results, state, suite)
+        if left and not said:
+            display.say(f"waiting for {len(left)} runs that another sweep is making")
             said = True
-        if waiting:
+        if left:
             time.sleep(LOOK_AGAIN)
     return []

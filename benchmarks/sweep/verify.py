@@ -18,8 +18,8 @@ from benchmarks.records.store import COSTS, RecordError, Store
 from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
-from benchmarks.sweep.groups import Executor
 from benchmarks.sweep.runner import Display
+from benchmarks.sweep.workers import Workers
 
 ROUNDING = 1e-9  # relative differences up to this are the order of additions
 EQUAL, ROUNDED, DIFFERENT, FAILED = "equal", "equal to rounding", "different", "failed"
@@ -79,7 +79,7 @@ def estimate(records: Iterable[Record]) -> float:
 def make_again(
     records: list[Record],
     store: Store,
-    executor: Executor,
+    workers: Workers | None,
     suite: Suite,
     display: Display | None = None,
     keep: Callable[[Record], None] = lambda record: None,
@@ -88,7 +88,7 @@ def make_again(
     with tempfile.TemporaryDirectory(prefix="fvi-again-") as folder:
         results, state = Path(folder) / "results", Path(folder) / "state"
         configs = [record["config"] for record in records]
-        summary = runner.run(configs, executor, results=results, state=state, suite=suite, display=display)
+        summary = runner.run(configs, workers, results=results, state=state, suite=suite, display=display)
         if summary.interrupted:
             raise KeyboardInterrupt
         made = Store(results, suite.metrics)

@@ -1,28 +1,42 @@
-"""Where runs are trained, by name: here, in a pool of processes, on a SLURM cluster."""
+"""Where runs are trained, by name: in this process, by a pool of workers on this machine, on a SLURM cluster."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from benchmarks.errors import UsageError, unknown
-from benchmarks.sweep.executors.in_process import InProcess
-from benchmarks.sweep.executors.pool import Pool
-from benchmarks.sweep.groups import Executor
+from benchmarks.sweep.workers import Workers
+
+if TYPE_CHECKING:
+    from benchmarks.sweep.slurm.options import Options
 
 NAMES = ("inprocess", "pool", "slurm")
 
 
-def make(name: str, workers: int | None = None, options: Any = None) -> Executor:
-    """The executor of a name; options: those of SLURM, whose jobs outlive this process.
+@dataclass(frozen=True)
+class Place:
+    """Where runs are trained. workers: None in this process and on a cluster; options: of a cluster."""
 
-    Raises UnknownName, and UsageError for a number of workers that cannot be.
-    """
+    name: str = "inprocess"
+    workers: Workers | None = None
+    options: Options | None = None
+
+    @property
+    def size(self) -> int:
+        """How many run groups are trained at once, where that is this process's to say."""
+        return self.workers.count if self.workers else 1
+
+    @property
+    def outlives(self) -> bool:
+        """Whether runs go on elsewhere when this process has ended."""
+        return self.name == "slurm"
+
+
+def make(name: str, workers: int | None = None, options: Options | None = None) -> Place:
+    """Return the place of a name. Raises UnknownName, and UsageError for a number of workers that cannot be."""
     if workers is not None and workers < 1:
         raise UsageError(f"--workers is {workers}, expected 1 or more")
     if name not in NAMES:
         raise unknown("executor", name, NAMES)
-    if name == "slurm":
-        from benchmarks.sweep.slurm.executor import Slurm  # here, since only those who have a cluster need it
-
-        return Slurm(options, keep=True)
-    return InProcess() if name == "inprocess" else Pool(workers)
+    return Place(name, Workers(workers) if name == "pool" else None, options)

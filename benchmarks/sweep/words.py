@@ -9,10 +9,12 @@ from typing import Any
 from benchmarks.records.config import run_key
 from benchmarks.sweep import data, hints
 from benchmarks.sweep.estimate import LONGEST, Estimate
-from benchmarks.sweep.groups import Executor, RunGroup
+from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.plan import MEANINGLESS
 from benchmarks.sweep.progress import duration
 from benchmarks.sweep.similar import AT_MOST
+from benchmarks.sweep.slurm.options import Options
+from benchmarks.sweep.where import Place
 from datasets.fetch import OFFLINE_VARIABLE
 
 MEANING = {"short": "stated reductions, numbers that are meant", MEANINGLESS: "seconds, numbers without meaning"}
@@ -35,7 +37,7 @@ def data_lines(missing: data.Missing, tried: bool) -> list[str]:
     return lines
 
 
-def estimate_lines(found: Estimate, executor: Executor) -> list[str]:
+def estimate_lines(found: Estimate, executor: Place) -> list[str]:
     """An estimate in words, and what it rests on."""
     if not found.runs:
         return []
@@ -61,13 +63,12 @@ def estimate_lines(found: Estimate, executor: Executor) -> list[str]:
 
 
 def refusal(
-    found: Estimate, executor: Executor, groups: Sequence[RunGroup], tables: Sequence[Any], protocol: str | None
+    found: Estimate, executor: Place, groups: Sequence[RunGroup], tables: Sequence[Any], protocol: str | None
 ) -> list[str]:
     """Why a sweep does not begin by itself, and the ways on."""
     how, limit = found.bound or "about", f"{LONGEST / 3600:.0f} h"
     chosen = {table.name: table.check_protocol(protocol) for table in tables}
-    reduced = [name for name in MEANING if all(_reduces(table, chosen[table.name], name) for table in tables)]
-    ways = [(hints.option("PROTOCOL", name), MEANING[name]) for name in reduced]
+    ways = _reduced(tables, protocol)
     first = {run_key(config) for table in tables for config in table.runs(chosen[table.name], [0])}
     shares = {group.keys: sum(key in first for key in group.keys) / len(group.keys) for group in groups}
     fewer = sum(seconds * shares.get(keys, 0.0) for keys, seconds in found.groups.items())
@@ -76,13 +77,41 @@ def refusal(
         ways.append((hints.option("SEEDS", "1"), f"one seed or split of each row: {how} {takes} here"))
     ways.append((hints.option("EXECUTOR", "slurm"), "on a cluster, see docs/cluster.md"))
     ways.append((hints.flag("ANYWAY"), "here, however long it takes"))
-    width = max(len(option) for option, _ in ways)
     return [
         f"not begun: it would take {how} {duration(found.wall(executor.size))} here; "
         f"what takes more than {limit} does not begin by itself",
         "ways on: the same command on a machine with a GPU, or here with",
-        *(f"  {option.ljust(width)}  {meaning}" for option, meaning in ways),
+        *_columns(ways),
     ]
+
+
+def without_gpu(found: Estimate, options: Options, tables: Sequence[Any], protocol: str | None) -> list[str]:
+    """Why tables that are made for a GPU are not submitted to nodes without one, and the ways on; else nothing."""
+    chosen = {table.name: table.check_protocol(protocol) for table in tables}
+    made = [name for name, table in zip(chosen, tables) if chosen[name] in table.gpu]
+    if not made or options.on_gpu:
+        return []
+    ways = [(hints.option("SLURM", "gpus=1"), "array tasks with a GPU; or gpus = 1 in slurm.toml")]
+    ways += [*_reduced(tables, protocol), (hints.flag("ANYWAY"), "without a GPU, however long it takes")]
+    cost = f"without one {found.runs} runs take {found.bound or 'about'} {_hours(found.seconds)} core-hours"
+    return [
+        f"not submitted: table {', '.join(made)} at protocol {chosen[made[0]]} is made for a GPU, and its array tasks "
+        f"have none; {cost if found.seconds else 'what it costs without one is not known'}",
+        "ways on: the same command with",
+        *_columns(ways),
+    ]
+
+
+def _columns(ways: Sequence[tuple[str, str]]) -> list[str]:
+    width = max(len(option) for option, _ in ways)
+    return [f"  {option.ljust(width)}  {meaning}" for option, meaning in ways]
+
+
+def _reduced(tables: Sequence[Any], protocol: str | None) -> list[tuple[str, str]]:
+    """The protocols that ask for less of every table, as options, and what they mean."""
+    chosen = {table.name: table.check_protocol(protocol) for table in tables}
+    names = [name for name in MEANING if all(_reduces(table, chosen[table.name], name) for table in tables)]
+    return [(hints.option("PROTOCOL", name), MEANING[name]) for name in names]
 
 
 def _reduces(table: Any, now: str, name: str) -> bool:

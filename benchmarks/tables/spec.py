@@ -170,7 +170,8 @@ class Table:
 
     ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single
     runs. ``ranked``: labels of the rows whose mean ranks over data sets the paper prints. ``recorded``: names that
-    protocols have in the configurations of runs, where records were made under another name.
+    protocols have in the configurations of runs, where records were made under another name. ``gpu``: the protocols
+    that are made for a GPU.
     """
 
     name: str
@@ -188,6 +189,7 @@ class Table:
     deviations: bool = False
     ranked: tuple[str, ...] = ()
     recorded: Mapping[str, str] = field(default_factory=dict)
+    gpu: tuple[str, ...] = ()
     _made: dict[tuple, list[RunConfig]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 

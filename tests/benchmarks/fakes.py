@@ -1,8 +1,8 @@
 """Tables, methods and training that cost nothing, behind the names of the real ones; and their command line.
 
 What a run does is written in its configuration: parts["training"]["do"] is "work", "raise", "nan", "die",
-"partial", "wait" (until a file called go appears in the state folder), "save" (until it is asked to stop), "hog" (take
-memory until killed) or "once" (raise at the first attempt only).
+"partial", "see" (which GPU), "wait" (until a file called go appears in the state folder), "save" (until it is asked to
+stop), "hog" (take memory until killed) or "once" (raise at the first attempt only).
 """
 
 from __future__ import annotations
@@ -109,6 +109,8 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
     todo = configs[0]["parts"]["training"]
     with open(Path(state) / "trained", "a") as file:
         file.write("".join(f"{c['method']} {c['seed']} {os.getpid()}\n" for c in configs))
+    if todo["do"] == "see":
+        (Path(state) / f"device-{os.getpid()}").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
     print("training", len(configs), "runs")
     report(0.5, "half way")
     if todo["do"] == "raise":
@@ -181,7 +183,7 @@ class Table:
     """A table whose runs are five seeds of one method."""
 
     paper, number, title = None, None, "A table of nothing"
-    protocols, default_protocol, aliases = ("paper", "smoke"), "smoke", ()
+    protocols, default_protocol, aliases, gpu = ("paper", "smoke"), "smoke", (), ()
     check_protocol = tables.Table.check_protocol
     recorded: ClassVar[dict[str, str]] = {}
     recorded_as = tables.Table.recorded_as

@@ -18,7 +18,7 @@ from benchmarks.records.config import run_key
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.failures import Failures
-from benchmarks.sweep.slurm import ledger
+from benchmarks.sweep.slurm import jobs
 from benchmarks.tables import choices
 from tests.benchmarks import fakes
 
@@ -48,8 +48,8 @@ def checkpoint(folder: Path) -> Path:
 
 
 def submission(folder: Path) -> Path:
-    ledger.Submission(folder / "slurm" / "1", "fvi-1").save()
-    return folder / "slurm" / "1" / "submission.json"
+    jobs.write(folder / "slurm" / "1" / jobs.TODO, [])
+    return folder / "slurm" / "1" / jobs.TODO
 
 
 def selected(folder: Path) -> Path:

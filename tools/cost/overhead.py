@@ -15,7 +15,6 @@ from benchmarks.records.store import Store, serialise
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
-from benchmarks.sweep.executors.in_process import InProcess
 from benchmarks.sweep.plan import make_plan
 from fvi_core.training import Trained
 from tools.cost.timing import Measurement, Timing, Work, interleave, threads
@@ -53,7 +52,7 @@ def running(folder: Path, configs: list[RunConfig]) -> Work:
         own = folder / str(next(turns))
 
         def sweep() -> list[Trained]:
-            found = runner.run(configs, InProcess(), results=own / "results", state=own / "state", suite=SUITE)
+            found = runner.run(configs, results=own / "results", state=own / "state", suite=SUITE)
             return [Trained({}, 0, [], reason) for reason in found.failed.values()]
 
         return sweep

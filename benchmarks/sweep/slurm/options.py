@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import UsageError, unknown
+from benchmarks.records.config import is_large
+from benchmarks.sweep.groups import RunGroup
 
+SHORT = 20  # runs that are not large, for which an array has a task if nothing is said
 FILE = "slurm.toml"
 VARIABLE = "FVI_SLURM"
 
@@ -20,12 +24,12 @@ VARIABLE = "FVI_SLURM"
 class Options:
     """Resources and habits of an array's tasks. A key with the value None is left to the cluster.
 
-    time: minutes of one array task. parallel: array tasks that may run at once. cpus: also how many processes
-    an array task trains in, without a GPU. gpus: 0 or 1; an array task trains on one, more of them use more.
-    runs_per_task: runs that share an array task; None: one that is large, or up to 20 that are not. setup: shell lines
-    before Python starts. python: another interpreter command. snapshot: jobs use a copy of the code as it was at
-    submission. notice: seconds before the time limit at which an array task saves its checkpoints and asks to be
-    requeued. requeues: how often it may. sbatch: any other option of sbatch.
+    time: minutes of one array task. cpus: also how many processes an array task trains in, without a GPU. gpus: with
+    them one process for each. runs_per_task: an array has a task for so many runs; None: for one that is large, or for
+    20 that are not; parallel: but not more tasks. setup: shell lines before Python starts. python: another interpreter
+    command. snapshot: jobs use a copy of the code as it was at submission. notice: seconds before the time limit at
+    which an array task saves its checkpoints and asks to be requeued. requeues: how often it may. sbatch: any other
+    option of sbatch.
     """
 
     partition: str | None = None
@@ -48,7 +52,19 @@ class Options:
     @property
     def workers(self) -> int:
         """How many runs an array task trains at once."""
-        return 1 if self.gpus else self.cpus
+        return self.gpus or self.cpus
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether array tasks have a GPU, as far as these options tell."""
+        asked = {name: str(value) for name, value in self.sbatch.items() if name.startswith(("gpus", "gres"))}
+        return bool(self.gpus) or any(name != "gres" or "gpu" in value for name, value in asked.items())
+
+    def array(self, todo: Sequence[RunGroup]) -> int:
+        """How many array tasks share run groups; every process of one has a group to begin with."""
+        own = [self.workers * (1 if is_large(group.configs[0]) else SHORT) for group in todo]
+        tasks = sum(len(group.runs) / (self.runs_per_task or runs) for group, runs in zip(todo, own))
+        return max(1, min(self.parallel, math.ceil(len(todo) / self.workers), math.ceil(tasks - 1e-9)))
 
     def parameters(self, name: str, setup: Sequence[str]) -> dict[str, Any]:
         """The parameters of submitit's executor for an array of this name."""
@@ -71,7 +87,17 @@ class Options:
         return asked | {key: value for key, value in optional.items() if value is not None}
 
 
-KINDS = {f.name: str(f.type) for f in fields(Options)}
+LARGEST = 10**6  # of any number: SLURM keeps them in 32 bits
+NUMBER, NATURAL = f"a whole number from 0 to {LARGEST:,}", f"a whole number from 1 to {LARGEST:,}"
+KINDS = {  # option: its kind, and what is expected
+    **dict.fromkeys(("partition", "account", "qos", "constraint", "memory", "python"), ("text", "a text")),
+    **dict.fromkeys(("cpus", "parallel", "runs_per_task"), (1, NATURAL)),
+    **dict.fromkeys(("gpus", "notice", "requeues"), (0, NUMBER)),
+    "time": ("time", "minutes, or a time as 8:00:00 or 2-12"),
+    "setup": ("lines", "a shell line, or a list of them"),
+    "sbatch": ("table", "a table of options of sbatch"),
+    "snapshot": ("bool", "true or false"),
+}  # fmt: skip
 
 
 def load(file: Path | str | None = None, changes: Sequence[str] = (), folder: Path | None = None) -> Options:
@@ -111,58 +137,42 @@ def minutes(text: str | int) -> int:
         seconds = first * 3600 + second * 60 + third
     else:
         seconds = first * 60 + second
+    if seconds > 60 * LARGEST:
+        raise ValueError(text)
     return max(1, -(-seconds // 60))
 
 
 def _parsed(key: str, text: str) -> Any:
-    """A word of the command line as the file would hold it."""
-    kind = KINDS.get(key, "")
-    if key == "setup":
-        return [text]
-    if key == "sbatch":
+    """Return a word of the command line as the file would hold it."""
+    kind, _ = KINDS.get(key, ("", ""))
+    if kind == "table":
         name, equals, value = text.partition("=")
         return {name.lstrip("-"): value if equals else True}
-    if kind == "bool" and text.lower() in ("true", "yes", "1", "false", "no", "0"):
-        return text.lower() in ("true", "yes", "1")
-    return int(text) if kind.startswith("int") and re.fullmatch(r"\d+", text) else text
+    if kind == "bool":
+        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(text.lower(), text)
+    return int(text) if kind in (0, 1) and re.fullmatch(r"\d{1,9}", text) else text
 
 
 def _checked(key: str, value: Any, where: str) -> Any:
     if key not in KINDS:
         raise unknown("SLURM option", key, KINDS, hint=f"in {where}; other options of sbatch go into 'sbatch'")
-    kind = KINDS[key]
+    kind, expected = KINDS[key]
     try:
-        if key == "time":
+        if kind == "time":
             return minutes(value)
-        if key == "setup":
+        if kind == "lines":
             return tuple([value] if isinstance(value, str) else map(_text, value))
-        if key == "sbatch":
+        if kind == "table":
             return {_text(name).replace("_", "-"): part for name, part in value.items()}
-        if kind == "bool":
-            return {True: True, False: False}[value]
-        if kind.startswith("int"):
-            if isinstance(value, bool) or int(value) < (0 if key in ("gpus", "notice", "requeues") else 1):
-                raise ValueError
-            if key == "gpus" and int(value) > 1:
-                raise ValueError
-            return int(value)
-        return str(value) if key == "memory" else _text(value)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        expected = EXPECTED.get(key, EXPECTED.get(kind, "a text"))
-        raise UsageError(f"{where}: {key} is {value!r}, expected {expected}") from error
-
-
-EXPECTED = {
-    "time": "minutes, or a time as 8:00:00 or 2-12",
-    "setup": "a shell line, or a list of them",
-    "sbatch": "a table of options of sbatch",
-    "gpus": "0 or 1: an array task trains on one GPU, more of them use more",
-    "notice": "a number of seconds, 0 or more",
-    "requeues": "a number of 0 or more",
-    "bool": "true or false",
-    "int": "a number of 1 or more",
-    "int | None": "a number of 1 or more",
-}
+        if kind == "text":
+            return str(value) if key == "memory" and type(value) is int else _text(value)
+        if type(value) is not (bool if kind == "bool" else int) or (kind != "bool" and not kind <= value <= LARGEST):
+            raise ValueError
+        return value
+    except (ValueError, TypeError, AttributeError) as error:
+        told = repr(value)
+        found = told if len(told) <= 40 else f"{told[:40]}..."
+        raise UsageError(f"{where}: {key} is {found}, expected {expected}") from error
 
 
 def _text(value: Any) -> str:

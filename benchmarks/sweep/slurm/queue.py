@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,13 +41,9 @@ class QueuedTask:
     """One array task, waiting or running. id: as SLURM writes it, "12_3"; why: its reason for waiting."""
 
     id: str
-    name: str
     status: str
     why: str
-
-    def __str__(self) -> str:
-        why = f", {self.why}" if self.why not in ("", "None") else ""
-        return f"SLURM job {self.id} ({self.status.lower()}{why})"
+    name: str
 
 
 @dataclass(frozen=True)
@@ -75,7 +70,8 @@ def ask(*command: str) -> str:
             "or make a small cluster on this machine with `make slurm-up`"
         )
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+        # Names of jobs, of whoever submitted them, may be no UTF-8.
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=TIMEOUT)
     except subprocess.TimeoutExpired as error:
         raise QueueError(f"{command[0]} gave no answer within {TIMEOUT} s: SLURM's controller may be down") from error
     if done.returncode:
@@ -86,12 +82,10 @@ def ask(*command: str) -> str:
 
 def array_tasks(prefix: str) -> dict[str, QueuedTask]:
     """The user's array tasks that wait or run, by id, of all arrays whose name starts so. Raises QueueError."""
-    found = {}
-    for line in ask("squeue", "--me", "--noheader", "--array", "--states=all", "--format=%i|%T|%r|%j").splitlines():
-        id_, status, why, name = line.split("|", 3)
-        if name.startswith(prefix) and status not in GONE:
-            found[id_] = QueuedTask(id_, name, status, why)
-    return found
+    told = ask("squeue", "--me", "--noheader", "--array", "--states=all", "--format=%i|%T|%r|%j")
+    lines = (line.split("|", 3) for line in told.split("\n"))  # a foreign job's name may hold whatever else ends a line
+    found = (QueuedTask(*fields) for fields in lines if len(fields) == 4)
+    return {task.id: task for task in found if task.name.startswith(prefix) and task.status not in GONE}
 
 
 def end(id_: str, errors: Path) -> End:
@@ -114,16 +108,7 @@ def end(id_: str, errors: Path) -> End:
     return End(status, told.get("ExitCode", ""), told.get("NodeList", ""))
 
 
-def cancel(jobs: Iterable[str]) -> None:
-    """Take jobs out of the queue, running or not. Raises QueueError."""
-    if jobs := list(jobs):
-        ask("scancel", *jobs)
-
-
 def largest_array() -> int:
-    """How many array tasks an array may have here."""
-    try:
-        found = re.search(r"MaxArraySize\s*=\s*(\d+)", ask("scontrol", "show", "config"))
-    except QueueError:
-        found = None
+    """Return how many array tasks an array may have here. Raises QueueError."""
+    found = re.search(r"MaxArraySize\s*=\s*(\d+)", ask("scontrol", "show", "config"))
     return max(1, int(found[1]) - 1) if found else 1000

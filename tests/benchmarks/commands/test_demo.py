@@ -15,7 +15,7 @@ from benchmarks.records import provenance
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner, verify
-from benchmarks.sweep.executors.in_process import InProcess
+from benchmarks.sweep.where import Place
 from tests.benchmarks import fakes
 
 
@@ -27,7 +27,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     where = {"results": tmp_path / "results", "state": tmp_path / "state"}
-    runner.run(fakes.get("fake").runs("smoke"), InProcess(), suite=fakes.SUITE, **where)
+    runner.run(fakes.get("fake").runs("smoke"), suite=fakes.SUITE, **where)
     made = fakes.store(tmp_path / "results")
     for record in list(made.records()):
         made.write(made.make(record["config"], record["metrics"], record["curves"], {"cpu": provenance.cpu()}))
@@ -39,7 +39,7 @@ def files(store: Store) -> dict[Path, tuple[int, int]]:
 
 
 def run(store: Store, capsys: pytest.CaptureFixture[str], display=None, seeds=None) -> tuple[str, list]:
-    found = demo.demo(fakes.SUITE, store, InProcess(), display or runner.Silent(), seeds)
+    found = demo.demo(fakes.SUITE, store, None, display or runner.Silent(), seeds)
     return capsys.readouterr().out, found
 
 
@@ -74,7 +74,7 @@ def test_it_ends_quietly_when_it_is_stopped(store, capsys, monkeypatch) -> None:
         def report(self, *_) -> None:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("benchmarks.commands.upkeep.make", lambda *_: InProcess())
+    monkeypatch.setattr("benchmarks.commands.upkeep.make", lambda *_: Place())
     monkeypatch.setattr("benchmarks.commands.upkeep.progress.display", lambda **_: Stopped())
     with pytest.raises(SystemExit) as end:
         build(fakes.SUITE)(["demo", "--results", str(store.root)])
@@ -86,7 +86,7 @@ def test_it_ends_quietly_when_it_is_stopped(store, capsys, monkeypatch) -> None:
 def test_without_a_record_there_is_nothing_to_compare_with(store) -> None:
     store.path(fakes.config(3)).unlink()
     with pytest.raises(UsageError, match="no record of MAP, seed 3 on fake.*git checkout"):
-        demo.demo(fakes.SUITE, store, InProcess(), runner.Silent())
+        demo.demo(fakes.SUITE, store, None, runner.Silent())
 
 
 def test_its_records_are_there_and_took_less_than_a_minute() -> None:

@@ -20,8 +20,8 @@ from benchmarks.records.store import Store, StoreError
 from benchmarks.state import checkpoints
 from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints, code_digest, interval, peek
 from benchmarks.state.claims import Claims, Holder, Overtaken
-from benchmarks.sweep.executors.work import perform
 from benchmarks.sweep.groups import Run, RunGroup
+from benchmarks.sweep.work import perform
 from fvi_core.training import Trainer, Training
 from tests.benchmarks import fakes
 from tests.benchmarks.state.holders import put

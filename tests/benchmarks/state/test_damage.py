@@ -25,10 +25,9 @@ from benchmarks.state.checkpoints import Checkpoints, peek
 from benchmarks.state.claims import ClaimError, Claims, Holder
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import runner
-from benchmarks.sweep.executors.in_process import InProcess
-from benchmarks.sweep.executors.work import log_path
 from benchmarks.sweep.plan import make_plan
-from benchmarks.sweep.slurm import ledger, queue
+from benchmarks.sweep.slurm import jobs, queue
+from benchmarks.sweep.work import log_path
 from tests.benchmarks import fakes
 from tests.benchmarks.state.damaging import damage
 from tests.benchmarks.state.holders import put
@@ -46,7 +45,7 @@ def whole(tmp_path_factory) -> Path:
     """A folder with a run that is done, one that was begun by a process that died, one that failed on a cluster."""
     folder = tmp_path_factory.mktemp("whole")
     results, state = folder / "results", folder / "state"
-    assert runner.run(RUNS[:1], InProcess(), results=results, state=state, suite=fakes.SUITE).complete
+    assert runner.run(RUNS[:1], results=results, state=state, suite=fakes.SUITE).complete
     predictions.save(
         kept.predictions_path(state, DONE), {"test": predictions.RegressionPredictions([[0.0, 1.0]], 0.1, [0.0, 1.0])}
     )
@@ -61,9 +60,8 @@ def whole(tmp_path_factory) -> Path:
     for group in groups:
         log_path(group, group.keys[0]).write_text("training\n")
     Failures(state).write(RUNS[2], FAILED, "it diverged", "Traceback", str(log_path(groups[-1], FAILED)))
-    submission = ledger.begin(state, [groups])
-    submission.entries[0].id = "7_0"
-    submission.save()
+    jobs.write(state / "slurm" / "1" / jobs.TODO, [asdict(group) for group in groups])
+    jobs.write(state / "slurm" / "1" / "7_0.json", [CLAIMED])
     return folder
 
 
@@ -110,7 +108,7 @@ def attempt(path: Path, do: Callable[..., Any], *arguments: Any) -> Any:
 def look(folder: Path, path: Path) -> None:
     """All that reads the state."""
     results, state = folder / "results", folder / "state"
-    queued = ledger.pending(state)
+    queued = jobs.pending(state)
     plan = make_plan(RUNS, results, state, fakes.SUITE, queued=queued)
     assert plan.runs[0].status == "done"
     told = [inspection.plan_text(plan, plan.groups(results, state, fakes.SUITE))]
@@ -121,14 +119,17 @@ def look(folder: Path, path: Path) -> None:
         failure = Failures(state).get(key)
         if failure:
             kinds = {name: type(value) for name, value in failure.items() if name != "config"}
-            assert kinds.pop("attempt") is int and kinds.pop("guess") is bool and set(kinds.values()) == {str}, failure
+            assert (
+                kinds.pop("attempt") is int
+                and kinds.pop("guess") is kinds.pop("death") is bool
+                and set(kinds.values()) == {str}
+            ), failure
             assert failure["attempt"] > 0 and failure["config"] in (None, config)
         assert peek(state, key) in (None, "checkpoint at epoch 1 of 2") or area_of(folder, path) == "checkpoints"
         if area_of(folder, path) == "checkpoints":
             Checkpoints(state).find({key: "f"}, MADE)
-    for submission in ledger.open_submissions(state):
-        for index in range(len(submission.entries)):
-            attempt(path, ledger.groups_of, submission.task_file(index))
+    for submission in jobs.opened(state):
+        attempt(path, jobs.read, submission)
     with contextlib.suppress(FileNotFoundError):
         attempt(path, predictions.load, kept.predictions_path(state, DONE))
 
@@ -151,7 +152,7 @@ def sweep(folder: Path, path: Path) -> None:
     for key in KEYS:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.utime(state / "claims" / key, (0, 0), follow_symlinks=False)
-    summary = attempt(path, lambda: runner.run(RUNS, InProcess(), results=results, state=state, suite=fakes.SUITE))
+    summary = attempt(path, lambda: runner.run(RUNS, results=results, state=state, suite=fakes.SUITE))
     for reason in summary.failed.values() if summary else ():
         assert str(path) in reason, f"{reason} does not name {path}"
     store = fakes.store(results)
@@ -259,7 +260,7 @@ def test_a_sweep_waits_for_a_claim_that_it_cannot_read_only_until_that_is_old(tm
 
     folders = {"results": tmp_path / "results", "state": tmp_path / "state"}
     with soon():
-        summary = runner.run(RUNS, InProcess(), suite=fakes.SUITE, display=Display(), **folders)
+        summary = runner.run(RUNS, suite=fakes.SUITE, display=Display(), **folders)
     assert summary.complete and len(summary.made) == len(RUNS)
     assert said == ([] if text == "?" else ["waiting for 1 runs that another sweep is making"])
 
@@ -271,9 +272,9 @@ def test_a_run_whose_files_are_in_the_way_fails_with_their_names(tmp_path, where
     (path / "full").mkdir(parents=True)
     folders = {"results": tmp_path / "results", "state": state}
     with soon():
-        summary = runner.run(stack, InProcess(), suite=fakes.SUITE, **folders)
+        summary = runner.run(stack, suite=fakes.SUITE, **folders)
     stopped = stack[1:2] if "claims" in where else stack  # the runs of a stack share one log
     assert summary.failed.keys() == set(map(run_key, stopped))
     assert all(reason.startswith(f"{path}: ") and "delete" in reason for reason in summary.failed.values())
     shutil.rmtree(path)
-    assert runner.run(stack, InProcess(), suite=fakes.SUITE, **folders).complete
+    assert runner.run(stack, suite=fakes.SUITE, **folders).complete

@@ -29,7 +29,7 @@ def test_a_failure_is_noted_counted_and_forgotten(failures):
         found = failures.get(KEY)
         assert found.pop("time").endswith("Z")
         assert found == {"key": KEY, "reason": "it diverged", "attempt": attempt, "traceback": "Traceback",
-                         "log": "run.log", "guess": False, "config": CONFIG}  # fmt: skip
+                         "log": "run.log", "guess": False, "death": False, "config": CONFIG}  # fmt: skip
     (failures.folder / f".{KEY}.json.0123.tmp").write_text("half")
     assert failures.keys() == [KEY]
     failures.clear(KEY)
@@ -44,6 +44,7 @@ VALUES = {
     "log": [(None, ""), ([], ""), ("\ud800", "?"), ("a\0b", "a\0b")],
     "traceback": [(None, ""), ({}, "")],
     "guess": [(None, False), (1, False), (True, True)],
+    "death": [(None, False), (1, False), (True, True)],
     "config": [(None, None), ([], None), ({}, None), (fakes.config(1), None), (CONFIG | {"seed": float("nan")}, None)],
     "more": [(1, None)],
 }
@@ -67,7 +68,7 @@ def test_what_is_no_failure_is_one_attempt_of_unknown_reason(failures, text):
     (failures.folder / f"{KEY}.json").write_bytes(text)
     assert failures.get(KEY) == {
         "key": KEY, "reason": UNREADABLE, "attempt": 1, "time": "", "log": "", "traceback": "",
-        "guess": False, "config": None,
+        "guess": False, "death": False, "config": None,
     }  # fmt: skip
 
 
@@ -81,3 +82,11 @@ def test_other_things_in_the_place_of_failures(failures, tmp_path):
     (tmp_path / "other" / "failures").touch()
     other = Failures(tmp_path / "other")
     assert other.get(KEY) is None and other.keys() == [] and other.clear(KEY) is None
+
+
+def test_the_death_of_a_process_that_had_a_run_is_an_attempt_but_no_failure_yet(tmp_path):
+    failures = Failures(tmp_path)
+    failures.write(CONFIG, KEY, "it cost its process", guess=True, death=True)
+    assert failures.attempts(KEY) == 1 and failures.since(KEY, 0) is None
+    failures.write(CONFIG, KEY, "it cost another one", guess=True)
+    assert failures.since(KEY, 0)["attempt"] == 2 and failures.since(KEY, 2) is None

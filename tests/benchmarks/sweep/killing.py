@@ -18,7 +18,6 @@ from benchmarks.records.store import Store
 from benchmarks.state import checkpoints
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
-from benchmarks.sweep.executors.in_process import InProcess
 from benchmarks.tables import Recipe
 from tests.configs import make_config
 
@@ -71,6 +70,6 @@ def sweep(folder: Path, event: str = "", fatal: int = 0) -> None:
 
     sys.addaudithook(touch)
     folders = {"results": folder / "results", "state": folder / "state"}
-    summary = runner.run(table(), InProcess(), suite=SUITE, **folders)
+    summary = runner.run(table(), suite=SUITE, **folders)
     (folder / f"made-{os.getpid()}.json").write_text(json.dumps({"made": summary.made, "touched": touched}))
     assert summary.complete, summary

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.sweep.executors.work import perform
 from benchmarks.sweep.groups import Run, RunGroup
+from benchmarks.sweep.work import perform
 from tests.benchmarks import fakes
 
 HERE = "tests.benchmarks.sweep.stopping"

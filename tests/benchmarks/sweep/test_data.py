@@ -8,8 +8,9 @@ from benchmarks.commands import sweeping
 from benchmarks.commands.cli import build
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import data
-from benchmarks.sweep.groups import Executor
 from benchmarks.sweep.plan import WAITING, make_plan
+from benchmarks.sweep.slurm import jobs
+from benchmarks.sweep.slurm.options import Options
 from datasets import fetch
 from tests.benchmarks import fakes
 
@@ -82,32 +83,15 @@ def test_what_can_be_fetched_is_fetched_before_the_first_run(say, monkeypatch):
     assert "could not be fetched (" in told and "HTTPError: 404 not found)" in told and "for data set yacht" not in told
 
 
-class Submits(Executor):
-    """A cluster that takes what it is given."""
-
-    outlives = True
-
-    def __init__(self):
-        self.taken = []
-
-    def submit(self, groups):
-        self.taken += groups
-
-    def outcomes(self, report):
-        return iter(())
-
-    def close(self):
-        pass
-
-
-def test_runs_without_data_are_not_submitted_to_a_cluster(folders, capsys):
-    executor = Submits()
+def test_runs_without_data_are_not_submitted_to_a_cluster(folders, capsys, monkeypatch):
+    taken = []
+    monkeypatch.setattr(jobs, "submit", lambda groups, options, state: taken.extend(groups) or ["submitted"])
     plan = make_plan([*THERE, *LACKING], *folders, fakes.SUITE)
     waiting = {run.key: run.note for run in plan.waiting(data.look(plan).notes).select(WAITING)}
-    assert sweeping.run([*THERE, *LACKING], executor, *folders, fakes.SUITE, False, waiting=waiting) == 3
-    assert {config["dataset"]["name"] for group in executor.taken for config in group.configs} == {"digits"}
+    assert sweeping.run([*THERE, *LACKING], Options(), *folders, fakes.SUITE, False, waiting=waiting) == 3
+    assert {config["dataset"]["name"] for group in taken for config in group.configs} == {"digits"}
     assert "5 runs: 2 missing, 3 waiting for data" in capsys.readouterr().out
-    assert sweeping.run(LACKING, Submits(), *folders, fakes.SUITE, False, waiting=waiting) == 1, "nothing is on its way"
+    assert sweeping.run(LACKING, Options(), *folders, fakes.SUITE, False, waiting=waiting) == 1, "nothing is on its way"
 
 
 def test_done_runs_need_no_data_and_failed_ones_do(folders):

@@ -32,7 +32,7 @@ def test_cheap_runs_that_come_first_do_not_count_as_much_as_long_ones():
 
 def test_what_runs_take_corrects_those_of_their_kind_and_all_together_the_others():
     slow, same, other = group("slow"), group("slow", 1), group("other")
-    found = forecast([(slow, 10.0), (same, 10.0), (other, 100.0)])
+    found = forecast([(slow, 10.0), (other, 100.0), (same, 10.0)])
     found.report(slow, 0.0, 0.0)
     found.end(slow, True, 30.0)
     assert found.left(30.0) == 3 * 10.0 + 3 * 100.0
@@ -100,3 +100,12 @@ def test_what_may_end_early_is_a_bound_until_one_has_ended():
     assert found.bounded, "how far it has come does not say where it will end"
     found.end(first, True, 2.0)
     assert not found.bounded and found.left(2.0) == 0.2 * 20.0
+
+
+def test_what_another_sweep_makes_is_not_still_to_come():
+    first, second, third = group("one"), group("two"), group("three")
+    found = forecast([(first, 100.0), (second, 10.0), (third, 10.0)])
+    found.report(second, 0.0, 0.0)
+    assert found.left(0.0) == 20.0, "groups are claimed in their order"
+    found.report(first, 0.0, 0.0)
+    assert found.left(0.0) == 120.0, "given up there, it is made here"

@@ -19,7 +19,6 @@ from benchmarks.state.claims import ClaimError, Claims, Holder
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
-from benchmarks.sweep.executors.in_process import InProcess
 from tests.benchmarks import fakes
 from tests.benchmarks.experiment.test_execute import config, numbers, run
 from tests.benchmarks.state.holders import put
@@ -69,7 +68,7 @@ def sweep(tmp_path):
 
     def make(runs=RUNS, display=None, suite=fakes.SUITE):
         folders = {"results": tmp_path / "results", "state": tmp_path / "state"}
-        return runner.run(runs, InProcess(), suite=suite, display=display, **folders)
+        return runner.run(runs, suite=suite, display=display, **folders)
 
     return make
 

@@ -23,8 +23,7 @@ from benchmarks.records.store import StoreError
 from benchmarks.state.claims import ClaimError, Claims, _process
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import runner
-from benchmarks.sweep.executors.in_process import InProcess
-from benchmarks.sweep.executors.pool import REPORT_EVERY, Pool
+from benchmarks.sweep.workers import REPORT_EVERY, Workers
 from tests.benchmarks import fakes
 from tests.benchmarks.state.holders import live, put
 
@@ -33,14 +32,14 @@ from tests.benchmarks.state.holders import live, put
 def sweep(tmp_path):
     """Run configurations in a folder of this test."""
 
-    def run(configs, executor=None, **options):
+    def run(configs, workers=None, **options):
         options = {
             "results": tmp_path / "results",
             "state": tmp_path / "state",
             "suite": fakes.SUITE,
             **options,
         }
-        return runner.run(configs, executor or InProcess(), **options)
+        return runner.run(configs, workers, **options)
 
     return run
 
@@ -98,10 +97,10 @@ def test_one_failure_stops_nothing_and_is_tried_again_when_asked(sweep, tmp_path
 
 
 def test_a_killed_worker_leaves_no_claim_and_is_tried_again(sweep, tmp_path):
-    summary = sweep(runs(3, do="die"), Pool(2))
+    summary = sweep(runs(3, do="die"), Workers(2))
     assert len(summary.made) == 2 and "SIGKILL" in next(iter(summary.failed.values()))
     assert os.listdir(tmp_path / "state" / "claims") == [".lock"]
-    assert sweep(runs(3, do="die"), Pool(1)).plan.counts == {
+    assert sweep(runs(3, do="die"), Workers(1)).plan.counts == {
         "done": 2,
         "running": 0,
         "queued": 0,
@@ -128,10 +127,10 @@ def test_a_corrupt_record_is_made_again(sweep, tmp_path):
     assert numbers(tmp_path) == whole
 
 
-def test_the_records_do_not_depend_on_the_executor(sweep, tmp_path):
+def test_the_records_do_not_depend_on_the_workers(sweep, tmp_path):
     found = []
-    for name, executor in (("a", InProcess()), ("b", Pool(1)), ("c", Pool(3))):
-        sweep(runs(6, stack=4), executor, results=tmp_path / name / "results", state=tmp_path / name / "state")
+    for name, workers in (("a", None), ("b", Workers(1)), ("c", Workers(3))):
+        sweep(runs(6, stack=4), workers, results=tmp_path / name / "results", state=tmp_path / name / "state")
         found.append(numbers(tmp_path / name))
     assert found[0] == found[1] == found[2] and len(found[0]) == 6
 
@@ -316,7 +315,7 @@ def test_a_kept_record_is_not_written_over_the_one_that_another_sweep_has_made(s
 
 
 def test_a_broken_state_folder_fails_runs_and_not_the_sweep(sweep, tmp_path, monkeypatch):
-    from benchmarks.sweep.executors import work
+    from benchmarks.sweep import work
 
     def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -18,8 +18,8 @@ import pytest
 from benchmarks.records.provenance import ROOT
 from benchmarks.state.claims import Claims, Holder
 from benchmarks.state.failures import Failures
-from benchmarks.sweep.executors.work import perform, settle
 from benchmarks.sweep.groups import Run, RunGroup
+from benchmarks.sweep.work import perform, settle
 from tests.benchmarks import fakes
 from tests.benchmarks.sweep import stopping
 

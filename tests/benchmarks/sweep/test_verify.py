@@ -11,7 +11,6 @@ import pytest
 from benchmarks.commands import upkeep
 from benchmarks.errors import UsageError
 from benchmarks.sweep import verify
-from benchmarks.sweep.executors.in_process import InProcess
 from benchmarks.sweep.runner import run
 from tests.benchmarks import fakes
 
@@ -21,7 +20,7 @@ def store(tmp_path):
     """Five records of the fakes."""
     run(
         [fakes.config(seed) for seed in range(5)],
-        InProcess(),
+        None,
         results=tmp_path / "results",
         state=tmp_path / "state",
         suite=fakes.SUITE,
@@ -38,9 +37,7 @@ def changed(store, config, **changes):
 
 
 def again(store, configs, **options):
-    return list(
-        verify.make_again([store.get(c, curves=False) for c in configs], store, InProcess(), fakes.SUITE, **options)
-    )
+    return list(verify.make_again([store.get(c, curves=False) for c in configs], store, None, fakes.SUITE, **options))
 
 
 def test_a_record_made_anew_is_equal(store):

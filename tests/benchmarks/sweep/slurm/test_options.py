@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.errors import UsageError
+from benchmarks.sweep.groups import Run, RunGroup
 from benchmarks.sweep.slurm.options import Options, load, minutes
+from tests.benchmarks import fakes
 
 
 def test_the_command_line_goes_before_the_file_and_the_file_before_the_defaults(tmp_path, monkeypatch):
@@ -46,8 +48,11 @@ def test_times_are_read_as_slurm_reads_them(text, expected):
         ("partitoin=x", "did you mean 'partition'"),
         ("partition", "expected key=value"),
         ("time=soon", "time is 'soon', expected minutes"),
-        ("cpus=0", "cpus is 0, expected a number of 1 or more"),
-        ("gpus=2", "one GPU"),
+        ("cpus=0", "--slurm cpus=0: cpus is 0, expected a whole number from 1 to 1,000,000"),
+        ("cpus=1.5", "cpus is '1.5', expected a whole number"),
+        ("gpus=-1", "gpus is '-1', expected a whole number from 0"),
+        ("requeues=inf", "requeues is 'inf', expected a whole number"),
+        ("time=" + "9" * 400, "time is '9999.*[.]{3}, expected minutes"),
         ("snapshot=perhaps", "expected true or false"),
     ],
 )
@@ -64,7 +69,12 @@ def test_a_wrong_file_is_told(tmp_path):
     with pytest.raises(UsageError, match="expected a TOML file"):
         load(file)
     for text, told in (("cpus = true", "cpus is True"), ('setup = [1]', "setup is"), ('sbatch = "x"', "sbatch is"),
-                       ("qos = 3", "qos is 3, expected a text")):  # fmt: skip
+                       ("qos = 3", "qos is 3, expected a text"), ("time = 1" + "0" * 400, "time is 1000"),
+                       ("time = 1" + "0" * 5000, "expected a TOML file"), ("time = inf", "time is inf"),
+                       ("requeues = inf", "requeues is inf"), ("requeues = nan", "requeues is nan"),
+                       ("cpus = 1.5", "cpus is 1.5"), ("gpus = 1" + "0" * 400, "gpus is 1000.*[.]{3}, expected"),
+                       ("notice = -1", "notice is -1"), ("snapshot = 1", "snapshot is 1, expected true"),
+                       ("parallel = true", "parallel is True")):  # fmt: skip
         file.write_text(text)
         with pytest.raises(UsageError, match=told):
             load(file)
@@ -87,6 +97,37 @@ def test_what_sbatch_gets(tmp_path):
     least = Options(time=2).parameters("n", [])
     assert least["signal_delay_s"] == 30, "an array task of two minutes is told half a minute before its end"
     assert not {"mem", "gpus_per_node", "partition", "account", "qos", "constraint"} & set(least)
+
+
+def groups(n, network="mlp", runs=1):
+    config = fakes.config()
+    config["parts"]["network"] = {"name": network}
+    return [RunGroup((Run(config),) * runs, "", "", "", "") for _ in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("options", "todo", "tasks"),
+    [
+        ({}, groups(7), 1),
+        ({}, groups(41), 3),
+        ({}, groups(2, runs=50), 2),
+        ({}, groups(7, "cnn"), 7),
+        ({"runs_per_task": 3}, groups(7), 3),
+        ({"runs_per_task": 1, "parallel": 5}, groups(7), 5),
+        ({"cpus": 4}, groups(8, "cnn"), 2),
+        ({"gpus": 8, "cpus": 32}, groups(40, "cnn"), 5),
+        ({"gpus": 8}, groups(3, "cnn"), 1),
+    ],
+)
+def test_an_array_has_work_for_every_process(options, todo, tasks):
+    assert Options(**options).array(todo) == tasks
+
+
+def test_several_gpus_are_asked_for_and_have_a_process_each():
+    options = Options(gpus=8, cpus=32)
+    assert options.workers == 8 and options.parameters("fvi-1", [])["gpus_per_node"] == 8
+    asked = ({"gres": "gpu:a100:2"}, {"gpus": "1"}, {"gpus-per-task": 1}, {"gres": "lustre"}, {})
+    assert [Options(sbatch=each).on_gpu for each in asked] == [True, True, True, False, False] and options.on_gpu
 
 
 class _Executor:

@@ -7,7 +7,6 @@ from benchmarks.commands import sweeping
 from benchmarks.records import provenance
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
-from benchmarks.sweep.slurm.executor import Slurm
 from benchmarks.sweep.slurm.options import Options
 from tests import outsider
 from tests.plugins import forgotten
@@ -16,7 +15,6 @@ from tests.plugins import forgotten
 def test_array_tasks_use_the_plugin_as_it_was_submitted(cluster, tmp_path, monkeypatch):
     for name, value in cluster.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("benchmarks.sweep.slurm.executor.LOOK_EVERY", 0.3)
     monkeypatch.setattr(sweeping, "LOOK_EVERY", 0.3)
     assert provenance.ROOT == outsider.ROOT
     plugin = outsider.write(tmp_path)
@@ -24,10 +22,9 @@ def test_array_tasks_use_the_plugin_as_it_was_submitted(cluster, tmp_path, monke
     folders = tmp_path / "results", tmp_path / "state"
     with forgotten():
         configs = [config for config in tables.get("mine").runs("smoke", (0,)) if config["method"] == "Wasserstein FVI"]
-        where = Slurm(Options(time=10, memory="3G"), keep=True)
-        sweeping.submit(configs, where, *folders, Suite())
+        sweeping.submit(configs, Options(time=10, memory="3G"), *folders, Suite())
         plugin.write_text("1 / 0\n")  # too late for what was submitted
-        runs = sweeping.follow(configs, where, *folders, Suite()).runs
+        runs = sweeping.follow(configs, *folders, Suite()).runs
         assert [run.status for run in runs] == ["done", "done"], [run.note for run in runs]
         assert {config["dataset"]["name"] for config in configs} == {"bikes", "waves"}
         assert all("largest_error" in Store(folders[0]).get(config)["metric_versions"] for config in configs)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -16,17 +19,15 @@ from benchmarks.records import provenance
 from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
 from benchmarks.state import checkpoints
+from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
-from benchmarks.sweep.executors.in_process import InProcess
 from benchmarks.sweep.plan import make_plan
-from benchmarks.sweep.slurm import ledger, queue
-from benchmarks.sweep.slurm.executor import Slurm
+from benchmarks.sweep.slurm import jobs, queue
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.tables import Recipe
 from tests.benchmarks import fakes
-from tests.benchmarks.sweep.executor_contract import ExecutorContract
 from tests.configs import make_config
 
 pytestmark = pytest.mark.usefixtures("environment")
@@ -41,7 +42,6 @@ def environment(cluster, monkeypatch):
     for name, value in cluster.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PYTHONPATH", str(provenance.ROOT))
-    monkeypatch.setattr("benchmarks.sweep.slurm.executor.LOOK_EVERY", 0.3)
     monkeypatch.setattr(sweeping, "LOOK_EVERY", 0.3)
 
 
@@ -60,12 +60,17 @@ def wait(condition, seconds=240, every=0.1):
 
 
 def submit(configs, folders, suite=fakes.SUITE, options=OPTIONS):
-    where = Slurm(options, keep=True)
-    return *sweeping.submit(configs, where, *folders, suite), where.submissions
+    """The plan as it was before, and the receipt."""
+    return sweeping.submit(configs, options, *folders, suite)
 
 
 def follow(configs, folders, suite=fakes.SUITE):
-    return {run.key: run for run in sweeping.follow(configs, Slurm(OPTIONS, keep=True), *folders, suite).runs}
+    return {run.key: run for run in sweeping.follow(configs, *folders, suite).runs}
+
+
+def array_of(receipt):
+    """How many array tasks were submitted, and the id of the array."""
+    return int(re.search(r"to (\d+) array task", receipt[0])[1]), receipt[0].rpartition(" ")[2]
 
 
 def metrics(results, configs):
@@ -89,20 +94,13 @@ def digits(method="MAP", seed=0, epochs=2):
     return make_config(method, "digits", "smoke", Recipe(parts, (), samples=4), 0, seed)
 
 
-class TestContract(ExecutorContract):
-    sees_every_report = False  # of what happens on the node nothing but the end comes back
-
-    def make(self):
-        return Slurm(OPTIONS)
-
-
-def test_packed_runs_give_the_metrics_of_the_in_process_executor(folders, tmp_path):
+def test_array_tasks_give_the_metrics_of_one_process(folders, tmp_path):
     configs = [digits(method, seed) for method in ("MAP", "MC Dropout", "MAP fVI", "MFVI") for seed in range(10)]
     alone = Suite(limit="tests.benchmarks.sweep.slurm.test_slurm:one")
-    _, groups, (submission,) = submit(configs, folders, alone, REAL)
-    assert len(groups) == 40 and [len(entry.keys) for entry in submission.entries] == [5] * 8
+    plan, receipt = submit(configs, folders, alone, REAL)
+    assert len(plan.select("missing")) == 40 and array_of(receipt)[0] == 8
     assert {run.status for run in follow(configs, folders, alone).values()} == {"done"}
-    runner.run(configs, InProcess(), results=tmp_path / "here", state=tmp_path / "here-state")
+    runner.run(configs, results=tmp_path / "here", state=tmp_path / "here-state")
     assert metrics(folders[0], configs) == metrics(tmp_path / "here", configs)
     about = Store(folders[0]).get(configs[0])["provenance"]
     assert about["commit"] == provenance.code()[0] and len(os.listdir(folders[1] / "snapshots")) == 1
@@ -130,11 +128,57 @@ def test_failures_stay_alone_and_are_told_and_asking_again_makes_just_those(fold
 
     (folders[1] / "go").touch()  # now the one that waited ends
     before = len(trained(folders))
-    _, groups, _ = submit([*configs.values()], folders)
-    assert {key for group in groups for key in group.keys} == {run_key(configs[do]) for do in told}
-    queue.cancel([_id_of(run_key(configs["hog"]), folders)])
+    plan, _ = submit([*configs.values()], folders, options=options)
+    assert {run.key for run in plan.select("missing", "failed")} == {run_key(configs[do]) for do in told}
+    wait(lambda: len(trained(folders)) > before)
     runs = follow([*configs.values()], folders)
-    assert runs[run_key(configs["wait"])].status == "done" and len(trained(folders)) - before <= 3
+    assert runs[run_key(configs["wait"])].status == "done" and len(trained(folders)) - before <= 4
+
+
+def test_array_tasks_take_over_the_runs_of_a_killed_one_and_nobody_asks_again(folders):
+    configs = [fakes.config(seed, seconds=2.0) for seed in range(12)]
+    count, _ = array_of(submit(configs, folders, options=Options(time=10, memory="700M", runs_per_task=4))[1])
+    assert count == 3
+    wait(lambda: len(Claims(folders[1] / "claims").live()) == 3)
+    holder = next(iter(Claims(folders[1] / "claims").live().values()))
+    for pid in _processes_of(holder.job):
+        os.kill(pid, signal.SIGKILL)
+    assert {run.status for run in follow(configs, folders).values()} == {"done"}
+    assert len(trained(folders)) <= 12 + 1 and len(set(trained(folders))) == 12
+    assert not Failures(folders[1]).keys() and Claims(folders[1] / "claims").live() == {}
+
+
+def _processes_of(job):
+    """The processes of an array task, but for SLURM's own."""
+    array, _, index = job.partition("_")
+    wanted = {f"SLURM_ARRAY_JOB_ID={array}".encode(), f"SLURM_ARRAY_TASK_ID={index}".encode()}
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if wanted <= set(path.read_bytes().split(b"\0")) and int(path.parts[2]) != os.getpid():
+                found.append(int(path.parts[2]))
+    return found
+
+
+def test_an_array_task_that_dies_before_its_first_run_is_explained_when_the_controller_has_forgotten_it(
+    folders, monkeypatch
+):
+    configs = [fakes.config(seed) for seed in range(3)]
+    options = Options(time=10, memory="500M", setup=("echo no module named torch >&2", "exit 3"))
+    submit(configs, folders, options=options)
+    wait(lambda: not queue.array_tasks("fvi-"))
+    ask = queue.ask
+
+    def forgotten(*command):
+        if command[:2] == ("scontrol", "--oneliner"):
+            raise queue.QueueError("slurm_load_jobs error: Invalid job id specified")
+        return ask(*command)
+
+    monkeypatch.setattr(queue, "ask", forgotten)
+    runs = follow(configs, folders)
+    assert {run.status for run in runs.values()} == {"failed"}
+    for run in runs.values():
+        assert run.note.endswith("ended before its first run: no module named torch")
 
 
 @pytest.mark.parametrize("how", ["requeue", "signal"])
@@ -144,15 +188,15 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(how, folders, tmp_path, 
     key = run_key(config)
     submit([config], folders, Suite(), REAL)
     wait(lambda: _epoch(folders, key) >= 3 or Failures(folders[1]).keys(), every=0.02)
-    id_ = _id_of(key, folders)
-    subprocess.run(["scontrol", "requeue", id_] if how == "requeue" else ["scancel", "--signal=USR2", id_], check=True)
-    wait(lambda: key not in _running(folders))
+    job = Claims(folders[1] / "claims").live()[key].job
+    subprocess.run(["scontrol", "requeue", job] if how == "requeue" else ["scancel", "--signal=USR2", job], check=True)
+    wait(lambda: key not in Claims(folders[1] / "claims").live())
     assert follow([config], folders, Suite())[key].status == "done"
     record = Store(folders[0]).get(config)
     assert record["provenance"]["resumed"] >= 1
     assert "going on from the checkpoint" in (folders[1] / "logs" / f"{key}.log").read_text()
     monkeypatch.delenv("FVI_CHECKPOINT_SECONDS")
-    runner.run([config], InProcess(), results=tmp_path / "here", state=tmp_path / "here-state")
+    runner.run([config], results=tmp_path / "here", state=tmp_path / "here-state")
     assert metrics(folders[0], [config]) == metrics(tmp_path / "here", [config])
     assert not os.listdir(folders[1] / "checkpoints") or os.listdir(folders[1] / "checkpoints") == [".lock"]
 
@@ -167,7 +211,7 @@ def test_a_daemon_may_go_and_come_back_in_mid_sweep(daemon, folders, cluster):
         if daemon == "slurmctld":
             with pytest.raises(queue.QueueError):
                 queue.array_tasks("fvi-")
-            plan = make_plan(configs, *folders, fakes.SUITE, queued=ledger.pending(folders[1]))
+            plan = make_plan(configs, *folders, fakes.SUITE, queued=jobs.pending(folders[1]))
             assert not plan.select("missing", "failed"), "nothing is thought lost while the queue does not answer"
         time.sleep(2)
     finally:
@@ -186,9 +230,11 @@ def test_the_command_line_submits_and_returns_and_says_how_to_go_on(folders, cap
     run = ("run", "fake-wait", "--executor", "slurm", "--slurm", "runs_per_task=3", "--slurm", "memory=500M")
     status, told = say(*run, "--dry-run")
     assert status == 0 and "4 runs: 4 missing" in told and not (folders[1] / "slurm").exists()
+    for words in ("to an array of 2 array tasks", "at most 4 h", "#SBATCH --array=0-1%2", "#SBATCH --mem=500M"):
+        assert words in told, words
     status, told = say(*run)
     assert status == sweeping.UNFINISHED
-    for words in ("submitted 4 runs as 2 array tasks: SLURM job ", "make status", "scancel ", "logs", "collect"):
+    for words in ("submitted 4 runs to 2 array tasks: SLURM job ", "make status", "scancel ", "logs", "collect"):
         assert words in told
     status, again = say(*run)
     assert status == sweeping.UNFINISHED and "nothing to submit; 4 runs are on their way" in again
@@ -215,12 +261,3 @@ def _epoch(folders, key):
     """How far the checkpoint of a run has come."""
     told = checkpoints.peek(folders[1], key) or "checkpoint at epoch 0 of none"
     return int(told.split()[3])
-
-
-def _id_of(key, folders):
-    """The array task that makes a run now or will."""
-    return next(e.id for s in ledger.open_submissions(folders[1]) for e in s.entries if key in e.keys and not e.over)
-
-
-def _running(folders):
-    return {key for key, note in ledger.pending(folders[1]).items() if "(running" in note}

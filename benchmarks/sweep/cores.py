@@ -1,9 +1,20 @@
-"""How many processes can compute at once."""
+"""How many processes can compute at once: cores and GPUs that this process may use."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def available_devices(nodes: Path = Path("/dev")) -> list[str]:
+    """Return the names by which $CUDA_VISIBLE_DEVICES chooses each NVIDIA GPU that this process may use."""
+    found = list(nodes.glob("nvidia[0-9]*"))
+    told = os.environ.get(VISIBLE)
+    if told is None:
+        return [str(index) for index in range(len(found))]
+    return [name for name in map(str.strip, told.split(",")) if name not in ("", "-1")] if found else []
 
 
 def available_cores(

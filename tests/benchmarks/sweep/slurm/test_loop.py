@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import pickle
 import signal
 import threading
 import time
+from dataclasses import asdict
 
 import pytest
 
@@ -15,7 +18,8 @@ from benchmarks.state.claims import _process
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import stopping
 from benchmarks.sweep.plan import make_plan
-from benchmarks.sweep.slurm import array_task, ledger
+from benchmarks.sweep.slurm import jobs, loop
+from benchmarks.sweep.work import work
 from tests.benchmarks import fakes
 
 PATIENCE = 60.0
@@ -26,13 +30,15 @@ def ended(tmp_path, monkeypatch):
     """How an array task of one run ends whose worker is killed and then gets a signal; what is noted of the run."""
     from submitit.core.utils import UncompletedJobError
 
-    monkeypatch.setattr(array_task, "MOMENT", PATIENCE)
+    monkeypatch.setattr(loop, "MOMENT", PATIENCE)
     monkeypatch.setattr(stopping, "_asked", -math.inf)
     before = {number: signal.getsignal(number) for number in (signal.SIGUSR2, signal.SIGTERM)}
     folders = tmp_path / "results", tmp_path / "state"
     groups = make_plan([fakes.config(do="wait")], *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
-    file = ledger.begin(folders[1], [groups]).task_file(0)
-    made = array_task.ArrayTask(str(file), workers=1, seconds=60.0, notice=15.0)
+    folder = folders[1] / "slurm" / "1"
+    jobs.write(folder / jobs.TODO, [asdict(group) for group in groups])
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    made = loop.Loop(str(folder), count=1, seconds=60.0, notice=15.0)
 
     def notice(*_):
         """As submitit does it."""
@@ -74,14 +80,43 @@ def test_a_worker_that_dies_as_the_time_ends_is_told_as_the_time_limit(ended):
 
 def test_of_a_worker_that_dies_as_its_task_is_ended_slurm_is_asked(ended):
     error, failure = ended(signal.SIGTERM)
-    assert failure is None and error.code == array_task.STOPPED
+    assert failure is None and error.code == loop.STOPPED
 
 
-def test_runs_that_follow_a_failed_one_are_made_with_their_own_metrics(tmp_path):
+def test_what_it_is_at_is_noted_until_its_good_end(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    before = signal.getsignal(signal.SIGTERM)
+    folders = tmp_path / "results", tmp_path / "state"
+    configs = [fakes.config(seed, do=do) for seed, do in enumerate(("raise", "work", "work"))]
+    groups = make_plan(configs, *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
+    folder = folders[1] / "slurm" / "1"
+    jobs.write(folder / jobs.TODO, [asdict(group) for group in groups])
+    seen, write = [], loop.Diary.write
+    monkeypatch.setattr(loop.Diary, "write", lambda self, keys: seen.append(keys) or write(self, keys))
+    made = loop.Loop(str(folder), count=1, seconds=60.0, notice=15.0)
+    assert pickle.loads(pickle.dumps(made)).__dict__ == made.__dict__
+    try:
+        made()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (
+        seen[0] is None and seen[-1] == [] and {key for keys in seen[1:-1] for key in keys} == {*map(run_key, configs)}
+    )
+    assert json.loads((folder / "7.json").read_text()) == []
+    assert made.diary.made and len(list(folders[0].rglob("*.json"))) == 2
+    assert Failures(folders[1]).keys() == [run_key(configs[0])]
+
+
+def test_an_array_task_makes_runs_with_their_own_metrics_and_none_that_has_failed_since(tmp_path):
     folders = tmp_path / "results", tmp_path / "state"
     configs = [fakes.config(seed, stack=3) for seed in range(3)]
     asked = dict(zip(map(run_key, configs), [{"ece"}, {"accuracy"}, {"nll"}]))
     (group,) = make_plan(configs, *folders, fakes.SUITE, asked=asked).groups(*folders, fakes.SUITE)
+    folder = folders[1] / "slurm" / "1"
+    jobs.write(folder / jobs.TODO, [asdict(group)])
+    (same,) = jobs.read(folder)
+    assert [(run.config, set(run.asked)) for run in same.runs] == [(c, asked[run_key(c)]) for c in configs]
     Failures(folders[1]).write(configs[0], group.keys[0], "it diverged")
-    left = array_task._untried(group)
-    assert [(run.config, set(run.asked)) for run in left.runs] == [(c, asked[run_key(c)]) for c in configs[1:]]
+    outcomes = [o.status for _, found in work([same], lambda *_: None) for o in found]
+    assert outcomes == ["failed", "done", "done"]
+    assert (folders[1] / "trained").read_text().count("MAP") == 2

@@ -1,4 +1,4 @@
-"""One run group: claim its runs, train them, write each record or failure. The same for every executor."""
+"""The loop of every worker: claim the next run group that nobody has made, train it, write records or failures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +16,57 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.records import provenance
 from benchmarks.records.config import run_key
 from benchmarks.records.store import InvalidRecord, RecordError, Store, StoreError
-from benchmarks.shapes import Record, RunConfig
-from benchmarks.state.checkpoints import Checkpoints
-from benchmarks.state.claims import ClaimError, Claims, Overtaken
+from benchmarks.shapes import Failure, Record, RunConfig
+from benchmarks.state.checkpoints import Checkpoints, stop_requested
+from benchmarks.state.claims import ClaimError, Claims, Holder, Overtaken
 from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
-from benchmarks.sweep.groups import Run, RunGroup, RunOutcome
+from benchmarks.sweep.groups import Report, Run, RunGroup, RunOutcome
 from fvi_core import plugins
 
+FREE, HELD, OVER = "free", "held", "over"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class LogError(BenchmarkError):
     """The log of a run cannot be written."""
+
+
+def work(
+    todo: Sequence[RunGroup], report: Report, descriptors: bool = False
+) -> Iterator[tuple[RunGroup, list[RunOutcome]]]:
+    """Make the runs of run groups that nobody else makes, has made or has tried since they were planned.
+
+    Goes through the list until all that is left is made elsewhere, so that what others give up or lose meanwhile is
+    taken over. Yields each run group of which it tried a run; for descriptors see :func:`perform`.
+    """
+    left, moved = list(todo), True
+    while left and moved:
+        before, left, moved = left, [], False
+        for group in before:
+            if stop_requested():
+                return
+            state = _state(group)
+            if state == FREE:
+                outcomes = perform(group, partial(report, group), descriptors)
+                runs = tuple(run for run, each in zip(group.runs, outcomes) if each.status == "elsewhere")
+                if len(runs) < len(group.runs):
+                    yield group, outcomes
+                    group, moved = replace(group, runs=runs), True
+            if state != OVER and group.runs:
+                left.append(group)
+
+
+def _state(group: RunGroup) -> str:
+    """Tell whether a run of a group is free, or whether all are made or tried, or some of these held elsewhere."""
+    claims, failures = Claims(Path(group.state) / "claims"), Failures(group.state)
+    held = False
+    for run in group.runs:
+        if claims.holder(run.key):
+            held = True
+        elif not failures.since(run.key, run.attempts) and not recorded(group, run):
+            return FREE
+    return HELD if held else OVER
 
 
 def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: bool = False) -> list[RunOutcome]:
@@ -42,6 +82,7 @@ def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: 
             with one_thread():
                 mine = [run for run in group.runs if making.claim(run)]
                 if mine:
+                    report(0.0, "")
                     making.train(mine, report, descriptors)
         except Overtaken:
             for run in making.left():
@@ -130,7 +171,7 @@ class _Making:
 
     def claim(self, run: Run) -> bool:
         """Claim a run, unless another sweep makes it, or has made or tried it since this group was planned."""
-        failure = self.failures.get(run.key)
+        dead = self.claims.dead(run.key)
         try:
             acquired = self.claims.acquire(run.key)
         except ClaimError as error:
@@ -140,11 +181,22 @@ class _Making:
             self.note(run, "elsewhere")
             return False
         if not self._found(run):
-            if not failure or failure["attempt"] <= run.attempts:
+            failure = self.failures.since(run.key, run.attempts) or (dead and self._lost(run, dead))
+            if not failure:
                 return True
             self.note(run, "failed", failure["reason"])
         self.claims.release(run.key)
         return False
+
+    def _lost(self, run: Run, holder: Holder) -> Failure | None:
+        """Note that the process is lost whose claim was taken over; the second one that a run costs is its failure."""
+        before = self.failures.get(run.key)
+        again = before is not None and before["death"] and before["attempt"] > run.attempts
+        reason = f"{before['reason']}, then {holder}" if before and again else f"it cost its process: {holder}"
+        log = str(log_path(self.group, run.key))
+        with contextlib.suppress(OSError):
+            self.failures.write(run.config, run.key, reason, log=log, guess=True, death=not again)
+        return self.failures.since(run.key, run.attempts)
 
     def train(self, mine: list[Run], report: Callable[[float, str], None], descriptors: bool) -> None:
         """Make claimed runs."""
@@ -181,7 +233,7 @@ class _Making:
         """
         log = str(log_path(self.group, run.key))
         try:
-            self.failures.write(run.config, run.key, reason, trace, log, guess, self._fence(run))
+            self.failures.write(run.config, run.key, reason, trace, log, guess, around=self._fence(run))
         except Overtaken:
             return
         except OSError as error:

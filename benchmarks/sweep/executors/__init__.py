@@ -1,1 +1,0 @@
-"""Executors: who trains the run groups of a sweep."""

@@ -1,0 +1,327 @@
+"""Submissions to SLURM: an array of loops over one list of run groups, and what became of them.
+
+    <state>/slurm/<submission>/todo.json     the run groups
+    <state>/slurm/<submission>/<job>.json    the runs that an array task is at: null before any, [] at its good end
+    <state>/slurm/<submission>/over          no array task is left
+    <state>/slurm/<submission>/logs/         scripts and logs of the array tasks, as submitit writes them
+
+A submission says only what its array tasks look at. Whether a run is made is told by its record, as everywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from benchmarks import files
+from benchmarks.errors import BenchmarkError
+from benchmarks.records.store import Store
+from benchmarks.state.checkpoints import peek
+from benchmarks.state.claims import Claims
+from benchmarks.state.failures import Failures
+from benchmarks.suite import resolve
+from benchmarks.sweep.groups import Run, RunGroup
+from benchmarks.sweep.progress import duration
+from benchmarks.sweep.slurm import queue, snapshot
+from benchmarks.sweep.slurm.options import Options
+from benchmarks.sweep.work import THREAD_VARIABLES, recorded
+
+T = TypeVar("T")
+FOLDER, TODO, OVER = "slurm", "todo.json", "over"
+PREFIX = "fvi-"  # of the names of arrays in the queue
+ERRORS = "_0_log.err"  # what submitit adds to a job's id
+PATIENCE = 300.0  # seconds: a submission takes some
+LINES = 3  # of the end of a log that are told
+ENVIRONMENT = {  # one thread a process, freed memory kept between steps, and no waiting for a network that nodes lack
+    **dict.fromkeys(THREAD_VARIABLES, "1"),
+    "MALLOC_TRIM_THRESHOLD_": "2000000000",
+    "MALLOC_MMAP_THRESHOLD_": "33554432",
+    "FVI_OFFLINE": "1",
+}
+
+
+class SubmissionError(BenchmarkError):
+    """The notes on submitted jobs cannot be read or written, or SLURM did not take the jobs."""
+
+    exit_code = 2  # nothing was begun
+
+
+def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]:
+    """Submit an array of loops over run groups; lines that say how to follow, cancel and collect it.
+
+    Raises QueueError, SubmissionError, SnapshotError.
+    """
+    from benchmarks.sweep.slurm.loop import Loop  # here, since it looks into this module
+
+    largest = queue.largest_array()  # raises if the controller does not answer, before anything is written
+    setup = environment(options, state)
+    folder = state / FOLDER / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+    for earlier in files.listdir(state / FOLDER):
+        files.clear(state / FOLDER / earlier)
+    write(folder / TODO, [asdict(group) for group in todo])
+    try:
+        executor = _executor(folder, options, setup)
+        limits = options.workers, options.time * 60.0, executor.parameters["signal_delay_s"]
+        with executor.batch():
+            made = [executor.submit(Loop(str(folder), *limits)) for _ in range(min(largest, options.array(todo)))]
+    except Exception as error:  # submitit raises RuntimeError, ValueError and its own, each for a refusal of sbatch
+        _close(folder)
+        raise SubmissionError(
+            f"SLURM did not take the jobs: {' '.join(str(error).split())}; check the options (file or --slurm) "
+            f"and the script in {folder / 'logs'}"
+        ) from error
+    job = made[0].job_id.partition("_")[0]
+    tasks = f"{len(made)} array task{'s' * (len(made) != 1)}"
+    return [
+        f"submitted {sum(len(group.keys) for group in todo)} runs to {tasks}: SLURM job {job}",
+        "  follow:  make status   (or: squeue --me)",
+        f"  logs:    {state}/logs/<run>.log, and of array tasks {folder / 'logs'}",
+        f"  cancel:  scancel {job}",
+        "  collect: nothing to do: a run writes its record into results/ as it ends; make the table when you like",
+        "  again:   the same command submits only what is neither done nor queued nor running",
+    ]
+
+
+def preview(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]:
+    """Return the array that :func:`submit` would submit, its limits and its script, in lines; nothing is written."""
+    from submitit.slurm.slurm import _make_sbatch_string  # here, since only those who have a cluster need it
+
+    folder, tasks = state / FOLDER / "SUBMISSION", options.array(todo)
+    copied = [f"# PYTHONPATH: the code as it is now, copied into {state / 'snapshots'}"] if options.snapshot else []
+    asked = options.parameters(f"{PREFIX}SUBMISSION", [*_exports(), *copied])
+    command = f"{options.python or shlex.quote(sys.executable)} -u -m submitit.core._submit {folder / 'logs'}"
+    script = _make_sbatch_string(command, folder / "logs", map_count=tasks, **asked)
+    each = f"{options.workers} process{'es' * (options.workers != 1)}" + ", one for each GPU" * bool(options.gpus)
+    return [
+        f"would submit {sum(len(group.runs) for group in todo)} runs to an array of {tasks} array "
+        f"task{'s' * (tasks != 1)} of {each}, each for at most {duration(options.time * 60)}, with this script:",
+        *("  " + line for line in script.splitlines() if line.strip()),
+    ]
+
+
+def environment(options: Options, state: Path) -> list[str]:
+    """Return the shell lines that array tasks begin with. Raises SnapshotError."""
+    return [*_exports(), *(snapshot.lines(snapshot.take(state / "snapshots")) if options.snapshot else [])]
+
+
+def _exports() -> list[str]:
+    return [f"export {name}={value}" for name, value in ENVIRONMENT.items()]
+
+
+def _executor(folder: Path, options: Options, setup: Sequence[str]) -> Any:
+    from submitit import SlurmExecutor  # here, since only those who have a cluster need it
+
+    executor = SlurmExecutor(folder / "logs", max_num_timeout=options.requeues, python=options.python)
+    executor.update_parameters(**options.parameters(PREFIX + folder.name, setup))
+    return executor
+
+
+def read(folder: Path | str) -> list[RunGroup]:
+    """Return the run groups of a submission. Raises SubmissionError."""
+    file = Path(folder) / TODO
+    try:
+        groups = [_group(told) for told in files.parse(files.read(file))]
+    except Exception as error:  # whatever comes of damage
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise SubmissionError(
+            f"{file}: expected the run groups of a submission, found {reason}; submit again"
+        ) from error
+    if not groups:
+        raise SubmissionError(f"{file}: expected the run groups of a submission, found none; submit again")
+    return groups
+
+
+def _group(told: dict[str, Any]) -> RunGroup:
+    """Return a run group from a file. Raises what comes of damage."""
+    runs = tuple(Run(**run | {"asked": tuple(run["asked"])}) for run in told["runs"])
+    group = RunGroup(**told | {"runs": runs})
+    for word in (group.execute, group.metrics, group.measure, group.results, group.state):
+        _typed(word, str)
+    resolve(group.metrics)
+    for run in group.runs:
+        Store(group.results).path(run.config)  # what is no configuration has no place
+        _typed(run.attempts, int)
+        for name in run.asked:
+            _typed(name, str)
+    if not group.runs:
+        raise ValueError("no runs")
+    return group
+
+
+def _typed(value: Any, kind: type[T]) -> T:
+    """Return a value of this type. Raises TypeError for another."""
+    if type(value) is not kind or (kind is str and "\0" in str(value)):
+        raise TypeError(f"{value!r} in place of a value of type {kind.__name__}")
+    return value
+
+
+def opened(state: Path | str) -> list[Path]:
+    """Return the folders of the submissions of which an array task may not be over."""
+    folder = Path(state) / FOLDER
+    found = [folder / name for name in files.listdir(folder)]
+    return [path for path in found if (path / TODO).is_file() and not (path / OVER).exists()]
+
+
+def pending(state: Path | str, held: bool = False) -> dict[str, str]:
+    """Return the runs that array tasks in the queue are to make: key -> what the queue tells of these.
+
+    A submission that has left the queue is closed: what its array tasks were at and did not make has failed, with what
+    SLURM tells of the end as the reason. If the queue cannot be asked, all runs of submissions that were not seen to
+    end count as pending, so that nothing is submitted twice. ``held``: the caller holds the lock; otherwise, while
+    somebody else submits, nothing is closed.
+    """
+    if not opened(state):
+        return {}
+    with contextlib.nullcontext(True) if held else _lock(state, patience=0) as mine:
+        found: dict[str, str] = {}
+        submissions = opened(state)
+        try:
+            waiting = queue.array_tasks(PREFIX)
+            silent = ""
+        except queue.QueueError as error:
+            waiting, silent = {}, f"submitted to SLURM; {error}"
+        for folder in submissions:
+            try:
+                groups = read(folder)
+            except SubmissionError:
+                continue
+            own = [task for task in waiting.values() if task.name == PREFIX + folder.name]
+            if mine and not own and not silent:
+                _explain(folder, groups)
+                _close(folder)
+                continue
+            told = _told(own) if own else silent or "is being submitted to SLURM"
+            for group in groups:
+                failures = Failures(group.state)
+                found |= {run.key: told for run in group.runs if not failures.since(run.key, run.attempts)}
+        return found
+
+
+def _told(tasks: list[queue.QueuedTask]) -> str:
+    """Say of array tasks in the queue how many run and how many wait, and why."""
+    waits = [task for task in tasks if task.status == "PENDING"]
+    reasons = ", ".join(Counter(task.why for task in waits if task.why not in ("", "None")))
+    counts = [(len(tasks) - len(waits), "running", ""), (len(waits), "waiting", f" ({reasons})" if reasons else "")]
+    job = tasks[0].id.partition("_")[0]
+    return f"SLURM job {job}: array tasks: " + ", ".join(f"{n} {what}{why}" for n, what, why in counts if n)
+
+
+def _close(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # on a read-only folder the next look closes it again
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / OVER).touch()
+
+
+def _explain(folder: Path, groups: list[RunGroup]) -> None:
+    """Note why runs are not there that array tasks were at, which have all left the queue."""
+    left = {run.key: (group, run) for group in groups for run in group.runs if not recorded(group, run)}
+    at = _at(folder)
+    Claims(Path(groups[0].state) / "claims").clear_dead(lambda holder: holder.job in at)
+    for job, keys in at.items():
+        here = [left[key] for key in keys or () if key in left]
+        if here:
+            _tell(here, job, folder)
+    errors = sorted((folder / "logs").glob(f"*{ERRORS}"), key=lambda path: path.stat().st_mtime)
+    if errors and all(keys is None for keys in at.values()):  # asked again as they are, they would not begin either
+        _tell(list(left.values()), errors[-1].name.removesuffix(ERRORS), folder, begun=False)
+
+
+def _at(folder: Path) -> dict[str, list[str] | None]:
+    """Return the runs that each array task was at when it last told; None of one that had not come to any."""
+    found: dict[str, list[str] | None] = {}
+    for path in folder.glob("*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            keys = files.parse(files.read(path)) if re.fullmatch(r"\d+(_\d+)?", path.stem) else ""
+            if keys is None or (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
+                found[path.stem] = keys
+    return found
+
+
+def _tell(runs: list[tuple[RunGroup, Run]], job: str, folder: Path, begun: bool = True) -> None:
+    """Note the end of an array task as the failure of runs; those of a cancelled one are missing again."""
+    errors = folder / "logs" / f"{job}{ERRORS}"
+    how = queue.end(job, errors)
+    told = f"SLURM job {job}"
+    reason = f"its array task, {told}, {how.words}"
+    if not begun:
+        reason += f" before its first run: {last_lines(errors)}"
+    elif how.status == "TIMEOUT":
+        reason = time_is_up(0.0, ", ".join(filter(None, (told, how.status, how.node))))
+    for group, run in runs:
+        failure = Failures(group.state).get(run.key)
+        guessed = failure is not None and failure["attempt"] > run.attempts and failure["guess"]
+        if how.status in ("CANCELLED", "COMPLETED"):  # by the user, or its runs were made or given up elsewhere
+            if guessed:
+                Failures(group.state).clear(run.key)
+        elif guessed or not Failures(group.state).since(run.key, run.attempts):
+            note_end(group, run, reason, errors, same=guessed)
+
+
+def time_is_up(minutes: float, about: str) -> str:
+    """Return the reason of a run whose array task came to its time limit, whoever notices."""
+    limit = f"its time limit of {minutes:.0f} min" if minutes else "its time limit"
+    return f"its array task came to {limit} ({about}); give it more, as in --slurm time=8:00:00"
+
+
+def last_lines(file: Path) -> str:
+    """Return the last lines of a log that say something."""
+    try:
+        said = [line.strip() for line in file.read_text(errors="replace").splitlines()]
+    except OSError:
+        said = []
+    return "; ".join([line for line in said if line and not line.startswith("srun:")][-LINES:]) or "its log is empty"
+
+
+def note_end(group: RunGroup, run: Run, reason: str, log: Path, same: bool = False) -> None:
+    """Note that a run ended with its array task, and whether it can go on; ``same``: in place of a guess at why."""
+    if peek(group.state, run.key):
+        reason += "; asked again, it goes on from its checkpoint"
+    with contextlib.suppress(OSError):
+        Failures(group.state).write(run.config, run.key, reason, log=str(log), same=same)
+
+
+@contextlib.contextmanager
+def locked(state: Path | str) -> Iterator[None]:
+    """One submission at a time: between looking and submitting nobody else submits. Raises SubmissionError."""
+    folder = Path(state) / FOLDER
+    with _lock(state, patience=PATIENCE) as mine:
+        if not mine:
+            who = files.holder(folder) or "another process"
+            raise SubmissionError(
+                f"{folder}: it has been locked for {PATIENCE:.0f} s by {who}: wait until that has submitted, or end it"
+                if mine is False
+                else f"{folder}: cannot be written: make room, make it writable, or choose another with --state"
+            )
+        yield
+
+
+@contextlib.contextmanager
+def _lock(state: Path | str, patience: float) -> Iterator[bool | None]:
+    """Whether the lock is ours after so many seconds at most; None where the folder cannot be written."""
+    folder = Path(state) / FOLDER
+    with contextlib.ExitStack() as stack:
+        mine = None
+        with contextlib.suppress(OSError):
+            files.make_folder(folder)
+            mine = stack.enter_context(files.locked(folder, patience=patience))
+        yield mine
+
+
+def write(path: Path, value: Any) -> None:
+    """Write JSON whole or not at all. Raises SubmissionError."""
+    try:
+        files.write(path, json.dumps(value))
+    except OSError as error:
+        raise SubmissionError(
+            f"{path}: cannot be written ({error.strerror or error}): make room or make the folder writable, "
+            "or choose another with --state"
+        ) from error

@@ -1,0 +1,137 @@
+"""What an array task of SLURM runs: workers over the list of its submission, which save themselves when time ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+from benchmarks import files
+from benchmarks.state.checkpoints import Checkpoints
+from benchmarks.state.claims import Holder
+from benchmarks.suite import Suite
+from benchmarks.sweep import progress, runner
+from benchmarks.sweep.forecast import Forecast
+from benchmarks.sweep.groups import RunGroup, RunOutcome
+from benchmarks.sweep.plan import Plan
+from benchmarks.sweep.slurm import jobs
+from benchmarks.sweep.stopping import interrupt
+from benchmarks.sweep.work import log_path
+from benchmarks.sweep.workers import Workers
+
+STOPPED = 128 + signal.SIGTERM
+MOMENT = 5.0  # seconds in which SLURM's signal has reached every process of an array task
+EARLY = 65.0  # seconds by which SLURM's signal may come too early: it looks at limits every half a minute
+
+
+class Diary(progress.Plain):
+    """The display of an array task, which also keeps a file of the runs that it is at. made: whether it made any."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.notes, self.made = file, False
+        self.at: set[tuple[str, ...]] = set()
+
+    def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast | None = None) -> None:
+        """Say what there is to do; the file says that the array task has begun."""
+        super().begin(plan, groups, forecast)
+        self.write(None)
+        self.begun = self.notes.stat().st_mtime  # by the clock that stamps records and checkpoints
+
+    def report(self, group: RunGroup, fraction: float, text: str) -> None:
+        """Note how far a run group has come."""
+        if group.keys not in self.at:
+            self.at.add(group.keys)
+            self.write([key for keys in self.at for key in keys])
+        super().report(group, fraction, text)
+
+    def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
+        """Note that a run group is over."""
+        self.made |= any(outcome.status == "done" for outcome in outcomes)
+        self.at.discard(group.keys)
+        self.write([key for keys in self.at for key in keys])
+        super().end(group, outcomes)
+
+    def write(self, keys: list[str] | None) -> None:
+        """Write the file; where that cannot be done, the end of the array task is explained less well."""
+        with contextlib.suppress(OSError):
+            files.write(self.notes, json.dumps(keys))
+
+
+class Loop:
+    """What submitit calls on the node. seconds: its time limit; notice: how long before it is told of that.
+
+    Only these are pickled, as plain text and numbers, with the name of this class.
+    """
+
+    workers: Workers | None = None  # until it has begun
+
+    def __init__(self, folder: str, count: int, seconds: float, notice: float) -> None:
+        self.folder, self.count, self.seconds, self.notice = folder, count, seconds, notice
+
+    def __call__(self) -> None:
+        """Make the runs of the submission that nobody makes, has made or has tried."""
+        from submitit.core.utils import UncompletedJobError
+
+        self.started = time.monotonic()
+        signal.signal(signal.SIGTERM, interrupt)  # submitit would ignore it; it comes before a requeue and a cancel
+        groups = jobs.read(self.folder)
+        self.diary = Diary(Path(self.folder) / f"{Holder.me().job or 'here'}.json")
+        self.workers = Workers(self.count, MOMENT)
+        where = groups[0]
+        try:
+            summary = runner.run(
+                [config for group in groups for config in group.configs],
+                self.workers,
+                results=where.results,
+                state=where.state,
+                suite=Suite(metrics=where.metrics),
+                display=self.diary,
+                groups=groups,
+                asked={run.key: run.asked for group in groups for run in group.runs},
+            )
+        except UncompletedJobError as error:  # raised by submitit after `checkpoint`, in place of a requeue
+            told = " ".join(str(error).split())
+            about = told if self.progress else f"no checkpoint was written; {told}"
+            self._note(groups, jobs.time_is_up(self.seconds / 60, about), self.workers.stopped)
+            raise
+        if summary.interrupted:
+            sys.exit(STOPPED)
+        self._note(groups, summary.unsaved_reason, set(summary.unsaved))
+        self.diary.write([])
+
+    def checkpoint(self):
+        """Called by submitit at the signal before the time limit or a preemption: save, and be requeued.
+
+        An array task that had most of its time and used it for nothing is not requeued: None.
+        """
+        from submitit.helpers import DelayedSubmission
+
+        if self.workers is None:
+            return DelayedSubmission(self)
+        spent = time.monotonic() - self.started
+        self.workers.stop(grace=max(1.0, min(self.notice, self.seconds - spent) * 0.7))
+        self.progress = self.diary.made or self._saved()
+        return DelayedSubmission(self) if self.progress or spent < self.seconds - self.notice - EARLY else None
+
+    def _saved(self) -> bool:
+        """Whether a checkpoint of one of the stopped runs was written in this life of the array task."""
+        assert self.workers is not None, "it has begun"
+        checkpoints = Checkpoints(Path(self.folder).parents[1])
+        for key in self.workers.stopped:
+            with contextlib.suppress(OSError):
+                if checkpoints.path(key).stat().st_mtime >= self.diary.begun:
+                    return True
+        return False
+
+    def _note(self, groups: list[RunGroup], reason: str, keys: set[str]) -> None:
+        for group in groups:
+            for run in group.runs:
+                if run.key in keys:
+                    jobs.note_end(group, run, reason, log_path(group, run.key))
+
+    def __getstate__(self) -> dict:
+        return {name: self.__dict__[name] for name in ("folder", "count", "seconds", "notice")}

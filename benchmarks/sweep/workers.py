@@ -1,0 +1,207 @@
+"""Workers: processes of this machine that go through one list of run groups, each claiming the next that nobody has.
+
+A process that dies takes only the run group with it that it was at; another process replaces it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.state.checkpoints import request_stop
+from benchmarks.state.claims import ClaimError, Claims
+from benchmarks.sweep.cores import VISIBLE, available_cores, available_devices
+from benchmarks.sweep.groups import Report, RunGroup, RunOutcome
+from benchmarks.sweep.stopping import interrupt
+from benchmarks.sweep.work import settle, work
+
+GRACE = 10.0  # seconds that a worker has to give up its claims when it is stopped
+SAVE = signal.SIGUSR2  # what a cluster sends before a time limit: save a checkpoint, then end
+REPORT_EVERY = 0.5  # seconds between reports of one worker
+MOMENT = 0.5  # seconds by which a signal for all processes of a terminal may reach one later than another
+
+
+class WorkersError(BenchmarkError):
+    """No worker could begin."""
+
+
+@dataclass(eq=False)
+class Worker:
+    """A spawned process, our end of its pipe, its place among the workers, and the run group that it is at."""
+
+    process: SpawnProcess
+    pipe: Connection
+    slot: int
+    group: RunGroup | None = None
+
+    def receive(self) -> Any:
+        """Return what it has sent. Raises EOFError or OSError if it has died."""
+        if not self.pipe.poll():
+            raise EOFError  # dead, though a child of its own still holds the pipe open
+        return self.pipe.recv()
+
+
+class Workers:
+    """``count`` processes (default: one for every GPU, else one for every core), each of which sees one GPU.
+
+    A worker that dies ``moment`` seconds or less before this process is told to stop was stopped too: no failure.
+    ``stopped``: the keys of the runs that workers were at when they were told to save and end.
+    """
+
+    def __init__(self, count: int | None = None, moment: float = MOMENT, devices: Sequence[str] | None = None) -> None:
+        self.devices = available_devices() if devices is None else devices
+        self.count, self.moment = count or len(self.devices) or available_cores(), moment
+        self.workers: list[Worker] = []
+        self.stopped: set[str] = set()
+
+    def outcomes(self, todo: Sequence[RunGroup], report: Report) -> Iterator[tuple[RunGroup, list[RunOutcome]]]:
+        """Make what is left of run groups; each group that a worker was at, as it ends.
+
+        When the iterator is closed no worker is left. Raises WorkersError if none could begin.
+        """
+        todo, reason, heard = list(todo), "", set[int]()
+        try:
+            for slot in range(min(self.count, len(todo))):
+                self._start(todo, slot)
+            while self.workers:
+                owner: dict[Any, Worker] = {w.pipe: w for w in self.workers}
+                owner |= {w.process.sentinel: w for w in self.workers}
+                for worker in dict.fromkeys(owner[ready] for ready in wait(list(owner))):
+                    try:
+                        place, *message = worker.receive()
+                    except (EOFError, OSError):
+                        worker.process.join(GRACE)
+                        status = worker.process.exitcode
+                        with _claims(worker.group):
+                            if status or worker.group:
+                                time.sleep(self.moment)  # the signal raises here
+                            self.workers.remove(worker)
+                            found = settle(worker.group, death(status)) if worker.group else []
+                        if worker.group:
+                            yield worker.group, found
+                        if worker.group or (status and worker.slot in heard):
+                            self._start(todo, worker.slot)
+                        elif status:
+                            reason = death(status)
+                        continue
+                    heard.add(worker.slot)
+                    worker.group = todo[place] if len(message) == 2 else None
+                    if worker.group:
+                        report(worker.group, *message)
+                    else:
+                        yield todo[place], *message
+            if reason and not heard:
+                raise WorkersError(f"a worker could not begin: {reason}; what it said is printed above")
+        finally:
+            self._end(signal.SIGTERM, GRACE)
+
+    def stop(self, grace: float) -> None:
+        """Have the workers save what they are at and end within ``grace`` seconds; ``stopped`` then has their runs."""
+        self.stopped |= {key for worker in self.workers if worker.group for key in worker.group.keys}
+        self._end(SAVE, grace)
+
+    def _end(self, number: int, grace: float) -> None:
+        limit = time.monotonic() + grace
+        for worker in self.workers:
+            if worker.process.pid and worker.process.is_alive():
+                os.kill(worker.process.pid, number)
+        for worker in self.workers:
+            worker.process.join(max(0.0, limit - time.monotonic()))
+            worker.process.kill()
+            worker.process.join()
+            worker.pipe.close()
+        self.workers.clear()
+
+    def _start(self, todo: list[RunGroup], slot: int) -> None:
+        context = multiprocessing.get_context("spawn")  # forked processes would share locks of threads they lack
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=live, args=(theirs, todo), daemon=True)
+        with _device(self.devices[slot % len(self.devices)] if self.devices else None):
+            process.start()
+        self.workers.append(Worker(process, ours, slot))
+        theirs.close()  # otherwise a message that its death cuts short would never end
+
+
+@contextlib.contextmanager
+def _claims(group: RunGroup | None) -> Iterator[None]:
+    """Hold the runs that a dead worker was at, before another one takes them over."""
+    with contextlib.ExitStack() as stack:
+        if group:
+            claims = stack.enter_context(Claims(Path(group.state) / "claims"))
+            for key in group.keys:
+                with contextlib.suppress(ClaimError):
+                    claims.acquire(key)
+        yield
+
+
+@contextlib.contextmanager
+def _device(name: str | None) -> Iterator[None]:
+    """Processes that are started in here see one GPU."""
+    before = os.environ.get(VISIBLE)
+    try:
+        if name is not None:
+            os.environ[VISIBLE] = name
+        yield
+    finally:
+        if name is not None:
+            os.environ.pop(VISIBLE) if before is None else os.environ.update({VISIBLE: before})
+
+
+def death(status: int | None) -> str:
+    """Say why a worker died, by its exit status."""
+    if status is not None and status < 0:
+        name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+        why = ": most often for want of memory; try fewer --workers" if name == "SIGKILL" else ""
+        return f"its process was killed by {name}{why}"
+    if status == 0:
+        return "its process was stopped by a signal, and not by this sweep"
+    return f"its process ended unexpectedly with exit status {status}"
+
+
+def live(pipe: Connection, todo: list[RunGroup]) -> None:
+    """Do a worker's work and tell it to the parent. If the parent dies, save a checkpoint and end."""
+    for number in (signal.SIGINT, signal.SIGHUP):  # they reach every process of a terminal; the parent stops us
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(SAVE, request_stop)
+    faulthandler.enable()
+    places = {key: place for place, group in enumerate(todo) for key in group.keys}
+    last = 0.0
+
+    def tell(group: RunGroup, *message: Any) -> None:
+        # When the parent has died, training ends with its epoch, and what is trained already is recorded.
+        with contextlib.suppress(OSError):
+            pipe.send((places[group.keys[0]], *message))
+
+    def report(group: RunGroup, fraction: float, text: str = "") -> None:
+        nonlocal last
+        if not fraction or time.monotonic() - last >= REPORT_EVERY:
+            last = time.monotonic() if fraction else 0.0
+            tell(group, fraction, text)
+
+    try:
+        threading.Thread(target=_stop_with_parent, daemon=True).start()
+        for group, outcomes in work(todo, report, descriptors=True):
+            tell(group, outcomes)
+    except KeyboardInterrupt:
+        os._exit(0)  # at once: what has begun is given up, and what was made is on disk
+
+
+def _stop_with_parent() -> None:
+    """Nobody would see a training that goes on for hours after its sweep was killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "a worker is a child"
+    parent.join()
+    request_stop()
