@@ -52,7 +52,9 @@ def replacing(path: Path, around: AbstractContextManager[Any] = nullcontext()) -
             os.fsync(file.fileno())
             with around:
                 os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:  # as of a full disk
+            error.filename = str(path)
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise

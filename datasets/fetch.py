@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
+from fvi_core.printing import message
 from fvi_core.spelling import nearest
 
 from .checks import DataNotFound, UnknownDataset
@@ -228,7 +229,7 @@ def _download(url: str, file: File, root: Path) -> str | None:
         )
     except Exception as error:  # whatever fails here, the next place is tried and the reason reported
         _remove_empty_folders(target.parent, root)
-        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        return f"{type(error).__name__}: {message(error)[:300]}"
     return check_file(target, file)
 
 

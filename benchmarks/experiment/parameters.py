@@ -22,6 +22,7 @@ from benchmarks.records.config import digest, training_key
 from benchmarks.shapes import Provenance, RunConfig
 from benchmarks.state.kept import parameters_path
 from fvi_core.networks import Parameters
+from fvi_core.printing import message
 
 FORMAT = 2  # 1: as they were before what is fitted after training
 DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, NotImplementedError, RuntimeError,
@@ -77,7 +78,7 @@ def load(state: Path | str, key: str) -> Kept | None:
     except FileNotFoundError:
         return None
     except DAMAGE as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = message(error) or type(error).__name__
         print(f"{path}: these kept parameters are not used: {reason[:200]}")
         return None
     with contextlib.suppress(OSError):

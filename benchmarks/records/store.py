@@ -27,6 +27,7 @@ from benchmarks.records.rows import DECODER, FIELDS, Bounds, RowReader, Rows, re
 from benchmarks.records.schemas import UPGRADES
 from benchmarks.shapes import Curves, MetricRow, Provenance, Record, RunConfig
 from benchmarks.suite import Suite, resolve
+from fvi_core.printing import in_ascii, message
 from fvi_core.spelling import alike
 
 SCHEMA = 2
@@ -264,8 +265,8 @@ def read_bytes(path: Path) -> bytes | None:
 
 @cache
 def slug(name: str) -> str:
-    """A name as a folder: lower case, one hyphen for everything that is not a letter, digit or dot."""
-    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.") or "unnamed"
+    """A name as a folder: in ASCII and lower case, one hyphen for all that is no letter, digit, dot or plus sign."""
+    return re.sub(r"[^a-z0-9.+]+", "-", in_ascii(name).lower())[:200].strip("-.") or "unnamed"
 
 
 def serialise(record: Record) -> str:
@@ -333,7 +334,7 @@ def parse(
         record = upgrade(cast(Record, record))
         _check(record, rows, values)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
-        told = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split()) or type(error).__name__
+        told = f"no {error}" if isinstance(error, KeyError) else message(error) or type(error).__name__
         raise RecordError(f"{path}: not a record of this project ({told[:200]}): {WHAT_TO_DO}") from error
     if named != path.stem:
         raise RecordError(f"{path}: holds the record of key {str(named)[:40]!r}, not of its name: {WHAT_TO_DO}")

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from benchmarks import files
 from benchmarks.errors import BenchmarkError
 from benchmarks.state.kept import PARAMETERS, PREDICTIONS
+from fvi_core.printing import message
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -200,7 +201,7 @@ def _told(path: Path, name: str = "") -> Iterator[None]:
             f"{where}: expected a whole zip file, found a truncated or other one ({error}): {AGAIN}"
         ) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = message(error)[:200] or type(error).__name__
         raise ArchiveError(
             f"{where}: expected what `benchmarks artifacts pack` writes, found another ({reason}): {AGAIN}"
         ) from error

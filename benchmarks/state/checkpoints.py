@@ -25,6 +25,7 @@ from benchmarks.errors import UsageError
 from benchmarks.records.config import training_key
 from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims, Overtaken
+from fvi_core.printing import message
 
 if TYPE_CHECKING:
     from fvi_core.stack import SavedState
@@ -112,7 +113,7 @@ class Checkpoints:
         try:
             found = self._load(name, fingerprints, made)
         except Exception as error:  # whatever it is, training from the beginning is right
-            reason = " ".join(str(error).split()) or type(error).__name__
+            reason = message(error) or type(error).__name__
             print(f"a checkpoint in {self.folder} is not used: {reason}; training starts from the beginning")
             return None
         print(f"going on from the checkpoint at epoch {found.epoch} of {found.epochs}")

@@ -20,6 +20,7 @@ from benchmarks.sweep.executors.work import log_path
 from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.slurm import ledger
 from benchmarks.sweep.stopping import interrupt
+from fvi_core.printing import message
 
 STOPPED = 128 + signal.SIGTERM
 MOMENT = 5.0  # seconds in which SLURM's signal has reached every process of an array task
@@ -59,7 +60,7 @@ class ArrayTask:
                 groups=[group for group in map(_untried, self.groups) if group.runs],
             )
         except UncompletedJobError as error:  # raised by submitit after `checkpoint`, in place of a requeue
-            told = " ".join(str(error).split())
+            told = message(error)
             about = told if self.progress else f"no checkpoint was written; {told}"
             self._note(ledger.time_is_up(self.seconds / 60, about), self.pool.stopped)
             raise

@@ -18,6 +18,7 @@ from benchmarks.sweep.groups import Executor, Report, Run, RunGroup, RunOutcome
 from benchmarks.sweep.slurm import ledger, queue, snapshot
 from benchmarks.sweep.slurm.array_task import ArrayTask
 from benchmarks.sweep.slurm.options import Options
+from fvi_core.printing import message
 
 LOOK_EVERY = 2.0  # seconds between looks at queue and records
 SHORT = 20  # runs that share an array task if nothing is said
@@ -133,7 +134,7 @@ class Slurm(Executor):
             submission.entries = [ledger.Entry(entry.keys, over=True) for entry in submission.entries]
             submission.save()
             raise SubmissionError(
-                f"SLURM did not take the jobs: {' '.join(str(error).split())}; check the options (file or --slurm) "
+                f"SLURM did not take the jobs: {message(error)}; check the options (file or --slurm) "
                 f"and the script in {submission.log_folder}"
             ) from error
         for entry, job in zip(submission.entries, made):

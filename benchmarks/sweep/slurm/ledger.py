@@ -27,6 +27,7 @@ from benchmarks.suite import resolve
 from benchmarks.sweep.executors.work import log_path, recorded
 from benchmarks.sweep.groups import Run, RunGroup
 from benchmarks.sweep.slurm import queue
+from fvi_core.printing import message
 
 T = TypeVar("T")
 FOLDER = "slurm"
@@ -99,7 +100,7 @@ def groups_of(file: Path | str) -> list[RunGroup]:
     try:
         groups = [_group(told) for told in files.parse(files.read(file))]
     except Exception as error:  # whatever comes of damage
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        reason = f"{type(error).__name__}: {message(error)}"
         raise LedgerError(f"{file}: expected the run groups of an array task, found {reason}; submit again") from error
     if not groups:
         raise LedgerError(f"{file}: expected the run groups of an array task, found none; submit again")
