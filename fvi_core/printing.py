@@ -67,22 +67,26 @@ def streams() -> Iterator[None]:
             setattr(sys, name, os.fdopen(number, mode))
         elif mode == "w" and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=SPELLED)
-    own = sys.stdout
+    own = output = sys.stdout
     if type(own) is io.TextIOWrapper:
         lines = {"line_buffering": own.line_buffering, "write_through": own.write_through}
-        sys.stdout = Output(own.buffer, own.encoding, SPELLED, None, **lines)
+        sys.stdout = output = Output(own.buffer, own.encoding, SPELLED, None, **lines)
     try:
         try:
             yield
         finally:
-            sys.stdout.flush()
+            output.flush()
     except OSError as error:
         if error.filename != OUTPUT:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in memory
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # for what is still in memory
         if not isinstance(error, BrokenPipeError):
             print(f"error: {OUTPUT}: {error.strerror}", file=sys.stderr)
         sys.exit(1)
+    finally:
+        if output is not own:
+            output.detach()
+            sys.stdout = own
 
 
 @contextmanager
@@ -99,8 +103,9 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     words = in_ascii(error.object[error.start : error.end])
-    # Columns stay aligned: 1 ± 2 takes five characters, and so does 1 +-2.
-    return words, error.end + (words.endswith("+-") and error.object[error.end : error.end + 1] == " ")
+    after = error.object[error.end : error.end + 2]
+    aligned = words.endswith("+-") and after[:1] == " " and after[1:].isdigit()  # 1 +-2 is as long as 1 ± 2
+    return words, error.end + aligned
 
 
 def _spelled(character: str) -> str:

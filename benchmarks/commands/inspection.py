@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from benchmarks import files
 from benchmarks.commands.which import pick
 from benchmarks.records import lost, published
 from benchmarks.records.config import PARTS, method_of, run_key
@@ -197,7 +198,7 @@ def failure_text(failure: Failure) -> str:
 def _tail(log: str, length: int = 20) -> list[str]:
     """The last lines of a log, indented."""
     try:
-        lines = Path(log).read_text(errors="replace").splitlines() if log else []
+        lines = files.read(log).decode(errors="replace").splitlines() if log else []
     except (OSError, ValueError):  # also a name that no file can have
         return []
     return [f"  {line}" for line in lines[-length:]]

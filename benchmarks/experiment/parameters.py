@@ -88,7 +88,7 @@ def load(state: Path | str, key: str) -> Kept | None:
 
 def read(path: Path, key: str) -> Kept:
     """The parameters in a file, of the training of a key. Raises one of DAMAGE."""
-    with np.load(path, allow_pickle=False) as file:
+    with open(path, "rb", opener=files.regular) as opened, np.load(opened, allow_pickle=False) as file:
         about = json.loads(file["about"].tobytes())
         arrays = {name.removeprefix("parameters/"): file[name] for name in file.files if name != "about"}
     if about["format"] != FORMAT:

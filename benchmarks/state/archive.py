@@ -16,7 +16,7 @@ import struct
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -182,10 +182,11 @@ class Archive:
 @contextmanager
 def reading(path: Path) -> Iterator[Archive]:
     """An archive to read. Raises ArchiveError: the file, what was expected, and what to do."""
-    with _told(path):
-        opened = zipfile.ZipFile(path)
-    with opened:
-        yield Archive(path, opened)
+    with ExitStack() as stack:
+        with _told(path):
+            opened = stack.enter_context(open(path, "rb", opener=files.regular))
+            archive = stack.enter_context(zipfile.ZipFile(opened))
+        yield Archive(path, archive)
 
 
 @contextmanager

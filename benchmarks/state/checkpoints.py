@@ -162,7 +162,7 @@ class Checkpoints:
     def _load(self, name: str, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint:
         import torch
 
-        with open(self.folder / name, "rb") as file:
+        with open(self.folder / name, "rb", opener=files.regular) as file:
             digest, line, data = file.readline().strip(), file.readline(), file.read()
         found = hashlib.sha256(line)
         found.update(data)
@@ -272,7 +272,7 @@ class Progress:
 def progress(state: Path | str, key: str) -> Progress | None:
     """How far the checkpoint of a run has come, or None where there is none. Its training state is not read."""
     try:
-        with open(Checkpoints(state).path(key), "rb") as file:
+        with open(Checkpoints(state).path(key), "rb", opener=files.regular) as file:
             file.readline()
             about = files.parse(file.readline())
             numbers = int(about["epoch"]), int(about["epochs"]), float(about["seconds"]), len(about["keys"])

@@ -25,6 +25,7 @@ SETS = ("boston", "concrete")
 METHODS = ("MC Dropout", "MFVI")
 NASTY = (
     r"A \method{with} $100 % of_all & ~every^thing #1 σ 😀 <name|that> is-longer-than-any-column-of-any-page-would-be"
+    " Σ“Δ” ∇Ŧ„ș‚ q\u030cế\u030c ά½…\x1b"
 )
 
 

@@ -213,8 +213,20 @@ def test_latex_is_booktabs_with_everything_escaped(results: Path) -> None:
         r"a\_b \& 5\% \#1 \{x\} \textbackslash{}y \textasciitilde{} \textasciicircum{} \$"
     )
     assert form.isascii()
-    assert escape("Hernández σ 😀") == r"Hernández $\sigma$ ?"
     assert escape("λο") == r"$\lambda$$o$"  # Unicode calls the first one lamda, and LaTeX has no command for the second
+
+
+@pytest.mark.parametrize(
+    ("words", "tex"),
+    [
+        ("Σ-VI", r"$\Sigma$-VI"), ("Δ-VI", r"$\Delta$-VI"), ("Α", r"\textbackslash{}Alpha"), ("∇x", r"$\nabla$x"),
+        ("“a” ‘b’", "``a'' `b'"), ("Hernández", "Hernández"), ("Herna\u0301ndez", "Hernández"), ("ế", r"\'{\^{e}}"),
+        ("q\u030c", r"\v{q}"), ("\u030cq", r"$<$q"), ("😀", r"\textbackslash{}U0001f600"),
+        ("Ŧ", r"\textbackslash{}u0166"), ("x₂", r"x\_2"), ("\x1b[", r"\textbackslash{}x1b["),
+    ],
+)  # fmt: skip
+def test_latex_of_names_keeps_them_apart(words: str, tex: str) -> None:
+    assert escape(words) == tex
 
 
 def test_files_are_written(results: Path, tmp_path: Path) -> None:

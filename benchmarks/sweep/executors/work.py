@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 from typing import Any
 
+from benchmarks import files
 from benchmarks.errors import BenchmarkError
 from benchmarks.records import provenance
 from benchmarks.records.config import run_key
@@ -262,7 +263,7 @@ def _log(group: RunGroup, keys: list[str], descriptors: bool) -> Iterator[None]:
         for key in keys[1:]:
             log_path(group, key).symlink_to(path.name)
         # What an earlier attempt said stays; it is closed with its own block below.
-        opened = open(path, "a", 1, "utf-8", "backslashreplace")  # noqa: SIM115
+        opened = open(path, "a", 1, "utf-8", "backslashreplace", opener=files.regular)  # noqa: SIM115
     except OSError as error:
         raise LogError(
             f"{error.filename or path}: the log of a run cannot be written ({error.strerror or error}): "

@@ -17,7 +17,9 @@ from benchmarks.records.columns import Columns
 from benchmarks.records.config import InvalidConfig, check_form
 from benchmarks.records.frame import frame
 from benchmarks.records.store import InvalidRecord, RecordError, Store, parse, serialise
+from benchmarks.state.checkpoints import SUFFIX, Checkpoints
 from benchmarks.state.failures import Failures
+from benchmarks.state.kept import parameters_path, predictions_path
 from benchmarks.tables.brought import recorded
 from tests.benchmarks import fakes
 from tests.benchmarks.records.test_store import signed
@@ -257,21 +259,43 @@ TRIES = {
 
 @pytest.mark.parametrize("kind", TRIES)
 def test_what_is_no_regular_file_is_named_and_neither_waited_for_nor_read(store, tmp_path, kind):
-    path = store.path(config(0))
-    path.parent.mkdir(parents=True)
-    TRIES[kind](path)
-    failures = Failures(tmp_path / "state")
-    failures.folder.mkdir(parents=True)
-    TRIES[kind](failures.path("0-0"))
+    state = tmp_path / "state"
+    failures, checkpoints = Failures(state), Checkpoints(state)
+    places = [
+        predictions_path(state, "0-0"),
+        parameters_path(state, "0-0"),
+        checkpoints.folder / f"0{SUFFIX}",
+        state / "log",
+    ]
+    for path in (store.path(config(0)), failures.path("0-0"), *places):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        TRIES[kind](path)
+    checkpoints.path("0-0").symlink_to(f"0{SUFFIX}")
     code = f"""
+from pathlib import Path
+from benchmarks.commands.inspection import failure_text
+from benchmarks.experiment import parameters
+from benchmarks.records import predictions
 from benchmarks.records.store import Store
+from benchmarks.state.checkpoints import Checkpoints, peek
 from benchmarks.state.failures import Failures
+state = Path({str(state)!r})
 (reason,) = Store({str(store.root)!r}).problems().values()
 print(reason)
-print(Failures({str(tmp_path / "state")!r}).get("0-0")["reason"])
+print(Failures(state).get("0-0")["reason"])
+print(failure_text(Failures(state).get("0-0") | {{"log": str(state / "log"), "config": None}}).count("\\n"))
+if {kind != "large"}:
+    try:
+        predictions.load({str(places[0])!r})
+    except predictions.PredictionsError as error:
+        print(error)
+    print(parameters.load(state, "0-0"))
+    print(Checkpoints(state).find({{"0": ""}}, {{}}), peek(state, "0-0"))
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=Path.cwd())
     assert ended.returncode == 0, ended.stderr
-    told, failed = ended.stdout.splitlines()
+    told, failed, log, *others = ended.stdout.splitlines()
     assert "cannot be read" in told and ("not a regular file" if kind != "large" else "expected at most") in told
-    assert failed == "unknown: its failure file cannot be read"
+    assert failed == "unknown: its failure file cannot be read" and int(log) <= 3
+    assert kind == "large" or sum("not a regular file" in line for line in others) == 3, others
+    assert kind == "large" or others[-1] == "None None"
