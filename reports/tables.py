@@ -13,6 +13,7 @@ from reports.choice import WHOLE, Choice
 from reports.labels import MARKS
 from reports.latex import PACKAGES, latex
 from reports.layout import Line, blocks
+from reports.marks import escaped
 
 WIDTH = 120
 MARKDOWN_COLUMNS = 10
@@ -84,16 +85,15 @@ def text(result: TableResult, choice: Choice = WHOLE) -> str:
 
 def markdown(result: TableResult, choice: Choice = WHOLE) -> str:
     """The table in Markdown: one table per block, then the caption and the notes."""
-    parts = [f"## {heading(result)}"]
+    parts = [f"## {marked(heading(result))}"]
     for block in blocks(result, lambda column: 1, MARKDOWN_COLUMNS, choice):
-        rows = [list(map(_bars, [block.title, *block.header])), ["---", *["---:"] * len(block.header)]]
+        rows = [list(map(marked, [block.title, *block.header])), ["---", *["---:"] * len(block.header)]]
         for line in block.lines:
-            texts = [f"**{cell}**" if mark else cell for cell, mark in zip(line.texts, line.bold)]
-            texts = [_bars(cell) for cell in texts]
+            texts = [f"**{marked(cell)}**" if mark else marked(cell) for cell, mark in zip(line.texts, line.bold)]
             rows.append([marked(line.label) if line.kind == "value" else f"*{line.label}*", *texts])
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
-    parts += [" ".join(caption(result, choice))] if choice.notes else []
-    said = [*own_notes(result), *map(marked, notes_on_runs(result))] if choice.notes else []
+    parts += [marked(" ".join(caption(result, choice)))] if choice.notes else []
+    said = [*map(escaped, own_notes(result)), *map(marked, notes_on_runs(result))] if choice.notes else []
     for listed in (said, list(map(marked, result.problems))):
         parts += ["\n".join(f"- {each}" for each in listed)] if listed else []
     return "\n\n".join(parts) + "\n"
@@ -102,10 +102,6 @@ def markdown(result: TableResult, choice: Choice = WHOLE) -> str:
 def marked(words: str) -> str:
     """Text for Markdown, in one line: what it would take for a mark or for HTML is printed as it is."""
     return re.sub(r"([\\`*_<>\[\]|])", r"\\\1", " ".join(words.split()))
-
-
-def _bars(words: str) -> str:
-    return " ".join(words.split()).replace("|", "\\|")
 
 
 def wrapped(words: str, width: int = WIDTH) -> list[str]:

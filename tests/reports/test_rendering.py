@@ -249,3 +249,23 @@ def test_what_a_training_said_of_itself_is_a_note_under_the_table(write: Callabl
     note = "MFVI on boston, split 1, seed 1: not converged: R-hat of predictions is 1.31, not below 1.05."
     for form in forms(results):
         assert " ".join(form.split()).count(note) == 1
+
+
+def test_words_of_others_are_no_markup_in_markdown(write: Callable[..., Path]) -> None:
+    """Title, notes, names of rows, columns and reasons."""
+    nasty = "<img src=x> *a* |\n# b \\<i> [l](u)"
+    columns = (Column(Cell("boston", "", "rmse"), nasty), Column(Cell("wine", "", "rmse"), "wine"))
+    table = fake_table(
+        "mine",
+        (Row(nasty, None, "MFVI"),),
+        columns,
+        title=nasty,
+        notes={"paper": (nasty, "`code_of <b>`")},
+        number="1",
+        paper="rudner2022",
+    )
+    about: list[dict] = [{"warnings": [nasty]}]
+    form = markdown(aggregate(table, "paper", Records(write("MFVI", "boston", {("", "rmse"): [2.0]}, about=about))))
+    assert form.count(r"\<img src=x\>") == 6 and form.count("`code_of <b>`") == 1, form
+    assert not re.search(r"(?<!\\)<(?!b>`)|(?<!\\)\*a|\\\\<|(?<!\\)\[|\n# ", form), form
+    assert len({line.replace(r"\|", "").count("|") for line in form.splitlines() if line.startswith("|")}) == 1

@@ -299,3 +299,33 @@ if {kind != "large"}:
     assert failed == "unknown: its failure file cannot be read" and int(log) <= 3
     assert kind == "large" or sum("not a regular file" in line for line in others) == 3, others
     assert kind == "large" or others[-1] == "None None"
+
+
+CURVES = {"grid/mean": {"x": [0, 1], "of": [{"a": 1}, {"b": "é: \\"}]}, "test/pit": {"x": [0.5]}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "twice"),
+    [
+        ('"x": [0, 1]', '"x": [0, 1], "x": [0, 2]', "x"),
+        ('"x": [0, 1]', '"x": [0, 1], "\\u0078": [0, 2]', "x"),
+        ('"x": [0, 1]', '"x":[0, 1], "x" :[0, 2]', "x"),
+        ('{"a": 1}', '{"a": 1, "a": 2}', "a"),
+        ('"test/pit": {', '"grid/mean": {},\n"test/pit": {', "grid/mean"),
+        ('"test/pit": {', '"config": {},\n"test/pit": {', "config"),
+    ],
+)
+def test_keys_that_are_twice_in_curves_are_refused_also_by_status(store, old, new, twice):
+    path = written(store, Store("").make(config(0), [row()], CURVES, {}))
+    assert store.read(path)["curves"] == CURVES and store.read(path, curves=False) and store.problems() == {}
+    respelt(path, old, new)
+    (told,) = store.problems().values()
+    assert f"{twice!r} is there twice" in told or (twice == "config" and "not a record" in told)
+    with pytest.raises(RecordError, match="not a record"):
+        store.read(path, curves=False)
+
+
+def test_keys_that_several_objects_of_curves_share_are_not_twice(store):
+    curves = {"a": {"of": [{"x": 1}, {"x": 2}], "in": {"x": 1}, "x": 3}, "b": {"x": 1}}
+    path = written(store, Store("").make(config(0), [row()], curves, {}))
+    assert store.problems() == {} and store.read(path)["curves"] == curves
