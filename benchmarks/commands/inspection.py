@@ -20,7 +20,7 @@ from benchmarks.state.checkpoints import peek
 from benchmarks.suite import Suite, resolve
 from benchmarks.sweep import hints
 from benchmarks.sweep.groups import RunGroup
-from benchmarks.sweep.plan import STATUSES, WAITING, Plan, asked_metrics, make_plan
+from benchmarks.sweep.plan import STATUSES, TO_TRAIN, WAITING, Plan, asked_metrics, make_plan
 from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
 
@@ -78,7 +78,8 @@ def summary_text(summary: Summary, again: str) -> str:
         lines.append("stopped; what was made is saved")
     if not summary.complete:
         lines.append(f"to go on: {again}")
-    return "\n".join(lines)
+    # What waits, and what to do, was said before.
+    return "" if summary.waits and not summary.plan.select(*TO_TRAIN) else "\n".join(lines)
 
 
 def status_text(
