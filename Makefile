@@ -10,10 +10,11 @@ METHOD   ?= ## for table-<name>, a method that the table does not have: one row 
 WAIT     ?= ## for EXECUTOR=slurm, 1: wait until every run is over, then print the table
 DRY_RUN  ?= ## 1: show what would be run, and run nothing
 ANYWAY   ?= ## 1: train here also what would take more than a day
+STRICT   ?= ## 1: fail where data cannot be fetched, also if there are records to show
 FIGURES  ?= ## for figures, names and options as for python -m reports figures: digits-roc --size column --title off
 N        ?= ## for verify, how many records; without it 12
 PYTHON   ?= python3## the interpreter that makes .venv, 3.11 or later
-OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD WAIT DRY_RUN ANYWAY FIGURES N PYTHON
+OPTIONS := PROTOCOL SEEDS EXECUTOR WORKERS SLURM METHOD WAIT DRY_RUN ANYWAY STRICT FIGURES N PYTHON
 
 # A misspelt option would otherwise be ignored, and a long run started in its place.
 given := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
@@ -43,6 +44,7 @@ RUN := $(VENV)/bin/python -m
 run_options := $${PROTOCOL:+--protocol "$$PROTOCOL"} $${SEEDS:+--seeds "$$SEEDS"}
 also := $${METHOD:+--also "$$METHOD"}
 dry_run := $(if $(filter-out 0 no,$(DRY_RUN)),--dry-run)
+strict := $(filter-out 0 no,$(STRICT))
 anyway := $(if $(filter-out 0 no,$(ANYWAY)),--anyway)
 executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers "$$WORKERS"} "$${slurm[@]}" \
 	$(if $(filter-out 0 no,$(WAIT)),--wait) $(dry_run) $(anyway)
@@ -66,6 +68,7 @@ demo: $(READY) ## train three methods from nothing, in under a minute, and show 
 # $1: tables, $2: the report on them. Status 1: some runs failed; the report is printed all the same, then make fails.
 # Status 3: runs are on their way on a cluster; there is nothing to report yet, and nothing is wrong.
 # Status 4: nothing was trained, since it would take days; the run has printed what there is, and the ways on.
+# Status 5: runs wait for data that cannot be fetched, and there are records to report on.
 # A signal that ends make reaches at most this shell: it hands it on, and waits until the sweep has saved what it can.
 define run_then_report
 slurm=(); set -f; for option in $$SLURM; do slurm+=(--slurm "$$option"); done; \
@@ -73,7 +76,8 @@ sweep= stopped=; trap 'stopped=1; $${sweep:+kill $$sweep}' TERM HUP; trap : INT 
 (trap - INT QUIT; FVI_MAKE=$$PPID exec $(RUN) benchmarks run $1 $(run_options) $(executor_options)) <&0 & sweep=$$!; \
 $${stopped:+kill $$sweep}; while wait $$sweep; status=$$?; kill -0 $$sweep 2>/dev/null; do :; done; sweep=; \
 if [ $$status -eq 3 ]; then exit 0; fi; \
-if [ $$status -le 1 ] && [ -z '$(dry_run)' ]; then $(RUN) reports $2 $(run_options) || exit; fi; \
+if [[ $$status == [015] && -z '$(dry_run)' ]]; then $(RUN) reports $2 $(run_options) || exit; fi; \
+if [[ $$status == 5 && -z '$(strict)' ]]; then exit 0; fi; \
 exit $$status
 endef
 

@@ -6,7 +6,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from fvi_core.printing import streams
 from fvi_core.spelling import nearest
+
+ROOMS = ("benchmarks", "datasets", "fvi_core")
 
 
 class BenchmarkError(Exception):
@@ -37,14 +40,17 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> Unkno
 def as_messages() -> Iterator[None]:
     """In here, an error that the user can act on is printed as one message, and the process exits with its status.
 
-    Errors of data sets, methods and parts, which know nothing of this module, are KeyErrors and ValueErrors of their
-    own; any other of these is a fault of the program.
+    Errors of data sets, methods and parts, which know nothing of this module, are KeyErrors, ValueErrors and OSErrors
+    of their own; any other of these is a fault of the program, but for files that cannot be read or written.
     """
     try:
-        yield
-    except (BenchmarkError, KeyError, ValueError) as error:
-        own = type(error).__module__.startswith(("benchmarks", "datasets", "fvi_core"))
-        if not isinstance(error, BenchmarkError) and not own:
-            raise
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(getattr(error, "exit_code", 2))
+        with streams():
+            yield
+    except (BenchmarkError, KeyError, ValueError, OSError) as error:
+        told, status = str(error), getattr(error, "exit_code", 2)
+        if not isinstance(error, BenchmarkError) and not type(error).__module__.startswith(ROOMS):
+            if not isinstance(error, OSError) or error.filename is None:
+                raise
+            told, status = f"{error.filename}: {error.strerror}", 1
+        print(f"error: {told}", file=sys.stderr)
+        sys.exit(status)

@@ -86,7 +86,9 @@ def replacing(path: Path, around: AbstractContextManager[Any] = nullcontext()) -
             os.fsync(file.fileno())
             with around:
                 os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.errno and error.filename is None:  # as of a full disk
+            error.filename = str(path)
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
@@ -116,22 +118,30 @@ def clear(folder: Path, name: str = "") -> None:
 
 def read(path: Path | str, most: int = MOST) -> bytes:
     """Return what a regular file holds. Raises OSError for anything else: a pipe or a device could have no end."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe that nobody writes to does not block
+    handle = regular(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        about = os.fstat(handle)
-        if stat.S_ISDIR(about.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(about.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        if about.st_size > most:
-            raise OSError(errno.EFBIG, f"{about.st_size} bytes, expected at most {most}", str(path))
+        size = os.fstat(handle).st_size
+        if size > most:
+            raise OSError(errno.EFBIG, f"{size} bytes, expected at most {most}", str(path))
         parts, left = [], most
-        while left > 0 and (part := os.read(handle, min(left, about.st_size + 1))):
+        while left > 0 and (part := os.read(handle, min(left, size + 1))):
             parts.append(part)
             left -= len(part)
         return b"".join(parts)
     finally:
         os.close(handle)
+
+
+def regular(path: Path | str, flags: int) -> int:
+    """An opener for ``open``, of regular files alone. Raises OSError."""
+    handle = os.open(path, flags | os.O_NONBLOCK, 0o666)  # a pipe at whose other end is nobody does not block
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return handle
 
 
 def make_folder(folder: Path) -> None:

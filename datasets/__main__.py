@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterable
 from importlib import import_module
 
+from fvi_core.printing import streams
+
 from . import BadData, DataNotFound, UnknownDataset, describe, names
 from .fetch import cache_folder, fetch, mirror_folders
 from .fundus import splits as fundus
@@ -27,22 +29,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="data sets to fetch, or to corrupt (default: all)")
     parser.add_argument("--cache", help="folder of the file cache instead of $FVI_DATA_CACHE")
     parser.add_argument("--images", type=int, help="corrupt: only so many, as reduced evaluation sets have them")
-    options = parser.parse_args(arguments)
-    try:
-        if options.command == "corrupt":
-            return _corrupt(options.names or CORRUPTED, options.cache, options.images)
-        return _list() if options.command == "list" else _fetch(options.names or names(), options.cache)
-    except UnknownDataset as error:
-        print(error, file=sys.stderr)
-        return 2
-    except (BadData, DataNotFound) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except ValueError as error:
-        if type(error).__module__ != "fvi_core.plugins":
-            raise
-        print(error, file=sys.stderr)
-        return 1
+    with streams():
+        options = parser.parse_args(arguments)
+        try:
+            if options.command == "corrupt":
+                return _corrupt(options.names or CORRUPTED, options.cache, options.images)
+            return _list() if options.command == "list" else _fetch(options.names or names(), options.cache)
+        except (UnknownDataset, DataNotFound, ValueError) as error:
+            own = isinstance(error, UnknownDataset | DataNotFound | BadData)
+            if not own and type(error).__module__ != "fvi_core.plugins":
+                raise
+            print(error, file=sys.stderr)
+            return 2 if isinstance(error, UnknownDataset) else 1
 
 
 def _list() -> int:

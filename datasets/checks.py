@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from fvi_core.printing import message
+
 from .contract import Arrays, Split
 from .npy import Header
 
@@ -43,7 +45,7 @@ def reading(where: Path | str, expected: str, remedy: str = GET_AGAIN) -> Iterat
     except BadData:
         raise
     except Exception as error:
-        found = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        found = f"{type(error).__name__}: {message(error)[:300]}"
         raise BadData(f"{where}: expected {expected}, found: {found}; {remedy}") from error
 
 

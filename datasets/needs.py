@@ -73,12 +73,14 @@ def lacking(
 def get(lack: Lack, say: Callable[[str], None]) -> Lack | None:
     """Download files that are lacking, with a line on each; what is lacking then, and why. None: nothing is."""
     for i, name in enumerate(lack.files):
-        say(f"fetching {name} ({fetch.registry()[name].size / 1e6:.3g} MB)")
+        if any(map(fetch.reachable, fetch.registry()[name].urls)):
+            say(f"fetching {name} ({fetch.registry()[name].size / 1e6:.3g} MB)")
         try:
             fetch.locate(name)
         except DataNotFound as error:
             tried = [line.strip() for line in str(error).splitlines() if line.startswith("  ")]
-            return replace(lack, files=lack.files[i:], reason=tried[-1])
+            host = re.sub(rf"\w+://([^/]+).*: {fetch.UNREACHABLE}", rf"\1 {fetch.UNREACHABLE}", tried[-1])
+            return replace(lack, files=lack.files[i:], reason=host)
     return lack if lack.reason else None
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, cuda
 
 from fvi_core.optimisers import Optimiser
+from fvi_core.printing import message
 
 WARM_UP = 3
 """Steps of each batch size before it is captured: what libraries set up at their first calls cannot be."""
@@ -71,7 +72,7 @@ class Graphs:
             with cuda.graph(graph, stream=self.stream):
                 loss = self.step(held)
         except RuntimeError as error:
-            reason = " ".join(str(error).split())[:200]
+            reason = message(error)[:200]
             raise CaptureFailed(
                 f"training: graph: a step of this run cannot be captured: {reason}; leave graph off"
             ) from error

@@ -23,6 +23,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from fvi_core.printing import message
 from fvi_core.registry import REGISTRIES
 
 VARIABLE, GROUP = "FVI_PLUGINS", "fvi_bench.plugins"
@@ -172,11 +173,11 @@ def _fault(plugin: Plugin, error: BaseException) -> str:
     places = [
         (frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__) if own(frame.filename)
     ]
-    text = str(error)
+    text = message(error)
     if isinstance(error, SyntaxError) and own(error.filename):
         places, text = [(error.filename, error.lineno)], error.msg
     where = "{}, line {}".format(*places[-1]) if places else str(plugin.path)
-    return f"{plugin.title}: {where}: {type(error).__name__}: {' '.join(text.split())[:300]}; {plugin.remedy}"
+    return f"{plugin.title}: {where}: {type(error).__name__}: {text[:300]}; {plugin.remedy}"
 
 
 def _content(plugin: Plugin) -> str:

@@ -101,14 +101,7 @@ def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> l
     """The sentences on published numbers."""
     sentences = []
     if choice.difference:
-        counts = Counter(cell.status for cell in known)
-        partial = sum(0 < cell.n < cell.expected for cell in known)
-        partly = f" ({partial} of them partial)" if partial else ""
-        sentences += [AGREEMENT, _one_run(known), _small_errors(known)]
-        sentences.append(
-            f"{_published_cells(known)}: {len(known) - counts['missing']} with records{partly}, "
-            f"{counts['reproduced']} reproduced, {counts['differs']} differ, {counts['uninformative']} uninformative."
-        )
+        sentences += [AGREEMENT, _one_run(known), _small_errors(known), counts(known)]
         sentences += [_without_errors(known), _runs_needed(known)]
         sentences.append(_rank_agreement(result))
         sentences.append(_sign_agreement(result))
@@ -120,6 +113,17 @@ def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> l
     if choice.difference:
         sentences.append(_if_deviations(result, known))
     return sentences
+
+
+def counts(known: list[CellResult]) -> str:
+    """How many of the published cells have records, and their verdicts."""
+    found = Counter(cell.status for cell in known)
+    partial = sum(0 < cell.n < cell.expected for cell in known)
+    partly = f" ({partial} of them partial)" if partial else ""
+    return (
+        f"{_published_cells(known)}: {len(known) - found['missing']} with records{partly}, "
+        f"{found['reproduced']} reproduced, {found['differs']} differ, {found['uninformative']} uninformative."
+    )
 
 
 def _one_run(known: Iterable[CellResult]) -> str:

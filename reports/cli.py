@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Iterable
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -17,7 +17,7 @@ from benchmarks.commands.options import (
     StateOption,
     TableArgument,
 )
-from benchmarks.errors import as_messages
+from benchmarks.errors import BenchmarkError, as_messages
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import beyond, lacking, parse_seeds
@@ -62,7 +62,9 @@ OUT = ROOT / "reports" / "output"
 
 def build(suite: Suite) -> Callable[[list[str] | None], None]:
     """The command line over a suite, as a function of the arguments; it exits."""
-    app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+    app = typer.Typer(
+        help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+    )
 
     @app.command()
     def table(
@@ -247,15 +249,32 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
         print(_shown(write(suite, Records(results), file)))
 
+    for each in app.registered_commands:
+        each.callback = _naming(each.callback)
+
     def main(arguments: list[str] | None = None) -> None:
-        try:
-            with as_messages():
-                app(arguments)
-        except OSError as error:
-            print(f"error: {error.filename}: {error.strerror}: choose another folder with --out", file=sys.stderr)
-            sys.exit(1)
+        with as_messages():
+            app(arguments)
 
     return main
+
+
+def _naming(command: Any) -> Callable[..., None]:
+    """A command that says of what it cannot write that it is in the folder, or is the file, of its option."""
+
+    @wraps(command)
+    def named(**given: Any) -> None:
+        option = "out" if "out" in given else "file"
+        try:
+            command(**given)
+        except OSError as error:
+            place = given[option]
+            path = Path(error.filename or place)
+            if place not in (path, *path.parents) and path not in place.parents:
+                raise
+            raise BenchmarkError(f"{path}: {error.strerror}: choose another place with --{option}") from error
+
+    return named
 
 
 def _print_table(
@@ -263,11 +282,12 @@ def _print_table(
 ) -> None:
     from reports.figures import FIGURES
     from reports.tables import render_table
+    from reports.terminal import filled, width
 
-    rendered = render_table(result, out, choice)
+    rendered = render_table(result, out, choice, width())
     print(rendered.text)
-    for form, path in rendered.files.items():
-        print(f"{form}: {_shown(path)}")
+    files = [f"{form}: {_shown(path)}" for form, path in rendered.files.items()]
+    print("\n".join(filled(["In full, with all notes:", *files], width())))
     figures = [figure for figure in FIGURES.values() if figure.table == result.table.name]
     problems = _draw(suite, figures, result.protocol, seeds, records, out)
     _end([*rendered.problems, *problems], told=rendered.problems)

@@ -15,7 +15,8 @@ from reports.agreement import LEVEL
 from reports.causes import shown
 from reports.records import Records
 from reports.statuses import statuses
-from reports.tables import marked, wrapped
+from reports.tables import marked
+from reports.terminal import wrapped
 
 HEADER = [
     "paper", "table", "cells", "recorded", "partial", "reproduced", "differ", "shown", "too wide", "undecided",

@@ -16,7 +16,7 @@ from benchmarks.suite import Suite
 from benchmarks.sweep.begin import SUITE, Names, Seeds, TooLong, seeds_text, with_rows
 from benchmarks.sweep.plan import parse_seeds
 from benchmarks.sweep.runner import RESULTS, STATE
-from reports import tables
+from reports import tables, terminal
 from reports.aggregate import CellResult, TableResult
 from reports.aggregate import aggregate as aggregate_table
 from reports.brought import with_rows_brought
@@ -42,7 +42,7 @@ __all__ = [
     "score",
 ]
 
-FORMS = {"text": tables.text, "markdown": tables.markdown, "latex": tables.latex}
+FORMS = {"text": terminal.text, "markdown": tables.markdown, "latex": tables.latex}
 COLUMNS = {
     "row": "label of the row",
     "method": "as in the catalogue of methods; None where none makes the row yet",

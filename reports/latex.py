@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from fvi_core.printing import in_ascii
 from reports.aggregate import TableResult
 from reports.agreement import RULE as AGREEMENT
 from reports.captions import QUOTED, caption, heading, label, notes, usual_n
@@ -81,7 +83,7 @@ def _sentence(result: TableResult, piece: Piece) -> str:
 
 
 def _place(result: TableResult, number: int) -> str:
-    name = "".join(c if c.isascii() and (c.isalnum() or c in "-.") else "-" for c in result.table.name)
+    name = re.sub(r"[^\w.-]", "-", in_ascii(result.table.name).replace("_", "-"))
     protocol = "" if result.protocol == "paper" else f"-{result.protocol}"
     return f"tab:{name}{protocol}" + (f"-{number + 1}" if number else "")
 

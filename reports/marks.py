@@ -20,8 +20,10 @@ def grid(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def escaped(words: str) -> str:
     """Return text for a cell of Markdown; what stands between backquotes stays code."""
-    parts = words.replace("\n", " ").split("`")
+    parts = " ".join(words.split()).split("`")
     if len(parts) % 2 == 0:
         parts = ["\\`".join(parts)]
-    marked = [part if i % 2 else re.sub(r"([*<>\[\]]|(?<!\w)_|_(?!\w))", r"\\\1", part) for i, part in enumerate(parts)]
+    marked = [
+        part if i % 2 else re.sub(r"([\\*<>\[\]]|(?<!\w)_|_(?!\w))", r"\\\1", part) for i, part in enumerate(parts)
+    ]
     return "`".join(marked).replace("|", "\\|")

@@ -1,20 +1,19 @@
-"""A table's forms: terminal text and Markdown, which are made here, and LaTeX; and their files."""
+"""A table's forms: text for the terminal, Markdown, which is made here, and LaTeX; and their files."""
 
 from __future__ import annotations
 
 import re
-import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
 from reports.aggregate import TableResult
-from reports.captions import caption, heading, label, notes, notes_on_runs, own_notes
+from reports.captions import caption, heading, notes_on_runs, own_notes
 from reports.choice import WHOLE, Choice
-from reports.labels import MARKS
 from reports.latex import PACKAGES, latex
-from reports.layout import Line, blocks
+from reports.layout import blocks
+from reports.marks import escaped
+from reports.terminal import WIDTH, text
 
-WIDTH = 120
 MARKDOWN_COLUMNS = 10
 WRAPPER = r"""\documentclass{{article}}
 \usepackage[T1]{{fontenc}}
@@ -38,7 +37,7 @@ class RenderedTable:
     problems: tuple[str, ...] = ()
 
 
-def render_table(result: TableResult, out_dir: Path | str, choice: Choice = WHOLE) -> RenderedTable:
+def render_table(result: TableResult, out_dir: Path | str, choice: Choice = WHOLE, width: int = WIDTH) -> RenderedTable:
     """Write what is chosen of a table as Markdown, LaTeX and LaTeX that compiles alone.
 
     Files: <out>/<table>-<protocol>.md, .tex (to \\input) and -standalone.tex.
@@ -58,42 +57,20 @@ def render_table(result: TableResult, out_dir: Path | str, choice: Choice = WHOL
     filled = sum(bool(cell.values) for cell in result.flat)
     counts = f"{filled} of {len(result.flat)} cells, protocol {result.protocol}"
     counts += f", not counted: {len(result.problems)}" if result.problems else ""
-    return RenderedTable(text(result, choice), files, counts, tuple(result.problems))
-
-
-def text(result: TableResult, choice: Choice = WHOLE) -> str:
-    """The table in plain text of at most 120 columns; * marks what the other forms print in bold."""
-    label_width = _label_width(result, choice)
-    parts = ["\n".join(wrapped(heading(result)))]
-    for block in blocks(result, lambda column: column.width + 2, WIDTH - label_width, choice):
-        widths = [
-            max(len(head), *(len(line.texts[j]) + line.bold[j] for line in block.lines))
-            for j, head in enumerate(block.header)
-        ]
-        rule = "─" * (label_width + sum(widths) + 2 * len(widths))
-        rows = [block.title] if block.title else []
-        rows += [_text_row("", block.header, [False] * len(widths), widths, label_width), rule]
-        rows += [_text_row(_indented(line), line.texts, line.bold, widths, label_width) for line in block.lines]
-        parts.append("\n".join(rows))
-    if choice.notes:
-        parts.append("\n".join(wrapped(" ".join(caption(result, choice)).replace("Bold:", "*:"))))
-        parts += ["\n".join(wrapped(f"Note: {note}")) for note in notes(result)]
-    parts += ["\n".join(line for problem in result.problems for line in wrapped(problem))] if result.problems else []
-    return "\n\n".join(parts) + "\n"
+    return RenderedTable(text(result, choice, width), files, counts, tuple(result.problems))
 
 
 def markdown(result: TableResult, choice: Choice = WHOLE) -> str:
     """The table in Markdown: one table per block, then the caption and the notes."""
-    parts = [f"## {heading(result)}"]
+    parts = [f"## {marked(heading(result))}"]
     for block in blocks(result, lambda column: 1, MARKDOWN_COLUMNS, choice):
-        rows = [list(map(_bars, [block.title, *block.header])), ["---", *["---:"] * len(block.header)]]
+        rows = [list(map(marked, [block.title, *block.header])), ["---", *["---:"] * len(block.header)]]
         for line in block.lines:
-            texts = [f"**{cell}**" if mark else cell for cell, mark in zip(line.texts, line.bold)]
-            texts = [_bars(cell) for cell in texts]
+            texts = [f"**{marked(cell)}**" if mark else marked(cell) for cell, mark in zip(line.texts, line.bold)]
             rows.append([marked(line.label) if line.kind == "value" else f"*{line.label}*", *texts])
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
-    parts += [" ".join(caption(result, choice))] if choice.notes else []
-    said = [*own_notes(result), *map(marked, notes_on_runs(result))] if choice.notes else []
+    parts += [marked(" ".join(caption(result, choice)))] if choice.notes else []
+    said = [*map(escaped, own_notes(result)), *map(marked, notes_on_runs(result))] if choice.notes else []
     for listed in (said, list(map(marked, result.problems))):
         parts += ["\n".join(f"- {each}" for each in listed)] if listed else []
     return "\n\n".join(parts) + "\n"
@@ -102,26 +79,3 @@ def markdown(result: TableResult, choice: Choice = WHOLE) -> str:
 def marked(words: str) -> str:
     """Text for Markdown, in one line: what it would take for a mark or for HTML is printed as it is."""
     return re.sub(r"([\\`*_<>\[\]|])", r"\\\1", " ".join(words.split()))
-
-
-def _bars(words: str) -> str:
-    return " ".join(words.split()).replace("|", "\\|")
-
-
-def wrapped(words: str, width: int = WIDTH) -> list[str]:
-    """Lines of at most width characters, broken between words."""
-    return textwrap.wrap(words, width, break_long_words=False, break_on_hyphens=False)
-
-
-def _label_width(result: TableResult, choice: Choice) -> int:
-    across = [label(result, j) + MARKS[1] for j in range(len(result.table.columns))]
-    return max(map(len, [*(across if choice.across else [row[0].row.label for row in result.cells]), "  difference"]))
-
-
-def _indented(line: Line) -> str:
-    return line.label if line.kind == "value" else f"  {line.label}"
-
-
-def _text_row(label: str, cells: list[str], bold: list[bool], widths: list[int], label_width: int) -> str:
-    texts = [(cell + "*" * mark).rjust(width) for cell, mark, width in zip(cells, bold, widths)]
-    return "  ".join([label.ljust(label_width), *texts]).rstrip()

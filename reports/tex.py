@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+from fvi_core.printing import in_ascii
 
 LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -13,15 +15,29 @@ LATEX = {
     "→": r"$\to$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
     "×": r"$\times$", "∞": r"$\infty$", "≤": r"$\leq$", "≥": r"$\geq$", "°": r"$^\circ$",
     "†": r"$^\dagger$", "<": r"$<$", ">": r"$>$", "|": r"$|$",
+    "“": "``", "”": "''", "‘": "`", "’": "'", "„": r"\quotedblbase{}", "‚": r"\quotesinglbase{}",
 }  # fmt: skip
+ACCENTS = {
+    "\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "\u0304": r"\=", "\u0306": r"\u",
+    "\u0307": r"\.", "\u0308": r"\"", "\u030a": r"\r", "\u030b": r"\H", "\u030c": r"\v", "\u0323": r"\d",
+    "\u0326": r"\textcommabelow", "\u0327": r"\c", "\u0328": r"\k",
+}  # fmt: skip
+LACKING = "ĦħĸĿŀŉŦŧſ"  # of the Latin letters below U+0180, in the font encoding
+CAPITALS = ("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega")
 # Widths in digits of the same font: classes of characters, the first that holds one counts.
 WIDTHS = (("iljtfI.,:;'|!()[]/ ", 0.62), ("mw%@&±—→", 1.75), ("MW", 2.1))
 LONG = 24  # characters of a word that may be broken at its punctuation
 
 
 def escape(words: str) -> str:
-    """Text for LaTeX: special characters, mathematical signs, Greek letters; ? for what pdflatex cannot set."""
-    return "".join(LATEX.get(character) or _letter(character) for character in words)
+    """Text for LaTeX: special characters, accents, mathematical signs, Greek letters; in ASCII what pdflatex lacks."""
+    found: list[str] = []
+    for character in _characters(words):
+        if found and character in ACCENTS:
+            found[-1] = f"{ACCENTS[character]}{{{found[-1]}}}"
+        else:
+            found.append(_letter(character))
+    return "".join(found)
 
 
 def flowing(words: str) -> str:
@@ -32,7 +48,7 @@ def flowing(words: str) -> str:
 
 def wide(words: str) -> float:
     """About how wide a text is, in digits of the same font; rather more than less."""
-    return sum(map(_width, words))
+    return sum(map(_width, (part for character in _characters(words) for part in _plain(character))))
 
 
 def lines(words: str, width: float) -> list[str]:
@@ -61,19 +77,35 @@ def _breakable(word: str) -> str:
     return r"\allowbreak{}".join(map(escape, cut))
 
 
+def _characters(words: str) -> Iterator[str]:
+    """Letters with their accents as far as the font has these, and without them where it has not."""
+    for character in unicodedata.normalize("NFC", words):
+        yield from character if _plain(character) == character else unicodedata.normalize("NFD", character)
+
+
+def _plain(character: str) -> str:
+    """A character, or how it is spelled where it cannot be set."""
+    if character < "\u0180" and character not in LACKING:  # Latin, which the font encoding covers
+        return character if character.isprintable() or character.isspace() else repr(character)[1:-1]
+    known = character in LATEX or character in ACCENTS or character in SIGNS or _greek(character)
+    return character if known else in_ascii(character)
+
+
 def _letter(character: str) -> str:
-    if character < "\u0180":  # Latin, which the font encoding covers
-        return character
-    greek = _greek(character)
-    return f"${greek}$" if greek else "?"
+    if character in LATEX or (character < "\u0180" and _plain(character) == character):
+        return LATEX.get(character, character)
+    sign = _greek(character) or SIGNS.get(character)
+    plain = in_ascii(character) if character in ACCENTS else _plain(character)
+    return f"${sign.strip()}$" if sign else "".join(LATEX.get(part, part) for part in plain)
 
 
 def _greek(character: str) -> str:
-    """The command of a small Greek letter; empty for another character."""
+    """The command of a Greek letter; empty for another character, and for capitals that are as Latin ones."""
     kind, _, letter = unicodedata.name(character, "").rpartition(" ")
-    if kind != "GREEK SMALL LETTER":
-        return ""
-    return {"LAMDA": r"\lambda", "OMICRON": "o"}.get(letter, f"\\{letter.lower()}")
+    letter = letter.replace("LAMDA", "LAMBDA")
+    if kind == "GREEK CAPITAL LETTER" and letter.capitalize() in CAPITALS:
+        return f"\\{letter.capitalize()}"
+    return ("o" if letter == "OMICRON" else f"\\{letter.lower()}") if kind == "GREEK SMALL LETTER" else ""
 
 
 def mathematics(words: str) -> str:
@@ -98,7 +130,7 @@ def _formula(part: str) -> str:
 
 def _sign(character: str) -> str:
     greek = _greek(character)
-    return f"{greek} " if greek else character if character.isascii() else "?"
+    return f"{greek} " if greek else character if character.isascii() else rf"\mbox{{{escape(character)}}}"
 
 
 def _plainly(characters: str) -> str:
@@ -120,7 +152,7 @@ SIGNS = {
     **{c: "\\" + c for c in "&%$#{}"},
     "−": "-", "·": r"\cdot ", "~": r"\sim ", "∼": r"\sim ", "‖": r"\Vert ", "∇": r"\nabla ", "∂": r"\partial ",
     "∈": r"\in ", "…": r"\ldots ", "½": r"\frac{1}{2}", "≈": r"\approx ", "⊙": r"\odot ", "×": r"\times ",
-    "Σ": r"\Sigma ", "∏": r"\prod ", "_": r"\_", "^": r"\wedge ", "\\": r"\backslash ", "√": r"\surd ", "≤": r"\leq ",
-    "≥": r"\geq ", "→": r"\to ", "∞": r"\infty ", "⟨": r"\langle ", "⟩": r"\rangle ", "∫": r"\int ", "Γ": r"\Gamma ",
-    "∑": r"\sum ", "⊗": r"\otimes ", "′": "'", "∝": r"\propto ", "Φ": r"\Phi ", "¹": "^{1}",
+    "∏": r"\prod ", "_": r"\_", "^": r"\wedge ", "\\": r"\backslash ", "√": r"\surd ", "≤": r"\leq ",
+    "≥": r"\geq ", "→": r"\to ", "∞": r"\infty ", "⟨": r"\langle ", "⟩": r"\rangle ", "∫": r"\int ", 
+    "∑": r"\sum ", "⊗": r"\otimes ", "′": "'", "∝": r"\propto ", "¹": "^{1}",
 }  # fmt: skip

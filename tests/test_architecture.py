@@ -21,7 +21,11 @@ CLOSED = {
     "reports": {"fvi_core", "tools"},
     "tools": {"reports"},
 }
-FOR_ALL = {"fvi_core.spelling", "fvi_core.telling"}  # they import nothing, so every room may import them
+FOR_ALL = {
+    "fvi_core.printing",
+    "fvi_core.spelling",
+    "fvi_core.telling",
+}  # they import nothing: every room may import them
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "gpytorch", "scipy.stats"}
 LATE = {"submitit", "pooch", "tensorflow_datasets"}
 SKIPPED = {".git", ".venv", ".state", ".pytest_cache", ".hypothesis", ".ruff_cache", ".mypy_cache", "__pycache__"}

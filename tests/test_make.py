@@ -133,3 +133,10 @@ def test_the_command_can_be_pasted_whatever_it_holds(checkout: Path, target: str
     asked = ["make", target, *values]
     assert make(*asked[1:], cwd=checkout).returncode == 0
     assert shlex.split((checkout / "told").read_text()) == asked
+
+
+@pytest.mark.parametrize("strict, status", [("", 0), ("0", 0), ("1", 2)])
+def test_data_that_cannot_be_fetched_fail_where_that_is_asked(checkout: Path, strict: str, status: int) -> None:
+    (checkout / "benchmarks.status").write_text("5")
+    assert make("table-digits", f"STRICT={strict}", cwd=checkout).returncode == status
+    assert calls(checkout) == ["benchmarks run digits", "reports table digits"]

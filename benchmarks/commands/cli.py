@@ -148,7 +148,8 @@ def build(suite: Suite) -> CommandLine:
         """Make the runs that have no record. Failed runs are tried again.
 
         Status 1: some are not made. Status 3: a cluster is at them. Status 4: they would take too long here, and none
-        was begun.
+        was begun. Status 5: the only ones that are not made wait for data that cannot be fetched, and every table has
+        records.
         """
         cluster = executor == "slurm"
         where = make(executor, workers, load_options(slurm_file, slurm or (), folder=runner.ROOT) if cluster else None)
@@ -167,8 +168,9 @@ def build(suite: Suite) -> CommandLine:
             summary = interface.run(tables, protocol, seeds, **what, **own, **folders)
         except begin.TooLong as refused:
             raise typer.Exit(starting.refuse(refused.planned, **folders)) from None
-        print(inspection.summary_text(summary, again=hints.again()))
-        raise typer.Exit(130 if summary.interrupted else 0 if summary.complete else 1)
+        if told := inspection.summary_text(summary, again=hints.again()):
+            print(told)
+        raise typer.Exit(starting.status(summary, tables, protocol, results.resolve(), suite))
 
     @app.command()
     def measure(

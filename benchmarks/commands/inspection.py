@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from benchmarks import files
 from benchmarks.commands.which import pick
 from benchmarks.records import lost, published
 from benchmarks.records.config import PARTS, method_of, run_key
@@ -19,7 +20,7 @@ from benchmarks.state.checkpoints import peek
 from benchmarks.suite import Suite, resolve
 from benchmarks.sweep import hints
 from benchmarks.sweep.groups import RunGroup
-from benchmarks.sweep.plan import STATUSES, WAITING, Plan, asked_metrics, make_plan
+from benchmarks.sweep.plan import STATUSES, TO_TRAIN, WAITING, Plan, asked_metrics, make_plan
 from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
 
@@ -77,7 +78,8 @@ def summary_text(summary: Summary, again: str) -> str:
         lines.append("stopped; what was made is saved")
     if not summary.complete:
         lines.append(f"to go on: {again}")
-    return "\n".join(lines)
+    # What waits, and what to do, was said before.
+    return "" if summary.waits and not summary.plan.select(*TO_TRAIN) else "\n".join(lines)
 
 
 def status_text(
@@ -197,7 +199,7 @@ def failure_text(failure: Failure) -> str:
 def _tail(log: str, length: int = 20) -> list[str]:
     """The last lines of a log, indented."""
     try:
-        lines = Path(log).read_text(errors="replace").splitlines() if log else []
+        lines = files.read(log).decode(errors="replace").splitlines() if log else []
     except (OSError, ValueError):  # also a name that no file can have
         return []
     return [f"  {line}" for line in lines[-length:]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ from benchmarks.commands import inspection, sweeping
 from benchmarks.records.elsewhere import OtherFiles
 from benchmarks.suite import Suite
 from benchmarks.sweep.begin import Planned
-from benchmarks.sweep.plan import WAITING, recorded_protocol
+from benchmarks.sweep.plan import WAITING, has_any, recorded_protocol
+from benchmarks.sweep.runner import Summary
 from benchmarks.sweep.slurm import jobs
 from benchmarks.sweep.slurm.options import Options
 
 TOO_LONG = 4  # exit status: nothing was trained, since it would take longer
+WAITS = 5  # exit status: nothing is left to train but what waits for its data, and every table has records
 
 
 def show(planned: Planned, state: Path) -> int:
@@ -49,6 +52,15 @@ def refuse(planned: Planned, results: Path, state: Path, suite: Suite) -> int:
         print_best(asked.tables[0], asked.protocol, results, state, suite)
     print(*planned.refusal, sep="\n")
     return TOO_LONG
+
+
+def status(summary: Summary, names: Sequence[str], protocol: str | None, results: Path, suite: Suite) -> int:
+    """The exit status of a sweep."""
+    if summary.interrupted or summary.complete:
+        return 130 if summary.interrupted else 0
+    store, tables = OtherFiles(results, suite.metrics), [suite.table(name) for name in names]
+    shown = all(has_any(table, recorded_protocol(table, protocol, store), store) for table in tables)
+    return WAITS if shown and not (summary.failed or summary.unsaved) else 1
 
 
 def print_best(table: Any, protocol: str | None, results: Path, state: Path, suite: Suite) -> None:

@@ -18,6 +18,7 @@ from benchmarks.records.predictions import (
     RegressionPredictions,
 )
 from datasets import EvaluationSet, Split
+from fvi_core.printing import message
 
 DRAWS = 100  # of functions whose mean and variance are brought
 SUM = 1e-3  # how far from 1 the probabilities of a point may sum
@@ -84,7 +85,7 @@ class Answer:
         except OSError as error:
             raise Refused(f"{self.file}: cannot be read: {error.strerror or error}") from error
         except Exception as error:  # whatever numpy and zipfile make of damage
-            told = " ".join(str(error).split())[:200]
+            told = message(error)[:200]
             raise Refused(
                 f"{self.file}: {name}: expected an npz file of arrays without objects, found none: {told}"
             ) from error

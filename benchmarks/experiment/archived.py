@@ -29,6 +29,7 @@ from benchmarks.shapes import Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.archive import Archive, ArchiveError, Manifest, reading, sha256, write
 from datasets.fetch import OFFLINE_VARIABLE, TIMEOUT, cache_folder
+from fvi_core.printing import message
 
 VARIABLE = "FVI_ARTIFACTS"
 ORIGIN = ("commit", "started", "finished", "fingerprint", "training_fingerprint", "data")
@@ -193,7 +194,7 @@ def check_parameters(path: Path, record: Record) -> None:
     try:
         found = parameters.read(path, training_key(record["config"]))
     except parameters.DAMAGE as error:
-        raise Foreign(f"expected parameters, found none: {' '.join(str(error).split())[:200]}") from error
+        raise Foreign(f"expected parameters, found none: {message(error)[:200]}") from error
     theirs: Mapping[str, Any] = found.provenance | {"training_fingerprint": found.fingerprint}
     ours: Mapping[str, Any] = record["provenance"]
     for name in ("training_fingerprint", "commit", "started", "finished"):
@@ -311,7 +312,5 @@ def _downloaded(url: str, digest: str | None, say: Callable[[str], None]) -> Pat
         downloader = pooch.HTTPDownloader(timeout=TIMEOUT)
         pooch.retrieve(url, known_hash=f"sha256:{digest}", fname=name, path=folder, downloader=downloader)
     except Exception as error:  # whatever fails here is the reason
-        raise ArchiveError(
-            f"{url}: could not be fetched: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        ) from error
+        raise ArchiveError(f"{url}: could not be fetched: {type(error).__name__}: {message(error)[:300]}") from error
     return there

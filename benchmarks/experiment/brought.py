@@ -110,7 +110,7 @@ def _check_name(method: str, catalogue: Mapping[str, Any]) -> None:
     if taken is not None:
         raise UsageError(
             f"--method {method}: its records would be in the folder of method {taken!r}, {slug(method)}: choose a name "
-            "that differs from it in letters or digits"
+            "that differs from it in letters, digits or +"
         )
 
 

@@ -21,6 +21,7 @@ from benchmarks.records.config import run_key
 from benchmarks.records.store import COSTS, Store
 from benchmarks.shapes import Record, RunConfig
 from benchmarks.state import kept
+from fvi_core.printing import message
 from fvi_core.registry import LIKELIHOODS
 
 CHANGED, UNCHANGED, EVALUATED = "measured again", "unchanged", "evaluated from kept parameters"
@@ -53,7 +54,7 @@ def measure(
             outcome = measure_run(config, store, state)
         except (BenchmarkError, ValueError, KeyError, OSError) as error:
             outcome = BROKEN
-            found.problems.append(f"{run_key(config)}: {' '.join(str(error).split()) or type(error).__name__}")
+            found.problems.append(f"{run_key(config)}: {message(error) or type(error).__name__}")
         if outcome in (UNKEPT, UNTRAINED):
             found.lacking.append(run_key(config))
         found.counts[outcome] += 1

@@ -21,6 +21,7 @@ from benchmarks.shapes import PartsConfig, RunConfig
 from datasets import Arrays, Split
 from fvi_core.divergences import Divergence, Step
 from fvi_core.families.base import NotSupported
+from fvi_core.printing import message
 from fvi_core.priors.base import Prior
 from fvi_core.registry import DIVERGENCES, FAMILIES, PRIORS, REGISTRIES, TRAININGS
 from fvi_core.stack import DTYPES
@@ -82,10 +83,10 @@ def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
             _try(resolve(spec), task, numbers)
     except Exception as error:
         lacks = [kind for kind in ("prior", "context") if parts["divergence"] is not None and parts[kind] is None]
-        if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in str(error):
+        if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in message(error):
             asking = (parts["divergence"] or {})["name"]
             return f"divergence {asking!r} asks for a {' or a '.join(lacks)}, and the method has none"
-        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        return f"{type(error).__name__}: {message(error)[:300]}"
     return ""
 
 

@@ -22,6 +22,7 @@ from benchmarks.records.config import digest, training_key
 from benchmarks.shapes import Provenance, RunConfig
 from benchmarks.state.kept import parameters_path
 from fvi_core.networks import Parameters
+from fvi_core.printing import message
 
 FORMAT = 2  # 1: as they were before what is fitted after training
 DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, NotImplementedError, RuntimeError,
@@ -77,7 +78,7 @@ def load(state: Path | str, key: str) -> Kept | None:
     except FileNotFoundError:
         return None
     except DAMAGE as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = message(error) or type(error).__name__
         print(f"{path}: these kept parameters are not used: {reason[:200]}")
         return None
     with contextlib.suppress(OSError):
@@ -87,7 +88,7 @@ def load(state: Path | str, key: str) -> Kept | None:
 
 def read(path: Path, key: str) -> Kept:
     """The parameters in a file, of the training of a key. Raises one of DAMAGE."""
-    with np.load(path, allow_pickle=False) as file:
+    with open(path, "rb", opener=files.regular) as opened, np.load(opened, allow_pickle=False) as file:
         about = json.loads(file["about"].tobytes())
         arrays = {name.removeprefix("parameters/"): file[name] for name in file.files if name != "about"}
     if about["format"] != FORMAT:

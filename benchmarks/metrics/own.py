@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.records.predictions import ClassificationPredictions, Predictions
 from benchmarks.shapes import MetricRow
 from fvi_core import plugins
+from fvi_core.printing import message
 
 from .metric import Metric
 from .registry import LABELLED, METRICS
@@ -66,7 +67,7 @@ def rows(
                     value = None
                 value = None if value is None else float(value)
             except Exception as error:
-                told = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                told = f"{type(error).__name__}: {message(error)[:200]}"
                 raise ValueError(
                     f"metric {name!r} on evaluation set {s.name!r}: {told}; correct the plug-in that adds it"
                 ) from error

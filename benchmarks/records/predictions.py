@@ -141,7 +141,7 @@ def load(path: Path | str) -> dict[str, Predictions]:
     """Read what `save` wrote. Raises FileNotFoundError, or PredictionsError on a damaged or another file."""
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb", opener=files.regular) as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
     except FileNotFoundError:
         raise

@@ -27,6 +27,7 @@ from benchmarks.records.rows import DECODER, FIELDS, Bounds, RowReader, Rows, re
 from benchmarks.records.schemas import UPGRADES
 from benchmarks.shapes import Curves, MetricRow, Provenance, Record, RunConfig
 from benchmarks.suite import Suite, resolve
+from fvi_core.printing import in_ascii, message
 from fvi_core.spelling import alike
 
 SCHEMA = 2
@@ -34,7 +35,7 @@ SECTIONS = {"config": dict, "metrics": list, "curves": dict, "provenance": dict}
 DEPTH = {"config": 2, "metrics": 1, "curves": 1, "provenance": 1}  # how far a section is broken into lines
 HEAD_ONLY = ("curves", "metrics")  # what telling whose record it is does without
 HEAD = re.compile(rb'\{\n"schema": (\d{1,9}),\n')
-SECOND = re.compile(rb',\n"(schema|metric_versions|key|config|metrics|curves|provenance|sha256)": ')
+ENTRIES = frozenset((b"schema", b"metric_versions", b"key", *(name.encode() for name in SECTIONS), b"sha256"))
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n\}\n\Z')
 COSTS = ("training_seconds", "peak_memory_bytes")
 """Metrics of what a run cost: never the same twice. The second is in older records only."""
@@ -264,8 +265,8 @@ def read_bytes(path: Path) -> bytes | None:
 
 @cache
 def slug(name: str) -> str:
-    """A name as a folder: lower case, one hyphen for everything that is not a letter, digit or dot."""
-    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.") or "unnamed"
+    """A name as a folder: in ASCII and lower case, one hyphen for all that is no letter, digit, dot or plus sign."""
+    return re.sub(r"[^a-z0-9.+]+", "-", in_ascii(name).lower())[:200].strip("-.") or "unnamed"
 
 
 def serialise(record: Record) -> str:
@@ -333,7 +334,7 @@ def parse(
         record = upgrade(cast(Record, record))
         _check(record, rows, values)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
-        told = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split()) or type(error).__name__
+        told = f"no {error}" if isinstance(error, KeyError) else message(error) or type(error).__name__
         raise RecordError(f"{path}: not a record of this project ({told[:200]}): {WHAT_TO_DO}") from error
     if named != path.stem:
         raise RecordError(f"{path}: holds the record of key {str(named)[:40]!r}, not of its name: {WHAT_TO_DO}")
@@ -362,11 +363,31 @@ def _apart(data: bytes, without_curves: bool) -> tuple[bytes, bytes]:
     """
     curves, metrics = section(data, "curves") if without_curves else slice(0, 0), section(data, "metrics")
     if curves.stop:
-        if twice := SECOND.search(data, curves.start, curves.stop):
-            raise ValueError(f"{twice[1].decode()!r} is there twice")
+        _check_keys(data[curves])
         data = data[: curves.start] + b"{}" + data[curves.stop :]
     text = data[metrics]
     return text, data[: metrics.start] + b"[]" + data[metrics.stop :] if text else data
+
+
+def _check_keys(curves: bytes) -> None:
+    """Raise ValueError where the text of curves holds a key twice, or a further section.
+
+    Only what looks as if it did is parsed: curves are long, and most who look at records do without.
+    """
+    pieces = curves.split(b'"')  # outside of strings, inside, outside, ...
+    names: set[bytes] = set()
+    own: set[bytes] = set()
+    plain = b"\\" not in curves
+    for before, key, after in zip(pieces[::2], pieces[1::2], pieces[2::2]):
+        if after.startswith(b":"):
+            line = before.endswith(b"\n")  # the name of a curve, which has a line
+            if line and key in ENTRIES:
+                raise ValueError(f"{key.decode()!r} is there twice")
+            own = set() if line else own
+            plain = plain and key not in (names if line else own)
+            (names if line else own).add(key)
+    if not plain:
+        DECODER.decode(curves.decode())
 
 
 def _check(record: Record, rows: Rows, values: array) -> None:

@@ -16,7 +16,7 @@ import struct
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from benchmarks import files
 from benchmarks.errors import BenchmarkError
 from benchmarks.state.kept import PARAMETERS, PREDICTIONS
+from fvi_core.printing import message
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -181,10 +182,11 @@ class Archive:
 @contextmanager
 def reading(path: Path) -> Iterator[Archive]:
     """An archive to read. Raises ArchiveError: the file, what was expected, and what to do."""
-    with _told(path):
-        opened = zipfile.ZipFile(path)
-    with opened:
-        yield Archive(path, opened)
+    with ExitStack() as stack:
+        with _told(path):
+            opened = stack.enter_context(open(path, "rb", opener=files.regular))
+            archive = stack.enter_context(zipfile.ZipFile(opened))
+        yield Archive(path, archive)
 
 
 @contextmanager
@@ -200,7 +202,7 @@ def _told(path: Path, name: str = "") -> Iterator[None]:
             f"{where}: expected a whole zip file, found a truncated or other one ({error}): {AGAIN}"
         ) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = message(error)[:200] or type(error).__name__
         raise ArchiveError(
             f"{where}: expected what `benchmarks artifacts pack` writes, found another ({reason}): {AGAIN}"
         ) from error

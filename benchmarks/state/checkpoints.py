@@ -25,6 +25,7 @@ from benchmarks.errors import UsageError
 from benchmarks.records.config import training_key
 from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims, Overtaken
+from fvi_core.printing import message
 
 if TYPE_CHECKING:
     from fvi_core.stack import SavedState
@@ -112,7 +113,7 @@ class Checkpoints:
         try:
             found = self._load(name, fingerprints, made)
         except Exception as error:  # whatever it is, training from the beginning is right
-            reason = " ".join(str(error).split()) or type(error).__name__
+            reason = message(error) or type(error).__name__
             print(f"a checkpoint in {self.folder} is not used: {reason}; training starts from the beginning")
             return None
         print(f"going on from the checkpoint at epoch {found.epoch} of {found.epochs}")
@@ -161,7 +162,7 @@ class Checkpoints:
     def _load(self, name: str, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint:
         import torch
 
-        with open(self.folder / name, "rb") as file:
+        with open(self.folder / name, "rb", opener=files.regular) as file:
             digest, line, data = file.readline().strip(), file.readline(), file.read()
         found = hashlib.sha256(line)
         found.update(data)
@@ -271,7 +272,7 @@ class Progress:
 def progress(state: Path | str, key: str) -> Progress | None:
     """How far the checkpoint of a run has come, or None where there is none. Its training state is not read."""
     try:
-        with open(Checkpoints(state).path(key), "rb") as file:
+        with open(Checkpoints(state).path(key), "rb", opener=files.regular) as file:
             file.readline()
             about = files.parse(file.readline())
             numbers = int(about["epoch"]), int(about["epochs"]), float(about["seconds"]), len(about["keys"])

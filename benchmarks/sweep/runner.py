@@ -78,8 +78,12 @@ class Summary:
     @property
     def complete(self) -> bool:
         """Whether every run of the plan now has a record."""
-        waiting = self.plan.select(WAITING)  # for their data
-        return not (self.interrupted or self.failed or self.unsaved or waiting)
+        return not (self.interrupted or self.failed or self.unsaved or self.waits)
+
+    @property
+    def waits(self) -> bool:
+        """Whether runs wait for their data."""
+        return bool(self.plan.select(WAITING))
 
 
 def run(

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks import files
 from benchmarks.errors import BenchmarkError
 from benchmarks.records import provenance
 from benchmarks.records.config import run_key
@@ -23,6 +24,7 @@ from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
 from benchmarks.sweep.groups import Report, Run, RunGroup, RunOutcome
 from fvi_core import plugins
+from fvi_core.printing import message
 
 FREE, HELD, OVER = "free", "held", "over"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -107,7 +109,7 @@ def settle(group: RunGroup, reason: str) -> list[RunOutcome]:
 
 def reason_of(error: BaseException) -> str:
     """An exception in one line."""
-    text = " ".join(str(error).split())
+    text = message(error)
     return (
         text
         if isinstance(error, BenchmarkError)
@@ -313,7 +315,7 @@ def _log(group: RunGroup, keys: list[str], descriptors: bool) -> Iterator[None]:
         for key in keys[1:]:
             log_path(group, key).symlink_to(path.name)
         # What an earlier attempt said stays; it is closed with its own block below.
-        opened = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
+        opened = open(path, "a", 1, "utf-8", "backslashreplace", opener=files.regular)  # noqa: SIM115
     except OSError as error:
         raise LogError(
             f"{error.filename or path}: the log of a run cannot be written ({error.strerror or error}): "
@@ -324,6 +326,8 @@ def _log(group: RunGroup, keys: list[str], descriptors: bool) -> Iterator[None]:
         if descriptors:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
+            for stream in (sys.stdout, sys.stderr):
+                stream.reconfigure(encoding=file.encoding, errors=file.errors)  # type: ignore[union-attr]
             try:
                 yield
             finally:

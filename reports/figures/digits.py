@@ -26,7 +26,7 @@ from reports.figures.parts import (
     two_histograms,
     zoom_reliability,
 )
-from reports.figures.style import PAGE, fitted, head, panels, plt, width_of
+from reports.figures.style import PAGE, fitted, head, labelled, panels, plt, width_of
 
 OOD = "ood-photos"
 
@@ -123,7 +123,7 @@ def rotation(runs: Runs) -> Canvas:
 
 def _legend_under(axis: Axes, drop: float) -> None:
     """A legend of one of two panels under it, so many of its heights below."""
-    handles, labels = axis.get_legend_handles_labels()
+    handles, labels = labelled(axis)
 
     def make(columns: int, names: Sequence[str]) -> Legend:
         return axis.legend(handles, names, loc="upper center", bbox_to_anchor=(0.5, -drop), ncols=columns)
@@ -142,6 +142,6 @@ def _two_sides(
                 continue
             band(axis, label, places, values, (names or {}).get(label, label))
         axis.set(title=title, xlabel=x)
-        if names and axis.get_legend_handles_labels()[0]:
+        if names and labelled(axis)[0]:
             _legend_under(axis, 0.16)
     axes[0].set_ylabel(y)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Canvas
 from scipy.spatial.distance import cdist
 
 from reports.figures import Runs
-from reports.figures.style import head, legend, panels, panels_of
+from reports.figures.style import head, labelled, legend, panels, panels_of
 
 KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, str]] = {
     "RBF": (lambda r: np.exp(-0.5 * r**2), "#0072B2", "-"),
@@ -44,7 +44,7 @@ def eigenvalues(runs: Runs) -> Canvas:
                 )  # fmt: skip
         axis.set(title=name, xlabel="number of the eigenvalue", yscale="log")
     axes[0].set_ylabel("eigenvalue")
-    legend(figure, *axes[0].get_legend_handles_labels())
+    legend(figure, *labelled(axes[0]))
     head(figure, runs.figure.title, f"computed; {POINTS} points, means over {DRAWS} draws")
     return figure
 

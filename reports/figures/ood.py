@@ -25,7 +25,7 @@ from reports.figures.parts import (
     two_histograms,
     zoom_reliability,
 )
-from reports.figures.style import head, legend, panels, panels_of
+from reports.figures.style import head, labelled, legend, panels, panels_of
 
 ECE = {10: "ece_10", 15: "ece"}  # the metric of so many bins
 NUMBER = "  "  # in a legend, between a method and its numbers
@@ -93,7 +93,7 @@ def _side_by_side(runs: Runs, draw: dict[str, Callable[[Axes, Runs], str]]) -> C
     handles: dict[str, Artist] = {}
     numbers: dict[str, list[str]] = {}
     for axis in axes:  # a row without one curve may have another
-        for handle, told in zip(*axis.get_legend_handles_labels()):
+        for handle, told in zip(*labelled(axis)):
             label, _, number = told.partition(NUMBER)
             handles.setdefault(label, handle)
             numbers.setdefault(label, []).extend(filter(None, [number]))

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from reports.figures import Runs
 from reports.figures.looks import colour, line
-from reports.figures.style import legend
+from reports.figures.style import labelled, legend
 from reports.records import Run
 
 
@@ -129,7 +129,7 @@ def marks_told(axes: Iterable[Axes]) -> tuple[list[tuple[Line2D, ...]], list[str
 
 def legend_below(figure: Canvas, axis: Axes) -> None:
     """One legend for all panels, under them; it says what published marks are."""
-    handles, labels = axis.get_legend_handles_labels()
+    handles, labels = labelled(axis)
     more, words = marks_told(figure.axes)
     legend(figure, [*handles, *more], [*labels, *words])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from matplotlib.patches import Rectangle, StepPatch
 
 HEADER = ("panel", "title", "kind", "label", "x", "y", "value")
 COLOURS = ("mesh", "image")  # their values are shown as colours, which tell no more than three digits
+AUTOMATIC = re.compile(r"_(child|container)?\d+|_nolegend_")
 SHADES = 1000  # of a colour scale that are told apart
 Point = tuple[str, str, float, float, float | str]
 
@@ -36,14 +38,14 @@ def write(figure: Canvas, path: Path) -> None:
 def _drawn(axis: Axes) -> Iterator[Point]:
     for line in axis.get_lines():
         for x, y in np.column_stack([np.atleast_1d(line.get_xdata()), np.atleast_1d(line.get_ydata())]):
-            yield "line", _name(line), x, y, ""
+            yield "line", label_of(line), x, y, ""
     for bar in axis.patches:
         if isinstance(bar, Rectangle):
-            yield "bar", _name(bar), bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height(), ""
+            yield "bar", label_of(bar), bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height(), ""
         elif isinstance(bar, StepPatch):
             values, edges, _ = bar.get_data()
             for left, right, value in zip(edges, edges[1:], values):
-                yield "step", _name(bar), (left + right) / 2, value, ""
+                yield "step", label_of(bar), (left + right) / 2, value, ""
     for each in axis.collections:
         yield from _collected(each)
     for image in axis.get_images():
@@ -53,11 +55,11 @@ def _drawn(axis: Axes) -> Iterator[Point]:
             rows, columns = values.shape
             for (i, j), value in np.ndenumerate(values):
                 x = left + (j + 0.5) * (right - left) / columns
-                yield "image", _name(image), x, top + (i + 0.5) * (bottom - top) / rows, value
+                yield "image", label_of(image), x, top + (i + 0.5) * (bottom - top) / rows, value
 
 
 def _collected(each: Collection) -> Iterator[Point]:
-    name = _name(each)
+    name = label_of(each)
     if isinstance(each, PathCollection):
         values = each.get_array()
         for index, (x, y) in enumerate(_numbers(each.get_offsets())):
@@ -85,9 +87,10 @@ def _numbers(array: Any) -> np.ndarray:
     return np.ma.filled(np.ma.asarray(array, dtype=float), np.nan)
 
 
-def _name(artist: object) -> str:
+def label_of(artist: object) -> str:
+    """The label of what is drawn; empty for one that matplotlib made."""
     label = str(artist.get_label())  # type: ignore[attr-defined]
-    return "" if label.startswith("_") else label
+    return "" if AUTOMATIC.fullmatch(label) else label
 
 
 def _short(number: float | str, kind: str) -> str:

@@ -12,7 +12,7 @@ from reports.figures import Runs
 from reports.figures.catalogue import NAMES
 from reports.figures.looks import GREY
 from reports.figures.parts import band, stack
-from reports.figures.style import head, legend, panels, panels_of
+from reports.figures.style import head, labelled, legend, panels, panels_of
 
 TARGET = "NHS: sensitivity {:.0%}, specificity {:.0%}".format(*NHS).replace("%", " %")
 
@@ -46,7 +46,7 @@ def _panels(runs: Runs, measure: str, name: str) -> Canvas:
         (_roc if kind == "screening_roc" else _referral)(axis, runs, labels, chosen, measure)
         x, y = ("false positive rate", "sensitivity") if kind == "screening_roc" else ("share referred", name)
         axis.set(title=title, xlabel=x, ylabel=y)
-    handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels())}
+    handles = {label: handle for axis in axes for handle, label in zip(*labelled(axis))}
     if TARGET in handles:  # the longest name, and no row's
         handles[TARGET] = handles.pop(TARGET)
     legend(figure, list(handles.values()), list(handles))

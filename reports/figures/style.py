@@ -16,9 +16,14 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # the backend has to be chosen first
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.collections import Collection
+from matplotlib.container import Container
 from matplotlib.figure import Figure as Canvas
 from matplotlib.legend import Legend
 from matplotlib.legend_handler import HandlerTuple
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogFormatter
 
 from reports.figures import points
 from reports.figures.looks import GREY
@@ -35,6 +40,7 @@ LINES_ABOVE, LINES_BELOW = 3, 3  # of a title and of a legend, for which figures
 NARROWEST = 1.6  # inches of a panel with its labels
 BESIDE = 0.4  # inches that the names of an axis and its ticks take
 COLUMNS = 6  # of a legend, at most
+RAISED = str.maketrans("-−.0123456789", "⁻⁻·⁰¹²³⁴⁵⁶⁷⁸⁹")
 SIZES: dict[Any, float] = {  # names are literal types of matplotlib's, in some of its versions
     "font.size": 1.0,
     "axes.titlesize": 1.0,
@@ -68,7 +74,7 @@ _panelled = [False]  # whether the figure drawn now has asked which of its panel
 @contextmanager
 def using(options: Options) -> Iterator[None]:
     """Draw with these choices."""
-    changes: dict[Any, Any] = {}
+    changes: dict[Any, Any] = {"text.parse_math": False}  # a name may be "cost $5 or $6"
     if options.font_size:
         changes |= {name: options.font_size * share for name, share in SIZES.items()}
     if options.font:
@@ -121,6 +127,15 @@ def panels(count: int, columns: int, height: float, **kwargs) -> tuple[Canvas, l
 def width_of(figure: Any) -> float:
     """Inches that a figure will be wide."""
     return _options[-1].width or figure.get_size_inches()[0]
+
+
+def labelled(axis: Axes) -> tuple[list[Any], list[str]]:
+    """What a legend of a panel shows, also names that begin with an underscore, which matplotlib leaves out."""
+    drawn = [*axis.get_children(), *axis.containers]
+    found = [
+        (each, points.label_of(each)) for each in drawn if isinstance(each, Line2D | Patch | Collection | Container)
+    ]
+    return [each for each, name in found if name], [name for _, name in found if name]
 
 
 def legend(figure: Canvas, handles: Sequence[Any], labels: Sequence[str]) -> None:
@@ -195,6 +210,10 @@ def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ())
     Without a title a figure of another protocol than the paper's still says which, under it.
     """
     options, width, height = _options[-1], width_of(figure), figure.get_size_inches()[1]
+    for ticks in (ticks for axis in figure.axes for ticks in (axis.xaxis, axis.yaxis)):
+        formatter = ticks.get_major_formatter()
+        if isinstance(formatter, LogFormatter):
+            ticks.set_major_formatter(FuncFormatter(lambda x, at, formatter=formatter: _power(formatter(x, at))))
     absent = f"no records: {'; '.join(missing)}" if missing else ""
     figure.set_label("\n".join(filter(None, (options.title or title, subtitle, absent))))
     points, under = plt.rcParams["font.size"], [absent]
@@ -219,6 +238,12 @@ def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ())
             figure.supxlabel("\n".join(lines), fontsize=UNDER * points, color=GREY)
     _fold(figure, width)
     figure.set_size_inches(width, options.height or height)
+
+
+def _power(tick: str) -> str:
+    """A tick that matplotlib writes as mathematics, in plain characters."""
+    found = re.sub(r"\^\{([^}]*)\}", lambda power: power[1].translate(RAISED), tick)
+    return re.sub(r"\$|\\mathdefault|[{}]", "", found).replace(r"\times", "×")
 
 
 def caption(figure: Canvas) -> str:

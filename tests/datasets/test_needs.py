@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,7 @@ def test_getting_says_what_it_gets_and_why_it_cannot(at_hand, places, monkeypatc
     known = {name: fetch.File(name, file.sha256, file.size, urls[name]) for name, file in fetch.registry().items()}
     monkeypatch.setattr(fetch, "registry", lambda: known)
     monkeypatch.setattr(fetch, "_download", download)
+    monkeypatch.setattr(fetch, "reachable", lambda url: True)
     monkeypatch.delenv(fetch.OFFLINE_VARIABLE, raising=False)
     said: list[str] = []
     (lack,) = lacking("mnist", "dirichlet2022")
@@ -131,6 +133,21 @@ def test_getting_says_what_it_gets_and_why_it_cannot(at_hand, places, monkeypatc
     assert left.files == (UCI,) and left.reason == "https://example.org/x: ConnectionError: no network"
     monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
     assert "FVI_OFFLINE" in get(Lack("yacht", (UCI,)), said.append).reason
+
+
+def test_what_no_network_has_is_told_by_its_host_alone(at_hand, places, monkeypatch):
+    def nowhere(*_):
+        raise OSError("Name or service not known")
+
+    fetch._known.cache_clear()
+    known = {UCI: replace(fetch.registry()[UCI], urls=("https://one.example/x", "https://two.example/x"))}
+    monkeypatch.setattr(fetch, "registry", lambda: known)
+    monkeypatch.setattr(fetch.socket, "getaddrinfo", nowhere)
+    monkeypatch.setattr(fetch, "getproxies", dict)
+    monkeypatch.delenv(fetch.OFFLINE_VARIABLE, raising=False)
+    said: list[str] = []
+    assert get(Lack("yacht", (UCI,)), said.append).reason == "two.example cannot be reached" and said == []
+    fetch._known.cache_clear()
 
 
 def test_unknown_names_are_refused():

@@ -283,3 +283,27 @@ def test_a_computed_figure_needs_no_table() -> None:
         "cinquin2024-figure-20",
     }
     assert isinstance(FIGURES["cinquin2024-figure-17"], Figure)
+
+
+def test_names_are_drawn_as_they_are(tmp_path: Path) -> None:
+    """An underscore would leave a row out of the legend, and dollars would make mathematics of what is between them."""
+    names = ["_private", "cost $5 or $6", "$x_{$"]
+    with style.using(Options()):
+        figure, axes = style.panels(2, 2, 2.0)
+        for k, name in enumerate(names):
+            axes[0].plot([1, 2], [10.0**-k, 1], label=name)
+        axes[0].errorbar([1], [2], 0.1)
+        axes[0].set(title=names[1], xscale="log", yscale="log", ylim=(1e-3, 10))
+        axes[1].set(yticks=range(3))
+        axes[1].set_yticklabels(names)
+        style.legend(figure, *style.labelled(axes[0]))
+        style.head(figure, "costs $1 to $2", "protocol paper")
+        assert [text.get_text() for text in figure.legends[0].texts] == names
+        style.save(figure, [tmp_path / "a.svg", tmp_path / "a.csv", tmp_path / "a.txt"])
+    drawn = re.findall(r"<text[^>]*>([^<]*)</text>", (tmp_path / "a.svg").read_text())
+    assert drawn.count("_private") == 2 and drawn.count("cost $5 or $6") == 3 and drawn.count("$x_{$") == 2, drawn
+    assert {"10⁻³", "10⁰", "10¹", "costs $1 to $2"} <= set(drawn)
+    assert {"_private", *names[1:]} <= set(
+        (tmp_path / "a.csv").read_text().replace('"', "").replace("\n", ",").split(",")
+    )
+    assert (tmp_path / "a.txt").read_text() == "costs $1 to $2\nprotocol paper\n"

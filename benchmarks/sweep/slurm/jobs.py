@@ -34,6 +34,7 @@ from benchmarks.sweep.progress import duration
 from benchmarks.sweep.slurm import queue, snapshot
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.work import THREAD_VARIABLES, recorded
+from fvi_core.printing import message
 
 T = TypeVar("T")
 FOLDER, TODO, OVER = "slurm", "todo.json", "over"
@@ -76,7 +77,7 @@ def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]
     except Exception as error:  # submitit raises RuntimeError, ValueError and its own, each for a refusal of sbatch
         _close(folder)
         raise SubmissionError(
-            f"SLURM did not take the jobs: {' '.join(str(error).split())}; check the options (file or --slurm) "
+            f"SLURM did not take the jobs: {message(error)}; check the options (file or --slurm) "
             f"and the script in {folder / 'logs'}"
         ) from error
     job = made[0].job_id.partition("_")[0]
@@ -131,7 +132,7 @@ def read(folder: Path | str) -> list[RunGroup]:
     try:
         groups = [_group(told) for told in files.parse(files.read(file))]
     except Exception as error:  # whatever comes of damage
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        reason = f"{type(error).__name__}: {message(error)}"
         raise SubmissionError(
             f"{file}: expected the run groups of a submission, found {reason}; submit again"
         ) from error

@@ -21,6 +21,7 @@ from benchmarks.sweep.slurm import jobs
 from benchmarks.sweep.stopping import interrupt
 from benchmarks.sweep.work import log_path
 from benchmarks.sweep.workers import Workers
+from fvi_core.printing import message
 
 STOPPED = 128 + signal.SIGTERM
 MOMENT = 5.0  # seconds in which SLURM's signal has reached every process of an array task
@@ -94,7 +95,7 @@ class Loop:
                 asked={run.key: run.asked for group in groups for run in group.runs},
             )
         except UncompletedJobError as error:  # raised by submitit after `checkpoint`, in place of a requeue
-            told = " ".join(str(error).split())
+            told = message(error)
             about = told if self.progress else f"no checkpoint was written; {told}"
             self._note(groups, jobs.time_is_up(self.seconds / 60, about), self.workers.stopped)
             raise

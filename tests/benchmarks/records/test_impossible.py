@@ -17,7 +17,9 @@ from benchmarks.records.columns import Columns
 from benchmarks.records.config import InvalidConfig, check_form
 from benchmarks.records.frame import frame
 from benchmarks.records.store import InvalidRecord, RecordError, Store, parse, serialise
+from benchmarks.state.checkpoints import SUFFIX, Checkpoints
 from benchmarks.state.failures import Failures
+from benchmarks.state.kept import parameters_path, predictions_path
 from benchmarks.tables.brought import recorded
 from tests.benchmarks import fakes
 from tests.benchmarks.records.test_store import signed
@@ -257,21 +259,73 @@ TRIES = {
 
 @pytest.mark.parametrize("kind", TRIES)
 def test_what_is_no_regular_file_is_named_and_neither_waited_for_nor_read(store, tmp_path, kind):
-    path = store.path(config(0))
-    path.parent.mkdir(parents=True)
-    TRIES[kind](path)
-    failures = Failures(tmp_path / "state")
-    failures.folder.mkdir(parents=True)
-    TRIES[kind](failures.path("0-0"))
+    state = tmp_path / "state"
+    failures, checkpoints = Failures(state), Checkpoints(state)
+    places = [
+        predictions_path(state, "0-0"),
+        parameters_path(state, "0-0"),
+        checkpoints.folder / f"0{SUFFIX}",
+        state / "log",
+    ]
+    for path in (store.path(config(0)), failures.path("0-0"), *places):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        TRIES[kind](path)
+    checkpoints.path("0-0").symlink_to(f"0{SUFFIX}")
     code = f"""
+from pathlib import Path
+from benchmarks.commands.inspection import failure_text
+from benchmarks.experiment import parameters
+from benchmarks.records import predictions
 from benchmarks.records.store import Store
+from benchmarks.state.checkpoints import Checkpoints, peek
 from benchmarks.state.failures import Failures
+state = Path({str(state)!r})
 (reason,) = Store({str(store.root)!r}).problems().values()
 print(reason)
-print(Failures({str(tmp_path / "state")!r}).get("0-0")["reason"])
+print(Failures(state).get("0-0")["reason"])
+print(failure_text(Failures(state).get("0-0") | {{"log": str(state / "log"), "config": None}}).count("\\n"))
+if {kind != "large"}:
+    try:
+        predictions.load({str(places[0])!r})
+    except predictions.PredictionsError as error:
+        print(error)
+    print(parameters.load(state, "0-0"))
+    print(Checkpoints(state).find({{"0": ""}}, {{}}), peek(state, "0-0"))
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=Path.cwd())
     assert ended.returncode == 0, ended.stderr
-    told, failed = ended.stdout.splitlines()
+    told, failed, log, *others = ended.stdout.splitlines()
     assert "cannot be read" in told and ("not a regular file" if kind != "large" else "expected at most") in told
-    assert failed == "unknown: its failure file cannot be read"
+    assert failed == "unknown: its failure file cannot be read" and int(log) <= 3
+    assert kind == "large" or sum("not a regular file" in line for line in others) == 3, others
+    assert kind == "large" or others[-1] == "None None"
+
+
+CURVES = {"grid/mean": {"x": [0, 1], "of": [{"a": 1}, {"b": "é: \\"}]}, "test/pit": {"x": [0.5]}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "twice"),
+    [
+        ('"x": [0, 1]', '"x": [0, 1], "x": [0, 2]', "x"),
+        ('"x": [0, 1]', '"x": [0, 1], "\\u0078": [0, 2]', "x"),
+        ('"x": [0, 1]', '"x":[0, 1], "x" :[0, 2]', "x"),
+        ('{"a": 1}', '{"a": 1, "a": 2}', "a"),
+        ('"test/pit": {', '"grid/mean": {},\n"test/pit": {', "grid/mean"),
+        ('"test/pit": {', '"config": {},\n"test/pit": {', "config"),
+    ],
+)
+def test_keys_that_are_twice_in_curves_are_refused_also_by_status(store, old, new, twice):
+    path = written(store, Store("").make(config(0), [row()], CURVES, {}))
+    assert store.read(path)["curves"] == CURVES and store.read(path, curves=False) and store.problems() == {}
+    respelt(path, old, new)
+    (told,) = store.problems().values()
+    assert f"{twice!r} is there twice" in told or (twice == "config" and "not a record" in told)
+    with pytest.raises(RecordError, match="not a record"):
+        store.read(path, curves=False)
+
+
+def test_keys_that_several_objects_of_curves_share_are_not_twice(store):
+    curves = {"a": {"of": [{"x": 1}, {"x": 2}], "in": {"x": 1}, "x": 3}, "b": {"x": 1}}
+    path = written(store, Store("").make(config(0), [row()], curves, {}))
+    assert store.problems() == {} and store.read(path)["curves"] == curves

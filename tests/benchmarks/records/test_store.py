@@ -341,4 +341,6 @@ def test_find_by_prefix(store):
 
 def test_slug():
     assert slug("FSVI (rudner2022)") == "fsvi-rudner2022"
-    assert slug("../x") == "x" and slug("??") == "unnamed"
+    assert slug("../x") == "x" and slug("??") == "unnamed" and len(slug("中" * 100)) <= 200
+    names = ("FSVI", "FSVI+", "Σ-VI", "Δ-VI", "Rényi VI")
+    assert [slug(name) for name in names] == ["fsvi", "fsvi+", "sigma-vi", "delta-vi", "re-nyi-vi"]

@@ -1,0 +1,121 @@
+"""Where text leaves the program: standard streams that take every character, and words for every error.
+
+Every room may import this module, and it loads nothing.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+SPELLED, OUTPUT = "spelled", "standard output"
+SIGNS = {
+    **dict.fromkeys("−–—‐‑─", "-"), **dict.fromkeys("‘’′", "'"), **dict.fromkeys("“”″", '"'), "«": "<<", "»": ">>",
+    "±": "+-", "×": "x", "·": ".", "→": "->", "↑": "^", "↓": "v", "∞": "inf", "≤": "<=", "≥": ">=", "≈": "~", "⁄": "/",
+    "°": "deg", "†": "+", "ß": "ss", "æ": "ae", "Æ": "AE", "ø": "o/", "Ø": "O/", "ł": "l/", "Ł": "L/",
+    "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0308": '"', "\u030a": "*",
+    "\u030c": "<", "\u0327": ",",
+}  # fmt: skip
+RAISED = {"<super>": "^", "<sub>": "_"}
+
+
+def in_ascii(words: str) -> str:
+    """Spell words in ASCII: é as e', Σ as \\Sigma, x² as x^2, − as -; what has no spelling as \\u and its number."""
+    return words if words.isascii() else "".join(map(_spelled, words))
+
+
+def message(error: BaseException) -> str:
+    """Return the message of an error in one line that can be printed; empty where it has none."""
+    try:
+        words = " ".join(str(error).split())
+    except Exception as fault:  # code of others
+        return f"(its message cannot be had: {type(fault).__name__})"
+    return words.encode(errors="backslashreplace").decode()
+
+
+class Output(io.TextIOWrapper):
+    """Standard output whose errors name it."""
+
+    def write(self, text: str, /) -> int:
+        """Write text. Raises OSError."""
+        with _named():
+            return super().write(text)
+
+    def flush(self) -> None:
+        """Write what is still in memory. Raises OSError."""
+        with _named():
+            super().flush()
+
+
+@contextmanager
+def streams() -> Iterator[None]:
+    """Let a command print every character on standard streams of any encoding, also where the caller closed them.
+
+    Exits with status 1 where standard output cannot be written: without a word if its reader has gone, as head does.
+    """
+    codecs.register_error(SPELLED, _replaced)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:  # a file that is opened later would take its number, and get what libraries print
+            number = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode))
+        elif mode == "w" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=SPELLED)
+    own = output = sys.stdout
+    if type(own) is io.TextIOWrapper:
+        lines = {"line_buffering": own.line_buffering, "write_through": own.write_through}
+        sys.stdout = output = Output(own.buffer, own.encoding, SPELLED, None, **lines)
+    try:
+        try:
+            yield
+        finally:
+            output.flush()
+    except OSError as error:
+        if error.filename != OUTPUT:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # for what is still in memory
+        if not isinstance(error, BrokenPipeError):
+            print(f"error: {OUTPUT}: {error.strerror}", file=sys.stderr)
+        sys.exit(1)
+    finally:
+        if output is not own:
+            output.detach()  # type: ignore[union-attr]
+            sys.stdout = own
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        error.filename = OUTPUT
+        raise
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    """What codecs print for characters that they lack, and where they go on."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    words = in_ascii(error.object[error.start : error.end])
+    after = error.object[error.end : error.end + 2]
+    aligned = words.endswith("+-") and after[:1] == " " and after[1:].isdigit()  # 1 +-2 is as long as 1 ± 2
+    return words, error.end + aligned
+
+
+def _spelled(character: str) -> str:
+    if character.isascii() or character in SIGNS:
+        return SIGNS.get(character, character)
+    *kind, letter = unicodedata.name(character, "").split(" ")
+    if kind in (["GREEK", "CAPITAL", "LETTER"], ["GREEK", "SMALL", "LETTER"]):
+        letter = letter.replace("LAMDA", "LAMBDA")
+        return "\\" + (letter.capitalize() if "CAPITAL" in kind else letter.lower())
+    form, _, parts = unicodedata.decomposition(character).rpartition(">")
+    if parts:
+        return RAISED.get(form + ">", "") + in_ascii("".join(chr(int(part, 16)) for part in parts.split()))
+    return character.encode("ascii", "backslashreplace").decode()
