@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks import files
 from benchmarks.errors import BenchmarkError, UsageError
 from benchmarks.experiment import parameters
-from benchmarks.metrics import classification, regression
+from benchmarks.metrics import regression
 from benchmarks.records import predictions
 from benchmarks.records.config import run_key, training_key
 from benchmarks.records.store import RecordError, Store, slug
@@ -29,6 +29,7 @@ from benchmarks.shapes import Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.archive import Archive, ArchiveError, Manifest, reading, sha256, write
 from datasets.fetch import OFFLINE_VARIABLE, TIMEOUT, cache_folder
+from fvi_core.metrics import classification
 from fvi_core.printing import message
 
 VARIABLE = "FVI_ARTIFACTS"

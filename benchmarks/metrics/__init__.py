@@ -2,7 +2,8 @@
 outside.
 """
 
-from .classification import summarise
+from fvi_core.metrics.classification import summarise
+
 from .evaluate import SetInfo, evaluate
 from .metric import Metric
 from .own import add

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import entr
 
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
+from fvi_core.metrics import calibration, ood, selective
+from fvi_core.metrics.classification import log_softmax
+from fvi_core.metrics.probabilities import entropy
 
-from . import calibration, ood, predictive, regression, screening, selective
-from .classification import log_softmax
+from . import predictive, regression, screening
 
 Curve = dict[str, list]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -125,5 +126,5 @@ def classification_grid(x: np.ndarray, predictions: ClassificationPredictions) -
         "x": compact(x),
         "probability": compact(p[..., 1].mean(0)),
         "std": compact(p[..., 1].std(0)),
-        "predictive_entropy": compact(entr(p.mean(0)).sum(-1)),
+        "predictive_entropy": compact(entropy(p.mean(0))),
     }

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, entr
 
+from fvi_core.metrics.classification import Summary
+from fvi_core.smoothing import smooth
+
 PRECISIONS = (1e-3, 1e6)
+
+
+def fitted(summary: Summary) -> tuple[np.ndarray, np.ndarray]:
+    """Precision and mutual information [N] of the Dirichlet fitted to the samples of each point."""
+    mean = smooth(summary.p)
+    z = precision(mean, summary.expected_log_smoothed_p)
+    return z, mutual_information(mean, z)
 
 
 def precision(mean: np.ndarray, mean_log: np.ndarray, bounds: tuple[float, float] = PRECISIONS) -> np.ndarray:

@@ -12,22 +12,13 @@ from benchmarks.records.conditions import with_score
 from benchmarks.records.predictions import ClassificationPredictions, Predictions, RegressionPredictions
 from benchmarks.shapes import MetricRow
 from fvi_core import plugins
+from fvi_core.metrics import calibration, classification, ood, selective
+from fvi_core.metrics.regression import epistemic_entropy
 from fvi_core.smoothing import smooth
 
-from . import (
-    calibration,
-    classification,
-    curves,
-    groups,
-    growth,
-    ood,
-    own,
-    predictive,
-    regression,
-    screening,
-    selective,
-)
+from . import curves, dirichlet, groups, growth, own, predictive, regression, screening
 from .registry import KINDS, LABELLED
+from .threshold import threshold_accuracy
 
 Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 Result = tuple[list[MetricRow], dict[str, curves.Curve]]
@@ -107,15 +98,17 @@ def _classification(
     scores: Scores,
 ) -> Result:
     rows, drawn = [], {}
-    summaries = {s.name: classification.summarise(predictions[s.name]) for s in sets if s.kind != "grid"}
+    summaries = {s.name: classification.summarise(predictions[s.name].logits) for s in sets if s.kind != "grid"}
     for s in sets:
         if s.kind == "grid":
             drawn[f"{s.name}/grid"] = curves.classification_grid(inputs[s.name], predictions[s.name])
             continue
         summary = summaries[s.name]
         values = {name: score.mean() for name, score in summary.scores.items()}
-        if summary.dirichlet_mutual_information is not None:
-            values["dirichlet_mutual_information"] = summary.dirichlet_mutual_information.mean()
+        precision = None
+        if len(predictions[s.name].logits) > 1:
+            precision, information = dirichlet.fitted(summary)
+            values["dirichlet_mutual_information"] = information.mean()
         if s.kind in LABELLED:
             values |= _labelled(summary, predictions[s.name].given_labels)
         rows += _rows(dataset, s.condition, values, len(summary.p))
@@ -125,7 +118,7 @@ def _classification(
             drawn[f"{s.name}/retention"] = curves.retention(correct, summary.scores["predictive_entropy"])
         if s.condition.startswith(TURNED):
             labels = predictions[s.name].given_labels
-            drawn[f"{s.name}/examples"] = curves.examples(summary.p, summary.precision, labels)
+            drawn[f"{s.name}/examples"] = curves.examples(summary.p, precision, labels)
         if s.kind == "ood":
             reference = summaries[_reference(sets)]
             both = (
@@ -144,7 +137,9 @@ def _screening(dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, 
     """Of every labelled set, and of every shifted one together with the test set; areas where both labels occur."""
     rows, drawn, known = [], {}, _reference(sets)
     cases = {
-        s.name: screening.Cases.of(classification.summarise(predictions[s.name]), predictions[s.name].given_labels)
+        s.name: screening.Cases.of(
+            classification.summarise(predictions[s.name].logits), predictions[s.name].given_labels
+        )
         for s in sets
         if s.kind in LABELLED
     }
@@ -185,7 +180,7 @@ def _regression(
             continue
         values = {}
         if len(p.samples) > 1:
-            entropy = regression.epistemic_entropy(p.samples)
+            entropy = epistemic_entropy(p.samples)
             values["epistemic_entropy"] = entropy.mean()
             drawn[f"{s.name}/epistemic_entropy"] = curves.epistemic_entropy(entropy)
         if s.kind in LABELLED:
@@ -271,8 +266,8 @@ def _detection(
             "ood_fpr95": detection.fpr95(),
         }
         accuracy = {
-            "ood_accuracy": ood.threshold_accuracy(id[name], other[name]),
-            "ood_accuracy_log_loss": ood.threshold_accuracy(id[name], other[name], "log_loss"),
+            "ood_accuracy": threshold_accuracy(id[name], other[name]),
+            "ood_accuracy_log_loss": threshold_accuracy(id[name], other[name], "log_loss"),
         }
         sizes = len(id[name]), len(other[name])
         named = with_score(condition, name)

@@ -6,11 +6,9 @@ Of targets that are vectors they are of each number by itself, [N, D].
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import digamma, logsumexp
 
 from benchmarks.records.predictions import RegressionPredictions
-
-_FLOOR = float(np.finfo(np.float32).eps)  # equal samples have no nearest-neighbour distance
+from fvi_core.metrics.regression import FLOOR, log_likelihoods, log_mixture, log_normal
 
 
 def mean(predictions: RegressionPredictions) -> np.ndarray:
@@ -35,23 +33,12 @@ def squared_error(predictions: RegressionPredictions) -> np.ndarray:
     return (predictions.given_targets - mean(predictions)) ** 2
 
 
-def log_normal(y: np.ndarray, mean: np.ndarray, variance: np.ndarray | float) -> np.ndarray:
-    """log N(y; mean, variance)."""
-    return -0.5 * (np.log(2 * np.pi * variance) + (y - mean) ** 2 / variance)
-
-
-def log_likelihoods(predictions: RegressionPredictions) -> np.ndarray:
-    """log N(y; f_s, sigma_s^2) [S, N]."""
-    noise = np.reshape(predictions.noise_std, (-1, *[1] * (predictions.samples.ndim - 1)))
-    return log_normal(predictions.given_targets, predictions.samples.astype(np.float64), noise**2)
-
-
 def log_posterior_predictive(predictions: RegressionPredictions) -> np.ndarray:
     """log mean_s N(y; f_s, sigma^2); log N(y; mean, variance + sigma^2) where f is Gaussian."""
     if predictions.mean is not None:
         total = variance(predictions) + predictions.noise_std**2
         return log_normal(predictions.given_targets, predictions.mean, total)
-    return logsumexp(log_likelihoods(predictions), axis=0) - np.log(len(predictions.samples))
+    return log_mixture(predictions.given_targets, predictions.samples, predictions.noise_std)
 
 
 def gaussian_log_predictive(predictions: RegressionPredictions) -> np.ndarray:
@@ -62,7 +49,7 @@ def gaussian_log_predictive(predictions: RegressionPredictions) -> np.ndarray:
 def gaussian_log_predictive_without_noise(predictions: RegressionPredictions) -> np.ndarray:
     """log N(y; E f, Var f), [N], with the sample variance (divided by S - 1); S > 1."""
     spare = predictions.samples.var(0, ddof=1, dtype=np.float64)
-    return log_normal(predictions.given_targets, mean(predictions), np.maximum(spare, _FLOOR**2))
+    return log_normal(predictions.given_targets, mean(predictions), np.maximum(spare, FLOOR**2))
 
 
 def expected_log_likelihood(predictions: RegressionPredictions) -> np.ndarray:
@@ -71,15 +58,4 @@ def expected_log_likelihood(predictions: RegressionPredictions) -> np.ndarray:
         noise = predictions.noise_std**2
         expected = log_normal(predictions.given_targets, predictions.mean, noise)
         return expected - variance(predictions) / (2 * noise)
-    return log_likelihoods(predictions).mean(0)
-
-
-def epistemic_entropy(samples: np.ndarray) -> np.ndarray:
-    """Entropy [N], nats, of function values samples [S, N], S > 1 (pequignot2020 eq. 5, d = k = 1).
-
-    log S - psi(1) + log 2 + mean_s log r_s, with r_s the distance of f_s(x) to the nearest other sample.
-    """
-    ordered = np.sort(samples.astype(np.float64), axis=0)
-    gaps = np.diff(ordered, axis=0, prepend=-np.inf, append=np.inf)
-    nearest = np.maximum(np.minimum(gaps[:-1], gaps[1:]), _FLOOR)
-    return np.log(len(samples)) - digamma(1) + np.log(2) + np.log(nearest).mean(0)
+    return log_likelihoods(predictions.given_targets, predictions.samples, predictions.noise_std).mean(0)

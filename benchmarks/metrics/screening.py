@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .classification import Summary
-from .ood import Detection
-from .ties import expected_auprc, expected_auroc, log_choose, tied_means
+from fvi_core.metrics.classification import Summary
+from fvi_core.metrics.ood import Detection
+from fvi_core.metrics.ties import tied_means
+
+from .ties import expected_auprc, expected_auroc, log_choose
 
 NHS = (0.85, 0.80)
 """Sensitivity and specificity that the NHS asks of screening (Widdowson 2016)."""

@@ -1,15 +1,9 @@
-"""What does not depend on the order of points of the same score: expectations over all orders of such ties."""
+"""Areas under curves whose points may have the same score: expectations over all orders of such ties."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import gammaln
-
-
-def tied_means(values: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Return each value [N] replaced by the mean over the points of its score: its expectation over orders of ties."""
-    _, group, count = np.unique(scores, return_inverse=True, return_counts=True)
-    return (np.bincount(group, values) / count)[group]
 
 
 def expected_auroc(fixed: np.ndarray, labels: np.ndarray, drawn: np.ndarray, drawn_labels: np.ndarray, m: int) -> float:

@@ -25,7 +25,7 @@ from tests.benchmarks.experiment.test_execute import CURVE, MOONS, config, numbe
 
 
 def accuracy(given: predictions.Predictions) -> float:
-    return float((metrics.summarise(given).p.argmax(-1) == given.labels).mean())
+    return float((metrics.summarise(given.logits).p.argmax(-1) == given.labels).mean())
 
 
 def margin(given: predictions.Predictions) -> float:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torchmetrics.functional.classification import binary_calibration_error, multiclass_calibration_error
 
-from benchmarks.metrics import calibration, curves
+from benchmarks.metrics import curves
+from fvi_core.metrics import calibration
 
 pairs = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60)
 

@@ -6,8 +6,9 @@ from scipy.special import softmax
 from scipy.stats import entropy
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
-from benchmarks.metrics import SetInfo, classification, dirichlet, evaluate
+from benchmarks.metrics import SetInfo, dirichlet, evaluate
 from benchmarks.records.predictions import ClassificationPredictions
+from fvi_core.metrics import classification
 from fvi_core.smoothing import smooth
 
 
@@ -23,7 +24,7 @@ def probabilities(stored: ClassificationPredictions) -> np.ndarray:
 
 def test_predictive_distribution_is_the_mean_of_softmax():
     stored = predictions()
-    summary, p = classification.summarise(stored), probabilities(stored)
+    summary, p = classification.summarise(stored.logits), probabilities(stored)
     np.testing.assert_allclose(summary.p, p.mean(0), rtol=1e-12)
     np.testing.assert_allclose(summary.log_p, np.log(p.mean(0)), rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(summary.expected_log_p, np.log(p).mean(0), rtol=1e-10)
@@ -31,7 +32,7 @@ def test_predictive_distribution_is_the_mean_of_softmax():
 
 def test_uncertainties_by_scipy_entropy():
     stored = predictions()
-    summary, p = classification.summarise(stored), probabilities(stored)
+    summary, p = classification.summarise(stored.logits), probabilities(stored)
     total, expected = entropy(p.mean(0), axis=-1), entropy(p, axis=-1).mean(0)
     np.testing.assert_allclose(summary.scores["predictive_entropy"], total, rtol=1e-10)
     np.testing.assert_allclose(summary.scores["expected_entropy"], expected, rtol=1e-10)
@@ -39,23 +40,23 @@ def test_uncertainties_by_scipy_entropy():
 
 
 def test_reduction_in_chunks_changes_nothing(monkeypatch):
-    whole = classification.summarise(predictions())
+    whole = classification.summarise(predictions().logits)
     monkeypatch.setattr(classification, "_CHUNK", 333)
-    chunked = classification.summarise(predictions())
+    chunked = classification.summarise(predictions().logits)
     np.testing.assert_array_equal(whole.log_p, chunked.log_p)
-    np.testing.assert_array_equal(whole.dirichlet_mutual_information, chunked.dirichlet_mutual_information)
+    np.testing.assert_array_equal(whole.expected_log_smoothed_p, chunked.expected_log_smoothed_p)
 
 
 def test_equal_samples_have_exactly_no_mutual_information():
     logits = np.repeat(predictions(1).logits, 10, axis=0)
-    summary = classification.summarise(ClassificationPredictions(logits))
+    summary = classification.summarise(logits)
     assert (summary.scores["mutual_information"] == 0).all()
-    assert summary.dirichlet_mutual_information.max() < 1e-5
+    assert dirichlet.fitted(summary)[1].max() < 1e-5
 
 
 def test_accuracy_and_log_likelihood_against_sklearn():
     stored = predictions()
-    summary, y = classification.summarise(stored), stored.labels
+    summary, y = classification.summarise(stored.logits), stored.labels
     assert classification.accuracy(summary.p, y) == accuracy_score(y, summary.p.argmax(-1))
     assert classification.log_likelihood(summary.log_p, y) == pytest.approx(-log_loss(y, summary.p))
 
@@ -72,7 +73,7 @@ def test_smoothed_log_likelihood_by_hand():
 
 def test_expected_log_likelihood_by_hand_and_below_that_of_the_predictive():
     stored = predictions()
-    summary, p, n = classification.summarise(stored), probabilities(stored), np.arange(200)
+    summary, p, n = classification.summarise(stored.logits), probabilities(stored), np.arange(200)
     expected = classification.log_likelihood(summary.expected_log_p, stored.labels)
     assert expected == pytest.approx(np.log(p[:, n, stored.labels]).mean(), rel=1e-12)
     assert expected < classification.log_likelihood(summary.log_p, stored.labels)
@@ -80,7 +81,7 @@ def test_expected_log_likelihood_by_hand_and_below_that_of_the_predictive():
 
 def test_log_likelihood_where_the_probability_underflows():
     stored = ClassificationPredictions(np.array([[[0.0, 2000.0]], [[0.0, 3000.0]]]), np.array([0]))
-    summary = classification.summarise(stored)
+    summary = classification.summarise(stored.logits)
     assert classification.log_likelihood(summary.log_p, stored.labels) == pytest.approx(-2000 - np.log(2))
     assert classification.log_likelihood(summary.expected_log_p, stored.labels) == pytest.approx(-2500)
 
@@ -148,11 +149,7 @@ def test_dirichlet_mutual_information_against_monte_carlo(alpha):
 
 def test_dirichlet_and_sampled_mutual_information_agree_on_dirichlet_samples():
     p = np.random.default_rng(2).dirichlet([4.0, 2.0, 6.0], (3000, 20))
-    summary = classification.summarise(ClassificationPredictions(np.log(p)))
+    summary = classification.summarise(ClassificationPredictions(np.log(p)).logits)
     np.testing.assert_allclose(
-        summary.dirichlet_mutual_information.mean(), summary.scores["mutual_information"].mean(), rtol=0.03
+        dirichlet.fitted(summary)[1].mean(), summary.scores["mutual_information"].mean(), rtol=0.03
     )
-
-
-def test_one_sample_has_no_fitted_dirichlet():
-    assert classification.summarise(predictions(1)).dirichlet_mutual_information is None

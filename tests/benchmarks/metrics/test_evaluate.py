@@ -7,19 +7,11 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import dirichlet, entropy
 
-from benchmarks.metrics import (
-    METRICS,
-    SetInfo,
-    UnknownMetric,
-    calibration,
-    classification,
-    curves,
-    evaluate,
-    metric,
-    ood,
-    selective,
-)
+from benchmarks.metrics import METRICS, SetInfo, UnknownMetric, curves, evaluate, metric
+from benchmarks.metrics.dirichlet import fitted
+from benchmarks.metrics.threshold import threshold_accuracy
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
+from fvi_core.metrics import calibration, classification, ood, selective
 
 SCORES = ("predictive_entropy", "expected_entropy", "mutual_information", "msp", "energy")
 SETS = [
@@ -125,9 +117,9 @@ def test_every_row_holds_the_value_of_its_own_formula():
     predictions = classifier()
     rows, _ = evaluate("classification", "d", SETS, predictions, INPUTS)
     found = {key: row["value"] for key, row in table(rows).items()}
-    summary, photos = (classification.summarise(predictions[name]) for name in ("test", "photos"))
+    summary, photos = (classification.summarise(predictions[name].logits) for name in ("test", "photos"))
     for condition, name in (("", "test"), ("shift=rotation;angle=30", "rotation-30")):  # without and with errors
-        labelled, labels = classification.summarise(predictions[name]), predictions[name].labels
+        labelled, labels = classification.summarise(predictions[name].logits), predictions[name].labels
         confidence, correct = labelled.p.max(-1), labelled.p.argmax(-1) == labels
         assert correct.all() == (name == "test")
         entropies = labelled.scores["predictive_entropy"]
@@ -141,14 +133,14 @@ def test_every_row_holds_the_value_of_its_own_formula():
         assert found[condition, "aurc"] == selective.aurc(correct, entropies)
         area = selective.selective_accuracy_area(correct, entropies)
         assert found[condition, "selective_accuracy_area"] == area
-    assert found["", "dirichlet_mutual_information"] == summary.dirichlet_mutual_information.mean()
+    assert found["", "dirichlet_mutual_information"] == fitted(summary)[1].mean()
     for score in SCORES:
         pair, condition = (summary.scores[score], photos.scores[score]), f"ood=photos;score={score}"
         assert found["", score] == pair[0].mean()
         assert found[condition, "ood_auroc"] == ood.Detection.of(*pair).auroc()
         assert found[condition, "ood_fpr95"] == ood.Detection.of(*pair).fpr95()
         assert found[condition, "ood_aupr"] == ood.aupr(*pair)
-        assert found[condition, "ood_accuracy"] == ood.threshold_accuracy(*pair)
+        assert found[condition, "ood_accuracy"] == threshold_accuracy(*pair)
 
 
 def test_one_sample_has_no_dirichlet_and_no_information():

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 from torchmetrics.functional.classification import binary_auroc
 
-from benchmarks.metrics import curves, ood
+from benchmarks.metrics import curves
+from benchmarks.metrics.threshold import threshold_accuracy
+from fvi_core.metrics import ood
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=25).map(np.array)
 
@@ -86,16 +88,16 @@ def test_ood_accuracy_by_a_scan_over_thresholds(criterion, loss, id, other):
         impurity.append(sum(map(loss, sides)))
         accuracies.append(sum(max(side.sum(), (1 - side).sum()) for side in sides) / (2 * n))
     best = [a for a, i in zip(accuracies, impurity) if i <= min(impurity) + 1e-9]
-    found = ood.threshold_accuracy(id, other, criterion)
+    found = threshold_accuracy(id, other, criterion)
     assert any(found == pytest.approx(a) for a in best)
     assert 0.5 <= found <= max(accuracies) + 1e-12
 
 
 def test_ood_accuracy_uses_as_many_ood_as_id_points_from_the_front():
     id = np.array([0.0, 1.0, 2.0, 3.0])
-    assert ood.threshold_accuracy(id, np.array([5.0, 6.0, 7.0, 8.0, 0.0, 0.0])) == 1
-    assert ood.threshold_accuracy(id, np.array([5.0, 6.0])) == 1
-    assert ood.threshold_accuracy(id, np.array([5.0, 6.0, 0.0, 1.0])) == 0.75
+    assert threshold_accuracy(id, np.array([5.0, 6.0, 7.0, 8.0, 0.0, 0.0])) == 1
+    assert threshold_accuracy(id, np.array([5.0, 6.0])) == 1
+    assert threshold_accuracy(id, np.array([5.0, 6.0, 0.0, 1.0])) == 0.75
 
 
 def test_the_criterion_decides_where_two_thresholds_compete():
@@ -103,12 +105,12 @@ def test_the_criterion_decides_where_two_thresholds_compete():
     and 9.56.
     """
     id, other = np.array([1.0, 2, 2, 2, 2, 2, 3, 3]), np.array([0.0, 1, 1, 1, 2, 2, 2, 2])
-    assert ood.threshold_accuracy(id, other) == 11 / 16
-    assert ood.threshold_accuracy(id, other, "log_loss") == 10 / 16
+    assert threshold_accuracy(id, other) == 11 / 16
+    assert threshold_accuracy(id, other, "log_loss") == 10 / 16
 
 
 def test_ood_accuracy_sees_differences_of_any_size():
-    assert ood.threshold_accuracy(np.array([1e-12, 2e-12]), np.array([3e-12, 4e-12])) == 1
+    assert threshold_accuracy(np.array([1e-12, 2e-12]), np.array([3e-12, 4e-12])) == 1
 
 
 @pytest.mark.parametrize("ties", [False, True])

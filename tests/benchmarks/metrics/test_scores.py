@@ -7,8 +7,8 @@ from scipy.special import log_softmax, softmax
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks.metrics import SetInfo, evaluate, groups, summarise
-from benchmarks.metrics.classification import energy
 from benchmarks.records.predictions import ClassificationPredictions
+from fvi_core.metrics.classification import energy
 
 SETS = [SetInfo("test", "id"), *(SetInfo(f"ood-{n}", "ood", f"ood={n}") for n in ("mnist", "not_mnist", "svhn"))]
 
@@ -56,7 +56,7 @@ def test_log_probabilities_have_no_energy_and_all_else():
     }
     with pytest.raises(ValueError, match="energy: expected logits, found log-probabilities"):
         energy(given["test"].logits)
-    assert "energy" not in summarise(ClassificationPredictions(np.log(softmax(np.zeros((1, 4, 1000)), -1)))).scores
+    assert "energy" not in summarise(np.log(softmax(np.zeros((1, 4, 1000)), -1))).scores
     mixed = predictions() | {"ood-svhn": given["ood-svhn"]}
     assert ("ood=svhn;score=energy", "ood_auroc") not in rows_of("d", mixed)
 

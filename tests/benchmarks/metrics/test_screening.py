@@ -37,14 +37,14 @@ def random_cases(n: int, seed: int, places: int = 9) -> Cases:
 def test_cases_come_from_the_mean_probabilities() -> None:
     logits = np.array([[[2.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 3.0]]])
     labels = np.array([1, 1])
-    found = Cases.of(summarise(ClassificationPredictions(logits, labels)), labels)
+    found = Cases.of(summarise(logits), labels)
     score = [(1 / (1 + np.exp(2)) + 0.5) / 2, (1 / (1 + np.exp(-1)) + 1 / (1 + np.exp(-3))) / 2]
     assert found.score == pytest.approx(score) and found.correct.tolist() == [False, True]
     assert found.loss == pytest.approx(-np.log(score))
     assert found.uncertainty == pytest.approx([-(p * np.log(p) + (1 - p) * np.log(1 - p)) for p in score])
     three = np.zeros((1, 2, 3))
     with pytest.raises(ValueError, match="expected two classes, found 3"):
-        Cases.of(summarise(ClassificationPredictions(three, labels)), labels)
+        Cases.of(summarise(three), labels)
 
 
 def test_areas_and_rates_by_hand() -> None:
@@ -178,7 +178,7 @@ def test_ties_of_logits_in_half_precision_move_areas_by_less_than_anybody_prints
     labels = (random.random(1000) < 0.2).astype(np.int64)
     logits = random.normal(size=(1, 1000, 2))
     logits[0, np.arange(1000), labels] += 1.5
-    found = Cases.of(summarise(ClassificationPredictions(logits, labels)), labels)
+    found = Cases.of(summarise(ClassificationPredictions(logits, labels).logits), labels)
     assert len(np.unique(found.uncertainty)) < 990
     before = in_this_order(found.take(np.argsort(found.uncertainty, kind="stable")))
     old = screening.areas({name: np.array(curve) for name, curve in before.items()})
@@ -251,7 +251,7 @@ def test_rows_and_curves_of_a_run() -> None:
     found = {(row["condition"], row["metric"]): row for row in rows}
     assert {row["metric"] for row in rows} <= set(METRICS)
     known, shifted = (
-        Cases.of(summarise(predictions[name]), predictions[name].given_labels) for name in ("test", "idrid")
+        Cases.of(summarise(predictions[name].logits), predictions[name].given_labels) for name in ("test", "idrid")
     )
     assert found["", "auroc"]["value"] == screening.auroc(known.score, known.labels)
     both = screening.joint(known, shifted)

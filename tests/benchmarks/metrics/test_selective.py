@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.metrics import SetInfo, curves, evaluate, selective
+from benchmarks.metrics import SetInfo, curves, evaluate
 from benchmarks.records.predictions import ClassificationPredictions
+from fvi_core.metrics import selective
 
 points = st.lists(st.tuples(st.booleans(), st.integers(0, 9).map(float)), min_size=1, max_size=40)
 few = st.lists(st.tuples(st.booleans(), st.integers(0, 3).map(float)), min_size=1, max_size=6)

@@ -8,12 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import entr, logsumexp
 
-from benchmarks.records.predictions import ClassificationPredictions
 from fvi_core.smoothing import smooth
 
-from . import dirichlet
+from .probabilities import entropy, log_mean_exp
 
 _CHUNK = 1_000_000  # logits held in float64 at a time: bounds the memory for many classes and samples
 _NORMALISED = 1e-2  # the log-sum-exp of log-probabilities is 0 but for the rounding of float16
@@ -27,19 +25,18 @@ class Summary:
     p: np.ndarray  # [N, C] mean over samples of the probabilities
     log_p: np.ndarray  # [N, C] its logarithm, finite where p underflows, -inf where a probability of 0 was brought
     expected_log_p: np.ndarray  # [N, C] mean over samples of the log-probabilities
+    expected_log_smoothed_p: np.ndarray  # [N, C] mean over samples of the logarithms of smoothed probabilities
     scores: dict[str, np.ndarray]  # uncertainties, [N] each, high where a point is uncertain; the first three in nats
-    precision: np.ndarray | None  # [N] of the Dirichlet fitted to the samples, None for one sample
-    dirichlet_mutual_information: np.ndarray | None  # [N], None for one sample
 
 
-def summarise(predictions: ClassificationPredictions) -> Summary:
+def summarise(logits: np.ndarray) -> Summary:
     """Reduce logits [S, N, C] over their samples."""
-    samples, points, classes = predictions.logits.shape
+    samples, points, classes = logits.shape
     step = max(1, _CHUNK // (samples * classes))
-    chunks = [_summarise(predictions.logits[:, start : start + step]) for start in range(0, points, step)]
+    chunks = [_summarise(logits[:, start : start + step]) for start in range(0, points, step)]
     log_p, expected_log_p, expected_entropy, cross, free, norm = (np.concatenate(parts) for parts in zip(*chunks))
     p = np.exp(log_p)
-    predictive_entropy = entr(p).sum(-1)
+    predictive_entropy = entropy(p)
     information = predictive_entropy - expected_entropy
     information[information < _ROUNDING] = 0
     scores = {
@@ -50,19 +47,22 @@ def summarise(predictions: ClassificationPredictions) -> Summary:
     }
     if norm.max() > _NORMALISED:
         scores["energy"] = free
-    mean = smooth(p)
-    precision = dirichlet.precision(mean, cross) if samples > 1 else None
-    fitted = None if precision is None else dirichlet.mutual_information(mean, precision)
-    return Summary(p, log_p, expected_log_p, scores, precision, fitted)
+    return Summary(p, log_p, expected_log_p, cross, scores)
 
 
 def _summarise(logits: np.ndarray) -> tuple[np.ndarray, ...]:
     log_p, norm = _normalised(logits)
     p = np.exp(log_p)
-    mean = logsumexp(log_p, axis=0) - np.log(len(log_p))
     terms = np.multiply(p, log_p, out=np.zeros_like(p), where=p > 0)  # p log p tends to 0, also where log p is -inf
-    entropy = -terms.sum(-1).mean(0)
-    return mean, log_p.mean(0), entropy, np.log(smooth(p)).mean(0), -norm.mean(0), np.abs(norm).max(0)
+    expected_entropy = -terms.sum(-1).mean(0)
+    return (
+        log_mean_exp(log_p),
+        log_p.mean(0),
+        expected_entropy,
+        np.log(smooth(p)).mean(0),
+        -norm.mean(0),
+        np.abs(norm).max(0),
+    )
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:

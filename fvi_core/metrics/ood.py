@@ -1,0 +1,48 @@
+"""Telling OOD points from ID points by an uncertainty: OOD is the positive class, a high score means OOD."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+FPR_GRID = np.linspace(0, 1, 101)
+
+
+@dataclass(frozen=True)
+class Detection:
+    """ROC curve of scores id [N] against ood [M]: one point for each distinct threshold, highest first."""
+
+    fpr: np.ndarray
+    tpr: np.ndarray
+
+    @classmethod
+    def of(cls, id: np.ndarray, ood: np.ndarray) -> Detection:
+        false, true = _counts(id, ood)
+        return cls(np.append(0, false / false[-1]), np.append(0, true / true[-1]))
+
+    def auroc(self) -> float:
+        """P(score_ood > score_id) + P(score_ood = score_id) / 2."""
+        return float(np.trapezoid(self.tpr, self.fpr))
+
+    def fpr95(self) -> float:
+        """False positive rate at the highest threshold whose true positive rate is at least 0.95."""
+        return float(self.fpr[np.argmax(self.tpr >= 0.95)])
+
+    def tpr_on_grid(self) -> np.ndarray:
+        """True positive rate at the false positive rates 0, 0.01, ..., 1, linear between thresholds."""
+        return np.interp(FPR_GRID, self.fpr, self.tpr)
+
+
+def aupr(id: np.ndarray, ood: np.ndarray) -> float:
+    """Average precision: sum over thresholds of (R_i - R_{i-1}) P_i."""
+    false, true = _counts(id, ood)
+    terms = np.diff(true / true[-1], prepend=0) * (true / (true + false))
+    return float(terms[::-1].copy().sum())  # lowest threshold first, as scikit-learn adds them: the same bits
+
+
+def _counts(id: np.ndarray, ood: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of ID and of OOD points whose score is at least each distinct threshold, highest first."""
+    thresholds = np.unique(np.concatenate([id, ood]))[::-1]
+    false, true = (len(each) - np.searchsorted(np.sort(each), thresholds, "left") for each in (id, ood))
+    return false, true

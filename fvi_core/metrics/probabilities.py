@@ -1,0 +1,24 @@
+"""Averages and entropies of probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def log_mean_exp(x: np.ndarray) -> np.ndarray:
+    """log mean_s exp(x_s) over the first axis; -inf where every x_s is.
+
+    The largest terms are counted and left out of the sum, so that log1p keeps what the others add to them.
+    """
+    largest = x.max(0)
+    at_largest = x == largest
+    count = at_largest.sum(0)
+    shifted = np.where(at_largest, -np.inf, x - np.where(np.isfinite(largest), largest, 0))
+    return np.log1p(np.exp(shifted).sum(0) / count) + np.log(count) + largest - np.log(len(x))
+
+
+def entropy(p: np.ndarray) -> np.ndarray:
+    """-sum_c p_c log p_c over the last axis, in nats; 0 log 0 is 0."""
+    import torch  # slow to load, and most commands only read records; its bits are those of scipy.special.entr
+
+    return torch.special.entr(torch.from_numpy(p)).numpy().sum(-1)

@@ -1,0 +1,11 @@
+"""Points of the same score, whose order is arbitrary."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def tied_means(values: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Return each value [N] replaced by the mean over the points of its score: its expectation over orders of ties."""
+    _, group, count = np.unique(scores, return_inverse=True, return_counts=True)
+    return (np.bincount(group, values) / count)[group]
