@@ -26,9 +26,8 @@ class Factored(Posterior):
     places t of ``a_nt a_nt^T`` of what goes in, B the sum of ``d_nt^T L_n d_nt`` with d the outputs' gradients in what
     comes out; a linear layer has one place (Martens and Grosse 2015, Grosse and Martens 2016: places alike, their
     gradients uncorrelated). A bias is a weight of its own whose input is 1: its block is B, uncorrelated with the
-    weight's. Batch normalisation, and modules
-    of one's own that are no known layer, have their diagonal. The prior precision is added to the products of eigenvalues, not to
-    the factors.
+    weight's. Batch normalisation, and modules of one's own that are no known layer, have their diagonal. The prior
+    precision is added to the products of eigenvalues, not to the factors.
 
     The mean over places is right: with it H is exact where d is the same at all inputs and places. The factors of
     BackPACK lack it, as its source says: a convolution then has as many times this curvature as it has places, and the

@@ -61,7 +61,7 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
         raise UnfitModule(f"head {name!r} is no submodule; {nearest(name, made)}")
     if not name or type(last) is not nn.Linear or last.bias is None or not last.weight.requires_grad:
         raise UnfitModule(
-            f"head {name!r}: expected an nn.Linear with a bias, inside of the module (nn.Sequential has it) and trained, "
+            f"head {name!r}: expected a trained nn.Linear with a bias inside of the module (of nn.Sequential, say), "
             f"found {last}"
         )
     return name, max(sizes) // len(example), ranks
@@ -82,7 +82,7 @@ def refuse_state(module: nn.Module, example: Tensor) -> None:
         raise UnfitModule("forward() draws random numbers in eval mode: take them out, or use nn.Dropout")
     if not torch.allclose(first[:-1], fewer, rtol=1e-3, atol=1e-4):
         raise UnfitModule(
-            "the value at an input depends on the inputs beside it: leave operations over the first axis to nn.BatchNorm"
+            "the value at an input depends on the inputs beside it: leave sums over the first axis to nn.BatchNorm"
         )
 
 

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from fvi_core.networks import checks
-from fvi_core.networks.layers import BUFFER, DropoutSite, Linear, Parameters, ParametricLayer
+from fvi_core.networks.layers import BUFFER, Linear, Parameters, ParametricLayer
 from fvi_core.networks.network import HEAD, MOMENTUM, Network, Pass
-from fvi_core.networks.opaque import NORMS, SIDES, Opaque, UnfitModule
+from fvi_core.networks.opaque import NORMS, Opaque, UnfitModule
 from fvi_core.networks.stand_in import Body
 from fvi_core.networks.translate import Place, chain, known, leaves, places
 from fvi_core.random import Streams

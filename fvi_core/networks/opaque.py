@@ -6,7 +6,6 @@ import contextlib
 import math
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
 
 import torch
 from torch import Tensor, nn

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -13,7 +14,6 @@ from torch import Tensor, nn
 from torch.fx.passes.shape_prop import ShapeProp
 
 from fvi_core.networks.layers import (
-    BUFFER,
     Activation,
     BatchNorm,
     Conv2d,
@@ -71,7 +71,7 @@ def places(layer: Any, path: str) -> dict[str, Place]:
 
 
 def known(path: str, m: nn.Module, rank: int, vectorised: bool = True) -> tuple[Any, int]:
-    """The layer of this package that a submodule is, or an opaque one; and the axes that its inputs, of so many, lack."""
+    """The layer of this package that a submodule is, or an opaque one; and how many axes its inputs lack for it."""
     name = f"{HEAD}_" if path == HEAD else path
     if type(m) is nn.Dropout:
         return DropoutSite(name), 0
@@ -113,7 +113,7 @@ def chain(module: nn.Module, head: str, example: Tensor) -> tuple[list[Any], dic
         return None
     layers: list[Any] = []
     where: dict[str, Place] = {}
-    for before, node in zip(nodes, nodes[1:-1]):
+    for before, node in pairwise(nodes[:-1]):
         found = _layer(module, before, node)
         own = {} if found is None else places(found, str(node.target))
         if found is None or isinstance(found, Opaque) or own.keys() & where.keys() or node.target == head:
