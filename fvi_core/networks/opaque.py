@@ -119,10 +119,26 @@ class Opaque(PlacesLayer):
 
             return vjp(value, state)[1](delta)[0]
 
-        state = {key: parameters[self._full(key)][:, 0] for key in self.own}
-        with plain_attention(True), torch.set_grad_enabled(True):  # without, recurrent layers keep nothing for it
-            found = vmap(vmap(one, (None, None, 0, 0)))(state, fixed, a, delta)
-        return {self._full(key): value for key, value in found.items()}
+        state, lead = {key: parameters[self._full(key)][:, 0] for key in self.own}, a.shape[:2]
+        # Parameters and inputs are one batch: recurrent layers do not take inputs of several to parameters of one.
+        batch = [
+            {k: v.unsqueeze(1).expand(*lead, *v.shape[1:]).flatten(0, 1) for k, v in x.items()} for x in (state, fixed)
+        ]
+        recurrent = any(isinstance(each, nn.RNNBase) for each in self.module.modules())
+        with plain_attention(True), plain_recurrence(recurrent), torch.set_grad_enabled(True):
+            found = vmap(one)(*batch, a.flatten(0, 1), delta.flatten(0, 1))
+        return {self._full(key): value.unflatten(0, lead) for key, value in found.items()}
+
+
+@contextlib.contextmanager
+def plain_recurrence(wanted: bool) -> Iterator[None]:
+    """Where ``wanted``, turn off oneDNN, whose recurrent layers have neither forward-mode derivatives nor batches."""
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(before and not wanted)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
 
 
 @contextlib.contextmanager

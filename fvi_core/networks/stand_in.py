@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fvi_core.networks.layers import DropoutSite, Masks, ParametricLayer
-from fvi_core.networks.opaque import HERE, Opaque, UnfitModule, plain_attention
+from fvi_core.networks.opaque import HERE, Opaque, UnfitModule, plain_attention, plain_recurrence
 
 Apply = Callable[[ParametricLayer, Tensor], Tensor]
 
@@ -94,9 +93,7 @@ class Body:
         forwards = torch._C._are_functorch_transforms_active()
         before, self.now = self.now, Now(apply, dropout, taped, (a.shape[0], samples, a.shape[2]))
         try:
-            # oneDNN's recurrent layers have no forward-mode derivative.
-            plain = torch.backends.mkldnn.flags(enabled=False) if forwards and self.recurrent else None
-            with plain or contextlib.nullcontext(), plain_attention(twice or taped or forwards):
+            with plain_recurrence(forwards and self.recurrent), plain_attention(twice or taped or forwards):
                 rows = a.flatten(0, 2)
                 phi = self.now.apart(self.module(rows if self.tokens is None else rows.to(self.tokens)))
             parametrised = {leaf.name for leaf in self.leaves if isinstance(leaf, ParametricLayer)}
