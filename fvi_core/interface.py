@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import io
 import json
 import warnings
 from collections.abc import Callable, Mapping
@@ -32,7 +33,7 @@ from fvi_core.networks import ModuleNetwork
 from fvi_core.objective import Model, Weight
 from fvi_core.prediction import FORMAT, VERSION, Posterior, structure
 from fvi_core.random import Streams, seed_from
-from fvi_core.reading import Data, Survey, Targets, changes, read, streamed, training_data
+from fvi_core.reading import Data, Survey, Targets, changes, drawn_from, read, streamed, training_data
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, LIKELIHOODS, PRIORS, TRAININGS, PartSpec
 from fvi_core.spelling import nearest
 from fvi_core.stack import Stack, Trained
@@ -110,8 +111,9 @@ def fit(
     if not hasattr(data, "batch_size") and stream:
         raise TypeError(f"stream: expected a DataLoader, found {type(data).__name__}")
     stream = changes(data) and not trained_already if stream is None else stream
-    survey = Survey.of(data) if stream else None
-    x, y = read(data) if survey is None else (survey.x, survey.y)
+    with drawn_from(seed_from("reading", seed)):
+        survey = Survey.of(data) if stream else None
+        x, y = read(data) if survey is None else (survey.x, survey.y)
     network = ModuleNetwork(module, x[:3], head=head)
     given = likelihood or own.get("likelihood")
     targets = Targets.of(y, network.n_outputs, None if given is None else given["name"], not trained_already)
@@ -154,12 +156,12 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Poste
 
     No code of the file is run. Raises ValueError for another file and for another module, saying what differs.
     """
+    with open(path, "rb") as file:
+        whole = io.BytesIO(file.read())
     try:
-        held = torch.load(path, map_location="cpu", weights_only=True)
+        held = torch.load(whole, map_location="cpu", weights_only=True)
         if not isinstance(held, dict) or FORMAT not in held:
             raise ValueError("it holds something else")
-    except OSError:
-        raise
     except Exception as error:  # whatever torch makes of other files and damage
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{path}: expected a whole file of Posterior.save: {reason}") from error

@@ -116,15 +116,21 @@ class Posterior:
         pieces = [each[None].to(self.device, self.dtype) for each in given.split(rows)]
         f = torch.cat([functions(piece)[0] for piece in pieces], 1)
         found = [self.model.marginals(self.parameters, piece) for piece in pieces]
-        moments = None if found[0] is None else tuple(torch.cat([m[0] for m in each]) for each in zip(*found))  # type: ignore[misc]
+        moments = None
+        if all(each is not None for each in found):
+            moments = tuple(torch.cat([each[0] for each in one]).double() for one in zip(*cast(Any, found)))
         values = self.model.likelihood.predicted(f, cast(Any, moments)).cpu()
         if self.targets.classification:
             return Prediction(values)
-        mean, std = (torch.tensor(v, dtype=values.dtype) for v in (self.targets.mean, self.targets.std))
-        noise = cast(Tensor, self.model.noise_std(self.parameters)).detach().cpu() * std
+        mean, std = (torch.tensor(v, dtype=torch.float64) for v in (self.targets.mean, self.targets.std))
+
+        def in_units(values: Tensor, scale: Tensor, shift: Tensor | float = 0.0) -> Tensor:
+            return (values.cpu() * scale + shift).to(self.dtype)
+
+        noise = in_units(cast(Tensor, self.model.noise_std(self.parameters)), std).reshape(-1)
         if moments is not None:
-            moments = moments[0].cpu() * std + mean, moments[1].cpu() * std.square()
-        return Prediction(values * std + mean, noise.reshape(-1), cast(Any, moments))
+            moments = in_units(moments[0], std, mean), in_units(moments[1], std.square())
+        return Prediction(in_units(values, std, mean), noise, cast(Any, moments))
 
     def score(self, x: Any, y: Any = None, samples: int = 100) -> dict[str, float]:
         """Return metrics at inputs and targets, or at those of a DataLoader.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
@@ -128,8 +129,7 @@ def streamed(
     x, y = training.x, training.y
 
     def batches(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed_from("loader", seed, epoch))
+        with drawn_from(seed_from("loader", seed, epoch)):
             for inputs, labels in map(_pair, data):
                 yield inputs.to(x), _real(targets.encode(labels, outputs).to(y.device), x.dtype)
 
@@ -143,6 +143,14 @@ def streamed(
         batches=batches,
         steps=survey.steps,
     )
+
+
+@contextmanager
+def drawn_from(seed: int) -> Iterator[None]:
+    """Meanwhile torch's random numbers are those of a seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def _real(y: Tensor, dtype: torch.dtype) -> Tensor:
