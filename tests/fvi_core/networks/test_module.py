@@ -73,7 +73,7 @@ def test_covariances_of_the_linearised_network_are_those_of_brute_force(kind):
 
 @EACH
 def test_training_is_that_of_plain_torch(kind):
-    """Three steps of gradient descent on the cross-entropy, with batch statistics in training and running ones after."""
+    """Three steps of gradient descent on the cross-entropy; batch normalisation has its batch's statistics."""
     make, inputs, _ = KINDS[kind]
     torch.manual_seed(1)
     module, x = make(), inputs(6)
