@@ -171,7 +171,7 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Poste
         )
     config = json.loads(held["config"])
     own = config.pop("module")
-    targets = Targets(**{k: tuple(v) if k in ("mean", "std") else v for k, v in config.pop("targets").items()})
+    targets = Targets(**config.pop("targets"))
     inputs = getattr(torch, config["inputs"])
     example = torch.zeros(3, *config["input"], dtype=inputs)
     if inputs.is_floating_point:
@@ -202,7 +202,7 @@ def _choose(chosen: dict[str, Any], parts: Mapping[str, Any]) -> None:
         if kind in INSTEAD:
             raise TypeError(f"fit() has no option {kind!r}: {INSTEAD[kind]}")
         if kind not in (*KINDS, "weight"):
-            known = (*KINDS, "weight", *(name for name in fit.__kwdefaults__))
+            known = (*KINDS, "weight", *(fit.__kwdefaults__ or ()))
             raise TypeError(f"fit() has no option {kind!r}; {nearest(kind, known)}")
         if not isinstance(options, Mapping):
             also = f"; of classes, {INSTEAD['class_weights']}" if kind == "weight" else ""

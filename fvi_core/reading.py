@@ -32,8 +32,8 @@ class Targets:
 
     classification: bool
     classes: list[str] | None = None
-    mean: tuple[float, ...] = (0.0,)
-    std: tuple[float, ...] = (1.0,)
+    mean: Sequence[float] = (0.0,)
+    std: Sequence[float] = (1.0,)
 
     def encode(self, y: Any, outputs: int) -> Tensor:
         """Return labels ``[N]``, or targets ``[N]`` or ``[N, Q]``. Raises ValueError for others than those that were
@@ -232,14 +232,14 @@ class Survey:
     @classmethod
     def of(cls, data: Data) -> Survey:
         """Read a loader once, a batch at a time."""
-        found: list[Any] = []
-        targets = []
-        for x, y in map(_pair, in_order(data)):
-            low, high = x.amin(0), x.amax(0)
-            found = [x, low, high] if not found else [found[0], found[1].minimum(low), found[2].maximum(high)]
+        batches = map(_pair, in_order(data))
+        some, y = next(batches)
+        low, high, targets = some.amin(0), some.amax(0), [y]
+        for x, y in batches:
+            low, high = low.minimum(x.amin(0)), high.maximum(x.amax(0))
             targets.append(y)
         steps = len(data) if hasattr(data, "__len__") else len(targets)
-        return cls(*found, _joined(targets), steps)
+        return cls(some, low, high, _joined(targets), steps)
 
 
 def _indices(loader: DataLoader) -> list[int] | None:
@@ -248,9 +248,8 @@ def _indices(loader: DataLoader) -> list[int] | None:
         return None
     own: Any = loader.sampler if type(loader.batch_sampler) is BatchSampler else loader.batch_sampler
     with torch.random.fork_rng(devices=[]):
-        drawn = [np.sort(np.concatenate([np.atleast_1d(each) for each in own])) for _ in range(2)]
-    same = np.array_equal(*drawn) and len(np.unique(drawn[0])) == len(drawn[0])
-    return drawn[0].tolist() if same else None
+        drawn, again = (np.sort(np.concatenate([np.atleast_1d(each) for each in own])) for _ in range(2))
+    return drawn.tolist() if np.array_equal(drawn, again) and len(np.unique(drawn)) == len(drawn) else None
 
 
 def _pair(batch: Any) -> tuple[Tensor, Any]:

@@ -69,8 +69,9 @@ class Opaque(PlacesLayer):
                 return vmap(self._value)(state, a.flatten(0, 1)).unflatten(0, lead)
         batch: dict[str, list[Tensor]] = {}
         z = [self._one(parameters, a[r, s], r, s, batch) for r, s in product(*map(range, lead))]
-        for name, values in batch.items() if seen is not None else ():
-            seen.setdefault(name, torch.stack(values).detach().unflatten(0, lead))
+        if seen is not None:
+            for name, values in batch.items():
+                seen.setdefault(name, torch.stack(values).detach().unflatten(0, lead))
         return (torch.stack(z) if len(z) > 1 else z[0].unsqueeze(0)).unflatten(0, lead)
 
     def _one(self, parameters: Parameters, a: Tensor, r: int, s: int, batch: dict[str, list[Tensor]]) -> Tensor:
@@ -120,13 +121,14 @@ class Opaque(PlacesLayer):
             return vjp(value, state)[1](delta)[0]
 
         state, lead = {key: parameters[self._full(key)][:, 0] for key in self.own}, a.shape[:2]
-        # Parameters and inputs are one batch: recurrent layers do not take inputs of several to parameters of one.
-        batch = [
-            {k: v.unsqueeze(1).expand(*lead, *v.shape[1:]).flatten(0, 1) for k, v in x.items()} for x in (state, fixed)
-        ]
+
+        def each(values: Parameters) -> Parameters:
+            """Those of every input: recurrent layers do not take several inputs to parameters of one."""
+            return {k: v.unsqueeze(1).expand(*lead, *v.shape[1:]).flatten(0, 1) for k, v in values.items()}
+
         recurrent = any(isinstance(each, nn.RNNBase) for each in self.module.modules())
         with plain_attention(True), plain_recurrence(recurrent), torch.set_grad_enabled(True):
-            found = vmap(one)(*batch, a.flatten(0, 1), delta.flatten(0, 1))
+            found = vmap(one)(each(state), each(fixed), a.flatten(0, 1), delta.flatten(0, 1))
         return {self._full(key): value.unflatten(0, lead) for key, value in found.items()}
 
 

@@ -83,7 +83,7 @@ def known(path: str, m: nn.Module, rank: int, vectorised: bool = True) -> tuple[
             if isinstance(padding, tuple) and all(a == b for a, b in (kernel, stride, padding)):
                 options = (kernel[0], int(padding[0]), stride[0], m.bias is not None)
                 return Conv2d(name, m.in_channels, m.out_channels, *options), 0
-        if type(m) in NORMS[:2] and m.affine and m.track_running_stats:
+        if isinstance(m, NORMS[:2]) and m.affine and m.track_running_stats:
             return BatchNorm(name, m.num_features, m.eps), 4 - rank
     return Opaque(name, m, vectorised), 0
 
@@ -147,8 +147,8 @@ def _layer(module: nn.Module, before: torch.fx.Node, node: torch.fx.Node) -> Any
     if kind is nn.Identity:
         return IDENTITY
     if kind in (nn.Flatten, torch.flatten, "flatten", "view", "reshape"):
-        joined = (_shape(before) or [0])[:1] + (math.prod((_shape(before) or [0])[1:]),)
-        return Flatten(rank - 1) if shape == joined else None
+        before_shape = tuple(_shape(before) or (0,))
+        return Flatten(rank - 1) if shape == (before_shape[0], math.prod(before_shape[1:])) else None
     if kind in (nn.MaxPool2d, torch.max_pool2d, F.max_pool2d):
         options = {k: getattr(m, k) for k in POOL} if m is not None else dict(zip(POOL, node.args[1:])) | node.kwargs
         size, stride = options.pop("kernel_size"), options.pop("stride", None)
