@@ -29,7 +29,7 @@ from fvi_core import methods
 from fvi_core.families import Family
 from fvi_core.families.base import NotSupported
 from fvi_core.likelihoods import Likelihood
-from fvi_core.networks import ModuleNetwork
+from fvi_core.networks import ModuleNetwork, Network
 from fvi_core.objective import Model, Weight
 from fvi_core.prediction import FORMAT, VERSION, Posterior, structure
 from fvi_core.random import Streams, seed_from
@@ -189,7 +189,7 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Poste
     return Posterior(build(network, config["parts"], config["training"]), parameters, targets, config)
 
 
-def build(network: ModuleNetwork, parts: Mapping[str, Any], training: Mapping[str, Any]) -> Model:
+def build(network: Network, parts: Mapping[str, Any], training: Mapping[str, Any]) -> Model:
     """Return the parts of a method, built. Raises UnknownPart."""
     built = {kind: registry.build(parts[kind]) if parts.get(kind) else None for kind, registry in KINDS.items()}
     likelihood, weight = LIKELIHOODS.build(parts["likelihood"]), Weight(**parts["weight"])

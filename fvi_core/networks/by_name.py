@@ -81,7 +81,9 @@ def fitted(module: nn.Module, planes: int, small: bool) -> nn.Module:
     if small and overlapping:
         form = (3, 1, 1)
     if planes != first.in_channels or (small and overlapping):
-        changed = nn.Conv2d(planes, first.out_channels, *form, bias=first.bias is not None)
+        changed = nn.Conv2d(planes, first.out_channels, *form)
+        if first.bias is None:
+            changed.bias = None
         deviation = (2 / (first.out_channels * changed.kernel_size[0] * changed.kernel_size[1])) ** 0.5
         nn.init.normal_(changed.weight, 0.0, deviation)  # He et al. 2015, by fan-out, as torchvision's models
         _replace(module, name, changed)
