@@ -10,6 +10,7 @@ its head is called so.
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from fvi_core.networks import checks
-from fvi_core.networks.layers import BUFFER, Linear, Parameters, ParametricLayer
+from fvi_core.networks.layers import BUFFER, Linear, Parameters, ParametricLayer, apart
 from fvi_core.networks.network import HEAD, MOMENTUM, Network, Pass, Tape
 from fvi_core.networks.opaque import NORMS, Opaque, UnfitModule
 from fvi_core.networks.stand_in import Body
@@ -192,14 +193,33 @@ class ModuleNetwork(Network):
         if not layers or not isinstance(layers[0], Body):
             return super()._run(layers, parameters, a, ride)
         samples = max((parameters[name].shape[1] for name in self.shapes if name in parameters), default=1)
+        lead = len(a), samples
+        if self.convolutional and math.prod(lead) > 1 and ride == Pass(seen=ride.seen):
+            phi = self._one_by_one(layers[0], parameters, a, lead, ride)
+        else:
+            phi = self._features(layers[0], parameters, a, samples, ride)
+        return super()._run(layers[1:], parameters, phi, ride)
 
+    def _features(self, body: Body, parameters: Parameters, a: Tensor, samples: int, ride: Pass) -> Tensor:
         def apply(layer: ParametricLayer, a: Tensor) -> Tensor:
             return self._apply(layer, parameters, a, ride)
 
-        phi = layers[0](apply, a, samples, ride.dropout, ride.tape is not None, self.apart)
+        phi = body(apply, a, samples, ride.dropout, ride.tape is not None, self.apart)
         if phi.dim() != 4 or phi.shape[-1] != self.head.inputs:
             raise UnfitModule(f"expected features [N, {self.head.inputs}] before the head, found {list(phi.shape[2:])}")
-        return super()._run(layers[1:], parameters, phi, ride)
+        return phi
+
+    def _one_by_one(self, body: Body, parameters: Parameters, a: Tensor, lead: tuple[int, int], ride: Pass) -> Tensor:
+        """The same, one replica and sample after another, whose images are then never joined: a quarter faster."""
+        parts = {name: apart(value, lead) for name, value in parameters.items() if name not in self.head.shapes}
+        found, met = [], list[Parameters]()
+        for i, inputs in enumerate(apart(a, lead)):
+            own = {name: values[i][None, None] for name, values in parts.items()}
+            met.append({})
+            found.append(self._features(body, own, inputs[None, None], 1, Pass(seen=met[-1]))[0, 0])
+        for name in met[0] if ride.seen is not None else ():
+            ride.seen.setdefault(name, torch.cat([each[name] for each in met]).squeeze(1).unflatten(0, lead))
+        return torch.stack(found).unflatten(0, lead)
 
     def _apply(self, layer: ParametricLayer, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
         if not isinstance(layer, Opaque):

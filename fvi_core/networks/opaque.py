@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from itertools import product
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from fvi_core.networks.layers import BUFFER, Parameters, PlacesLayer
+from fvi_core.networks.layers import BUFFER, Parameters, PlacesLayer, apart
 
 HERE = object()
 """Stands for the one tensor that a module is called with, among its other arguments."""
@@ -61,37 +60,38 @@ class Opaque(PlacesLayer):
 
     def __call__(self, parameters: Parameters, a: Tensor, seen: Parameters | None = None) -> Tensor:
         """``seen``, where it is given, receives the statistics ``[R, S, channels]`` of batch normalisation inside."""
-        lead = torch.broadcast_shapes(a.shape[:2], *(parameters[name].shape[:2] for name in self.shapes))
+        names = list(self.shapes)
+        lead = tuple(map(max, zip(a.shape[:2], *(parameters[name].shape[:2] for name in names))))
         a = a.expand(*lead, *a.shape[2:])
         if self.vectorised and not self.norms and math.prod(lead) > 1:
             state = {k: parameters[self._full(k)].expand(*lead, *s).flatten(0, 1) for k, s in self.own.items()}
             with plain_attention(True):  # no other attention is vectorised
                 return vmap(self._value)(state, a.flatten(0, 1)).unflatten(0, lead)
         batch: dict[str, list[Tensor]] = {}
-        z = [self._one(parameters, a[r, s], r, s, batch) for r, s in product(*map(range, lead))]
+        own = (apart(parameters[name], lead) for name in names)
+        state = [dict(zip(self.own, values)) for values in zip(*own)]
+        running = {name: apart(parameters[name], lead) for name in self.buffers if name in parameters}
+        inputs = apart(a, lead)
+        z = [
+            self._one(at, {name: values[i] for name, values in running.items()}, each, batch)
+            for i, (at, each) in enumerate(zip(state or [{}] * len(inputs), inputs, strict=True))
+        ]
         if seen is not None:
             for name, values in batch.items():
                 seen.setdefault(name, torch.stack(values).detach().unflatten(0, lead))
         return (torch.stack(z) if len(z) > 1 else z[0].unsqueeze(0)).unflatten(0, lead)
 
-    def _one(self, parameters: Parameters, a: Tensor, r: int, s: int, batch: dict[str, list[Tensor]]) -> Tensor:
+    def _one(self, state: Parameters, running: Parameters, a: Tensor, batch: dict[str, list[Tensor]]) -> Tensor:
         """``module(a)`` of one replica and sample; ``batch`` receives the statistics of batch normalisation."""
-
-        def pick(name: str) -> Tensor:
-            value = parameters[name]
-            return value[min(r, len(value) - 1), min(s, value.shape[1] - 1)]
-
-        state = {key: pick(self._full(key)) for key in self.own}
         for key, norm in self.norms.items():
             names = [self._kept(key, side) for side in SIDES]
-            norm.training = names[0] not in parameters
+            norm.training = not running
             norm.momentum = 1.0  # the call then leaves the batch's own statistics in the buffers
-            held = [a.new_zeros(norm.num_features) if norm.training else pick(name) for name in names]
+            held = [running[name] if running else a.new_zeros(norm.num_features) for name in names]
             state |= {f"{key}.running_mean": held[0], f"{key}.running_var": held[1]}
             state[f"{key}.num_batches_tracked"] = torch.zeros((), dtype=torch.long)
-            if norm.training:
-                for name, value in zip(names, held, strict=True):
-                    batch.setdefault(name, []).append(value)
+            for name, value in zip(names, held, strict=True) if norm.training else ():
+                batch.setdefault(name, []).append(value)
         return self._value(state, a)
 
     def _value(self, state: dict[str, Tensor], a: Tensor) -> Tensor:

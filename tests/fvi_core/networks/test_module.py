@@ -298,3 +298,25 @@ def test_random_numbers_of_training_that_are_left_out_are_told():
 def test_width_is_that_of_the_largest_activation():
     net = network("group norm")
     assert net.width == 4 * 8 * 8 and isinstance(net.parametrised[2], Opaque)
+
+
+@pytest.mark.parametrize("way", ["leaves", "whole"])
+def test_batch_statistics_are_those_of_each_replica_and_sample(way):
+    net = ModuleNetwork(lambda: KINDS["batch norm"][0](0.1), images(3), way=way)
+    own = {name: value for name, value in start(net, 4, torch.float32).items() if name in net.shapes}
+    parameters = {name: value.unflatten(0, (2, 2)) for name, value in own.items()}
+    x = torch.stack([images(5, seed) for seed in (1, 2)])
+    seen = {}
+    net.recording(seen).features(parameters, x)
+    assert seen.keys() == net.buffers.keys()
+    for r in range(2):
+        for s in range(2):
+            module = copy.deepcopy(net.module)
+            module.load_state_dict(net.state_of(parameters, r, s), strict=False)
+            for each in module.modules():
+                if isinstance(each, nn.BatchNorm2d):
+                    each.momentum, each.training = 1.0, True
+            module(x[r])
+            for name, value in net.parameters_of(module).items():
+                if name in seen:
+                    torch.testing.assert_close(seen[name][r, s], value, rtol=1e-4, atol=1e-5)
