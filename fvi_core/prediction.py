@@ -121,7 +121,7 @@ class Posterior:
             moments = tuple(torch.cat([each[0] for each in one]).double() for one in zip(*cast(Any, found)))
         values = self.model.likelihood.predicted(f, cast(Any, moments)).cpu()
         if self.targets.classification:
-            return Prediction(values)
+            return Prediction(values.to(self.dtype))
         mean, std = (torch.tensor(v, dtype=torch.float64) for v in (self.targets.mean, self.targets.std))
 
         def in_units(values: Tensor, scale: Tensor, shift: Tensor | float = 0.0) -> Tensor:
