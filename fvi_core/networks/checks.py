@@ -13,6 +13,9 @@ from fvi_core.networks.layers import BUFFER
 from fvi_core.networks.opaque import NORMS, SIDES, UnfitModule
 from fvi_core.spelling import nearest
 
+MANY = 2**18
+"""Numbers of the inputs at which random numbers are looked for."""
+
 
 @torch.no_grad()
 def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int, dict[str, int]]:
@@ -41,8 +44,11 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
     try:
         out = module(example)
     except Exception as error:
+        whole = (
+            "" if example.is_floating_point() else "; whole numbers are taken for tokens: give others in floating point"
+        )
         raise UnfitModule(
-            f"forward() fails at inputs {list(example.shape)}: {type(error).__name__}: {error}"
+            f"forward() fails at inputs {list(example.shape)}: {type(error).__name__}: {error}{whole}"
         ) from error
     finally:
         for hook in hooks:
@@ -96,7 +102,7 @@ def random_in_training(module: nn.Module, example: Tensor) -> str | None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         try:
-            values = [trial(torch.cat([example] * 8)) for _ in range(2)]
+            values = [trial(torch.cat([example] * max(1, min(8, MANY // example.numel())))) for _ in range(2)]
         except Exception:  # what forward() cannot do in training it is not asked for
             return None
     if not all(isinstance(each, Tensor) for each in values) or torch.equal(*values):

@@ -54,6 +54,8 @@ class ModuleNetwork(Network):
         self.module = copy.deepcopy(self.make() if self.given is None else self.given).cpu().eval()
         example = example[:3].cpu()
         self.tokens = None if example.is_floating_point() else example.dtype
+        own = next((value.dtype for value in self.module.parameters()), torch.float32)
+        example = example.to(own) if self.tokens is None else example
         for each in self.module.modules():
             if getattr(each, "inplace", False):
                 each.inplace = False  # type: ignore[assignment]
@@ -117,7 +119,7 @@ class ModuleNetwork(Network):
     @cached_property
     def width(self) -> int:
         """Most numbers that a submodule takes or gives for one input."""
-        return self.widest
+        return self.widest if isinstance(self.layers[0], Body) else Network.width.func(self)
 
     @property
     def _shapes_of_one(self) -> list[tuple[ParametricLayer, Tensor, Tensor]]:
