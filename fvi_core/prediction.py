@@ -15,6 +15,9 @@ from torch import Tensor, nn
 from fvi_core.families.base import NotSupported, buffers_of
 from fvi_core.fitting import own_of, rows_at_once
 from fvi_core.likelihoods import split_parameters
+from fvi_core.metrics import calibration, classification, regression
+from fvi_core.metrics.ood import Detection
+from fvi_core.metrics.probabilities import log_mean_exp
 from fvi_core.networks import HEAD, ModuleNetwork, Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
@@ -139,35 +142,33 @@ class Posterior:
         root mean square error and negative log-likelihood of a regression, in the units of the targets.
         """
         x, y = read(x) if y is None else (x, y)
-        found = self.predict(x, samples)
-        outputs = found.values.shape[-1]
+        found, outputs = self.predict(x, samples), self.network.n_outputs
         if found.noise_std is not None:
-            y = torch.as_tensor(y).reshape(found.mean.shape).double()
-            noise = found.noise_std.double().square()
-            mean, var = (found.mean, found.std.square() + noise) if found.moments else (found.values, noise)
-            log = torch.distributions.Normal(mean.double(), var.double().sqrt()).log_prob(y)
-            log = log if found.moments else log.logsumexp(0) - np.log(len(found.values))
-            return {"rmse": float((found.mean - y).square().mean().sqrt()), "nll": -float(log.mean())}
-        labels = self.targets.encode(y, outputs)
-        p, hot = found.probabilities.double(), nn.functional.one_hot(labels, outputs)
-        confidence, chosen = p.max(-1)
-        right = (chosen == labels).double()
-        bins = (confidence * 15).ceil().long().clamp(1, 15)
-        gap = torch.zeros(16, dtype=torch.double).index_add(0, bins, right - confidence)
-        log = found.values.double().log_softmax(-1).logsumexp(0) - np.log(len(found.values))
+            targets = torch.as_tensor(y).reshape(found.mean.shape).double().numpy()
+            mean, values, noise = (each.double().numpy() for each in (found.mean, found.values, found.noise_std))
+            if found.moments is not None:
+                log = regression.log_normal(targets, mean, found.moments[1].double().numpy() + noise**2)
+            else:
+                log = log_mean_exp(regression.log_normal(targets, values, noise**2))
+            return {"rmse": float(np.sqrt(((mean - targets) ** 2).mean())), "nll": -float(log.mean())}
+        labels = self.targets.encode(y, outputs).numpy()
+        summary = classification.summarise(found.values.numpy())
+        p, right = summary.p, summary.p.argmax(-1) == labels
         return {
-            "accuracy": float(right.mean()),
-            "nll": -float(log.gather(1, labels[:, None]).mean()),
-            "brier": float((p - hot).square().sum(-1).mean()),
-            "ece": float(gap.abs().sum() / len(labels)),
+            "accuracy": classification.accuracy(p, labels),
+            "nll": -classification.log_likelihood(summary.log_p, labels),
+            "brier": classification.brier(p, labels),
+            "ece": calibration.ece(p.max(-1), right),
         }
 
     def auroc(self, x: Any, other: Any, samples: int = 100) -> float:
         """Return how often inputs ``other``, of another source, have a larger predictive entropy than x: the area under
-        the ROC curve, with ties one half.
+        the ROC curve, with ties one half. Raises TypeError for a regression.
         """
-        a, b = (self.predict(each, samples).entropy.double() for each in (x, other))
-        return float(((b[:, None] > a).double() + 0.5 * (b[:, None] == a)).mean())
+        if not self.targets.classification:
+            raise TypeError("a regression has no predictive entropy; compare predict(x).std")
+        both = [classification.summarise(self.predict(each, samples).values.numpy()) for each in (x, other)]
+        return Detection.of(*(summary.scores["predictive_entropy"] for summary in both)).auroc()
 
     def modules(self, count: int, seed: int = 0) -> list[nn.Module]:
         """Return plain modules in ``eval()`` whose weights are drawn from the posterior: the functions that ``predict``

@@ -119,7 +119,7 @@ class ModuleNetwork(Network):
     @cached_property
     def width(self) -> int:
         """Most numbers that a submodule takes or gives for one input."""
-        return self.widest if isinstance(self.layers[0], Body) else Network.width.func(self)
+        return self.widest if isinstance(self.layers[0], Body) else super().width
 
     @property
     def _shapes_of_one(self) -> list[tuple[ParametricLayer, Tensor, Tensor]]:
@@ -219,8 +219,9 @@ class ModuleNetwork(Network):
             own = {name: values[i][None, None] for name, values in parts.items()}
             met.append({})
             found.append(self._features(body, own, inputs[None, None], 1, Pass(seen=met[-1]))[0, 0])
-        for name in met[0] if ride.seen is not None else ():
-            ride.seen.setdefault(name, torch.cat([each[name] for each in met]).squeeze(1).unflatten(0, lead))
+        if ride.seen is not None:
+            for name in met[0]:
+                ride.seen.setdefault(name, torch.cat([each[name] for each in met]).squeeze(1).unflatten(0, lead))
         return torch.stack(found).unflatten(0, lead)
 
     def _apply(self, layer: ParametricLayer, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:

@@ -64,9 +64,9 @@ class Opaque(PlacesLayer):
         lead = tuple(map(max, zip(a.shape[:2], *(parameters[name].shape[:2] for name in names))))
         a = a.expand(*lead, *a.shape[2:])
         if self.vectorised and not self.norms and math.prod(lead) > 1:
-            state = {k: parameters[self._full(k)].expand(*lead, *s).flatten(0, 1) for k, s in self.own.items()}
+            drawn = {k: parameters[self._full(k)].expand(*lead, *s).flatten(0, 1) for k, s in self.own.items()}
             with plain_attention(True):  # no other attention is vectorised
-                return vmap(self._value)(state, a.flatten(0, 1)).unflatten(0, lead)
+                return vmap(self._value)(drawn, a.flatten(0, 1)).unflatten(0, lead)
         batch: dict[str, list[Tensor]] = {}
         own = (apart(parameters[name], lead) for name in names)
         state = [dict(zip(self.own, values)) for values in zip(*own)]

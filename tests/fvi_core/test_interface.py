@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import fvi_core as fvi
 from fvi_core import watch
@@ -263,9 +264,22 @@ def test_an_answer_is_what_score_takes(tmp_path):
     assert float(made["noise_std"]) == pytest.approx(float(posterior.predict(x).noise_std))
 
 
+def test_scores_are_those_of_the_mean_probabilities():
+    x, y = table(30), labels(30)
+    posterior = fvi.fit(Perceptron, (x, y), "MFVI", **QUICK)
+    p = posterior.predict(x).values.double().softmax(-1).mean(0)
+    found, own = posterior.score(x, y), p.gather(1, y[:, None])[:, 0]
+    assert found["accuracy"] == pytest.approx(float((p.argmax(-1) == y).double().mean()))
+    assert found["nll"] == pytest.approx(-float(own.log().mean()))
+    assert found["brier"] == pytest.approx(float(((p**2).sum(-1) - 2 * own + 1).mean()))
+    assert posterior.score(DataLoader(TensorDataset(x, y), batch_size=7)) == pytest.approx(found)
+
+
 def test_auroc_is_the_share_of_pairs_in_order():
     posterior = fvi.fit(Perceptron, (table(12), labels(12)), "MFVI", **QUICK)
     near, far = table(9, 1), 5 * table(8, 2)
     a, b = (posterior.predict(each).entropy for each in (near, far))
     want = sum(float(v > u) + 0.5 * float(v == u) for v in b for u in a) / 72
     assert posterior.auroc(near, far) == pytest.approx(want)
+    with pytest.raises(TypeError, match="a regression has no predictive entropy"):
+        fvi.fit(regressor(), line(), "MAP", **QUICK).auroc(line()[0], line()[0])
