@@ -60,6 +60,11 @@ class ParametricLayer:
         raise NotImplementedError
 
     @property
+    def buffers(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of running statistics."""
+        return {}
+
+    @property
     def fan_in(self) -> int:
         return self.inputs
 

@@ -79,8 +79,7 @@ class Network:
         self.parametrised = list(_weighted(self.layers))
         self.head: ParametricLayer = self.layers[-1]
         self.shapes = {name: shape for layer in self.parametrised for name, shape in layer.shapes.items()}
-        normalising = [layer for layer in self.parametrised if isinstance(layer, BatchNorm)]
-        self.buffers = {name: shape for layer in normalising for name, shape in layer.buffers.items()}
+        self.buffers = {name: shape for layer in self.parametrised for name, shape in layer.buffers.items()}
         self.sizes = {name: math.prod(shape) for name, shape in self.shapes.items()}
         self.n_parameters = sum(self.sizes.values())
         self.n_outputs = self.head.values

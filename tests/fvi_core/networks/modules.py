@@ -64,7 +64,9 @@ class BatchNormed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.relu(self.first(self.stem(x)))
-        return self.fc(self.relu(self.second(self.conv(x)) + x).mean((2, 3)))
+        z = self.second(self.conv(x))
+        z += x
+        return self.fc(F.relu(z, inplace=True).mean((2, 3)))
 
 
 class Text(nn.Module):

@@ -71,14 +71,14 @@ def test_covariances_of_the_linearised_network_are_those_of_brute_force(kind):
     torch.testing.assert_close(covariance[0], want.detach(), rtol=1e-8, atol=1e-9)
 
 
-@EACH
-def test_training_is_that_of_plain_torch(kind):
+@pytest.mark.parametrize(("kind", "way"), [*((kind, None) for kind in KINDS), ("batch norm", "whole")])
+def test_training_is_that_of_plain_torch(kind, way):
     """Three steps of gradient descent on the cross-entropy; batch normalisation has its batch's statistics."""
     make, inputs, _ = KINDS[kind]
     torch.manual_seed(1)
     module, x = make(), inputs(6)
     y = torch.arange(6) % 3
-    net = ModuleNetwork(module, x)
+    net = ModuleNetwork(module, x, way=way)
     model = Model(
         net, FAMILIES.build({"name": "point"}), None, None, None, LIKELIHOODS.build({"name": "categorical"}), Weight()
     )
@@ -308,7 +308,7 @@ def test_batch_statistics_are_those_of_each_replica_and_sample(way):
     x = torch.stack([images(5, seed) for seed in (1, 2)])
     seen = {}
     net.recording(seen).features(parameters, x)
-    assert seen.keys() == net.buffers.keys()
+    assert seen.keys() == net.buffers.keys() and len(seen) == 4
     for r in range(2):
         for s in range(2):
             module = copy.deepcopy(net.module)
