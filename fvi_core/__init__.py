@@ -9,3 +9,12 @@ os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 # Torch warns so of code of its own, when it first loads its optimisers or forward-mode derivatives.
 warnings.filterwarnings("ignore", message=".*`torch.jit.script` is deprecated", category=FutureWarning)
+
+
+def __getattr__(name: str):
+    """Load ``fit``, ``load`` and what they return or raise when they are first used."""
+    if name in ("fit", "load", "Posterior", "Prediction", "TrainingFailed", "UnfitModule"):
+        from fvi_core import interface, networks, prediction
+
+        return next(getattr(each, name) for each in (interface, prediction, networks) if hasattr(each, name))
+    raise AttributeError(f"module 'fvi_core' has no attribute {name!r}")

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fvi_core.networks import BatchNorm, Conv2d, Network, Parameters, ParametricLayer, Tape
+from fvi_core.networks import BatchNorm, Conv2d, Network, Parameters, ParametricLayer, PlacesLayer, Tape
 
 BLOCK = 2**22
 """Most numbers in one piece of a Jacobian."""
@@ -66,12 +66,14 @@ class Recorded:
     @cached_property
     def inputs(self) -> list[Tensor]:
         """What each layer's parameters multiply: ``[N, I, T]``, of batch normalisation images ``[N, channels, H,
-        W]``.
+        W]``; of layers with a Jacobian of their own the inputs ``[1, N, ...]``.
         """
         found = []
         for layer, a, _ in self.layers:
             if isinstance(layer, BatchNorm):
                 left = layer.normalised(self.parameters, a)[0, 0]
+            elif isinstance(layer, PlacesLayer):
+                left = a[:, 0]
             elif isinstance(layer, Conv2d):
                 left = F.unfold(a[0, 0], layer.kernel, padding=layer.padding, stride=layer.stride)
             else:
@@ -85,6 +87,10 @@ class Recorded:
         deltas = torch.autograd.grad(self.outputs, ends, direction, retain_graph=True, create_graph=double)
         found: dict[str, Gradient] = {}
         for (layer, _, _), left, delta in zip(self.layers, self.inputs, deltas, strict=True):
+            if isinstance(layer, PlacesLayer):
+                made = layer.jacobian(left, delta[:, 0], self.parameters)
+                found |= {name: Gradient(None, value[0].flatten(1).unsqueeze(-1)) for name, value in made.items()}
+                continue
             first, *others = layer.shapes
             right = delta[0, 0].flatten(2) if delta.dim() > 4 else delta[0, 0, ..., None]
             if isinstance(layer, BatchNorm):
@@ -116,7 +122,7 @@ def record(network: Network, parameters: Parameters, x: Tensor, head: bool = Fal
 
 def weights(network: Network) -> dict[str, ParametricLayer]:
     """The parameters that are matrices, the weights of linear and convolutional layers, and the layer of each."""
-    return {next(iter(x.shapes)): x for x in network.parametrised if not isinstance(x, BatchNorm)}
+    return {next(iter(x.shapes)): x for x in network.parametrised if not isinstance(x, BatchNorm | PlacesLayer)}
 
 
 def as_matrix(layer: ParametricLayer, weight: Tensor) -> Tensor:

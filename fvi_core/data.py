@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from fvi_core.images import Scale
+
+Batch = Tensor | tuple[Tensor, Tensor] | None
+"""Rows ``[R, B]`` of the training data, None for all of them; or x ``[B, ...]`` and y ``[B]`` themselves."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,9 @@ class TrainingData:
     ``low``, ``high`` ``[D, ...]`` bound the training inputs; ``pools`` are named inputs ``[P, ...]`` that contexts draw
     from. ``validation`` holds one pair (x ``[V, ...]``, y ``[V]``) for each data set; their sizes may differ. Inputs,
     validation and pools may be pixels 0 to 255, of any type: then ``pixels`` makes inputs of the network of them.
+
+    ``batches``: gives the ``steps`` batches x ``[B, ...]``, y ``[B]`` of an epoch, the same for all replicas, where
+    data are read anew at each epoch; x and y are then :class:`fvi_core.reading.Unheld`.
     """
 
     x: Tensor
@@ -28,10 +34,19 @@ class TrainingData:
     validation: Sequence[tuple[Tensor, Tensor]] | None = None
     pools: Mapping[str, Tensor] = field(default_factory=dict)
     pixels: Scale | None = None
+    batches: Callable[[int], Iterator[tuple[Tensor, Tensor]]] | None = None
+    steps: int = 0
 
     def scale(self, x: Tensor) -> Tensor:
         """Data as the network takes them."""
         return x if self.pixels is None else self.pixels(x)
+
+    def at(self, owner: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """A batch ``x [R, B, ...]``, ``y [R, B]`` for replicas that own data set ``owner [R]``."""
+        if isinstance(batch, tuple):
+            x, y = (each.expand(len(owner), *each.shape) for each in batch)
+            return x, y
+        return take(self.x, owner, batch), take(self.y, owner, batch)
 
     @property
     def classification(self) -> bool:
@@ -61,6 +76,8 @@ def take(x: Tensor, owner: Tensor, index: Tensor | None = None) -> Tensor:
     """
     if index is not None:
         return rows(x, index, owner)
+    if not isinstance(x, Tensor):  # read anew at each epoch: what needs its values is refused there
+        return x
     if x.shape[0] == 1:
         return x.expand(len(owner), *x.shape[1:])
     return x[owner] if not torch.equal(owner, torch.arange(len(x), device=owner.device)) else x

@@ -143,6 +143,8 @@ class Fitting:
 
         def each(x: Tensor) -> Tensor:
             # Expanded before it is flattened: for one replica the members' data are a view, for more a copy.
+            if not isinstance(x, Tensor):  # read anew at each epoch: what needs its values is refused there
+                return x
             return x.unsqueeze(1).expand(-1, count, *x.shape[1:]).flatten(0, 1)
 
         validation = None if self.validation is None else (each(self.validation[0]), each(self.validation[1]))

@@ -237,7 +237,7 @@ def _rows(layer: ParametricLayer, a: Tensor, deltas: Tensor, q: int, at: Paramet
         return [(layer.normalised(at, a).squeeze(1) * delta).sum((-1, -2)) * scale, delta.sum((-1, -2)) * shift]
     a = a.squeeze(1)
     if isinstance(layer, PlacesLayer):
-        return [(j * std[name].unsqueeze(1)).flatten(2) for name, j in layer.jacobian(a, delta).items()]
+        return [(j * std[name].unsqueeze(1)).flatten(2) for name, j in layer.jacobian(a, delta, at).items()]
     weight, bias = std[f"{layer.name}.weight"], std.get(f"{layer.name}.bias")
     if isinstance(layer, Conv2d):
         a = F.unfold(a.flatten(0, 1), layer.kernel, padding=layer.padding, stride=layer.stride).unflatten(

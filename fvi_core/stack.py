@@ -138,6 +138,8 @@ class Stack:
         start = {name: value.detach().clone() for name, value in start.items()}
         active = list(range(replicas))
         self.explained: dict[int, str] = {}  # why losses are no numbers, by the number of the replica
+        self.progress = 1.0  # share of all steps, with the one that is taken, where steps are counted
+        self.stopped: dict[int, str] = {}  # the step at which they stopped being such
         self.now = self.begin(State(active, owner, own_streams, start, prior, losses={r: [] for r in active}))
         if state is not None:
             self.restore(state)
@@ -221,6 +223,10 @@ class Stack:
                 report(self.epoch / self.epochs, f"{done}, loss {loss.mean():.4g}")
             if checkpoint:
                 checkpoint(self)
+        return self.end()
+
+    def end(self) -> list[Trained]:
+        """Results with the parameters that replicas have now: also of a training that was stopped."""
         self._finish(list(range(len(self.now.active))))
         found = [self.now.results[r] for r in sorted(self.now.results)]
         groups = [found[i : i + self.members] for i in range(0, len(found), self.members)]
@@ -258,7 +264,9 @@ class Stack:
             return
         for i, ok in enumerate(finite.tolist()):
             if not ok:
-                reason = f"the loss or a parameter stopped being finite in {self.unit} {self.epoch} of {self.epochs}"
+                step = self.stopped.get(now.active[i], "")
+                where = f"{step}{self.unit} {self.epoch} of {self.epochs}"
+                reason = f"the loss or a parameter stopped being finite in {where}"
                 reason = ": ".join(filter(None, (reason, self.explained.get(now.active[i]))))
                 now.results[now.active[i]] = Trained(None, self.epoch, now.losses[now.active[i]], reason)
         self._finish([i for i, left in enumerate(gone) if left and finite[i]])

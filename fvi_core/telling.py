@@ -24,3 +24,13 @@ def listening(listener: Callable[[str], None]) -> Iterator[None]:
         yield
     finally:
         _listener.reset(before)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people write them: 8 s, 3 min, 2 h 05 min, 5 days."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes > 48 * 60:
+        return f"{minutes / 1440:,.0f} days"
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

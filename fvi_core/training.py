@@ -5,8 +5,9 @@ samples.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import islice
 from typing import Any, cast
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from fvi_core import graphs, precision
 from fvi_core.contexts import ContextSource
-from fvi_core.data import TrainingData, take
+from fvi_core.data import Batch, TrainingData, take
 from fvi_core.graphs import Graphs
 from fvi_core.images import Augmentation
 from fvi_core.likelihoods import split_parameters
@@ -133,8 +134,9 @@ class Trainer(Stack):
             graphs.check(training_data.x.device, self.optimiser)
             if model.weight.rise:
                 raise ValueError("training: a graph has one weight of the divergence; leave graph False, or rise 0")
+            if training_data.batches is not None:
+                raise ValueError("training: a graph takes its batches from memory; leave graph False")
         self.graphs: tuple[TrainingState, Graphs, Tensor] | None = None
-        self.progress = 1.0  # share of all steps, with the one that is taken
         super().__init__(replace(model, network=network), training_data, streams, training.dtype, state)
 
     @property
@@ -167,29 +169,35 @@ class Trainer(Stack):
 
     @property
     def steps(self) -> int:
-        return -(-self.training_data.x.shape[1] // self.training.batch_size)
+        return self.training_data.steps or -(-self.training_data.x.shape[1] // self.training.batch_size)
 
     def advance(self, steps: int | None = None) -> Tensor:
-        now, training_data, size, n = (
-            self.now,
-            self.training_data,
-            self.training.batch_size,
-            self.training_data.x.shape[1],
-        )
-        total = torch.zeros(len(now.active), dtype=torch.float64, device=training_data.x.device)
-        order = now.streams["batch"].permutation(n) if size < n else None
+        now, losses, points = self.now, list[Tensor](), 0
+        total = torch.zeros(len(now.active), dtype=torch.float64, device=self.training_data.x.device)
         take_step, before = self._stepper(), self.epoch * self.steps
-        for step, start in enumerate(range(0, n, size)[:steps]):
+        for step, (batch, count) in enumerate(islice(self._batches(), steps)):
             self.schedule.before_step(now.schedule, before + step, self.epochs * self.steps, self.optimiser.lr)
             self.progress = (before + step + 1) / (self.epochs * self.steps)
-            loss = take_step(None if order is None else order[:, start : start + size])
-            total += loss * min(size, n - start)
+            losses.append(take_step(batch))
+            total += losses[-1] * count
+            points += count
+        self._note_step(losses, total)
         family = split_parameters(now.parameters)[0]
         self._hold(self.model.family.after_epoch(self.model.network, family, self.epoch + 1, self.epochs))
-        return total / n
+        return total / points
 
-    def _stepper(self) -> Callable[[Tensor | None], Tensor]:
-        """One step on given rows of the training data, or on all; its loss ``[R]``."""
+    def _batches(self) -> Iterator[tuple[Batch, int]]:
+        """The batches of an epoch, with their numbers of points."""
+        n, size = self.training_data.x.shape[1], self.training.batch_size
+        if self.training_data.batches is not None:
+            yield from ((batch, len(batch[0])) for batch in self.training_data.batches(self.epoch))
+            return
+        order = self.now.streams["batch"].permutation(n) if size < n else None
+        for start in range(0, n, size):
+            yield None if order is None else order[:, start : start + size], min(size, n - start)
+
+    def _stepper(self) -> Callable[[Batch], Tensor]:
+        """One step on a batch; its loss ``[R]``."""
         now, training_data, n = self.now, self.training_data, self.training_data.x.shape[1]
         if self.graphs is not None and self.graphs[0] is now:
             return self._replayed
@@ -197,8 +205,8 @@ class Trainer(Stack):
         tensors = [now.parameters[name].requires_grad_() for name in trained_names(now.parameters)]
         rate = now.schedule.lr.clone() if self.training.graph else None
 
-        def step(index: Tensor | None) -> Tensor:
-            x, y = take(training_data.x, now.owner, index), take(training_data.y, now.owner, index)
+        def step(batch: Batch) -> Tensor:
+            x, y = training_data.at(now.owner, batch)
             x = training_data.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))
             family, likelihood = split_parameters(now.parameters)
             source = ContextSource(x, low, high, training_data.pools, training_data.scale)
@@ -228,18 +236,28 @@ class Trainer(Stack):
         self.graphs = now, Graphs(step, generators, training_data.x.device), rate
         return self._replayed
 
-    def _replayed(self, index: Tensor | None) -> Tensor:
+    def _replayed(self, batch: Batch) -> Tensor:
         now, captured, rate = cast(tuple[TrainingState, Graphs, Tensor], self.graphs)
         rate.copy_(now.schedule.lr)  # a schedule may put another tensor in its place
-        if index is None:
+        if batch is None:
             rows = torch.arange(self.training_data.x.shape[1], device=rate.device)
-            index = rows.expand(len(now.active), -1)
-        return captured(index)
+            batch = rows.expand(len(now.active), -1)
+        return captured(cast(Tensor, batch))
 
     def done(self, loss: Tensor) -> Tensor:
         self.schedule.after_epoch(self.now.schedule, self.epoch, self.epochs, loss, self.optimiser.lr)
         self._validate()
         return self.now.schedule.done
+
+    def _note_step(self, losses: Sequence[Tensor], total: Tensor) -> None:
+        """Where an epoch's loss is no number: the first step at which it was none."""
+        if torch.isfinite(total).all():
+            return
+        finite = torch.isfinite(torch.stack(list(losses))).tolist()
+        for place, r in enumerate(self.now.active):
+            bad = [step for step, row in enumerate(finite, 1) if not row[place]]
+            if bad:
+                self.stopped.setdefault(r, f"step {bad[0]} of {len(losses)} of ")
 
     def _note_cause(self, loss: Tensor, tried: Sequence[Factorisation]) -> None:
         """Where losses are no numbers: why, if it is a matrix without a factor, before the step spoils parameters."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.curvature import BLOCK, Gradient, from_matrix, record, weights
-from fvi_core.data import TrainingData, take
+from fvi_core.data import Batch, TrainingData
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import NotSupported
 from fvi_core.families.mean_field import LOG_VAR, MEAN, MeanField
@@ -105,12 +105,12 @@ class NaturalGradient(Trainer):
         made.parameters.update({LOG_VAR + name: self._log_variance(name, value) for name, value in zeros.items()})
         return made
 
-    def _stepper(self) -> Callable[[Tensor | None], Tensor]:
+    def _stepper(self) -> Callable[[Batch], Tensor]:
         now, data, network = self.now, self.training_data, self.model.network
 
         @torch.no_grad()
-        def step(index: Tensor | None) -> Tensor:
-            x, y = take(data.x, now.owner, index), take(data.y, now.owner, index)
+        def step(batch: Batch) -> Tensor:
+            x, y = data.at(now.owner, batch)
             x = data.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))
             family, likelihood = split_parameters(now.parameters)
             drawn = self.model.family.weights(network, family, self.options.samples, now.streams["functions"])

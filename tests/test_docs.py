@@ -19,7 +19,7 @@ from benchmarks.state import kept
 from benchmarks.suite import Suite
 from benchmarks.tables import Recipe
 from fvi_core import methods
-from fvi_core.registry import DIVERGENCES
+from fvi_core.registry import DIVERGENCES, NETWORKS
 from tests import outsider
 from tests.configs import make_config
 from tests.plugins import forgotten
@@ -91,6 +91,8 @@ def test_what_the_document_adds_is_there_and_right(tmp_path: Path, monkeypatch: 
         zero = torch.zeros(1, 3, 2, dtype=torch.float64)
         assert torch.allclose(distance.kl(zero, wide, zero, wide), torch.zeros(1, 3, dtype=torch.float64))
         assert torch.allclose(distance.kl(zero + 1, wide, zero, narrow), torch.full((1, 3), 4.0, dtype=torch.float64))
+        own = NETWORKS.build({"name": "small_normed", "width": 4}).build((1, 8, 8), 10)
+        assert own.way == "leaves" and own.n_outputs == 10 and own.shapes["0.weight"] == (4, 1, 3, 3)
         assert datasets.load("bikes", 4).train.x.shape == (45, 2) and datasets.load("waves", 2).train.x.shape == (50, 1)
         assert datasets.load("shapes").train.x.shape == (12, 1, 6, 5)
         assert 'my-fvi = "my_fvi"' in (tmp_path / "pyproject.toml").read_text()

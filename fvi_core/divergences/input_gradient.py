@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
+from fvi_core.families.base import NotSupported
 from fvi_core.registry import DIVERGENCES
 
 
@@ -26,5 +27,7 @@ class InputGradient(Divergence):
         x = step.x.detach().requires_grad_()
         network = step.network.layer_by_layer()
         functions = step.family.functions(network, step.parameters, 1, step.streams)
-        (gradient,) = torch.autograd.grad(functions(x).exp().sum(), x, create_graph=True)
+        (gradient,) = torch.autograd.grad(functions(x).exp().sum(), x, create_graph=True, allow_unused=True)
+        if gradient is None:
+            raise NotSupported("divergence 'input_gradient': inputs are whole numbers, in which nothing has a gradient")
         return (gradient.flatten(2).norm(dim=-1) - self.target).square().mean(1)

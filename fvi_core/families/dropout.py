@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fvi_core.families.base import Functions
+from fvi_core.families.base import Functions, NotSupported
 from fvi_core.families.point import Point
 from fvi_core.networks import Network, Parameters
 from fvi_core.networks.masks import FunctionMasks, InputMasks
@@ -32,6 +32,14 @@ class Dropout(Point):
             raise ValueError(f"family 'dropout': rate must lie in [0, 1), found {self.rate}")
         if self.masks not in ("input", "function"):
             raise ValueError(f"family 'dropout': masks must be 'input' or 'function', found {self.masks!r}")
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        if not network.sites:
+            raise NotSupported(
+                "family 'dropout' masks activations at dropout sites, and the network has none that is reached; "
+                "put nn.Dropout modules into a module of your own, between layers with parameters"
+            )
+        return super().init(network, streams)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         weights = {name: value.unsqueeze(1) for name, value in parameters.items()}

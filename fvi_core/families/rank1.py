@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fvi_core.families.base import Family, Functions, buffers_of, random_layers
 from fvi_core.gaussian import gaussian_kl_weights
-from fvi_core.networks import BatchNorm, Conv2d, Network, Parameters, ParametricLayer
+from fvi_core.networks import BatchNorm, Conv2d, Network, Opaque, Parameters, ParametricLayer
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, later
 from fvi_core.scales import softplus
@@ -46,7 +46,7 @@ class Rank1(Family):
 
     def scaled(self, network: Network) -> list[ParametricLayer]:
         """The layers with factors."""
-        return [layer for layer in random_layers(network, self.layers) if not isinstance(layer, BatchNorm)]
+        return [layer for layer in random_layers(network, self.layers) if not isinstance(layer, BatchNorm | Opaque)]
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         parameters = network.init(streams)

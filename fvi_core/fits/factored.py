@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fvi_core.curvature import Recorded, as_matrix, from_matrix, weights
 from fvi_core.fits.posterior import CURVATURE, Around, Posterior, Tensors, require_finite, within
-from fvi_core.networks import Conv2d, Network, Parameters
+from fvi_core.networks import Conv2d, Network, Parameters, PlacesLayer
 from fvi_core.random import Streams
 
 PRECISION, LEFT, RIGHT = "precision/", "left/", "right/"
@@ -26,8 +26,8 @@ class Factored(Posterior):
     places t of ``a_nt a_nt^T`` of what goes in, B the sum of ``d_nt^T L_n d_nt`` with d the outputs' gradients in what
     comes out; a linear layer has one place (Martens and Grosse 2015, Grosse and Martens 2016: places alike, their
     gradients uncorrelated). A bias is a weight of its own whose input is 1: its block is B, uncorrelated with the
-    weight's. Batch normalisation has its diagonal. The prior precision is added to the products of eigenvalues, not to
-    the factors.
+    weight's. Batch normalisation, and modules of one's own that are no known layer, have their diagonal. The prior
+    precision is added to the products of eigenvalues, not to the factors.
 
     The mean over places is right: with it H is exact where d is the same at all inputs and places. The factors of
     BackPACK lack it, as its source says: a convolution then has as many times this curvature as it has places, and the
@@ -42,7 +42,8 @@ class Factored(Posterior):
             within(max(shape), f"structure 'kronecker': a factor of layer {layer.name!r}", "'diagonal' or 'last_layer'")
 
     def numbers(self, network: Network) -> int:
-        return max(network.sizes[name] if isinstance(layer, Conv2d) else 1 for name, layer in weights(network).items())
+        whole = [x for x in network.parametrised if isinstance(x, Conv2d | PlacesLayer)]
+        return max((network.sizes[name] for layer in whole for name in layer.shapes), default=1)
 
     def curvature(self, around: Around) -> Tensors:
         network, found = around.network, Sums()
@@ -56,7 +57,9 @@ class Factored(Posterior):
                             found.add(LEFT + name, _gram(cast(Tensor, gradient.left)) / gradient.right.shape[-1])
                         found.add(RIGHT + name, _gram(gradient.right))
                     elif name not in biases:
-                        found.add(CURVATURE + name, gradient.squares())
+                        squares = gradient.squares()
+                        shape = squares.shape if gradient.left is not None else network.shapes[name]
+                        found.add(CURVATURE + name, squares.view(shape))
         require_finite(found)
         for name, layer in factored.items():
             left, found[LEFT + name] = _eigen(found[LEFT + name] / around.fitting.n_train)

@@ -1,6 +1,6 @@
 """Networks as pure functions of their parameters. Importing this package registers every network."""
 
-from fvi_core.networks import bottleneck, convolutional, field, perceptron, residual  # noqa: F401
+from fvi_core.networks import bottleneck, by_name, convolutional, field, perceptron, residual  # noqa: F401
 from fvi_core.networks.layers import (
     ACTIVATIONS,
     BUFFER,
@@ -16,7 +16,9 @@ from fvi_core.networks.layers import (
     ParametricLayer,
     PlacesLayer,
 )
+from fvi_core.networks.module import ModuleNetwork
 from fvi_core.networks.network import HEAD, Network, Tape
+from fvi_core.networks.opaque import Opaque, UnfitModule
 
 __all__ = [
     "ACTIVATIONS",
@@ -30,9 +32,12 @@ __all__ = [
     "BatchNorm",
     "Conv2d",
     "Linear",
+    "ModuleNetwork",
     "Network",
+    "Opaque",
     "Parameters",
     "ParametricLayer",
     "PlacesLayer",
     "Tape",
+    "UnfitModule",
 ]

@@ -49,7 +49,7 @@ class FieldLinear(Affine, PlacesLayer):
     def shifted(self, z: Tensor, bias: Tensor) -> Tensor:
         return z + F.pad(bias.unsqueeze(-1), (0, z.shape[-1] - 1)).unsqueeze(2)
 
-    def jacobian(self, a: Tensor, delta: Tensor) -> dict[str, Tensor]:
+    def jacobian(self, a: Tensor, delta: Tensor, parameters: Parameters) -> dict[str, Tensor]:
         return {f"{self.name}.weight": torch.matmul(a, delta.mT), f"{self.name}.bias": delta[..., 0]}
 
 
@@ -73,7 +73,7 @@ class FieldHead(PlacesLayer):
     def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
         return mixed(a, parameters[f"{self.name}.weight"]).squeeze(-2)
 
-    def jacobian(self, a: Tensor, delta: Tensor) -> dict[str, Tensor]:
+    def jacobian(self, a: Tensor, delta: Tensor, parameters: Parameters) -> dict[str, Tensor]:
         return {f"{self.name}.weight": torch.matmul(a, delta.unsqueeze(-1))}
 
 

@@ -60,6 +60,11 @@ class ParametricLayer:
         raise NotImplementedError
 
     @property
+    def buffers(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of running statistics."""
+        return {}
+
+    @property
     def fan_in(self) -> int:
         return self.inputs
 
@@ -88,9 +93,9 @@ class ParametricLayer:
 class PlacesLayer(ParametricLayer):
     """A layer whose weights serve several places of one input, in the last axis: ``[R, S, N, units, places]``."""
 
-    def jacobian(self, a: Tensor, delta: Tensor) -> Parameters:
-        """Gradients ``[R, N, *shape]`` of the parameters, for inputs a and gradients delta of outputs, without
-        samples.
+    def jacobian(self, a: Tensor, delta: Tensor, parameters: Parameters) -> Parameters:
+        """Gradients ``[R, N, *shape]`` of the parameters ``[R, 1, *shape]``, for inputs a and gradients delta of
+        outputs, without samples.
         """
         raise NotImplementedError
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +31,7 @@ from fvi_core.networks.layers import (
 from fvi_core.networks.masks import InputMasks
 from fvi_core.networks.normalisation import batch_norm
 from fvi_core.networks.pooling import rectified
+from fvi_core.networks.stand_in import Body
 from fvi_core.networks.steps import Rectified, together
 from fvi_core.precision import check, has_bfloat16
 from fvi_core.random import Streams
@@ -77,8 +79,7 @@ class Network:
         self.parametrised = list(_weighted(self.layers))
         self.head: ParametricLayer = self.layers[-1]
         self.shapes = {name: shape for layer in self.parametrised for name, shape in layer.shapes.items()}
-        normalising = [layer for layer in self.parametrised if isinstance(layer, BatchNorm)]
-        self.buffers = {name: shape for layer in normalising for name, shape in layer.buffers.items()}
+        self.buffers = {name: shape for layer in self.parametrised for name, shape in layer.buffers.items()}
         self.sizes = {name: math.prod(shape) for name, shape in self.shapes.items()}
         self.n_parameters = sum(self.sizes.values())
         self.n_outputs = self.head.values
@@ -91,6 +92,7 @@ class Network:
             and all(isinstance(layer, Activation) and layer.function in SLOPED for layer in plain[1::2])
         )
         self.convolutional = any(isinstance(layer, Conv2d) for layer in self.parametrised)
+        self.sites = any(isinstance(layer, DropoutSite) for layer in _all(self.layers))
         self.residual = any(isinstance(layer, Residual) for layer in self.layers)
         self.seen: Parameters | None = None
         self.reduced = False
@@ -291,12 +293,17 @@ def _rectified_pool(z: Tensor) -> Tensor:
 
 def _weighted(layers: Sequence) -> Iterator[ParametricLayer]:
     """The layers with parameters, in the order in which a forward pass meets them."""
+    return (layer for layer in _all(layers) if isinstance(layer, ParametricLayer))
+
+
+def _all(layers: Sequence) -> Iterator[Any]:
+    """Layers, and the layers in them, in the order in which a forward pass meets them."""
     for layer in layers:
-        if isinstance(layer, ParametricLayer):
-            yield layer
+        if isinstance(layer, Body):
+            yield from layer.leaves
         elif isinstance(layer, Residual):
-            yield from _weighted(layer.body)
-            yield from _weighted(layer.shortcut)
+            yield from _all((*layer.body, *layer.shortcut))
         elif isinstance(layer, Parallel):
-            for branch in layer.branches:
-                yield from _weighted(branch)
+            yield from _all([each for branch in layer.branches for each in branch])
+        else:
+            yield layer

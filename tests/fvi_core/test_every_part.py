@@ -71,6 +71,7 @@ SPECS = {
         {"name": "resnet18", "width": 2, "norm": "none"},
         {"name": "resnet50", "width": 2},
         {"name": "vector_field", "hidden": [4, 3]},
+        {"name": "torchvision", "model": "shufflenet_v2_x0_5"},
     ],
     "optimiser": [{"name": "adam"}, {"name": "sgd", "momentum": 0.9}, {"name": "sgd", "weight_decay": 0.1}],
     "schedule": [

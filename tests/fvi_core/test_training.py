@@ -148,7 +148,10 @@ def test_a_replica_that_stops_being_finite_fails_alone():
     parts = {**KINDS["MAP"], "network": small.RELU, "likelihood": FIXED}
     together = train(parts, **options)
     assert together[1].parameters is None and 1 < together[1].epochs < 12
-    assert together[1].reason == f"the loss or a parameter stopped being finite in epoch {together[1].epochs} of 12"
+    assert (
+        together[1].reason
+        == f"the loss or a parameter stopped being finite in step 1 of 1 of epoch {together[1].epochs} of 12"
+    )
     for r in (0, 2):
         assert together[r].reason is None and all(map(math.isfinite, together[r].loss))
         assert_same(together[r], train(parts, range(r, r + 1), **options)[0])
@@ -161,7 +164,8 @@ def test_a_prior_without_a_cholesky_factor_fails_its_replica_alone_and_is_named(
     data.high[1] = data.low[1]  # all context points of replica 1 are one
     together = train(parts, data=data, dtype="float64")
     assert together[1].parameters is None and together[1].reason == (
-        "the loss or a parameter stopped being finite in epoch 1 of 3: the prior's covariance at the context points, "
+        "the loss or a parameter stopped being finite in step 1 of 3 of epoch 1 of 3: "
+        "the prior's covariance at the context points, "
         "4 x 4 with variances up to 1, is not positive definite with 4e-30 added to its diagonal, while rounding its "
         "entries makes errors of up to 9e-16; more on the diagonals (jitter or gamma), fewer context points or a "
         "rougher prior may help"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datasets
-from tools.cost import images, trainings
+from tools.cost import images, modules, trainings
 from tools.cost.overhead import overhead
 from tools.cost.timing import Measurement, interleave, ratio, threads
 from tools.cost.trainings import training_of
@@ -73,4 +73,5 @@ BENCHMARKS = {
     "mlp": images.mlp,
     "cnn": images.cnn,
     "resnet": images.resnet,
+    "modules": modules.modules,
 }

@@ -171,7 +171,10 @@ def test_a_failed_run_of_a_stack_leaves_its_neighbours_alone(monkeypatch, tmp_pa
     damaged(monkeypatch, "train", {"y": lambda y: np.where(np.arange(len(y)) == 4, np.nan, y)})
     found = run(cases, tmp_path / "again")
     assert [o.status for o in found] == ["done", "failed", "done"]
-    assert found[1].reason == "the loss or a parameter stopped being finite in epoch 1 of 3" and not found[1].metrics
+    assert (
+        found[1].reason == "the loss or a parameter stopped being finite in step 1 of 2 of epoch 1 of 3"
+        and not found[1].metrics
+    )
     assert [numbers(found[i]) for i in (0, 2)] == [expected[0], expected[2]]
     assert not (tmp_path / "again" / "artifacts" / f"{run_key(cases[1])}.npz").exists()
 

@@ -268,8 +268,8 @@ def test_a_kernel_matrix_that_is_not_positive_definite_fails_its_replica_alone_a
     good, bad, other = trainer.run()
     assert good.reason is None and other.reason is None and math.isfinite(good.loss[-1])
     assert (
-        "the loss or a parameter stopped being finite in epoch 1 of 3: the kernel matrix of the inducing points, 4 x 4"
-        in bad.reason
+        "the loss or a parameter stopped being finite in step 1 of 2 of epoch 1 of 3: "
+        "the kernel matrix of the inducing points, 4 x 4" in bad.reason
     )
     assert "is not positive definite with 0 added to its diagonal, while rounding" in bad.reason
     assert bad.reason.endswith("; a larger jitter, fewer points or a smaller learning rate may help")

@@ -1,0 +1,274 @@
+"""A method of the catalogue on a module of one's own: fit, predict, score, save and load.
+
+import fvi_core as fvi
+
+posterior = fvi.fit(net, loader, "FSVI", epochs=50)
+posterior.predict(x).probabilities      # [N, C]
+posterior.score(x, y)                   # {"accuracy": ..., "nll": ..., "brier": ..., "ece": ...}
+posterior.save("mine.fvi")
+posterior = fvi.load("mine.fvi", net)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import io
+import json
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import nn
+
+from fvi_core import methods
+from fvi_core.families import Family
+from fvi_core.families.base import NotSupported
+from fvi_core.likelihoods import Likelihood
+from fvi_core.networks import ModuleNetwork, Network
+from fvi_core.objective import Model, Weight
+from fvi_core.prediction import FORMAT, VERSION, Posterior, structure
+from fvi_core.random import Streams, seed_from
+from fvi_core.reading import Data, Survey, Targets, changes, drawn_from, read, streamed, training_data
+from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, LIKELIHOODS, PRIORS, TRAININGS, PartSpec
+from fvi_core.spelling import nearest
+from fvi_core.stack import Stack, Trained
+from fvi_core.watch import Watch
+
+KINDS = {"family": FAMILIES, "divergence": DIVERGENCES, "prior": PRIORS, "context": CONTEXTS, "fit": FITS}
+INSTEAD = {
+    "class_weights": "say likelihood={'name': 'categorical', 'class_weights': 'batch'}, so classes count alike",
+    "ignore_index": "leave points without a label out of the data",
+    "label_smoothing": "a likelihood has none",
+    "loss": "the objective is that of the method; its data term is the likelihood's",
+    "criterion": "the objective is that of the method; its data term is the likelihood's",
+    "lr": "say optimiser={'name': 'adam', 'lr': ...}",
+}
+"""Options of other libraries, and what to do here."""
+DEFAULTS: dict[str, Any] = {"epochs": 100, "optimiser": {"name": "adam", "lr": 1e-3}, "samples": 1}
+BATCH = 128
+
+for _module in ("fits", "hamiltonian", "vogn"):  # they register their parts
+    importlib.import_module(f"fvi_core.{_module}")
+
+
+class TrainingFailed(RuntimeError):
+    """Training that ended without parameters; the message says why."""
+
+
+def fit(
+    module: nn.Module | Callable[[], nn.Module],
+    data: Data,
+    method: str = "FSVI",
+    *,
+    validation: Data | None = None,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    optimiser: PartSpec | None = None,
+    samples: int | None = None,
+    likelihood: PartSpec | None = None,
+    contexts: Mapping[str, Any] = MappingProxyType({}),
+    head: str | None = None,
+    seed: int = 0,
+    training: Mapping[str, Any] = MappingProxyType({}),
+    stream: bool | None = None,
+    progress: bool = True,
+    **parts: Mapping[str, Any],
+) -> Posterior:
+    """Train a method of the catalogue on a module; or fit a fit part ("laplace", "temperature") to a module that is
+    trained already, whose weights then stay as they are.
+
+    Args:
+      module: an nn.Module, which is not changed and whose weights training starts from (members of an ensemble but the
+        first are initialised anew), or a function that makes one. Inputs and parameters stay on its device.
+      data: a pair x ``[N, ...]``, y, or a DataLoader or Dataset. Whole numbers and text are labels; floating-point
+        targets ``[N]``, ``[N, 1]`` or ``[N, Q]`` are those of a regression, standardised here.
+      validation: the same, for early stopping and fit parts that ask for it.
+      epochs, batch_size, optimiser, samples: of training: 100, the loader's or else 128, Adam with rate 0.001, one
+        function in each step, unless the method brings its own. ``training``: further options of the training part.
+      likelihood: instead of "categorical" for labels and "gaussian" for other targets.
+      contexts: named inputs ``[P, ...]`` for contexts of the kind "images".
+      head: name of the last layer, where it is not the nn.Linear whose output the module returns.
+      stream: read the loader anew at each epoch and hold no data. None: where its inputs change from one reading to
+        the next (augmentation) or are drawn at random.
+      progress: show it.
+      parts: hyper-parameters of the method's parts that differ, as ``context={"points": 50}``; with a "name", another
+        part. ``weight``: that of the divergence.
+
+    Ctrl-C ends training early: the posterior then has the parameters of that moment. Raises UnfitModule, UnknownMethod,
+    UnknownPart, NotSupported, ValueError and TypeError before training, TrainingFailed after it.
+    """
+    trained_already = method in FITS.classes
+    row = methods.get("MAP" if trained_already else method)
+    chosen, own = {**row.parts(), **({"fit": {"name": method}} if trained_already else {})}, row.own_parts()
+    _choose(chosen, parts)
+    if trained_already and not isinstance(module, nn.Module):
+        raise TypeError(f"fit {method!r} is for a trained module: expected an nn.Module, found a function")
+    if not hasattr(data, "batch_size") and stream:
+        raise TypeError(f"stream: expected a DataLoader, found {type(data).__name__}")
+    stream = changes(data) and not trained_already if stream is None else stream
+    with drawn_from(seed_from("reading", seed)):
+        survey = Survey.of(data) if stream else None
+        x, y = read(data) if survey is None else (survey.x, survey.y)
+    network = ModuleNetwork(module, x[:3], head=head)
+    given = likelihood or own.get("likelihood")
+    targets = Targets.of(y, network.n_outputs, None if given is None else given["name"], not trained_already)
+    usual = "categorical" if targets.classification else "residual_gaussian" if trained_already else "gaussian"
+    chosen["likelihood"] = given or {"name": usual}
+    _match_dropout(network.module, method, chosen["family"], parts)
+    spec = _training(own.get("training", {}), training, epochs=epochs, optimiser=optimiser, samples=samples)
+    spec["batch_size"] = batch_size or spec.get("batch_size") or getattr(data, "batch_size", None) or BATCH
+    spec["batch_size"] = min(spec["batch_size"], len(y))
+    if trained_already:
+        spec["epochs"] = 0
+    dtype = next(network.module.parameters()).dtype
+    spec.setdefault("dtype", str(dtype).removeprefix("torch."))
+    model = build(network, chosen, spec)
+    missing = (model.context.pools() if model.context else set()) - set(contexts)
+    if missing:
+        raise ValueError(f"context {model.context.name!r} draws from {sorted(missing)}: give contexts={{name: inputs}}")  # type: ignore[union-attr]
+    device = next(module.parameters()).device if isinstance(module, nn.Module) else torch.device("cpu")
+    about = targets, network.n_outputs
+    held = training_data(x, y if survey is None else y[: len(x)], *about, device, dtype, validation, contexts)
+    if survey is not None:
+        _refuse_streaming(model)
+        held = streamed(data, survey, seed, *about, held)
+    streams = Streams([seed_from("fit", seed)], device, dtype)
+    stack = TRAININGS.build(spec).start(model, held, streams)
+    trained = _run(stack, method, progress and not trained_already)
+    if trained.parameters is None:
+        raise TrainingFailed(
+            f"method {method!r}: {trained.reason}; a smaller learning rate may help, or dtype 'float64'"
+        )
+    for warning in trained.warnings:
+        warnings.warn(warning, stacklevel=2)
+    config = {"method": method, "seed": seed, "head": head, "parts": chosen, "training": spec, "loss": trained.loss}
+    config |= {"input": list(x.shape[1:]), "inputs": str(x.dtype).removeprefix("torch."), "dtype": spec["dtype"]}
+    return Posterior(model, model.fitted(trained.parameters, held, streams.child("fit")), targets, config)
+
+
+def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Posterior:
+    """Return the posterior that :meth:`Posterior.save` wrote, on a module of the same structure.
+
+    No code of the file is run. Raises ValueError for another file and for another module, saying what differs.
+    """
+    with open(path, "rb") as file:
+        whole = io.BytesIO(file.read())
+    try:
+        held = torch.load(whole, map_location="cpu", weights_only=True)
+        if not isinstance(held, dict) or FORMAT not in held:
+            raise ValueError("it holds something else")
+    except Exception as error:  # whatever torch makes of other files and damage
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path}: expected a whole file of Posterior.save: {reason}") from error
+    if held[FORMAT] != VERSION:
+        raise ValueError(
+            f"{path}: expected format {VERSION}, found {held[FORMAT]}; load it with the version that wrote it"
+        )
+    config = json.loads(held["config"])
+    own = config.pop("module")
+    targets = Targets(**config.pop("targets"))
+    inputs = getattr(torch, config["inputs"])
+    example = torch.zeros(3, *config["input"], dtype=inputs)
+    if inputs.is_floating_point:
+        example = torch.randn(example.shape, generator=torch.Generator().manual_seed(0), dtype=inputs)
+    network = ModuleNetwork(module, example, head=config["head"])
+    found = structure(network)
+    for name in sorted(own["shapes"].keys() | found["shapes"].keys()):
+        was, now = (each["shapes"].get(name, "none") for each in (own, found))
+        if was != now:
+            raise ValueError(f"{path}: parameter {name}: expected {now}, as the module has, found {was} in the file")
+    if own["constants"] != found["constants"]:
+        raise ValueError(f"{path}: frozen parameters or buffers of the module are not those that it was trained with")
+    device = next(module.parameters()).device if isinstance(module, nn.Module) else torch.device("cpu")
+    parameters = {name: value.to(device) for name, value in held["parameters"].items()}
+    return Posterior(build(network, config["parts"], config["training"]), parameters, targets, config)
+
+
+def build(network: Network, parts: Mapping[str, Any], training: Mapping[str, Any]) -> Model:
+    """Return the parts of a method, built. Raises UnknownPart."""
+    built = {kind: registry.build(parts[kind]) if parts.get(kind) else None for kind, registry in KINDS.items()}
+    likelihood, weight = LIKELIHOODS.build(parts["likelihood"]), Weight(**parts["weight"])
+    return Model(network, likelihood=likelihood, weight=weight, precision=training.get("precision", "float32"), **built)  # type: ignore[arg-type]
+
+
+def _choose(chosen: dict[str, Any], parts: Mapping[str, Any]) -> None:
+    """Put a user's options into the parts of a method."""
+    for kind, options in parts.items():
+        if kind in INSTEAD:
+            raise TypeError(f"fit() has no option {kind!r}: {INSTEAD[kind]}")
+        if kind not in (*KINDS, "weight"):
+            known = (*KINDS, "weight", *(fit.__kwdefaults__ or ()))
+            raise TypeError(f"fit() has no option {kind!r}; {nearest(kind, known)}")
+        if not isinstance(options, Mapping):
+            also = f"; of classes, {INSTEAD['class_weights']}" if kind == "weight" else ""
+            raise TypeError(f"{kind}: expected hyper-parameters by name, found {type(options).__name__}{also}")
+        before = chosen.get(kind) or {}
+        other = "name" in options and options["name"] != before.get("name")
+        chosen[kind] = dict(options) if other else {**before, **options}
+
+
+def _training(own: Mapping[str, Any], options: Mapping[str, Any], **given: Any) -> dict[str, Any]:
+    """The training part: its own options, those of the user, and defaults for the rest."""
+    spec = {"name": "gradient", **own, **options}
+    if spec["name"] not in TRAININGS.classes:
+        TRAININGS.build(spec)  # says which there are
+    fields = {each.name for each in dataclasses.fields(TRAININGS.classes[spec["name"]])}
+    for name, value in given.items():
+        if value is not None and name not in fields:
+            raise TypeError(f"training {spec['name']!r} has no {name}; its options are {', '.join(sorted(fields))}")
+        if value is not None:
+            spec[name] = value
+        elif name in fields and name in DEFAULTS and "name" not in own:
+            spec.setdefault(name, DEFAULTS[name])
+    return spec
+
+
+def _match_dropout(module: nn.Module, method: str, family: dict[str, Any], parts: Mapping[str, Any]) -> None:
+    """Give the dropout family the rate of a module's nn.Dropout modules; warn of a method that leaves them out."""
+    rates = {each.p for each in module.modules() if type(each) is nn.Dropout and each.p}
+    bottom = family
+    while "base" in bottom:
+        bottom = bottom["base"]
+    if bottom["name"] != "dropout":
+        if rates:
+            warnings.warn(f"method {method!r} leaves the module's nn.Dropout out; 'MC Dropout' has it", stacklevel=3)
+    elif "rate" not in parts.get("family", {}) and rates:
+        if len(rates) > 1:
+            raise ValueError(
+                f"family 'dropout' has one rate, the module's nn.Dropout has {sorted(rates)}: give family.rate"
+            )
+        bottom["rate"] = rates.pop()
+
+
+def _refuse_streaming(model: Model) -> None:
+    """Raise NotSupported for parts that are fitted to all data after training."""
+    family = model.family.independent()[0]
+    for part, base in ((model.likelihood, Likelihood), (family, Family)):
+        if type(part).fit is not base.fit:  # type: ignore[attr-defined]
+            raise NotSupported(
+                f"{part.name!r} is fitted to all training data at once: give them in memory (stream=False)"
+            )  # type: ignore[attr-defined]
+    if model.fit is not None:
+        raise NotSupported(f"fit {model.fit.name!r} takes data in memory: train without it, then use posterior.after()")
+
+
+def _run(stack: Stack, method: str, progress: bool) -> Trained:
+    try:
+        with Watch(stack, method) if progress else contextlib.nullcontext():
+            return stack.run()[0]
+    except KeyboardInterrupt:
+        if stack.now.epoch == 0 and stack.progress == 1:  # nothing is trained
+            raise
+        try:
+            trained = stack.end()[0]
+        except Exception:
+            raise KeyboardInterrupt from None
+        warnings.warn(
+            f"stopped in {stack.unit} {stack.epoch + 1} of {stack.epochs}: the posterior is that of then", stacklevel=3
+        )
+        return trained

@@ -1,0 +1,128 @@
+"""What a module must be to be a network, looked at before anything is made of it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fvi_core.networks.layers import BUFFER
+from fvi_core.networks.opaque import NORMS, SIDES, UnfitModule
+from fvi_core.spelling import nearest
+
+MANY = 2**18
+"""Numbers of the inputs at which random numbers are looked for."""
+
+
+@torch.no_grad()
+def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int, dict[str, int]]:
+    """Return the name of the linear layer whose output is the module's, the most numbers that a submodule takes or
+    gives for one input, and how many axes the first input of each submodule has.
+
+    Raises UnfitModule for outputs that are not ``[N, Q]``, and without such a layer.
+    """
+    if len(example) < 2:
+        raise UnfitModule(f"expected two or more inputs as an example, found {len(example)}")
+    made: dict[str, Tensor] = {}
+    ranks: dict[str, int] = {}
+    sizes = [example.numel()]
+
+    def note(name: str) -> Callable[..., None]:
+        def see(each: nn.Module, args: tuple, out: Any) -> None:
+            tensors = [v for v in (*args, out) if isinstance(v, Tensor)]
+            sizes.extend(v.numel() for v in tensors)
+            ranks.setdefault(name, args[0].dim() if args and isinstance(args[0], Tensor) else 0)
+            if isinstance(each, nn.Linear):
+                made[name] = out
+
+        return see
+
+    hooks = [each.register_forward_hook(note(name)) for name, each in module.named_modules()]
+    try:
+        out = module(example)
+    except Exception as error:
+        whole = (
+            "" if example.is_floating_point() else "; whole numbers are taken for tokens: give others in floating point"
+        )
+        raise UnfitModule(
+            f"forward() fails at inputs {list(example.shape)}: {type(error).__name__}: {error}{whole}"
+        ) from error
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not isinstance(out, Tensor) or out.dim() != 2 or len(out) != len(example):
+        found = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        raise UnfitModule(f"expected outputs [N, Q] in one tensor for {len(example)} inputs, found {found}")
+    name = head if head is not None else next((name for name, z in made.items() if z is out), None)
+    if name is None:
+        raise UnfitModule(
+            "no nn.Linear gives the module's output: leave softmax to the likelihood, or name the last layer as head; "
+            f"there are {', '.join(made) or 'none'}"
+        )
+    last = dict(module.named_modules()).get(name)
+    if last is None:
+        raise UnfitModule(f"head {name!r} is no submodule; {nearest(name, made)}")
+    if not name or type(last) is not nn.Linear or last.bias is None or not last.weight.requires_grad:
+        raise UnfitModule(
+            f"head {name!r}: expected a trained nn.Linear with a bias inside of the module (of nn.Sequential, say), "
+            f"found {last}"
+        )
+    return name, max(sizes) // len(example), ranks
+
+
+@torch.no_grad()
+def refuse_state(module: nn.Module, example: Tensor) -> None:
+    """Raise UnfitModule for a module whose values are not a function of each input alone."""
+    trial = copy.deepcopy(module)
+    before = {name: value.clone() for name, value in trial.named_buffers()}
+    first, second, fewer = trial(example), trial(example), trial(example[:-1])
+    moved = [name for name, value in trial.named_buffers() if not torch.equal(value, before[name])]
+    if moved:
+        raise UnfitModule(
+            f"forward() changes buffers {', '.join(moved)}: make its values a function of its input alone"
+        )
+    if not torch.equal(first, second):
+        raise UnfitModule("forward() draws random numbers in eval mode: take them out, or use nn.Dropout")
+    if not torch.allclose(first[:-1], fewer, rtol=1e-3, atol=1e-4):
+        raise UnfitModule(
+            "the value at an input depends on the inputs beside it: leave sums over the first axis to nn.BatchNorm"
+        )
+
+
+@torch.no_grad()
+def random_in_training(module: nn.Module, example: Tensor) -> str | None:
+    """Return a sentence on random numbers that a module draws in training and that nn.Dropout does not; else None."""
+    trial = copy.deepcopy(module).train()
+    for each in trial.modules():
+        if isinstance(each, NORMS) or type(each) is nn.Dropout:
+            each.eval()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        try:
+            values = [trial(torch.cat([example] * max(1, min(8, MANY // example.numel())))) for _ in range(2)]
+        except Exception:  # what forward() cannot do in training it is not asked for
+            return None
+    if not all(isinstance(each, Tensor) for each in values) or torch.equal(*values):
+        return None
+    return (
+        "forward() draws random numbers in training (functional dropout, stochastic depth, dropout of attention or of "
+        "recurrent layers), which are left out: the module is evaluated as in eval(). MC Dropout masks what nn.Dropout "
+        "modules mask"
+    )
+
+
+def momenta(norms: Mapping[str, Any]) -> dict[str, float]:
+    """Return the share of the newest batch in each running statistic.
+
+    Raises UnfitModule for batch normalisation without running statistics, scale or momentum.
+    """
+    for name, each in norms.items():
+        if each.momentum is None or not (each.affine and each.track_running_stats):
+            raise UnfitModule(
+                f"submodule {name!r}: expected batch normalisation with affine=True, track_running_stats=True and a "
+                f"momentum, found {each}"
+            )
+    return {f"{BUFFER}{name}.{side}": float(each.momentum) for name, each in norms.items() for side in SIDES}

@@ -1,0 +1,157 @@
+"""A module that no layer of this package knows, called at the parameters of each replica and sample."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vjp, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from fvi_core.networks.layers import BUFFER, Parameters, PlacesLayer, apart
+
+HERE = object()
+"""Stands for the one tensor that a module is called with, among its other arguments."""
+NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+SIDES = ("mean", "var")
+
+
+class UnfitModule(ValueError):
+    """A module that cannot be a network; the message names the submodule, what was expected and what was found."""
+
+
+class Opaque(PlacesLayer):
+    """``module(a)`` at parameters ``[R, S, *shape]``, by ``functional_call``: vectorised over replicas and samples, or
+    one call for each, which batch normalisation inside the module needs in training, and recurrent layers always.
+
+    Parameters that ask for no gradient are constants of the module.
+    """
+
+    def __init__(self, name: str, module: nn.Module, vectorised: bool = True):
+        self.name, self.module, self.vectorised = name, module, vectorised
+        self.own = {key: tuple(value.shape) for key, value in module.named_parameters() if value.requires_grad}
+        self.norms = {key: each for key, each in module.named_modules() if isinstance(each, NORMS)}
+        self.inputs = self.outputs = 1
+        self.form: tuple[tuple, dict] = ((HERE,), {})  # the arguments of its last call
+        self.rest: tuple = ()  # what it returned besides its values: Nones
+
+    def _full(self, key: str) -> str:
+        return f"{self.name}.{key}" if self.name else key
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {self._full(key): shape for key, shape in self.own.items()}
+
+    @property
+    def fan_in(self) -> int:
+        """Inputs of a unit of the largest weight, whose first axis is that of units."""
+        return max((math.prod(shape[1:]) for shape in self.own.values()), default=1)
+
+    @property
+    def buffers(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the running means and variances inside the module."""
+        return {self._kept(key, side): (each.num_features,) for key, each in self.norms.items() for side in SIDES}
+
+    def _kept(self, key: str, side: str) -> str:
+        return BUFFER + self._full(f"{key}.{side}")
+
+    def __call__(self, parameters: Parameters, a: Tensor, seen: Parameters | None = None) -> Tensor:
+        """``seen``, where it is given, receives the statistics ``[R, S, channels]`` of batch normalisation inside."""
+        names = list(self.shapes)
+        lead = tuple(map(max, zip(a.shape[:2], *(parameters[name].shape[:2] for name in names))))
+        a = a.expand(*lead, *a.shape[2:])
+        if self.vectorised and not self.norms and math.prod(lead) > 1:
+            drawn = {k: parameters[self._full(k)].expand(*lead, *s).flatten(0, 1) for k, s in self.own.items()}
+            with plain_attention(True):  # no other attention is vectorised
+                return vmap(self._value)(drawn, a.flatten(0, 1)).unflatten(0, lead)
+        batch: dict[str, list[Tensor]] = {}
+        own = (apart(parameters[name], lead) for name in names)
+        state = [dict(zip(self.own, values)) for values in zip(*own)]
+        running = {name: apart(parameters[name], lead) for name in self.buffers if name in parameters}
+        inputs = apart(a, lead)
+        z = [
+            self._one(at, {name: values[i] for name, values in running.items()}, each, batch)
+            for i, (at, each) in enumerate(zip(state or [{}] * len(inputs), inputs, strict=True))
+        ]
+        if seen is not None:
+            for name, values in batch.items():
+                seen.setdefault(name, torch.stack(values).detach().unflatten(0, lead))
+        return (torch.stack(z) if len(z) > 1 else z[0].unsqueeze(0)).unflatten(0, lead)
+
+    def _one(self, state: Parameters, running: Parameters, a: Tensor, batch: dict[str, list[Tensor]]) -> Tensor:
+        """``module(a)`` of one replica and sample; ``batch`` receives the statistics of batch normalisation."""
+        for key, norm in self.norms.items():
+            names = [self._kept(key, side) for side in SIDES]
+            norm.training = not running
+            norm.momentum = 1.0  # the call then leaves the batch's own statistics in the buffers
+            held = [running[name] if running else a.new_zeros(norm.num_features) for name in names]
+            state |= {f"{key}.running_mean": held[0], f"{key}.running_var": held[1]}
+            state[f"{key}.num_batches_tracked"] = torch.zeros((), dtype=torch.long)
+            for name, value in zip(names, held, strict=True) if norm.training else ():
+                batch.setdefault(name, []).append(value)
+        return self._value(state, a)
+
+    def _value(self, state: dict[str, Tensor], a: Tensor) -> Tensor:
+        positional, named = (
+            [a if each is HERE else each for each in form] for form in (self.form[0], self.form[1].values())
+        )
+        z = functional_call(self.module, state, tuple(positional), dict(zip(self.form[1], named, strict=True)))
+        if isinstance(z, tuple):  # attention gives its values, and None for its weights
+            self.rest = z[1:]
+            if any(each is not None for each in self.rest):
+                raise UnfitModule(f"submodule {self.name!r}: expected one tensor, found {len(z)}")
+            z = z[0]
+        return z
+
+    def jacobian(self, a: Tensor, delta: Tensor, parameters: Parameters) -> Parameters:
+        """Gradients ``[R, N, *shape]``; batch normalisation takes its running statistics."""
+        fixed = {}
+        for key, norm in self.norms.items():
+            norm.training = False
+            for side in SIDES:
+                fixed[f"{key}.running_{side}"] = parameters[self._kept(key, side)][:, 0]
+
+        def one(state: dict[str, Tensor], fixed: dict[str, Tensor], a: Tensor, delta: Tensor) -> dict[str, Tensor]:
+            def value(state: dict[str, Tensor]) -> Tensor:
+                return self._value(state | fixed, a.unsqueeze(0)).squeeze(0)
+
+            return vjp(value, state)[1](delta)[0]
+
+        state, lead = {key: parameters[self._full(key)][:, 0] for key in self.own}, a.shape[:2]
+
+        def each(values: Parameters) -> Parameters:
+            """Those of every input: recurrent layers do not take several inputs to parameters of one."""
+            return {k: v.unsqueeze(1).expand(*lead, *v.shape[1:]).flatten(0, 1) for k, v in values.items()}
+
+        recurrent = any(isinstance(each, nn.RNNBase) for each in self.module.modules())
+        with plain_attention(True), plain_recurrence(recurrent), torch.set_grad_enabled(True):
+            found = vmap(one)(each(state), each(fixed), a.flatten(0, 1), delta.flatten(0, 1))
+        return {self._full(key): value.unflatten(0, lead) for key, value in found.items()}
+
+
+@contextlib.contextmanager
+def plain_recurrence(wanted: bool) -> Iterator[None]:
+    """Where ``wanted``, turn off oneDNN, whose recurrent layers have neither forward-mode derivatives nor batches."""
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(before and not wanted)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
+
+
+@contextlib.contextmanager
+def plain_attention(twice: bool) -> Iterator[None]:
+    """Turn off the pass of nn.TransformerEncoderLayer that reads its layers' parameters, and where values are
+    differentiated ``twice``, or forwards, the attention kernels that cannot be.
+    """
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH) if twice else contextlib.nullcontext():
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)

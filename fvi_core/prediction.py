@@ -1,0 +1,242 @@
+"""A fitted posterior, and what it says of inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fvi_core.families.base import NotSupported, buffers_of
+from fvi_core.fitting import own_of, rows_at_once
+from fvi_core.likelihoods import split_parameters
+from fvi_core.metrics import calibration, classification, regression
+from fvi_core.metrics.ood import Detection
+from fvi_core.metrics.probabilities import log_mean_exp
+from fvi_core.networks import HEAD, ModuleNetwork, Parameters
+from fvi_core.objective import Model
+from fvi_core.random import Streams, seed_from
+from fvi_core.reading import Data, Targets, read, training_data
+from fvi_core.registry import FITS
+
+FORMAT, VERSION = "fvi_core posterior", 1
+"""The mark of saved files, and the version of their format."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Values ``[S, N, Q]`` of S functions at N inputs: logits of a classifier, or values of a regression without noise,
+    in the units of its targets.
+
+    ``noise_std``: standard deviation ``[Q]`` of the observations' noise in these units, None for a classifier.
+    ``moments``: mean and variance ``[N, Q]`` of the function where they have a closed form.
+    """
+
+    values: Tensor
+    noise_std: Tensor | None = None
+    moments: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def probabilities(self) -> Tensor:
+        """Class probabilities ``[N, C]``, averaged over functions. Raises TypeError for a regression."""
+        if self.noise_std is not None:
+            raise TypeError("a regression has no class probabilities; use mean, std and noise_std")
+        return self.values.softmax(-1).mean(0)
+
+    @property
+    def entropy(self) -> Tensor:
+        """Entropy ``[N]`` of the class probabilities in nats. Raises TypeError for a regression."""
+        return torch.special.entr(self.probabilities).sum(-1)
+
+    @property
+    def mean(self) -> Tensor:
+        """Mean ``[N, Q]`` of the function values."""
+        return self.values.mean(0) if self.moments is None else self.moments[0]
+
+    @property
+    def std(self) -> Tensor:
+        """Standard deviation ``[N, Q]`` of the function values, without noise."""
+        return self.values.std(0, correction=0) if self.moments is None else self.moments[1].sqrt()
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """A trained and fitted method on a module; :func:`fvi_core.fit` and :func:`fvi_core.load` return one.
+
+    ``config``: plain JSON that says how it was made. ``loss``: that of every epoch, in nats per training point.
+    """
+
+    model: Model
+    parameters: Parameters
+    targets: Targets
+    config: dict[str, Any]
+
+    @property
+    def loss(self) -> list[float]:
+        """The objective of every epoch in nats per training point."""
+        return self.config["loss"]
+
+    @property
+    def classes(self) -> list[str] | None:
+        """Names of the classes in the order of the outputs, where labels were text."""
+        return self.targets.classes
+
+    @property
+    def network(self) -> ModuleNetwork:
+        """The module as a network."""
+        return cast(ModuleNetwork, self.model.network)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(iter(self.parameters.values())).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of inputs and parameters."""
+        return getattr(torch, self.config["dtype"])
+
+    def _streams(self, purpose: str, seed: int) -> Streams:
+        return Streams([seed_from(purpose, seed)], self.device, self.dtype)
+
+    @torch.no_grad()
+    def predict(self, x: Any, samples: int = 100, seed: int = 0) -> Prediction:
+        """Return values at inputs ``x [N, ...]``, a tensor or an array: of the same functions at every call with this
+        seed.
+        """
+        given = torch.as_tensor(x)
+        if given.shape[1:] != self.network.input_shape or not len(given):
+            raise ValueError(
+                f"x: expected inputs [N, {str(list(self.network.input_shape))[1:-1]}], found {list(given.shape)}"
+            )
+        functions = self.model.functions(self.parameters, samples, self._streams("predict", seed))
+        rows = rows_at_once(self.network, samples, self.device) if self.model.family.pointwise else len(given)
+        pieces = [each[None].to(self.device, self.dtype) for each in given.split(rows)]
+        f = torch.cat([functions(piece)[0] for piece in pieces], 1)
+        found = [self.model.marginals(self.parameters, piece) for piece in pieces]
+        moments = None
+        if all(each is not None for each in found):
+            moments = tuple(torch.cat([each[0] for each in one]).double() for one in zip(*cast(Any, found)))
+        values = self.model.likelihood.predicted(f, cast(Any, moments)).cpu()
+        if self.targets.classification:
+            return Prediction(values.to(self.dtype))
+        mean, std = (torch.tensor(v, dtype=torch.float64) for v in (self.targets.mean, self.targets.std))
+
+        def in_units(values: Tensor, scale: Tensor, shift: Tensor | float = 0.0) -> Tensor:
+            return (values.cpu() * scale + shift).to(self.dtype)
+
+        noise = in_units(cast(Tensor, self.model.noise_std(self.parameters)), std).reshape(-1)
+        if moments is not None:
+            moments = in_units(moments[0], std, mean), in_units(moments[1], std.square())
+        return Prediction(in_units(values, std, mean), noise, cast(Any, moments))
+
+    def score(self, x: Any, y: Any = None, samples: int = 100) -> dict[str, float]:
+        """Return metrics at inputs and targets, or at those of a DataLoader.
+
+        Accuracy, negative log-likelihood in nats, Brier score and expected calibration error (15 bins) of a classifier;
+        root mean square error and negative log-likelihood of a regression, in the units of the targets.
+        """
+        x, y = read(x) if y is None else (x, y)
+        found, outputs = self.predict(x, samples), self.network.n_outputs
+        if found.noise_std is not None:
+            targets = torch.as_tensor(y).reshape(found.mean.shape).double().numpy()
+            mean, values, noise = (each.double().numpy() for each in (found.mean, found.values, found.noise_std))
+            if found.moments is not None:
+                log = regression.log_normal(targets, mean, found.moments[1].double().numpy() + noise**2)
+            else:
+                log = log_mean_exp(regression.log_normal(targets, values, noise**2))
+            return {"rmse": float(np.sqrt(((mean - targets) ** 2).mean())), "nll": -float(log.mean())}
+        labels = self.targets.encode(y, outputs).numpy()
+        summary = classification.summarise(found.values.numpy())
+        p, right = summary.p, summary.p.argmax(-1) == labels
+        return {
+            "accuracy": classification.accuracy(p, labels),
+            "nll": -classification.log_likelihood(summary.log_p, labels),
+            "brier": classification.brier(p, labels),
+            "ece": calibration.ece(p.max(-1), right),
+        }
+
+    def auroc(self, x: Any, other: Any, samples: int = 100) -> float:
+        """Return how often inputs ``other``, of another source, have a larger predictive entropy than x: the area under
+        the ROC curve, with ties one half. Raises TypeError for a regression.
+        """
+        if not self.targets.classification:
+            raise TypeError("a regression has no predictive entropy; compare predict(x).std")
+        both = [classification.summarise(self.predict(each, samples).values.numpy()) for each in (x, other)]
+        return Detection.of(*(summary.scores["predictive_entropy"] for summary in both)).auroc()
+
+    def modules(self, count: int, seed: int = 0) -> list[nn.Module]:
+        """Return plain modules in ``eval()`` whose weights are drawn from the posterior: the functions that ``predict``
+        evaluates with this seed and so many samples, in the units of the targets.
+
+        Raises NotSupported for functions that are not the module at some weights.
+        """
+        own, head = split_parameters(own_of(self.parameters)[0])[0], f"{HEAD}.bias"
+        x = torch.zeros(1, 4, *self.network.input_shape, dtype=self.dtype, device=self.device)
+        with torch.no_grad():
+            drawn = self.model.family.weights(self.network, own, count, self._streams("predict", seed))
+            drawn = {**buffers_of(own), **drawn}
+            f = self.model.functions(self.parameters, count, self._streams("predict", seed))(x)
+            if self.model.fit is not None or not torch.allclose(self.network(drawn, x), f, rtol=1e-3, atol=1e-4):
+                part = self.model.family if self.model.fit is None else self.model.fit
+                raise NotSupported(f"functions of {part.name!r} are not the module at drawn weights; use predict")
+        mean, std = (torch.tensor(v).to(drawn[head]) for v in (self.targets.mean, self.targets.std))
+        if not self.targets.classification:
+            drawn[f"{HEAD}.weight"] = drawn[f"{HEAD}.weight"] * std
+            drawn[head] = drawn[head] * std + mean
+        return [self.network.module_of(drawn, s) for s in range(drawn[head].shape[1])]
+
+    def after(self, fit: str, data: Data, validation: Data | None = None, **options: Any) -> Posterior:
+        """Return the posterior with a fit part ("laplace", "subnetwork_laplace", "temperature"), fitted to the training
+        data, given again, or to validation data where the part says so.
+        """
+        spec, outputs = {"name": fit, **options}, self.network.n_outputs
+        held = training_data(*read(data), self.targets, outputs, self.device, self.dtype, validation)
+        streams = self._streams("fit", self.config["seed"])
+        model, parameters = self.model.refitted(FITS.build(spec), self.parameters, held, streams)
+        config = {**self.config, "parts": {**self.config["parts"], "fit": spec}}
+        return replace(self, model=model, parameters=parameters, config=config)
+
+    def answer(self, asked: str | Path, out: str | Path, samples: int = 100) -> None:
+        """Write predictions at the sets of a file of ``benchmarks sets``, as ``benchmarks score`` takes them."""
+        with np.load(asked) as sets:
+            made: dict[str, Any] = {"dataset": sets["dataset"], "split": sets["split"], "seed": sets["seeds"][0]}
+            for key in sets.files:
+                name, _, kind = key.rpartition("/")
+                if kind != "fingerprint":
+                    continue
+                found = self.predict(sets[f"{name}/x"], samples)
+                made[key] = sets[key]
+                if found.noise_std is None:
+                    made[f"{name}/logits"] = found.values.numpy()
+                    continue
+                made["noise_std"] = float(found.noise_std[0])
+                if found.moments is None:
+                    made[f"{name}/samples"] = found.values.squeeze(-1).numpy()
+                else:
+                    made[f"{name}/mean"], made[f"{name}/variance"] = (m.squeeze(-1).numpy() for m in found.moments)
+        np.savez_compressed(out, **made)
+
+    def save(self, path: str | Path) -> None:
+        """Write one file of tensors and text, without code and without the module: :func:`fvi_core.load` is given the
+        module again.
+        """
+        tensors = {name: value.detach().cpu().contiguous() for name, value in self.parameters.items()}
+        config = self.config | {"targets": asdict(self.targets), "module": structure(self.network)}
+        torch.save({FORMAT: VERSION, "config": json.dumps(config), "parameters": tensors}, path)
+
+
+def structure(network: ModuleNetwork) -> dict[str, Any]:
+    """Return what a module must have for parameters of it to be loaded: shapes of its parameters and running
+    statistics, and a digest of its constants.
+    """
+    digest = hashlib.sha256()
+    for name, value in sorted(network.constants.items()):
+        digest.update(name.encode() + value.cpu().contiguous().numpy().tobytes())
+    shapes = {name: list(shape) for name, shape in (network.shapes | network.buffers).items()}
+    return {"shapes": shapes, "constants": digest.hexdigest()}

@@ -1,0 +1,281 @@
+"""Data as users have them: pairs of tensors, arrays or lists, data sets and DataLoaders; labels and other targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, NoReturn, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, Subset
+
+from fvi_core.data import TrainingData
+from fvi_core.families.base import NotSupported
+from fvi_core.random import seed_from
+
+Data = Any
+"""A pair (x, y), a Dataset of such pairs, or a DataLoader or another iterable of batches (x, y)."""
+READ = 256
+"""Points of a Dataset read together."""
+
+
+@dataclass(frozen=True)
+class Targets:
+    """How targets become those of training: labels 0 to C - 1, or standardised numbers.
+
+    ``classes``: the labels in order, where they are text; ``mean`` and ``std``: of each of a regression's outputs.
+    """
+
+    classification: bool
+    classes: list[str] | None = None
+    mean: Sequence[float] = (0.0,)
+    std: Sequence[float] = (1.0,)
+
+    def encode(self, y: Any, outputs: int) -> Tensor:
+        """Return labels ``[N]``, or targets ``[N]`` or ``[N, Q]``. Raises ValueError for others than those that were
+        trained on.
+        """
+        y = _tensor(y, self.classes)
+        y = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
+        if not self.classification:
+            shape = (len(y),) if outputs == 1 else (len(y), outputs)
+            if y.shape != shape:
+                raise ValueError(f"targets: expected shape {list(shape)} for {outputs} outputs, found {list(y.shape)}")
+            mean, std = (torch.tensor(v, dtype=torch.float64) for v in (self.mean, self.std))
+            scaled = (y.reshape(len(y), -1).double() - mean) / std
+            return scaled.reshape(y.shape).to(y.dtype if y.is_floating_point() else torch.float32)
+        if y.is_floating_point() or y.dim() != 1:
+            raise ValueError(f"labels: expected whole numbers [N], found {y.dtype} {list(y.shape)}")
+        if len(y) and not 0 <= int(y.min()) <= int(y.max()) < outputs:
+            raise ValueError(
+                f"labels: expected 0 to {outputs - 1} for {outputs} outputs, found {int(y.min())} to {int(y.max())}; "
+                "points without a label (ignore_index) must be left out"
+            )
+        return y.long()
+
+    @classmethod
+    def of(cls, y: Any, outputs: int, likelihood: str | None, standardise: bool) -> Targets:
+        """Return how training targets y of a module with so many outputs are encoded. Raises ValueError where it is not
+        clear whether they are labels, unless a ``likelihood`` says so.
+        """
+        if len(y) and isinstance(y[0], str):
+            classes = sorted(set(map(str, y)))
+            if len(classes) != outputs:
+                raise ValueError(
+                    f"labels: found {len(classes)} classes {classes[:5]}, the module has {outputs} outputs"
+                )
+            return cls(True, classes)
+        held = _tensor(y, None)
+        regression = held.is_floating_point() if likelihood is None else "gaussian" in likelihood
+        if not held.is_floating_point() and not regression:
+            if outputs == 1:
+                raise ValueError(
+                    "targets are whole numbers, so labels, and the module has one output: give it one for each class, "
+                    "or give floating-point targets for a regression"
+                )
+            return cls(True)
+        if likelihood is None and bool(((held == 0) | (held == 1)).all()):
+            raise ValueError(
+                "targets are 0 and 1 in floating point: give labels (y.long(), for one-hot rows y.argmax(1)) and a "
+                "module with an output for each class, or likelihood={'name': 'gaussian'} for a regression"
+            )
+        if likelihood is None and held.dim() == 1 and outputs > 1:
+            raise ValueError(
+                f"targets are floating-point numbers [N], the module has {outputs} outputs: give labels (y.long()), or "
+                "a module with one output for a regression"
+            )
+        if not regression:
+            raise ValueError(f"likelihood {likelihood!r} is for labels: expected whole numbers, found {held.dtype}")
+        if not torch.isfinite(held).all():
+            raise ValueError("targets: expected finite numbers, found NaN or infinity")
+        rows = held.reshape(len(held), -1).double()
+        if not standardise:
+            return cls(False, None, (0.0,) * rows.shape[1], (1.0,) * rows.shape[1])
+        std = rows.std(0, correction=0)
+        return cls(False, None, tuple(rows.mean(0).tolist()), tuple(torch.where(std > 0, std, 1.0).tolist()))
+
+
+def training_data(
+    x: Tensor,
+    y: Any,
+    targets: Targets,
+    outputs: int,
+    device: torch.device,
+    dtype: torch.dtype,
+    validation: Data | None = None,
+    contexts: Mapping[str, Any] = MappingProxyType({}),
+) -> TrainingData:
+    """Return data in memory as training takes them; tokens too become floating-point numbers, of which the network
+    makes tokens again.
+    """
+
+    def pair(x: Tensor, y: Any) -> tuple[Tensor, Tensor]:
+        return x.to(device, dtype), _real(targets.encode(y, outputs).to(device), dtype)
+
+    own, labels = pair(x, y)
+    held = None if validation is None else [pair(*read(validation))]
+    pools = {name: torch.as_tensor(pool).to(device, dtype) for name, pool in contexts.items()}
+    return TrainingData(own[None], labels[None], own.amin(0)[None], own.amax(0)[None], held, pools)
+
+
+def streamed(
+    data: Data, survey: Survey, seed: int, targets: Targets, outputs: int, training: TrainingData
+) -> TrainingData:
+    """Return the training data of a few points with all that a loader gives in their place, read anew at each epoch."""
+    x, y = training.x, training.y
+
+    def batches(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        with drawn_from(seed_from("loader", seed, epoch)):
+            for inputs, labels in map(_pair, data):
+                yield inputs.to(x), _real(targets.encode(labels, outputs).to(y.device), x.dtype)
+
+    n = len(survey.y)
+    return replace(
+        training,
+        x=cast(Tensor, Unheld((1, n, *x.shape[2:]), x.device, True)),
+        y=cast(Tensor, Unheld((1, n, *y.shape[2:]), x.device, y.is_floating_point())),
+        low=survey.low[None].to(x),
+        high=survey.high[None].to(x),
+        batches=batches,
+        steps=survey.steps,
+    )
+
+
+@contextmanager
+def drawn_from(seed: int) -> Iterator[None]:
+    """Meanwhile torch's random numbers are those of a seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def _real(y: Tensor, dtype: torch.dtype) -> Tensor:
+    return y.to(dtype) if y.is_floating_point() else y
+
+
+class Unheld:
+    """Inputs or targets that are read anew at each epoch and not held. It has their shape, and raises NotSupported
+    wherever a method needs their values at once.
+    """
+
+    def __init__(self, shape: Sequence[int], device: torch.device, floating: bool):
+        self.shape, self.device, self._floating = torch.Size(shape), device, floating
+
+    def is_floating_point(self) -> bool:
+        """Whether the values are floating-point numbers."""
+        return self._floating
+
+    def dim(self) -> int:
+        """How many axes there are."""
+        return len(self.shape)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotSupported(
+            "this method needs all training data at once (for a prior, a fit or a sampler), and the loader is read "
+            "anew at each epoch; give data in memory (stream=False), or another method"
+        )
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        self.__getattr__("[]")
+
+    @classmethod
+    def __torch_function__(cls, *call: Any, **options: Any) -> NoReturn:
+        cls.__getattr__(cls, "call")  # type: ignore[arg-type]
+
+
+def in_order(data: Data) -> Iterable[Any]:
+    """Batches (x, y) of all points: of a DataLoader that draws each point once, in the order of its data set."""
+    if isinstance(data, tuple | list) and len(data) == 2 and isinstance(data[0], Tensor | np.ndarray):
+        return [tuple(data)]
+    if isinstance(data, DataLoader):
+        indices = _indices(data)
+        if indices is None:
+            return data
+        options: dict[str, Any] = {"collate_fn": data.collate_fn, "num_workers": data.num_workers}
+        return DataLoader(Subset(data.dataset, indices), batch_size=data.batch_size or READ, **options)
+    return DataLoader(data, batch_size=READ) if isinstance(data, Dataset) else data
+
+
+def read(data: Data) -> tuple[Tensor, Any]:
+    """Return inputs ``[N, ...]`` and targets of all points, the latter as a tensor or a list of text."""
+    x, y = zip(*map(_pair, in_order(data)), strict=True)
+    return torch.cat(x), _joined(y)
+
+
+def changes(data: Data) -> bool:
+    """Whether a DataLoader gives other inputs at each reading (augmentation), or draws its points at random."""
+    if not isinstance(data, DataLoader) or isinstance(data.dataset, IterableDataset) or data.batch_sampler is None:
+        return False
+    if _indices(data) is None:
+        return True
+    with torch.random.fork_rng(devices=[]):
+        first, second = (_pair(next(iter(in_order(data))))[0] for _ in range(2))
+    return not torch.equal(first, second)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one reading of a loader finds: some inputs, the bounds ``[...]`` of all, all targets, and how many batches
+    there are.
+    """
+
+    x: Tensor
+    low: Tensor
+    high: Tensor
+    y: Any
+    steps: int
+
+    @classmethod
+    def of(cls, data: Data) -> Survey:
+        """Read a loader once, a batch at a time."""
+        batches = map(_pair, in_order(data))
+        some, y = next(batches)
+        low, high, targets = some.amin(0), some.amax(0), [y]
+        for x, y in batches:
+            low, high = low.minimum(x.amin(0)), high.maximum(x.amax(0))
+            targets.append(y)
+        steps = len(data) if hasattr(data, "__len__") else len(targets)
+        return cls(some, low, high, _joined(targets), steps)
+
+
+def _indices(loader: DataLoader) -> list[int] | None:
+    """The points of a data set that a loader draws, each once and the same in each epoch; else None."""
+    if isinstance(loader.dataset, IterableDataset) or loader.batch_sampler is None:
+        return None
+    own: Any = loader.sampler if type(loader.batch_sampler) is BatchSampler else loader.batch_sampler
+    with torch.random.fork_rng(devices=[]):
+        drawn, again = (np.sort(np.concatenate([np.atleast_1d(each) for each in own])) for _ in range(2))
+    return drawn.tolist() if np.array_equal(drawn, again) and len(np.unique(drawn)) == len(drawn) else None
+
+
+def _pair(batch: Any) -> tuple[Tensor, Any]:
+    if not isinstance(batch, tuple | list) or len(batch) != 2:
+        found = f"{len(batch)} of them" if isinstance(batch, tuple | list) else type(batch).__name__
+        raise TypeError(f"data: expected batches (x, y), found {found}; weights of points are not supported")
+    x = torch.as_tensor(batch[0])
+    if not isinstance(batch[1], Tensor | np.ndarray | list | tuple) or len(batch[1]) != len(x):
+        raise ValueError(f"data: expected a target for each of {len(x)} inputs, found {type(batch[1]).__name__}")
+    if x.is_floating_point() and not torch.isfinite(x).all():
+        raise ValueError("data: expected finite inputs, found NaN or infinity")
+    return x, batch[1]
+
+
+def _joined(pieces: Sequence[Any]) -> Any:
+    if isinstance(pieces[0][0], str):
+        return [str(each) for piece in pieces for each in piece]
+    return torch.cat([torch.as_tensor(piece) for piece in pieces])
+
+
+def _tensor(y: Any, classes: list[str] | None) -> Tensor:
+    if classes is not None:
+        numbers = {name: number for number, name in enumerate(classes)}
+        unknown = sorted({str(each) for each in y} - numbers.keys())
+        if unknown:
+            raise ValueError(f"labels: expected {', '.join(classes)}, found {', '.join(unknown[:5])}")
+        return torch.tensor([numbers[str(each)] for each in y])
+    found = torch.as_tensor(y)
+    return found.long() if found.dtype == torch.bool else found

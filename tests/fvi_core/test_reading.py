@@ -1,0 +1,138 @@
+"""Data of users: pairs, data sets, loaders that are read once or anew at each epoch; labels and other targets."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, SubsetRandomSampler, TensorDataset, WeightedRandomSampler
+
+import fvi_core as fvi
+from fvi_core.families.base import NotSupported
+from tests.fvi_core.networks.modules import Perceptron, table
+from tests.fvi_core.posteriors import HERE, QUICK, labels, line, regressor
+
+
+def test_targets_are_what_a_user_expects_or_refused():
+    x = table(12)
+    names = np.array(["cat", "dog", "bird"])[labels(12)]
+    posterior = fvi.fit(Perceptron, (x, names), "MAP", **QUICK)
+    assert posterior.classes == ["bird", "cat", "dog"]
+    columns = torch.tensor([1, 2, 0])[labels(12)]
+    plain = fvi.fit(Perceptron, (x, columns[:, None].int()), "MAP", **QUICK)
+    assert posterior.score(x, list(names)) == plain.score(x, columns)
+    with pytest.raises(ValueError, match="expected bird, cat, dog, found cow"):
+        posterior.score(x, ["cow"] * 12)
+    two = lambda: Perceptron(outputs=2)
+    assert fvi.fit(two, (x, labels(12) > 1), "MAP", **QUICK).predict(x).probabilities.shape == (12, 2)
+    one = lambda: Perceptron(outputs=1)
+    hot = nn.functional.one_hot(labels(12), 3).float()
+    refused = {
+        "whole numbers, so labels, and the module has one output": (one, labels(12)),
+        "targets are 0 and 1 in floating point": (one, (labels(12) > 1).float()[:, None]),
+        "for one-hot rows y.argmax": (Perceptron, hot),
+        "expected 0 to 2 for 3 outputs, found -100 to 2; points without a label .ignore_index": (
+            Perceptron,
+            labels(12).index_fill(0, torch.tensor([3]), -100),
+        ),
+        "expected 0 to 2 for 3 outputs, found 0 to 3": (Perceptron, torch.arange(12) % 4),
+        r"floating-point numbers \[N\], the module has 3 outputs": (Perceptron, labels(12) + 0.5),
+        r"found torch.int64 \[12, 2\]": (Perceptron, torch.zeros(12, 2, dtype=torch.long)),
+        "found 4 classes": (Perceptron, [*"abcd"] * 3),
+        "expected finite numbers": (one, torch.full((12,), torch.nan)),
+    }
+    for message, (make, y) in refused.items():
+        with pytest.raises(ValueError, match=message):
+            fvi.fit(make, (x, y), "MAP", **QUICK)
+    zero_one = fvi.fit(one, (x, (labels(12) > 1).float()), "MAP", likelihood={"name": "gaussian"}, **QUICK)
+    assert zero_one.predict(x).noise_std is not None
+
+
+def test_a_loader_is_read_in_the_order_of_its_data_set():
+    x, y = table(13), labels(13)
+    data = TensorDataset(x, y)
+    made = [
+        fvi.fit(Perceptron, given, "MFVI", batch_size=4, **QUICK).predict(x).values
+        for given in (
+            (x, y),
+            data,
+            DataLoader(data, batch_size=4, shuffle=True),
+            DataLoader(data, batch_size=5, drop_last=True, shuffle=True),
+            DataLoader(data, batch_size=4, sampler=SubsetRandomSampler(range(13))),
+            [(x[:7], y[:7]), (x[7:], y[7:])],
+        )
+    ]
+    assert all(torch.equal(made[0], each) for each in made[1:])
+    own = fvi.fit(Perceptron, DataLoader(data, batch_size=4), "MAP", **QUICK)
+    assert own.config["training"]["batch_size"] == 4
+
+
+class Augmented(Dataset):
+    """Inputs that differ at every reading, and how often each was read."""
+
+    def __init__(self, n: int = 12) -> None:
+        self.x, self.y, self.read = table(n), labels(n), []
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, i: int):
+        x = self.x[i] + 0.1 * torch.randn(4)
+        self.read.append(x)
+        return x, int(self.y[i])
+
+
+def test_a_loader_with_augmentation_is_read_anew_at_each_epoch():
+    made = []
+    for _ in range(2):
+        data = Augmented()
+        posterior = fvi.fit(Perceptron, DataLoader(data, batch_size=5, shuffle=True), "FSVI", **{**QUICK, "epochs": 3})
+        last = torch.stack(data.read[-36:])
+        assert len(torch.unique(last, dim=0)) == 36
+        made.append(posterior.predict(table(5)).values)
+    assert torch.equal(*made)
+
+
+def test_a_stream_trains_as_data_in_memory_do():
+    x, y = line()
+    loader = DataLoader(TensorDataset(x, y), batch_size=40)
+    held, streamed = (
+        fvi.fit(regressor(), loader, "MFVI", stream=stream, **QUICK).predict(x).values for stream in (False, True)
+    )
+    torch.testing.assert_close(streamed, held)
+
+
+def test_drawn_points_are_drawn_anew():
+    data = TensorDataset(table(12), labels(12))
+    loader = DataLoader(data, batch_size=4, sampler=WeightedRandomSampler([1.0] * 6 + [0.0] * 6, 12))
+    assert len(fvi.fit(Perceptron, loader, "Deep Ensemble", **QUICK).loss) == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("GFSVI", HERE, "needs all training data at once"),
+        ("HMC", {"epochs": None}, "needs all training data at once"),
+        ("Laplace", {}, "fit 'laplace' takes data in memory: train without it"),
+        ("MAP", {"likelihood": {"name": "residual_gaussian"}}, "'residual_gaussian' is fitted to all training data"),
+    ],
+)
+def test_a_method_that_needs_all_data_refuses_a_stream(method, options, message):
+    regression = "likelihood" in options
+    data = line(12) if regression else (table(12), labels(12))
+    with pytest.raises(NotSupported, match=message):
+        loader = DataLoader(TensorDataset(*data), batch_size=4)
+        fvi.fit(regressor() if regression else Perceptron(), loader, method, stream=True, **{**QUICK, **options})
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        ([(table(4), labels(4), torch.ones(4))], TypeError, "found 3 of them; weights of points are not supported"),
+        ([{"x": table(4)}], TypeError, "expected batches .x, y., found dict"),
+        ((table(4) * torch.nan, labels(4)), ValueError, "expected finite inputs"),
+        ((table(4), labels(3)), ValueError, "a target for each of 4 inputs"),
+    ],
+)
+def test_data_that_are_no_pairs_are_refused(data, error, message):
+    with pytest.raises(error, match=message):
+        fvi.fit(Perceptron, data, "MAP", **QUICK)

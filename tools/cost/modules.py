@@ -1,0 +1,155 @@
+"""A step on a user's module over the same step on the built-in network, and over a plain PyTorch loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fvi_core import interface, methods
+from fvi_core.data import TrainingData
+from fvi_core.networks import ModuleNetwork, Network
+from fvi_core.random import Streams
+from fvi_core.registry import NETWORKS, TRAININGS
+from fvi_core.training import Trained
+from tools.cost.timing import Measurement, Work, interleave, ratio, threads
+
+CONTEXT = {"FSVI": {"name": "random_pixel", "points": 10}, "GFSVI": {"name": "training_batch", "points": 20}}
+LR = 1e-3
+
+
+def perceptron() -> nn.Module:
+    """8-50-50-1."""
+    return nn.Sequential(nn.Linear(8, 50), nn.ReLU(), nn.Linear(50, 50), nn.ReLU(), nn.Linear(50, 1))
+
+
+def convolutional() -> nn.Module:
+    """rudner2022's FashionMNIST network."""
+    first = (nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+    second = (nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+    return nn.Sequential(*first, *second, nn.Linear(64 * 49, 256), nn.ReLU(), nn.Linear(256, 10))
+
+
+def group_normed() -> nn.Module:
+    """A convolutional network with group normalisation."""
+    first = (nn.Conv2d(1, 16, 3, padding=1), nn.GroupNorm(4, 16), nn.ReLU(), nn.MaxPool2d(2))
+    second = (nn.Conv2d(16, 32, 3, padding=1), nn.GroupNorm(4, 32), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+    return nn.Sequential(*first, *second, nn.Linear(32 * 49, 10))
+
+
+class Attentive(nn.Module):
+    """Tokens, or patches of images, through a transformer layer."""
+
+    def __init__(self, lift: nn.Module, units: int = 32) -> None:
+        super().__init__()
+        self.lift, self.fc = lift, nn.Linear(units, 10)
+        self.layer = nn.TransformerEncoderLayer(units, 4, 64, dropout=0.0, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.lift(x)
+        h = h.flatten(2).transpose(1, 2) if h.dim() == 4 else h
+        return self.fc(self.layer(h).mean(1))
+
+
+class Recurrent(nn.Module):
+    """The last state of an LSTM over the rows of images."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.fc = nn.LSTM(28, 32, batch_first=True), nn.Linear(32, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(self.cell(x.squeeze(1))[0][:, -1])
+
+
+def data(shape: Sequence[int], n: int, outputs: int, tokens: int = 0) -> TrainingData:
+    """Random inputs, with labels or, for one output, numbers as targets."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(1, n, *shape, generator=generator)
+    x = torch.randint(tokens, x.shape, generator=generator).float() if tokens else x
+    y = x.flatten(2)[..., 0] if outputs == 1 else torch.randint(outputs, (1, n), generator=generator)
+    return TrainingData(x, y, x.amin(1), x.amax(1))
+
+
+def training(network: Network, method: str, given: TrainingData, batch: int, samples: int = 1) -> Work:
+    """One epoch of a method."""
+    parts: dict[str, Any] = methods.get(method).parts()
+    parts["likelihood"] = {"name": "categorical" if given.classification else "gaussian"}
+    if parts["context"] is not None:
+        parts["context"] = CONTEXT.get(method, parts["context"])
+    spec = {"name": "gradient", "epochs": 1, "batch_size": batch, "samples": samples}
+    settings = TRAININGS.build({**spec, "optimiser": {"name": "adam", "lr": LR}})
+    model = interface.build(network, parts, {})
+    return lambda: settings.start(model, given, Streams([0])).run
+
+
+def plain(make: Callable[[], nn.Module], given: TrainingData, batch: int, tokens: bool) -> Work:
+    """The epoch that a user writes for MAP: cross-entropy, a penalty on weights, Adam."""
+
+    def begin() -> Callable[[], list[Trained]]:
+        module = make()
+        descent = torch.optim.Adam(module.parameters(), LR)
+        x, y = given.x[0].long() if tokens else given.x[0], given.y[0]
+
+        def run() -> list[Trained]:
+            for rows in torch.randperm(len(x)).split(batch):
+                descent.zero_grad()
+                penalty = sum(value.square().sum() for value in module.parameters()) / (2 * len(x))
+                (nn.functional.cross_entropy(module(x[rows]), y[rows]) + penalty).backward()
+                descent.step()
+            return [Trained({}, 1, [])]
+
+        return run
+
+    return begin
+
+
+def _pair(
+    name: str, way: str, make: Callable[[], nn.Module], built: Network, given: TrainingData, batch: int, goal: float
+) -> Callable[[str, int, int], Measurement]:
+    """A measurement of a method, with so many samples, in so many turns: the module's step over the built-in one's."""
+    network = ModuleNetwork(make, given.x[0, :3], way=way)
+
+    def measured(method: str, samples: int, repeats: int) -> Measurement:
+        names = f"{method}, {name} {way}", f"{method}, {name} built-in"
+        works = {
+            x: training(each, method, given, batch, samples) for x, each in zip(names, (network, built), strict=True)
+        }
+        return ratio("modules", *names, interleave(works, repeats, given.x.shape[1] // batch), 1, goal=goal)
+
+    return measured
+
+
+def modules(repeats: int) -> list[Measurement]:
+    """Steps on modules over steps on the built-in networks that they equal, and over plain PyTorch, on one thread."""
+    table, image, colour = data((8,), 3000, 1), data((1, 28, 28), 128, 10), data((3, 32, 32), 8, 10)
+    mlp = NETWORKS.build({"name": "mlp", "hidden": [50, 50]}).build((8,), 1)
+    cnn = NETWORKS.build({"name": "cnn", "channels": [32, 64], "pool": [1, 1], "dense": [256]}).build((1, 28, 28), 10)
+    resnet = NETWORKS.build({"name": "resnet18"}).build((3, 32, 32), 10)
+    theirs = NETWORKS.build({"name": "torchvision", "model": "resnet18"}).build((3, 32, 32), 10).make
+    found = []
+    with threads(1):
+        for measure, methods_of in (
+            (
+                _pair("MLP", "translated", perceptron, mlp, table, 100, 1.03),
+                {"MAP": 1, "MFVI": 10, "FSVI": 1, "GFSVI": 1},
+            ),
+            (_pair("CNN", "translated", convolutional, cnn, image, 64, 1.03), {"MAP": 1, "MFVI": 3, "FSVI": 1}),
+            (_pair("CNN", "leaves", convolutional, cnn, image, 64, 1.25), {"MAP": 1, "MFVI": 3, "FSVI": 1}),
+            (_pair("ResNet-18", "leaves", theirs, resnet, colour, 8, 1.10), {"MAP": 1, "FSVI": 1}),
+        ):
+            found += [measure(method, samples, repeats) for method, samples in methods_of.items()]
+        rows = data((1, 28, 28), 640, 10)
+        for name, make, given in (
+            ("CNN with GroupNorm", group_normed, rows),
+            ("transformer", lambda: Attentive(nn.Embedding(100, 32)), data((16,), 640, 10, tokens=100)),
+            ("ViT", lambda: Attentive(nn.Conv2d(1, 32, 7, 7)), rows),
+            ("LSTM", Recurrent, rows),
+        ):
+            tokens, names = given.x.dim() == 3, (f"MAP, {name}", f"MAP, {name}, plain loop")
+            network = ModuleNetwork(make, given.x[0, :3].long() if tokens else given.x[0, :3])
+            works = training(network, "MAP", given, 64), plain(make, given, 64, tokens)
+            found.append(ratio("modules", *names, interleave(dict(zip(names, works)), repeats, 10), 1, goal=1.3))
+    return found
