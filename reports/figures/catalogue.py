@@ -104,6 +104,14 @@ PUBLISHED = [
     ("dirichlet2022", "1", "Digits as they turn", "rotated-mnist", "mnist", "shifts:examples"),
     ("dirichlet2022", "4", "Rotated MNIST by index set", "rotated-mnist-index-sets", "mnist", "shifts:index_sets"),
     ("dirichlet2022", "8", "Rotated MNIST", "rotated-mnist", "mnist", "shifts:rotation"),
+    (
+        "dirichlet2022",
+        "9",
+        "Corrupted CIFAR-10, MC Dropout of one and five draws",
+        "dirichlet2022-figure-9",
+        "cifar10",
+        "shifts:corruption",
+    ),
 ]
 # The same for several data sets, whose names end the figures' names.
 _RUDNER, _CINQUIN = ("fashion_mnist", "cifar10"), ("mnist", "fashion_mnist")
