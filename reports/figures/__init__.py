@@ -16,7 +16,7 @@ from benchmarks.records.published import Published
 from benchmarks.records.store import RecordError
 from benchmarks.suite import Suite
 from reports.aggregate import DIFFERENT, TableResult, aggregate
-from reports.figures.catalogue import AGAINST, FIGURES, Figure
+from reports.figures.catalogue import FIGURES, Figure
 from reports.figures.looks import assign
 from reports.figures.options import Options
 from reports.origins import ask, different_note
@@ -209,7 +209,7 @@ def _draw(
                 drawn = getattr(importlib.import_module(f"reports.figures.{module}"), function)(runs)
                 if options.columns and not style.panelled():
                     raise UsageError(f"--column: figure {figure.name} has no columns to choose from")
-                for note in filter(None, (figure.note, AGAINST.get((figure.name, runs.protocol)), runs.files)):
+                for note in filter(None, (*figure.remarks(runs.protocol), runs.files)):
                     drawn.set_label(f"{style.caption(drawn)}\n{note}")
                 style.save(drawn, files)
         except NothingToShow as reason:

@@ -23,6 +23,10 @@ class Figure:
     rows: tuple[str, ...] = ()
     note: str = ""
 
+    def remarks(self, protocol: str) -> tuple[str, ...]:
+        """Return sentences for the caption: what the paper leaves open, and how the figure contradicts it."""
+        return tuple(filter(None, (self.note, AGAINST.get((self.name, protocol), ""))))
+
 
 DIGITS = [
     ("reliability", "Reliability on digits"),
