@@ -1,4 +1,4 @@
-"""What is there, as text for people: plans, summaries, statuses, records, cells."""
+"""Texts for people: plans, summaries, statuses, records, cells."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def plan_text(plan: Plan, groups: list[RunGroup]) -> str:
 
 
 def summary_text(summary: Summary, again: str) -> str:
-    """What a sweep did, what failed and why, and the command that goes on."""
+    """Return the text on what a sweep did, which runs failed and why, and the command that continues it."""
     parts = [
         (len(summary.made), "made now"),
         (summary.plan.counts["done"], "were there"),
@@ -117,7 +117,7 @@ def status_text(
 
 
 def kept_text(state: Path) -> str:
-    """What trained runs have left in the state folder, and how much it may be; nothing if there is nothing."""
+    """Return the text on the size of the state folder and its limit; empty if the folder is."""
     told = [f"{name} {count} files, {size / 1e6:.0f} MB" for name, (count, size) in kept.sizes(state).items() if count]
     if not told:
         return ""
@@ -125,7 +125,7 @@ def kept_text(state: Path) -> str:
 
 
 def measured_text(found: Any, state: Path) -> str:
-    """What became of runs that were to be measured, and what only training can give."""
+    """Return the text on runs that were measured again, and on those that need training."""
     told = ", ".join(f"{count} {what}" for what, count in found.counts.items() if count)
     lines = [f"{sum(found.counts.values())} runs: {told or 'none'}"]
     lines += [f"could not be measured: {problem}" for problem in found.problems]

@@ -74,7 +74,7 @@ def _fitting(kind: str | None, name: str | None) -> list[str]:
 
 
 def about() -> dict[str, dict[str, str]]:
-    """What every part is, by kind and name: the first sentence or line of its docstring."""
+    """Return the first sentence or line of every part's docstring, by kind and name."""
     found = {kind: dict(parts) for kind, parts in _looked_up()["about"].items()}
     for kind, registry in REGISTRIES.items():
         for part, cls in registry.classes.items():

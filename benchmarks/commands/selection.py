@@ -58,7 +58,7 @@ def select(table: str, results: Path, state: Path, protocol: str | None = None) 
 
 
 def _scores(store: Store, runs: list[RunConfig], cell: Cell) -> list[float]:
-    """Of every run that has a record."""
+    """Return the cell's value for every run that has a record."""
     return [
         m["value"]
         for config in runs

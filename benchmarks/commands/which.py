@@ -1,4 +1,4 @@
-"""What a name on the command line stands for: one thing, or the commands that say which."""
+"""Resolve names on the command line: to one meaning, or to the commands that tell several meanings apart."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MOST = 20  # commands in a message
 
 
 def pick(kind: str, name: str, known: Mapping[str, T], command: Callable[[str], str], of: str = "") -> T:
-    """What a name, or a part of one, or some of its words, stand for; ``command``: the one with another name.
+    """Return the only meaning of a name, of a part of one, or of some of its words.
 
-    Raises UnknownName and UsageError, with commands to copy.
+    ``command`` returns the command with another name. Raises UnknownName and UsageError, with commands to copy.
     """
     words = name.lower().split()
     found = (
@@ -68,7 +68,7 @@ def _once(known: Mapping[str, T], labels: Iterable[str]) -> list[str]:
 
 
 def _asked(what: str, labels: list[str], about: Mapping[str, str]) -> str | None:
-    """What a person at a terminal chooses; None where there is none, or nobody chooses."""
+    """Let a person at a terminal choose; return None without a terminal or a choice."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or len(labels) > MOST:
         return None
     print(f"{what} may be any of {len(labels)}:")

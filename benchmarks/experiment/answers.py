@@ -167,7 +167,7 @@ def _classified(form: str, answer: Answer, asked: EvaluationSet, split: Split) -
 
 
 def looks_like(values: np.ndarray) -> tuple[str, str]:
-    """What numbers [samples, points, classes] are by their looks, other than logits, and what to do; else ("", "")."""
+    """Name the kind that numbers [samples, points, classes] look like, if not logits, and the remedy; else ("", "")."""
     exchanged = (-1, -2) if values.shape[-1] == values.shape[-2] else (-1,)
     for axis in exchanged:
         by = "" if axis == -1 else " with classes before points"

@@ -32,7 +32,7 @@ from datasets.fetch import OFFLINE_VARIABLE, TIMEOUT, cache_folder
 
 VARIABLE = "FVI_ARTIFACTS"
 ORIGIN = ("commit", "started", "finished", "fingerprint", "training_fingerprint", "data")
-"""What the provenance of a record says of how its training and its predictions were made."""
+"""Entries of a record's provenance on how its training and its predictions were made."""
 ENDING, SUMS = ".zip", "SHA256SUMS"
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*://[^#]+)(?:#sha256=([0-9a-f]{64}))?")
 TEST = "test"
@@ -161,7 +161,7 @@ def located(place: str, say: Callable[[str], None] = print) -> Iterator[Path]:
 
 
 def origin(record: Record) -> dict[str, Any]:
-    """What a record says of how it was made; not what was measured since."""
+    """Return a record's provenance without later re-measurements."""
     about: Mapping[str, Any] = record["provenance"]
     return {name: about[name] for name in ORIGIN if name in about}
 

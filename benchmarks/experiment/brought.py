@@ -115,7 +115,7 @@ def _check_name(method: str, catalogue: Mapping[str, Any]) -> None:
 
 
 def _asked(table: Table, protocol: str, answer: Answer) -> RunConfig:
-    """What a table asks for where a file says that it belongs."""
+    """Return the run of the table that a file of predictions claims to be."""
     file = answer.file
     for name in ("dataset", "split"):
         if name not in answer:

@@ -32,4 +32,4 @@ class Fitted:
 
 
 Other = Callable[[TrainingConfig], Fitted]
-"""What was trained of another training on the same data."""
+"""Function that returns the result of another training on the same data."""

@@ -129,9 +129,7 @@ class Asked(Divergence):
 
 
 def table() -> dict[str, Any]:
-    """Of this project's parts: the first line of what each says of itself, and which family, divergence and prior
-    fit.
-    """
+    """Return the first docstring line of every part, and the families, divergences and priors that fit each other."""
     look()  # loads them
     about = {
         kind: {name: first_line(registry.classes[name]) for name in known()[kind]}
@@ -141,7 +139,7 @@ def table() -> dict[str, Any]:
 
 
 def triples(families: Iterable[str], divergences: Iterable[str], priors: Iterable[str]) -> list[tuple[str, str, str]]:
-    """Those of these families, divergences and priors that fit, each with its defaults, for one task or the other."""
+    """Return the triples of these families, divergences and priors that fit with their defaults, for either task."""
     return [
         names
         for names in product(families, divergences, priors)

@@ -37,9 +37,9 @@ class NotFinite(ValueError):
 
 @dataclass
 class Predicted:
-    """What a model says of its evaluation sets, and what metrics need to know of these.
+    """Predictions of a model on its evaluation sets, and the facts on these sets that metrics need.
 
-    ``sources``: whose inputs, where a reader could not know; ``fingerprints``: of each set's data.
+    ``sources``: where inputs come from, if a reader could not know; ``fingerprints``: hashes of each set's data.
     """
 
     sets: dict[str, stored.Predictions] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Predicted:
     noise_std: float | None = None
 
     def note(self, chosen: EvaluationSet) -> None:
-        """What metrics and records need to know of a set, whoever has predicted it."""
+        """Note the facts on a set that metrics and records need, whoever predicted it."""
         self.infos.append(set_info(chosen))
         if chosen.kind == "grid":
             self.inputs[chosen.name] = chosen.x
@@ -82,8 +82,10 @@ def predict_sets(
     parameters: Parameters,
     streams: Streams,
 ) -> Predicted:
-    """What one trained and fitted replica says of the evaluation sets that a run asks for. Raises :class:`NotFinite`,
-    NotSupported."""
+    """Predict the evaluation sets of a run with one trained and fitted replica.
+
+    Raises :class:`NotFinite`, NotSupported.
+    """
     samples, std = evaluation["samples"], model.noise_std(parameters)
     found = Predicted(noise_std=None if std is None else float(std[0]))
     prepare = partial(inputs_of, training_data)
@@ -161,5 +163,5 @@ def attack(
 
 
 def set_info(chosen: EvaluationSet) -> SetInfo:
-    """What the metrics of an evaluation set need to know of it: an attack is a shift."""
+    """Return the facts on an evaluation set that metrics need; an attack counts as a shift."""
     return SetInfo(chosen.name, "shift" if chosen.kind == "attack" else chosen.kind, chosen.condition)

@@ -1,6 +1,4 @@
-"""What a run costs, seen from its first steps: data and parts as in a run, one step to warm up, a few that are
-timed.
-"""
+"""Cost of a run from its first steps: data and parts as in a run, one step to warm up, a few that are timed."""
 
 from __future__ import annotations
 

@@ -42,20 +42,20 @@ def device_of() -> torch.device:
 
 
 def made_with(device: torch.device, run: RunConfig) -> dict[str, Any]:
-    """What must be the same for a training to give the same numbers, besides its configuration and data."""
+    """Return the conditions besides configuration and data under which a training gives the same numbers."""
     made = {"code": CODE, "torch": str(torch.__version__), "device": device.type, "threads": torch.get_num_threads()}
     return made | precision_of(run, device)
 
 
 def precision_of(run: RunConfig, device: torch.device) -> dict[str, str]:
-    """What the networks of a run compute in here, where it asks for another precision than that of its data."""
+    """Return the precision of a run's networks, if it is not that of the data."""
     asked = run["parts"]["training"].get("precision", "float32")
     return {} if asked == "float32" else {"precision": used(asked, device)}
 
 
 @dataclass
 class Trained:
-    """What a training of a stack gave; without parameters, why it gave none."""
+    """Result of training one replica of a stack; without parameters, the reason why there are none."""
 
     split: Split
     model: Model

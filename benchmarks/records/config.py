@@ -78,7 +78,7 @@ def digest(config: Any, digits: int = 16) -> str:
 
 
 def _once(key: Key) -> Key:
-    """The same key, computed once for a :class:`Config`."""
+    """Keep the result of a key function in every :class:`Config`."""
 
     @wraps(key)
     def found(config: RunConfig) -> str:
@@ -92,7 +92,7 @@ def _once(key: Key) -> Key:
 
 @_once
 def run_key(config: RunConfig) -> str:
-    """What names a run: 16 digits of its training, a hyphen, 8 digits of its evaluation."""
+    """Return the name of a run: 16 digits of its training, a hyphen, 8 digits of its evaluation."""
     return f"{training_key(config)}-{digest(config.get('evaluation'), 8)}"
 
 

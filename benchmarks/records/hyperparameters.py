@@ -98,14 +98,12 @@ def context_pools(context: PartSpec | None) -> set[str]:
 
 @cache
 def known() -> Known:
-    """What this project's own parts take, without loading them if that was looked up before."""
+    """Return the hyper-parameters of this project's own parts, without loading them if they were looked up before."""
     return remembered("hyperparameters", look)
 
 
 def remembered(name: str, look: Callable[[], Any]) -> Any:
-    """What ``look`` tells (as JSON) of the code of this project's parts, from a file if it was told of this very code
-    before.
-    """
+    """Return the result of ``look`` (as JSON) for the present code of fvi_core, from a file if it has it."""
     code = sorted(Path(fvi_core.__file__).parent.rglob("*.py"))
     digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in code)).hexdigest()[:16]
     folder = Path(fvi_core.__file__).parent / "__pycache__"
@@ -127,7 +125,7 @@ def load_parts() -> None:
 
 
 def look() -> Known:
-    """What this project's own parts take, from their dataclasses."""
+    """Read the hyper-parameters of this project's own parts from their dataclasses."""
     load_parts()
     found: Known = {
         kind: {name: describe(cls) for name, cls in found_in.classes.items() if cls.__module__.startswith("fvi_core.")}

@@ -17,6 +17,6 @@ def listed() -> dict[str, str]:
 
 
 def remark(commit: str) -> str:
-    """What is to be said after a record's commit; empty if the history has it."""
+    """Return the remark that follows a record's commit; empty if the history has the commit."""
     instead = listed().get(commit)
     return f" (not in this history; its code came with {instead[:7]})" if instead else ""

@@ -82,7 +82,7 @@ def cpu() -> str:
 
 
 def expected_device() -> str:
-    """What a process here would train on, told without loading torch; a GPU whose name cannot be seen is "a GPU"."""
+    """Return the device that a process here would train on, without loading torch; "a GPU" for a nameless one."""
     if "torch" in sys.modules:
         return device()
     told = sorted(GPUS.glob("*/information"))
@@ -95,7 +95,7 @@ def expected_device() -> str:
 
 
 def device() -> str:
-    """What this process trains on."""
+    """Return the device that this process trains on."""
     torch = sys.modules.get("torch")
     return torch.cuda.get_device_name() if torch and torch.cuda.is_available() else "cpu"
 

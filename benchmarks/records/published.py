@@ -69,7 +69,7 @@ class Published:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells cells of one table apart: (data set, condition, method, metric)."""
+        """Key of a cell within its table: (data set, condition, method, metric)."""
         return self.dataset, self.condition, self.method, self.metric
 
     @property
@@ -80,7 +80,7 @@ class Published:
 
 
 def recorded(paper: str, metric: str) -> str:
-    """What records call a metric of a paper."""
+    """Return the name that records have for a metric of a paper."""
     return RECORDED.get((paper, metric), metric)
 
 

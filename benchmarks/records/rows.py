@@ -52,7 +52,7 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What the metric rows of a record say but for their values, in order; records with the same rows share one."""
+    """Metric rows of a record without their values, in order; records with the same rows share one object."""
 
     cells: tuple[Cell, ...]
     n: tuple[int, ...]
@@ -124,7 +124,7 @@ def not_a_number(text: str) -> None:
 
 
 DECODER = json.JSONDecoder(parse_constant=not_a_number, object_pairs_hook=once)
-"""Of records: strict JSON, no key twice."""
+"""Decoder of records: strict JSON, no key twice."""
 
 
 class RowReader:

@@ -95,7 +95,7 @@ class Store:
             return False
 
     def status(self, config: RunConfig, asked: Set[str] = frozenset()) -> tuple[str | None, str]:
-        """What there is of a run, and why it is not all: 'done', 'stale' or None without a record.
+        """Return 'done', 'stale' or None (no record) for a run, and why it is not complete.
 
         Stale: a metric has a newer version, or one that is ``asked`` was not known yet when the record was made.
         Raises RecordError.
@@ -165,7 +165,7 @@ class Store:
         return found
 
     def bounds(self, metric: str) -> Bounds:
-        """What values of a metric are possible; any of one that is not known here."""
+        """Return the possible values of a metric; any for a metric that is not known here."""
         about = resolve(self.metrics).get(metric)
         if about is None or not hasattr(about, "range"):
             return Bounds()
@@ -251,7 +251,7 @@ class Store:
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """What a file of the results folder holds, None where there is none. Raises RecordError."""
+    """Return the content of a file in the results folder, None where there is none. Raises RecordError."""
     try:
         return files.read(path)
     except (FileNotFoundError, NotADirectoryError):

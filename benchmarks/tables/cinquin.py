@@ -52,7 +52,7 @@ def ood_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 
 def with_songs(found: Recipe | None, dataset: str) -> Recipe | None:
-    """The same trainings, asked on songs; None for large sets, whose test folds have more rows than there are songs."""
+    """Return the recipe with songs among its evaluation sets; None for large sets, with more test rows than songs."""
     return replace(found, sets=("test", "ood-song")) if found and dataset in SMALL else None
 
 

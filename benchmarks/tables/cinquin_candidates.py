@@ -1,5 +1,5 @@
-"""What cinquin2024's regression tables try: settings of every method, and the candidates that validation folds choose
-from, by protocol."""
+"""Settings of every method in cinquin2024's regression tables, and the candidates that validation folds choose from, by
+protocol."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PROCESSES = ("GP", "Sparse GP")
 """Whose candidates are compared by the log marginal likelihood of validation subsets (App. C.3)."""
 BATCH, PATIENCE = 2000, 200
 MARGIN = 0.5
-"""Of measurement points: half of the box's width on each side, for every table in the authors' later code, and for
-images in App. C.4."""
+"""Margin of measurement points around the box of the inputs: half of its width on each side, for every table in the
+authors' later code, and for images in App. C.4."""
 LATER: Parts = {
     "training": {
         "optimiser": {"lr": 0.001},
@@ -30,7 +30,7 @@ FASTER: Parts = {
         "early_stopping": {"patience": 200, "every": 20, "objective": True},
     }
 }
-"""The same at five times the rate with a fifth of the patience, which costs about a quarter."""
+"""Training at five times the rate with a fifth of the patience, which costs about a quarter."""
 FVI: Parts = merge(
     FASTER,
     {
@@ -123,7 +123,7 @@ POINTS = {"paper": (500, 450, 50), "short": (100, 90, 10), "smoke": (100, 90, 10
 
 
 def labels(method: str) -> tuple[str, ...]:
-    """Of all protocols, each once."""
+    """Return the labels of a method's candidates in all protocols, without repeats."""
     return tuple(dict.fromkeys(label for own in CANDIDATES.values() for label in own.get(method, {})))
 
 
@@ -205,7 +205,7 @@ def compared(method: str, label: str | None, dataset: str, protocol: str) -> Rec
 
 
 def with_evidence(recipe: Recipe) -> Recipe:
-    """The same trainings, asked for the log marginal likelihood of their validation subsets alone."""
+    """Return the recipe with the log marginal likelihood of its validation subsets as its only evaluation."""
     return replace(recipe, sets=("validation",), evidence="validation")
 
 

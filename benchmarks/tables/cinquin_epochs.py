@@ -1,4 +1,4 @@
-"""What decides whether GFSVI tells songs from Boston's test points: how long it trains, and its measurement points."""
+"""Tables of what lets GFSVI distinguish songs from Boston's test points: length of training and measurement points."""
 
 from __future__ import annotations
 

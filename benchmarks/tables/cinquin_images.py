@@ -30,7 +30,8 @@ PATIENCE = {"mnist": 20, "fashion_mnist": 5}
 _ROTATIONS = tuple(f"rotation-{angle}" for angle in ANGLES)
 _SEEDS = {"paper": 5, "short": 3, "smoke": 1}
 _DRAWS = {"paper": 100, "short": 20, "smoke": 3}
-"""Of functions from which FVI estimates its divergence; 100 in that code."""
+"""Draws of functions from which FVI estimates its divergence; 100 in the code of the first author's next
+paper."""
 _SAMPLES = {"paper": 100, "short": 10, "smoke": 2}
 
 
@@ -116,7 +117,7 @@ def rotated_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def _notes(rows: tuple[Row, ...]) -> tuple[str, ...]:
-    """What is to say of these rows."""
+    """Return the notes on these rows."""
     methods, contexts = [row.made_by for row in rows], [row.variant for row in rows]
     points = "; ".join(dict.fromkeys(_POINTS[context] for context in contexts if context))
     return (

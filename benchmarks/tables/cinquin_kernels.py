@@ -37,7 +37,7 @@ def bound_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 
 def evidence_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The same trainings, asked for the log marginal likelihood of their validation subsets alone."""
+    """Return the recipe with the log marginal likelihood of its validation subsets as its only evaluation."""
     found = recipe(row, dataset, protocol)
     return found and with_evidence(found)
 

@@ -1,5 +1,5 @@
-"""What decides the numbers of Laplace in cinquin2024's tables 1, 6 and 4: what chooses its prior precision, and when
-training stops.
+"""Settings that decide the numbers of Laplace in cinquin2024's tables 1, 6 and 4: how its prior precision is chosen,
+and when training stops.
 """
 
 from __future__ import annotations

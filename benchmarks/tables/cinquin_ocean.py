@@ -99,7 +99,7 @@ def raw_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def _later(method: str) -> Parts:
-    """What the script of the first author's next paper, or the paper's words, change."""
+    """Return the changes by the script of the first author's next paper, or by the paper's words."""
     start: Parts = {"likelihood": {"init_std": NOISE if method == "GP" else NOISE / Y_STD}}
     own: dict[str, Parts] = {
         "GP": {"training": {"optimiser": {"lr": 0.1}}},

@@ -53,7 +53,7 @@ def own_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def _later(method: str, protocol: str) -> Parts:
-    """What the script of the first author's next paper changes; nothing of the sparse process."""
+    """Return the changes by the script of the first author's next paper; none for the sparse process."""
     if method == "Sparse GP":
         return {}
     stopping = {**LATER["training"]["early_stopping"], "patience": PATIENCE}

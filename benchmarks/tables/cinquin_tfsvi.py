@@ -1,4 +1,4 @@
-"""What decides the numbers of TFSVI: points and jitter of its divergence, features of its prior (the sine)."""
+"""Settings that decide the numbers of TFSVI: points and jitter of its divergence, features of its prior (the sine)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHOICES: dict[str, Parts] = {
     "energy": _SLOW,
     "yacht": _SLOW,
 }
-"""What the first fold's validation subset chose for the last layer, beside a prior of variance 10 and not 1."""
+"""Choices of the first fold's validation subset for the last layer, besides a prior variance of 10 in place of 1."""
 _FOLLOWS = {"prior": {"features": "current"}}
 _LAST_LAYER: Parts = {
     "prior": {"features": "initial", "jacobian": "last_layer"},

@@ -1,5 +1,5 @@
-"""What decides how FSVI, and MFVI, fare on photographs of the retina: the prior's covariance, and how far weights vary
-at the start."""
+"""Settings that decide how FSVI and MFVI fare on photographs of the retina: covariance of the prior, and variance of
+the initial weights."""
 
 from __future__ import annotations
 

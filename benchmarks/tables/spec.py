@@ -1,4 +1,4 @@
-"""What a table is: rows (methods), columns (cells of data set, condition, metric), and the runs that fill it."""
+"""Tables: rows (methods), columns (cells of data set, condition, metric), and the runs that fill them."""
 
 from __future__ import annotations
 
@@ -112,8 +112,10 @@ class Posterior:
 
 @dataclass(frozen=True)
 class Reference:
-    """What functions are compared with at an evaluation set: ``against``, runs by label, of each of which the one of
-    the same split counts; ``exact``: the exact posterior of the run's own prior and noise.
+    """Functions to compare with at an evaluation set.
+
+    ``against``: runs by label; the one of the run's own split counts. ``exact``: the exact posterior of the run's own
+    prior and noise.
     """
 
     set: str = "test"
@@ -160,7 +162,7 @@ class Recipe:
     bound: str = ""
 
     def with_parts(self, changes: Parts) -> Recipe:
-        """The same runs with changed parts."""
+        """Return the recipe with changed parts."""
         return replace(self, parts=merge(self.parts, changes))
 
 
@@ -227,7 +229,7 @@ class Table:
         )
 
     def reduction(self, protocol: str) -> str:
-        """What a protocol has less than the paper, in words: as declared, and evaluation sets of some images only."""
+        """Return how a protocol is reduced, in words: as declared, and evaluation sets of some images only."""
         runs = (
             config for row in self.rows for name in self.datasets for config in self.row_runs(row, name, protocol, None)
         )

@@ -24,7 +24,7 @@ def _hmc_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 
 def _boston_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Of table 1, with 100 points."""
+    """Return the recipe of table 1 with 100 points."""
     recipe = cinquin.recipe(row, dataset, protocol)
     if recipe is None or row.label == "MFVI":
         return recipe
