@@ -77,7 +77,7 @@ def say(sentence: str) -> None:
 
 
 def build(suite: Suite) -> CommandLine:
-    """The command line over a suite, as a function of the arguments; it exits."""
+    """Return the command line over a suite, as a function of the arguments; it exits."""
     app = typer.Typer(
         help=HELP,
         no_args_is_help=True,

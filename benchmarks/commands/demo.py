@@ -96,7 +96,7 @@ def _mean(values: Sequence[float], digits: int) -> str:
 
 
 def _meaning(found: Sequence[verify.Comparison]) -> str:
-    """Whether the numbers are the same, and why they may not be."""
+    """Return whether the numbers are the same, and why they may not be."""
     if not found:
         return "Nothing was trained."
     equal = sum(one.verdict == verify.EQUAL for one in found)

@@ -134,7 +134,9 @@ def fetch(
 
 
 def places() -> list[str]:
-    """The archives that $FVI_ARTIFACTS names: paths, folders and addresses, quoted as in a shell. Raises UsageError."""
+    """Return the archives that $FVI_ARTIFACTS names: paths, folders and addresses, quoted as in a shell. Raises
+    UsageError.
+    """
     given = os.environ.get(VARIABLE, "")
     try:
         return shlex.split(given)
@@ -145,7 +147,7 @@ def places() -> list[str]:
 
 
 def located(place: str, say: Callable[[str], None] = print) -> Iterator[Path]:
-    """The archives of a path, a folder or an address; what an address gives is kept in the cache of data.
+    """Yield the archives of a path, a folder or an address; what an address gives is kept in the cache of data.
 
     Raises ArchiveError.
     """
@@ -204,7 +206,7 @@ def check_parameters(path: Path, record: Record) -> None:
 
 
 def _errors(found: predictions.Predictions) -> dict[str, tuple[float, int]]:
-    """Metrics that need no data, by name: value and number of points."""
+    """Return metrics that need no data, by name: value and number of points."""
     if isinstance(found, predictions.ClassificationPredictions):
         p, y = np.exp(classification.log_softmax(found.logits.astype(np.float64))).mean(0), found.given_labels
         return {
@@ -216,7 +218,7 @@ def _errors(found: predictions.Predictions) -> dict[str, tuple[float, int]]:
 
 
 def _own(record: Record, state: Path, left: list[str]) -> Iterator[tuple[str, tuple[str, int]]]:
-    """The files of a record in the state folder that are its own, with SHA-256 and size."""
+    """Yield the files of a record in the state folder that are its own, with SHA-256 and size."""
     for path, check in _places(state, record["key"]):
         if not path.is_file():
             continue
@@ -228,7 +230,9 @@ def _own(record: Record, state: Path, left: list[str]) -> Iterator[tuple[str, tu
 
 
 def _places(state: Path, key: str) -> Iterator[tuple[Path, Callable[[Path, Record], None]]]:
-    """The files of a run, there or not, and what tells whether one is a record's own."""
+    """Yield the paths of a run's files, existing or not, with the reader that shows whether a file is the
+    record's own.
+    """
     yield kept.predictions_path(state, key), check_predictions
     yield kept.parameters_path(state, key), check_parameters
 
@@ -290,7 +294,7 @@ class _Records:
 
 
 def _downloaded(url: str, digest: str | None, say: Callable[[str], None]) -> Path:
-    """The archive of an address, in the cache. Raises ArchiveError."""
+    """Return the archive of an address, in the cache. Raises ArchiveError."""
     if digest is None:
         raise ArchiveError(
             f"{url}: expected its SHA-256 behind the address, {url}#sha256=<64 digits>, found none: `artifacts pack` "

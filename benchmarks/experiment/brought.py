@@ -93,7 +93,7 @@ def score(table: Table, protocol: str, method: str, file: Path, store: Store, ca
 
 
 def _sets(asked: RunConfig, split: Split) -> list[EvaluationSet]:
-    """The evaluation sets that anybody can predict: attacks need the model."""
+    """Return the evaluation sets without attacks, which need the model."""
     sets = [split.evaluation(name) for name in asked["evaluation"]["sets"]]
     return [each for each in sets if each.kind != "attack"]
 

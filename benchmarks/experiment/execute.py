@@ -115,7 +115,7 @@ def _outcomes(
 
 
 def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | None = None) -> dict[str, Outcome] | None:
-    """The outcomes of runs of one training from its kept parameters, by key; None where there are none to use.
+    """Return the outcomes of runs of one training from its kept parameters, by key; None where there are none to use.
 
     With ``made`` only parameters of a training that was made so are used. Raises what loading the data raises.
     """

@@ -27,7 +27,7 @@ class Fitted:
 
     @property
     def start(self) -> Streams:
-        """The streams that its training began with."""
+        """Return the streams that its training began with."""
         return run_streams([self.config], self.streams.device, self.streams.dtype).child("train")
 
 

@@ -85,12 +85,12 @@ def measure_run(config: RunConfig, store: Store, state: Path) -> str:
 
 
 def _stays(metric: str) -> bool:
-    """Whether a row of a record is not computed from predictions."""
+    """Return whether a row of a record is not computed from predictions."""
     return metric in COSTS or metric not in METRICS or bool(METRICS[metric].entry)
 
 
 def _draws_anew(record: Record, store: Store) -> bool:
-    """Whether metrics that need the trained parameters have changed since the record: one of its own has a newer
+    """Return whether metrics that need the trained parameters have changed since the record: one of its own has a newer
     version, or one is there that was not and that the same entry of its evaluation asks for.
     """
     entries, versions = {name: m.entry for name, m in METRICS.items() if m.entry}, record["metric_versions"]
@@ -111,5 +111,5 @@ def _evaluate(config: RunConfig, store: Store, state: Path, otherwise: str) -> s
 
 
 def measure_stale(config: RunConfig, results: Path, metrics: str, state: Path) -> bool:
-    """Whether a run whose record is stale could be measured again without training."""
+    """Return whether a run whose record is stale could be measured again without training."""
     return measure_run(config, Store(results, metrics), state) in (CHANGED, UNCHANGED, EVALUATED)

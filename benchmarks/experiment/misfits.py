@@ -49,7 +49,7 @@ POINTS, CLASSES = 4, 2
 
 
 def misfits(configs: Iterable[RunConfig]) -> list[str]:
-    """A sentence for every method of runs whose parts ask of one another what they cannot give."""
+    """Return a sentence for every method of these runs whose parts do not fit together."""
     told: dict[str, None] = {}
     tried: dict[str, str] = {}
     for config in configs:
@@ -66,7 +66,7 @@ def misfits(configs: Iterable[RunConfig]) -> list[str]:
 
 
 def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
-    """Why parts do not fit together, tried on tiny data of so many numbers in a target; empty where they do."""
+    """Return why parts do not fit together, tried on tiny data of so many numbers in a target; empty where they do."""
     spec: dict[str, Any] = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {
         "network": TINY["network"]
     }
@@ -159,13 +159,13 @@ def _misfit_of(names: tuple[str, str, str], task: str) -> str:
 
 
 def first_line(cls: type) -> str:
-    """The first sentence or line of a part's docstring; empty where it has none of its own."""
+    """Return the first sentence or line of a part's docstring; empty where it has none of its own."""
     text = (cls.__dict__.get("__doc__") or "").strip()
     return "" if text.startswith(f"{cls.__name__}(") else " ".join(text.partition("\n\n")[0].split())
 
 
 def own_parts() -> dict[str, list[str]]:
-    """Parts of plug-ins by kind."""
+    """Return parts of plug-ins by kind."""
     return {
         kind: [name for name in registry.classes if name not in known()[kind]] for kind, registry in REGISTRIES.items()
     }
@@ -193,7 +193,7 @@ def own_triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
 
 
 def _fewer(part: Any) -> Any:
-    """A part that costs little to try."""
+    """Return a cheaper version of a part, for a trial."""
     if isinstance(part, list):
         return [_fewer(each) for each in part]
     if not isinstance(part, dict):

@@ -68,9 +68,7 @@ def save(state: Path | str, config: RunConfig, kept: Kept) -> None:
 
 
 def load(state: Path | str, key: str) -> Kept | None:
-    """The parameters of a training, or None where there are none; of a file that is not what it should be the reason is
-    printed.
-    """
+    """Return the parameters of a training, or None; print the reason if the file is damaged."""
     path = parameters_path(state, key)
     try:
         found = read(path, path.stem)
@@ -86,7 +84,7 @@ def load(state: Path | str, key: str) -> Kept | None:
 
 
 def read(path: Path, key: str) -> Kept:
-    """The parameters in a file, of the training of a key. Raises one of DAMAGE."""
+    """Return the parameters in a file, of the training of a key. Raises one of DAMAGE."""
     with np.load(path, allow_pickle=False) as file:
         about = json.loads(file["about"].tobytes())
         arrays = {name.removeprefix("parameters/"): file[name] for name in file.files if name != "about"}

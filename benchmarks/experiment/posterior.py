@@ -29,9 +29,9 @@ Draws = dict[str, Tensor]
 
 
 def posterior_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRow]:
-    """Metric rows of ``evaluation["posterior"]``: entropies, and divergences from and to the trainings that ``against``
-    names by label, each the mean over those of a label. ``q``: the run itself; ``other`` gives what was trained of a
-    training.
+    """Return metric rows of ``evaluation["posterior"]``: entropies, and divergences from and to the trainings that
+    ``against`` names by label, each the mean over those of a label. ``q``: the run itself; ``other`` gives what was
+    trained of a training.
 
     A space in which fewer than FEWEST draws differ has no rows.
     """
@@ -66,7 +66,7 @@ def uniform_inputs(asked: PosteriorConfig, training_data: TrainingData, seed: in
 
 @torch.no_grad()
 def draws_of(asked: PosteriorConfig, fitted: Fitted, x: Tensor) -> Draws:
-    """Draws of one posterior; none of its parameters where its family draws none or a fit part changes its
+    """Return draws of one posterior; none of its parameters where its family draws none or a fit part changes its
     functions.
     """
     model, parameters, streams = fitted.model, fitted.parameters, fitted.streams
@@ -96,7 +96,7 @@ def divergence(q: Tensor, p: Tensor) -> float:
 
 
 def _different(values: Tensor) -> Tensor:
-    """Draws ``[sets, S, d]`` without those that repeat another in the first set: a chain may stand still."""
+    """Return draws ``[sets, S, d]`` without those that repeat another in the first set: a chain may stand still."""
     _, place = torch.unique(values[0], dim=0, return_inverse=True)
     first = place.new_full((int(place.max()) + 1,), len(place)).scatter_reduce(
         0, place, torch.arange(len(place), device=place.device), "amin"

@@ -60,8 +60,8 @@ class Predicted:
 
 
 def measured(split: Split, predicted: Predicted, scores: Scores = lambda values: {}) -> tuple[list[MetricRow], Curves]:
-    """Metrics and curves of predictions, with a likelihood's own ``scores``; a toy's curves hold its training points
-    too, for its figure.
+    """Return metrics and curves of predictions, with a likelihood's own ``scores``; a toy's curves hold its training
+    points too, for its figure.
     """
     gridded = any(info.kind == "grid" for info in predicted.infos)
     training = split.train.x if gridded else None
@@ -108,7 +108,9 @@ def predict_sets(
 def predictions_of(
     model: Model, split: Split, f: Tensor, marginals: tuple[Tensor, Tensor] | None, noise_std: float | None, y: Any
 ) -> stored.Predictions:
-    """Function samples ``[S, N, Q]`` at inputs of labels or targets y, as they are stored. Raises NotSupported."""
+    """Return function samples ``[S, N, Q]`` at inputs of labels or targets y, as they are stored. Raises
+    NotSupported.
+    """
     values = model.likelihood.predicted(f, marginals).float().cpu().numpy()
     if split.task == "classification":
         return stored.ClassificationPredictions(values, y)
@@ -130,8 +132,8 @@ def predict(
     streams: Streams,
     prepare: Callable[[Tensor], Tensor] = lambda x: x,
 ) -> tuple[Tensor, tuple | None]:
-    """Function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals ``[N, Q]`` where
-    they are of use.
+    """Return function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals ``[N, Q]``
+    where they are of use.
 
     ``prepare`` makes inputs of the network of x, a piece at a time.
     """
@@ -151,7 +153,8 @@ def attack(
     samples: int,
     streams: Streams,
 ) -> Tensor:
-    """The images of an evaluation set after an attack on the functions that ``predict`` draws from the same streams.
+    """Return the images of an evaluation set after an attack on the functions that ``predict`` draws from the same
+    streams.
 
     In network units ``[N, C, H, W]``, as is ``epsilon``; kept between black and white.
     """

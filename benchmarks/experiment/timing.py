@@ -79,7 +79,7 @@ def time_steps(
 
 
 def _begin(runs: list[list[RunConfig]]) -> tuple[list[Split], Model, TrainingData, Streams, Stack]:
-    """A stack as runs begin it that are trained together, given by training."""
+    """Return the stack that runs with these trainings begin with."""
     splits = [load_data(asked) for asked in runs]
     configs, device = [asked[0] for asked in runs], device_of()
     model = build_model(configs[0]["parts"], splits[0])
@@ -93,7 +93,7 @@ def _begin(runs: list[list[RunConfig]]) -> tuple[list[Split], Model, TrainingDat
 
 
 def _mean_step_seconds(stack: Stack, clock: Callable[[], float]) -> float:
-    """Seconds of a step, the mean of a few."""
+    """Return the mean seconds of a few steps."""
     taken, count, spent = 0, 1, 0.0
     while spent < ENOUGH:
         spent += _step_seconds(stack, clock, count)
@@ -102,7 +102,7 @@ def _mean_step_seconds(stack: Stack, clock: Callable[[], float]) -> float:
 
 
 def _step_seconds(stack: Stack, clock: Callable[[], float], steps: int = 1) -> float:
-    """Seconds of so many steps."""
+    """Return the seconds that so many steps take."""
     start = clock()
     loss = stack.advance() if steps == stack.steps else stack.advance(steps)
     float(loss.sum())  # a GPU has done it only when somebody looks
@@ -110,7 +110,7 @@ def _step_seconds(stack: Stack, clock: Callable[[], float], steps: int = 1) -> f
 
 
 def _epoch_seconds(stack: Stack, early_stopping: dict[str, Any] | None, clock: Callable[[], float]) -> float:
-    """Seconds of what ends an epoch, a look at the validation subset every so many epochs among it."""
+    """Return seconds of what ends an epoch, a look at the validation subset every so many epochs among it."""
     every = (early_stopping or {}).get("every") or 1
     stack.now.epoch = every
     start = clock()
@@ -119,7 +119,7 @@ def _epoch_seconds(stack: Stack, early_stopping: dict[str, Any] | None, clock: C
 
 
 def _stopped(stack: Stack) -> tuple[int, Trained]:
-    """A replica as it is now, as if training were over, and its place."""
+    """Return a replica and its place, as if training ended now."""
     stack.now.epoch = stack.epochs
     for place, trained in enumerate(stack.run()):
         if trained.parameters is not None:
@@ -136,7 +136,7 @@ def _evaluation_seconds(
     streams: Streams,
     clock: Callable[[], float],
 ) -> float:
-    """Seconds of predicting all evaluation sets, from a piece of the test subset."""
+    """Return seconds of predicting all evaluation sets, from a piece of the test subset."""
     x = split.test.x[:PIECE] if model.family.pointwise else split.test.x
     start = clock()
     drawn = streams.child("functions")

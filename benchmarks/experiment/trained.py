@@ -37,7 +37,7 @@ from fvi_core.unchanged import ChangedInPlace, unchanged
 
 
 def device_of() -> torch.device:
-    """Where this process trains."""
+    """Return the device of this process."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
@@ -67,8 +67,8 @@ class Trained:
 
 
 def train(asked: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]) -> dict[str, Trained]:
-    """The trainings of runs, by key, whose parameters are kept. If their checkpoint is of a larger stack, the others
-    are trained along, so that the numbers are those of an uninterrupted training.
+    """Return the trainings of runs, by key, whose parameters are kept. If their checkpoint is of a larger stack, the
+    others are trained along, so that the numbers are those of an uninterrupted training.
     """
     splits = {key: load_data(runs) for key, runs in asked.items()}
     first = next(iter(asked.values()))[0]

@@ -63,12 +63,12 @@ class Config(dict):
 
 
 def fixed(values: RunConfig) -> RunConfig:
-    """The configuration as one that is never changed again."""
+    """Return the configuration as one that is never changed again."""
     return cast(RunConfig, Config(values))
 
 
 def canonical_json(config: Any) -> str:
-    """The one spelling of a configuration: sorted keys, no spaces, no NaN."""
+    """Return the one spelling of a configuration: sorted keys, no spaces, no NaN."""
     return CANONICAL.encode(config)
 
 
@@ -104,7 +104,7 @@ def training_key(config: RunConfig) -> str:
 
 @_once
 def stack_key(config: RunConfig) -> str:
-    """The key of what a training shares with its siblings: everything but the seed and the split."""
+    """Return the key of what a training shares with its siblings: everything but the seed and the split."""
     shared = {name: value for name, value in config.items() if name not in ("seed", "evaluation")}
     shared["dataset"] = {name: value for name, value in config["dataset"].items() if name != "split"}
     return digest(shared)
@@ -112,7 +112,7 @@ def stack_key(config: RunConfig) -> str:
 
 @_once
 def kind_key(config: RunConfig) -> str:
-    """The key of what a run shares with those that cost the same: everything but the seed and the split."""
+    """Return the key of what a run shares with those that cost the same: everything but the seed and the split."""
     evaluation: Any = config.get("evaluation")
     for name in COMPARISONS:
         if asked := (evaluation or {}).get(name):
@@ -150,13 +150,13 @@ def _flat(value: Any, at: str = "") -> dict[str, str]:
 
 
 def method_of(config: RunConfig) -> str:
-    """The catalogue's name of what a run evaluates: its training's method, or that with what is fitted afterwards."""
+    """Return the catalogue's name of a run's method, with the part that is fitted after training."""
     fit = config["evaluation"].get("fit")
     return config["method"] if fit is None else fitted_name(config["method"], fit)
 
 
 def by_training(configs: Iterable[RunConfig]) -> dict[str, list[RunConfig]]:
-    """Runs by the training that they share."""
+    """Return runs by the training that they share."""
     found: dict[str, list[RunConfig]] = {}
     for config in configs:
         found.setdefault(training_key(config), []).append(config)
@@ -164,13 +164,13 @@ def by_training(configs: Iterable[RunConfig]) -> dict[str, list[RunConfig]]:
 
 
 def is_large(config: RunConfig) -> bool:
-    """Whether a single run fills a core: its steps are long beside what surrounds them."""
+    """Return whether a single run fills a core, since its steps are long compared with the overhead around them."""
     parts = config["parts"]
     return (parts["divergence"] or {}).get("name") == "nearest_neighbour_kl" or parts["network"]["name"] != "mlp"
 
 
 def stack_limit(config: RunConfig) -> int:
-    """How many trainings of one stack key go together: one if they are large, else as many as fit the caches."""
+    """Return how many trainings with one stack key train together: one if large, else as many as fit the caches."""
     import datasets  # here, since keys alone do not need it
 
     if is_large(config):
@@ -182,7 +182,7 @@ def stack_limit(config: RunConfig) -> int:
 
 
 def is_brought(config: RunConfig) -> bool:
-    """Whether the predictions of a run were made elsewhere."""
+    """Return whether the predictions of a run were made elsewhere."""
     return BROUGHT in config["sources"]
 
 

@@ -34,7 +34,7 @@ class OtherFiles(Store):
         self._alike: Alike = {} if alike is None else alike
 
     def path(self, config: RunConfig) -> Path:
-        """The file of a run's record, or of one of other files; the run's own where there is neither."""
+        """Return the file of a run's record, or of one of other files; the run's own where there is neither."""
         own = super().path(config)
         if own.exists() or (self.datasets is not None and config["dataset"]["name"] not in self.datasets):
             return own
@@ -58,7 +58,7 @@ class OtherFiles(Store):
 
 
 def _files(config: RunConfig) -> list[str]:
-    """The user's own files in a configuration."""
+    """Return the user's own files in a configuration."""
     parts: Any = (config["dataset"], config["evaluation"])
     contents = {name: digits for part in parts for name, digits in part.get("content", {}).items()}
     return [f"{name} {digits}" for name, digits in sorted(contents.items())]

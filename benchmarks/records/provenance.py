@@ -25,7 +25,7 @@ PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "numba")  # numba: corrup
 
 
 def git(*arguments: str, root: Path = ROOT) -> str | None:
-    """The output of a git command at the checkout, or None where there is no git or no checkout."""
+    """Return the output of a git command at the checkout, or None where there is no git or no checkout."""
     try:
         # Without locks: a process that is killed in `git status` would leave its lock in the checkout.
         done = subprocess.run(
@@ -69,7 +69,9 @@ def versions() -> dict[str, str]:
 
 @cache
 def cpu() -> str:
-    """The processor's model, as precisely as the system tells: virtual machines hide the marketing name's number."""
+    """Return the processor's model, as precisely as the system tells: virtual machines hide the marketing name's
+    number.
+    """
     try:
         first = CPUINFO.read_text().partition("\n\n")[0]
     except OSError:
@@ -101,7 +103,7 @@ def device() -> str:
 
 
 def collect() -> dict[str, Any]:
-    """The part of a record's provenance that is the same for every run of this process."""
+    """Return the provenance that all runs of this process share."""
     commit, dirty = code()
     torch = sys.modules.get("torch")
     return {
@@ -122,5 +124,5 @@ def stamp() -> dict[str, Any]:
 
 
 def now() -> str:
-    """The time in UTC, ISO 8601 to the second."""
+    """Return the time in UTC, ISO 8601 to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

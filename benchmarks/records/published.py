@@ -74,7 +74,7 @@ class Published:
 
     @property
     def column(self) -> tuple[str, str, str]:
-        """The column of its table: data set, condition, metric; contexts tell rows apart."""
+        """Return the column of its table: data set, condition, metric; contexts tell rows apart."""
         condition = ";".join(part for part in self.condition.split(";") if not part.startswith(CONTEXT))
         return self.dataset, condition, self.metric
 
@@ -85,13 +85,13 @@ def recorded(paper: str, metric: str) -> str:
 
 
 def papers(folder: Path = FOLDER) -> list[str]:
-    """The papers that have a file, in order of their names."""
+    """Return the papers that have a file, in order of their names."""
     return sorted(path.stem for path in folder.glob("*.csv"))
 
 
 @cache
 def load(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
-    """Every published cell of a paper.
+    """Return every published cell of a paper.
 
     Raises :class:`benchmarks.errors.UnknownName` (with the nearest names) and :class:`InvalidPublished` for a file
     with another checksum than the committed one, bytes that are not UTF-8, an overlong or unclosed field, a wrong
@@ -145,14 +145,16 @@ def _sums() -> dict[str, str]:
 
 
 def _with_source(cell: Published) -> Published:
-    """A quoted number is over the other paper's runs, whose count is not known."""
+    """Give a quoted number no count of runs: they are the other paper's."""
     quoted = quotations().get((cell.paper, cell.table, cell.method))
     return replace(cell, quoted=quoted, n_runs=None) if quoted else cell
 
 
 @cache
 def quotations(path: Path = QUOTED) -> dict[tuple[str, str, str], Quotation]:
-    """Rows taken over from other papers, by (paper, table, method). Raises InvalidPublished for a file that is none."""
+    """Return rows taken over from other papers, by (paper, table, method). Raises InvalidPublished for a file that is
+    none.
+    """
     with _opened(path) as file:
         lines = [tuple(line) for line in csv.reader(file, strict=True)]
     wrong = any(len(line) != len(QUOTED_COLUMNS) or not all(line) for line in lines[1:])
@@ -162,7 +164,7 @@ def quotations(path: Path = QUOTED) -> dict[tuple[str, str, str], Quotation]:
 
 
 def table(paper: str, number: int | str | None, folder: Path = FOLDER) -> dict[tuple[str, str, str, str], Published]:
-    """The cells of one published table, or of all of a paper's, by (data set, condition, method, metric)."""
+    """Return the cells of one published table, or of all of a paper's, by (data set, condition, method, metric)."""
     return {cell.key: cell for cell in load(paper, folder) if number is None or cell.table == str(number)}
 
 
@@ -196,7 +198,7 @@ def _cell(paper: str, line: list[str], where: str) -> Published:
 
 
 def _half_unit(text: str) -> float:
-    """Half a unit of the last digit of a number as it is printed."""
+    """Return half a unit of the last digit of a number as it is printed."""
     return float(Decimal(5).scaleb(cast(int, Decimal(text).as_tuple().exponent) - 1))
 
 

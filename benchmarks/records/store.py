@@ -73,15 +73,15 @@ class Store:
         self._heads: dict[Path, tuple[tuple[int, int, int], dict[str, Any]]] | None = {} if remember else None
 
     def path(self, config: RunConfig) -> Path:
-        """The file of a run's record, there or not."""
+        """Return the file of a run's record, there or not."""
         return self.root / slug(config["dataset"]["name"]) / slug(config["method"]) / f"{run_key(config)}.json"
 
     def files(self) -> list[Path]:
-        """Every file that is named like a record; none is opened."""
+        """Return every file that is named like a record; none is opened."""
         return [path for path in sorted(self.root.glob("*/*/*.json")) if not path.name.startswith(".")]
 
     def paths(self) -> dict[str, Path]:
-        """The file of every key. Of several with one name it is the one that is a record, and only those are opened."""
+        """Return the file of every key. Of several with one name only the record counts, and only those are opened."""
         found: dict[str, Path] = {}
         for path in self.files():
             if path.stem not in found or not self._reads(found[path.stem]):
@@ -111,7 +111,7 @@ class Store:
         return ("stale", f"its record has an older version of {', '.join(old)}") if old else ("done", "")
 
     def read(self, path: Path, curves: bool = True) -> Record:
-        """One record, upgraded to the present schema. Raises RecordError: the file, and what to do.
+        """Return one record, upgraded to the present schema. Raises RecordError: the file, and what to do.
 
         Without ``curves`` they are not parsed, and none are in it.
         """
@@ -121,11 +121,11 @@ class Store:
         return record
 
     def get(self, config: RunConfig, curves: bool = True) -> Record | None:
-        """The record of a run, or None. Raises :class:`RecordError`."""
+        """Return the record of a run, or None. Raises :class:`RecordError`."""
         return self._load(self.path(config), () if curves else ("curves",))
 
     def beside(self, config: RunConfig) -> Iterator[Record]:
-        """The records of a run's method on its data set, without curves and metrics; what is none is left out."""
+        """Yield the records of a run's method on its data set, without curves and metrics, leaving out broken files."""
         for path in sorted(self.path(config).parent.glob("*.json")):
             with suppress(RecordError):
                 record = None if path.name.startswith(".") else self._load(path, HEAD_ONLY)
@@ -133,7 +133,9 @@ class Store:
                     yield record
 
     def find(self, prefix: str) -> Path:
-        """The one record whose key starts so. Raises UnknownName for none, RecordError for several."""
+        """Return the only record whose key starts with these digits. Raises UnknownName for none, RecordError for
+        several.
+        """
         paths = self.paths()
         found = [key for key in paths if key.startswith(prefix.lower())]
         if not found:
@@ -145,7 +147,7 @@ class Store:
         return paths[found[0]]
 
     def records(self, curves: bool = True) -> Iterator[Record | RecordError]:
-        """Every record; in place of one that cannot be used, the error."""
+        """Yield every record, or the error of one that cannot be used."""
         for path in self.files():
             try:
                 yield self.read(path, curves)
@@ -153,7 +155,7 @@ class Store:
                 yield error
 
     def problems(self) -> dict[str, str]:
-        """Every file that is named like a record and is none that anybody finds: why, by its path under the folder."""
+        """Return, by path, why a file that is named like a record is not found by any run."""
         found = {}
         for path in self.files():
             try:
@@ -174,12 +176,12 @@ class Store:
         return Bounds(low, high, about.worst, counts=not derived)
 
     def version(self, metric: str) -> int:
-        """The present version of a metric."""
+        """Return the present version of a metric."""
         known = resolve(self.metrics)
         return known[metric].version if metric in known else 1
 
     def make(self, config: RunConfig, metrics: list[MetricRow], curves: Curves, provenance: Provenance) -> Record:
-        """A record of the present schema, not yet written.
+        """Return a record of the present schema, not yet written.
 
         ``metric_versions`` are those of all metrics known today: one that has no row is not defined for the run.
         """
@@ -264,12 +266,12 @@ def read_bytes(path: Path) -> bytes | None:
 
 @cache
 def slug(name: str) -> str:
-    """A name as a folder: lower case, one hyphen for everything that is not a letter, digit or dot."""
+    """Return a name as a folder: lower case, one hyphen for everything that is not a letter, digit or dot."""
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.") or "unnamed"
 
 
 def serialise(record: Record) -> str:
-    """The one spelling of a record: a line for every metric row, curve and part. Raises InvalidRecord."""
+    """Return the one spelling of a record: a line for every metric row, curve and part. Raises InvalidRecord."""
     for row in record["metrics"]:
         if math.isnan(row["value"]) or (math.isinf(row["value"]) and not is_brought(record["config"])):
             where = f"{row['metric']} of {row['dataset']}" + (f" ({row['condition']})" if row["condition"] else "")
@@ -299,7 +301,8 @@ def _lines(value: Any, depth: int) -> str:
 def parse(
     data: bytes, path: Path, without: tuple[str, ...] = (), reader: RowReader | None = None
 ) -> tuple[Record, Rows, array]:
-    """The record in a file's bytes, upgraded to the present schema; its metric rows as columns, and their values.
+    """Return the record in a file's bytes, upgraded to the present schema; its metric rows as columns, and their
+    values.
 
     Sections ``without`` which the caller does are not parsed, and empty; metric rows are checked all the same.
     Raises :class:`RecordError`.
@@ -348,7 +351,9 @@ def parse(
 
 
 def section(data: bytes, name: str) -> slice:
-    """Where the value of a section stands in a record's bytes, as :func:`serialise` writes it; empty if nowhere."""
+    """Return where the value of a section stands in a record's bytes, as :func:`serialise` writes it; empty
+    if nowhere.
+    """
     order, label = list(SECTIONS), f'\n"{name}": '.encode()
     start = data.find(label)
     end = data.rfind(f',\n"{order[order.index(name) + 1]}": '.encode())
@@ -356,7 +361,7 @@ def section(data: bytes, name: str) -> slice:
 
 
 def _apart(data: bytes, without_curves: bool) -> tuple[bytes, bytes]:
-    """The text of a record's metrics, and its bytes without them, perhaps without curves too.
+    """Return the text of a record's metrics, and its bytes without them, perhaps without curves too.
 
     Raises ValueError for a section that is there twice.
     """
@@ -381,7 +386,7 @@ def _check(record: Record, rows: Rows, values: array) -> None:
 
 
 def upgrade(record: Record, schema: int | None = None, upgrades: dict | None = None) -> Record:
-    """A record of an older schema as the present one. Raises what an upgrade raises."""
+    """Return a record of an older schema as the present one. Raises what an upgrade raises."""
     schema, upgrades = schema or SCHEMA, UPGRADES if upgrades is None else upgrades
     while record["schema"] < schema:
         before = record["schema"]

@@ -57,7 +57,7 @@ def _parts(row: Row, dataset: str) -> Parts:
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """All training images, cropped and flipped. Prediction: 10 draws, or the members."""
+    """Train on all training images, cropped and flipped. Prediction: 10 draws, or the members."""
     if protocol == "short" and dataset != "cifar10":
         return None
     parts, seeds = _parts(row, dataset), _SEEDS[protocol]

@@ -69,7 +69,7 @@ def _variances(*values: float) -> dict[str, Parts]:
 
 
 def _on(base: Parts, candidates: dict[str, Parts]) -> dict[str, Parts]:
-    """The candidates with settings that all of them share, and the first of them with another activation."""
+    """Return the candidates with settings that all of them share, and the first of them with another activation."""
     label, first = next(iter(candidates.items()))
     return {name: merge(base, parts) for name, parts in (candidates | {f"{label}, relu": merge(first, _RELU)}).items()}
 
@@ -172,7 +172,8 @@ def settings(method: str, protocol: str) -> Parts:
 
 
 def candidate(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:
-    """One candidate's runs (label None: of a method that has none); None where the protocol has no such candidate.
+    """Return one candidate's runs (label None: of a method that has none); None where the protocol has no such
+    candidate.
 
     All tables share their trainings. The selection reads the validation subset of each fold and nothing else.
     """
@@ -181,7 +182,7 @@ def candidate(method: str, label: str | None, dataset: str, protocol: str) -> Re
 
 
 def made(method: str, changes: Parts, dataset: str, protocol: str) -> Recipe | None:
-    """The runs of a method's settings with changes; None where the protocol does not have them."""
+    """Return the runs of a method's settings with changes; None where the protocol does not have them."""
     if not covered(method, dataset, protocol):
         return None
     parts = _in_steps(merge(settings(method, protocol), changes), dataset)
@@ -197,7 +198,9 @@ def made(method: str, changes: Parts, dataset: str, protocol: str) -> Recipe | N
 
 
 def compared(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:
-    """One candidate's runs on the folds that candidates of its method are compared on, asked for what compares them."""
+    """Return one candidate's runs on the folds that candidates of its method are compared on, asked for what compares
+    them.
+    """
     recipe = candidate(method, label, dataset, protocol)
     folds = COMPARED.get(protocol, {}).get(method)
     recipe = recipe and replace(recipe, replicates=recipe.replicates[:folds])
@@ -210,7 +213,7 @@ def with_evidence(recipe: Recipe) -> Recipe:
 
 
 def covered(method: str, dataset: str, protocol: str) -> bool:
-    """The large sets at protocol paper alone; the paper has no exact process there either."""
+    """Return whether a method runs on a data set: the large ones have protocol paper alone, and no exact process."""
     return dataset in SMALL or (dataset in LARGE and protocol == "paper" and method != "GP")
 
 

@@ -146,7 +146,7 @@ def _table(number: str) -> Table:
     by_variant = {f"{method}, {label}": changes for (method, label), changes in variants.items()}
 
     def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-        """The settings of table ``toys`` with the change of the row."""
+        """Return the settings of table ``toys`` with the change of the row."""
         known = Row("", method=row.method, variant="rbf", added=row.added or row.method == "GWI")
         parts = toys.parts_of(known, DATA, "paper")
         if parts is None:

@@ -102,14 +102,18 @@ def _parts(row: Row, dataset: str, protocol: str) -> Parts:
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """A tenth of the training images, another for every seed, serves early stopping; the partner's are scored."""
+    """Hold out a tenth of the training images, another for every seed, for early stopping; score the
+    partner's images.
+    """
     sets = ("test", f"ood-{PARTNERS[dataset]}", *(_ROTATIONS if protocol == "paper" else ()))
     replicates = tuple((seed, seed) for seed in range(_SEEDS[protocol]))
     return Recipe(_parts(row, dataset, protocol), replicates, SCHEME, samples=_SAMPLES[protocol], sets=sets)
 
 
 def rotated_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """The runs of tables 2 and 8 at protocol paper; elsewhere the first of their trainings alone, on turned images."""
+    """Return the runs of tables 2 and 8 at protocol paper; elsewhere the first of their trainings alone, on turned
+    images.
+    """
     found = recipe(row, dataset, protocol)
     if protocol == "paper":
         return found
@@ -182,7 +186,7 @@ _SMOKE = (
 
 
 def _short(seeds: str, but: str, rows: tuple[Row, ...]) -> str:
-    """The reductions of protocol short."""
+    """Return the reductions of protocol short."""
     laplace = " (Laplace: 5 prior precisions, 5 draws)" if "Laplace" in [row.made_by for row in rows] else ""
     return f"{seeds}, 1 epoch instead of at most 100, 10 samples in prediction{but}{laplace}: far from converged"
 

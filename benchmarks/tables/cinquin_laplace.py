@@ -17,7 +17,9 @@ PATIENT = "ten times the patience"
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The first candidate of table 1, with its prior precision chosen by something else, or trained for longer."""
+    """Return the first candidate of table 1, with its prior precision chosen by something else, or trained
+    for longer.
+    """
     first = candidate("Laplace", "tanh" if protocol == "paper" else None, dataset, protocol)
     if first is None:
         return None

@@ -18,7 +18,7 @@ READINGS: dict[str, tuple[str, Parts]] = {
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The row of table 1, or its first candidate where none is chosen yet, with what the reading changes."""
+    """Return the row of table 1, or its first candidate where none is chosen yet, with what the reading changes."""
     if row.label not in READINGS:
         return None
     first = next(iter(CANDIDATES[protocol].get(row.made_by, ())), None)

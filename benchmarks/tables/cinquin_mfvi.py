@@ -17,7 +17,7 @@ READINGS: dict[str, Parts] = {
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The first candidate of table 1, with another start or end."""
+    """Return the first candidate of table 1, with another start or end."""
     first = candidate("MFVI", "variance 1", dataset, protocol)
     if first is None or row.variant not in READINGS:
         return None

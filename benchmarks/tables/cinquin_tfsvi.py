@@ -42,13 +42,15 @@ PRIORS: dict[str, Parts] = {
 
 
 def divergence_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The first candidate of table 1, with other points and jitter."""
+    """Return the first candidate of table 1, with other points and jitter."""
     first = candidate("FSVI", "variance 1", dataset, protocol)
     return first and first.with_parts(DIVERGENCE.get(row.variant, {}))
 
 
 def last_layer_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The last layer of the initial network: as validation chose it, or with a prior of variance 1 and a jitter."""
+    """Return the last layer of the initial network: as validation chose it, or with a prior of variance 1 and
+    a jitter.
+    """
     if row.variant == _CHOSEN:
         return made("FSVI", merge({"prior": {"variance": 10.0}}, _CHOICES.get(dataset, {})), dataset, protocol)
     last = made("FSVI", {"prior": {"variance": 1.0}}, dataset, protocol)

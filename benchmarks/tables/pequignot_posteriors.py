@@ -136,7 +136,7 @@ ESTIMATED = {"q->HMC": "HMC->q", "HMC->q": "q->HMC", "q->q": "q->q"}
 
 
 def _divergence(dataset: str, space: str, pair: str) -> Column:
-    """One of table 4, labelled as the authors' code calls its estimate."""
+    """Return a column of table 4, labelled as the authors' code calls its estimate."""
     estimated = pair if space == "parameter" else ESTIMATED[pair]
     return Column(
         Cell(dataset, f"space={space};pair={estimated}", "knn_kl"),

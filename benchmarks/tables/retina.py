@@ -47,7 +47,7 @@ _ANNEALED = {"factor": 0.45, "rise": 1.0}  # 90 of the 200 epochs over which the
 
 
 def before_softplus(deviation: float) -> float:
-    """The number whose softplus is a standard deviation."""
+    """Return the number whose softplus is a standard deviation."""
     return math.log(math.expm1(deviation))
 
 
@@ -70,7 +70,9 @@ def function_space(task: str, cores: int = 1) -> Parts:
 
 
 def own(member: str, task: str, cores: int = 1) -> Parts:
-    """The parts that a method has besides network, likelihood and training; none for a method that RETINA has not."""
+    """Return the parts that a method has besides network, likelihood and training; none for a method that RETINA has
+    not.
+    """
     tied: Parts = {"divergence": {"name": "tied_weight_kl"}, "prior": None, "weight": _ANNEALED}
     if member == "MAP":
         return {"divergence": None, "prior": None}

@@ -60,7 +60,7 @@ def _small(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def _large(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """A row of table retinopathy, or with another start in its place."""
+    """Return the recipe of a row of table retinopathy, or the same with other initial variances."""
     first = _LARGE.recipe(replace(row, variant=""), dataset, protocol)
     if first is None or not row.variant:
         return first

@@ -16,7 +16,7 @@ VAGUE = "prior variance 1e6"
 
 
 def _settings(row: Row, common: Parts, own: dict[str, Parts]) -> Parts | None:
-    """The common settings with the row's own; None for a row that the figure does not have."""
+    """Return the common settings with the row's own; None for a row that the figure does not have."""
     return merge(common, own.get(row.made_by, {})) if row.added or row.made_by in own else None
 
 
@@ -80,8 +80,8 @@ def pequignot_1d(row: Row) -> Parts | None:
 
 
 def snelson(row: Row) -> Parts | None:
-    """The command in regression.py of the code of rudner2022: 2x100 tanh, 200,000 full-batch steps of Adam at 5e-4, 5
-    draws, noise 1 in standardised units, context of 5 uniform points on [-8, 8] and 5 training inputs.
+    """Return the settings of the command in regression.py of rudner2022's code: 2x100 tanh, 200,000 full-batch steps of
+    Adam at 5e-4, 5 draws, noise 1 in standardised units, context of 5 uniform points on [-8, 8] and 5 training inputs.
 
     rudner2021's supplement: MFVI is stopped early, members of the ensemble have weight decay .1.
     """
@@ -175,7 +175,7 @@ def _cinquin(row: Row, variance: float, epochs: int) -> dict[str, Parts]:
 
 
 def _batch_and_box(points: int) -> Parts:
-    """All 100 training inputs and so many uniform points."""
+    """Return all 100 training inputs and so many uniform points."""
     return {"name": "mixture", "parts": [{"name": "training_batch"}, {"name": "uniform_box", "points": points}]}
 
 
@@ -244,6 +244,6 @@ SHORT: dict[str, dict[str, Parts]] = {
 
 
 def settings(row: Row, dataset: str, short: bool = False) -> Parts | None:
-    """The settings of a row on a data set; None for a row that its figure does not have."""
+    """Return the settings of a row on a data set; None for a row that its figure does not have."""
     parts, less = SETS[dataset](row), SHORT.get(dataset, {}) if short else {}
     return parts and merge(parts, less.get(row.made_by, less.get(_EVERY, {})))
