@@ -41,13 +41,15 @@ Ticks = Callable[[int, str], None]
 
 
 class Foreign(BenchmarkError, ValueError):
-    """A file that is not what the record says of which it should be."""
+    """Raised for a file that does not belong to the record it claims."""
 
 
 @dataclass
 class Packed:
-    """written: the archives and their SHA-256; unchanged: those that were there; counts: files by folder; missing: run
-    keys without either file; left: why a file was left out.
+    """Result of packing.
+
+    written: the archives and their SHA-256; unchanged: archives that stay; counts: files by folder; missing: run keys
+    without either file; left: why a file was left out.
     """
 
     written: dict[Path, str] = field(default_factory=dict)
@@ -61,7 +63,10 @@ class Packed:
 
 @dataclass
 class Fetched:
-    """taken: files that were copied; there: that were in the state folder; problems: what was not taken, and why."""
+    """Result of fetching.
+
+    taken: copied files; there: files already in the state folder; problems: files not taken, with the reason.
+    """
 
     taken: int = 0
     there: int = 0
@@ -238,7 +243,7 @@ def _places(state: Path, key: str) -> Iterator[tuple[Path, Callable[[Path, Recor
 
 
 def _take(archive: Archive, records: _Records, state: Path, asked: set[str] | None, found: Fetched) -> None:
-    """Copy the files of an archive that are asked for. Raises ArchiveError for an archive of nothing that is here."""
+    """Copy the wanted files of an archive. Raises ArchiveError if none of its records is here."""
     known = {key: record for key in archive.manifest.records if (record := records.get(key)) is not None}
     if not known:
         raise ArchiveError(
@@ -281,7 +286,7 @@ def _check_origin(told: Mapping[str, Any], record: Record) -> None:
 
 
 class _Records:
-    """Records by key, each read once; None for what is no record here."""
+    """Cache of records by key, each read once; None for a key without a record here."""
 
     def __init__(self, store: Store) -> None:
         self.store, self._paths = store, store.paths()

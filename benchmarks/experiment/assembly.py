@@ -24,11 +24,11 @@ load_parts()
 
 
 class ChangedData(ValueError):
-    """Data that are not those that the run's configuration names."""
+    """Raised for data other than those that the run's configuration names."""
 
 
 class ChangedSource(ValueError):
-    """A part of a plug-in whose source is not what the run's configuration says."""
+    """Raised for a plug-in's part whose source differs from the run's configuration."""
 
 
 def check_identity(config: RunConfig) -> None:

@@ -63,7 +63,7 @@ def _asked(own: Fitted, name: str) -> tuple[EvaluationSet, Tensor, Tensor, float
 
 
 def _joint(name: str, mean: Tensor, covariance: Tensor, variance: float, y: Tensor) -> float:
-    """``log N(y; mean, covariance + variance I)``. Raises :class:`NotFinite`."""
+    """Return ``log N(y; mean, covariance + variance I)``. Raises :class:`NotFinite`."""
     covariance = covariance + variance * torch.eye(len(mean), dtype=torch.float64)
     try:
         return MultivariateNormal(mean, covariance).log_prob(y).item()

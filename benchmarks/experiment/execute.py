@@ -42,7 +42,7 @@ configuration of an evaluation."""
 
 
 class NotComparable(ValueError):
-    """A training that a run is to be compared with, and that failed."""
+    """Raised if a training that a run is compared with has failed."""
 
 
 @dataclass

@@ -16,7 +16,7 @@ from fvi_core.random import Streams
 
 @dataclass(frozen=True)
 class Fitted:
-    """A run's model and parameters, its data, and the streams that it is evaluated with."""
+    """Model, parameters and data of a run, with the random streams of its evaluation."""
 
     config: RunConfig
     split: Split

@@ -30,9 +30,7 @@ OUTCOMES = (CHANGED, UNCHANGED, EVALUATED, UNKEPT, UNTRAINED, BROKEN)
 
 @dataclass
 class Measured:
-    """How many runs there are of each of OUTCOMES; the keys of those that only training can give; what went wrong;
-    what could not be taken from archives.
-    """
+    """Result of measuring: number of runs by outcome, keys that need training, problems, and problems with archives."""
 
     counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(OUTCOMES, 0)))
     lacking: list[str] = field(default_factory=list)

@@ -112,7 +112,7 @@ def _try(parts: PartsConfig, task: str, numbers: int) -> None:
 
 
 class Asked(Divergence):
-    """A divergence, and how often it was asked for."""
+    """Divergence that counts its calls."""
 
     def __init__(self, divergence: Divergence) -> None:
         self.divergence, self.times = divergence, 0
@@ -172,9 +172,7 @@ def own_parts() -> dict[str, list[str]]:
 
 
 def own_triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
-    """As `triples`, of those in which a part of a plug-in takes part; of a kind that is asked for, with that part
-    alone.
-    """
+    """Return the `triples` that contain a part of a plug-in; for a given kind, the ones with that part."""
     own = own_parts()
     new = {"family": own["family"], "divergence": own["divergence"], "prior": own["prior"]}
     if not any(new.values()):

@@ -26,7 +26,7 @@ from fvi_core.networks import Parameters
 FORMAT = 2  # 1: as they were before what is fitted after training
 DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, NotImplementedError, RuntimeError,
           zipfile.BadZipFile, zlib.error)  # fmt: skip
-"""Whatever a file that is not what it should be makes of reading it."""
+"""Errors that reading a damaged file may raise."""
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ from fvi_core.likelihoods import split_parameters
 from fvi_core.random import Streams, seed_from
 
 FEWEST = 3
-"""Draws that differ, below which nothing is estimated."""
+"""Smallest number of different draws for an estimate."""
 PARAMETER, PREDICTOR = "parameter", "predictor"
 Draws = dict[str, Tensor]
-"""By space: parameters ``[1, S, P]``, function values ``[sets, S, T]``; draws that are the same are there once."""
+"""Draws by space: parameters ``[1, S, P]``, function values ``[sets, S, T]``, without repeats."""
 
 
 def posterior_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRow]:
@@ -58,7 +58,7 @@ def posterior_rows(own: Fitted, predicted: Predicted, other: Other) -> list[Metr
 
 
 def uniform_inputs(asked: PosteriorConfig, training_data: TrainingData, seed: int) -> Tensor:
-    """``[sets * T, ...]``, uniform in the box of the training inputs."""
+    """Return inputs ``[sets * T, ...]``, uniform in the box of the training inputs."""
     streams = Streams([seed], training_data.low.device, training_data.low.dtype)
     unit = streams.uniform(asked["sets"] * asked["points"], *training_data.low.shape[1:])
     return (training_data.low.unsqueeze(1) + (training_data.high - training_data.low).unsqueeze(1) * unit)[0]
@@ -85,13 +85,13 @@ def draws_of(asked: PosteriorConfig, fitted: Fitted, x: Tensor) -> Draws:
 
 
 def entropy(space: str, values: Tensor) -> float:
-    """In nats; the mean over sets of inputs."""
+    """Return the entropy in nats, the mean over sets of inputs."""
     estimate = nearest_neighbour_entropy if space == PARAMETER else predictor_entropy
     return fmean(estimate(each.double()).item() for each in values)
 
 
 def divergence(q: Tensor, p: Tensor) -> float:
-    """KL(q || p) in nats; the mean over sets of inputs."""
+    """Return KL(q || p) in nats, the mean over sets of inputs."""
     return fmean(nearest_neighbour_kl(a.double(), b.double()).item() for a, b in zip(q, p, strict=True))
 
 

@@ -25,14 +25,14 @@ from fvi_core.objective import Model
 from fvi_core.random import Streams
 
 KEPT = 8
-"""So many times fewer inputs are attacked at once than predicted: a gradient needs the values of all layers."""
+"""Factor by which fewer inputs are attacked at once than predicted: a gradient needs the values of all layers."""
 
 TRAINING_POINTS = "train/points"
 """The curve that holds a toy's training data."""
 
 
 class NotFinite(ValueError):
-    """Predictions that are no numbers."""
+    """Raised for predictions that are not finite."""
 
 
 @dataclass

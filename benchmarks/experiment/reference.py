@@ -86,7 +86,9 @@ def exact(own: Fitted, x: np.ndarray, samples: int) -> Predictions:
 
 
 def prior_at(own: Fitted, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean ``[1, K]`` and covariance ``[1, K, K]`` of a run's prior at x ``[1, K, ...]``. Raises NotSupported."""
+    """Return mean ``[1, K]`` and covariance ``[1, K, K]`` of a run's prior at x ``[1, K, ...]``. Raises
+    NotSupported.
+    """
     model, split, start = own.model, own.split, own.start
     if model.prior is None:
         process = model.family.process(split_parameters(own_of(own.parameters)[0])[0])

@@ -148,6 +148,6 @@ def _evaluation_seconds(
 
 
 def _size(name: str, split: Split) -> int:
-    """About how many inputs an evaluation set has, which is not made: as many as the test subset, if in doubt."""
+    """Estimate the size of an evaluation set without making it: as many inputs as the test subset, if in doubt."""
     every = re.fullmatch(rf".*_c-[1-5]{REDUCED}", name)  # all corruptions, one after another
     return (reduction(name) or len(split.test)) * (CORRUPTIONS if every else 1)

@@ -129,7 +129,5 @@ def train(asked: dict[str, list[RunConfig]], state: Path, report: Callable[[floa
 
 
 def memory(device: torch.device) -> dict[str, int]:
-    """Most bytes that a GPU has held since this process began; of a CPU's process nothing is known that is its run's
-    alone.
-    """
+    """Return the most bytes a GPU held since this process began; nothing on a CPU, which serves other runs too."""
     return {"gpu_bytes": torch.cuda.max_memory_allocated(device)} if device.type == "cuda" else {}

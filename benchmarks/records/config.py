@@ -41,17 +41,17 @@ likelihood, a part that is fitted to the trained parameters by this evaluation a
 
 
 BROUGHT = "predictions"
-"""Under this name the sources of a configuration have the digest of a file of predictions that were made elsewhere."""
+"""Name of the entry that holds the digest of a file of predictions made elsewhere."""
 ALWAYS = ("network", "family", "likelihood", "weight", "training")
 """Parts that every training has."""
 
 
 class InvalidConfig(ValueError):
-    """A run configuration that lacks a key, has one that nobody reads, or leaves a hyper-parameter out."""
+    """Raised for a run configuration with a missing key, an unknown key, or a missing hyper-parameter."""
 
 
 class Config(dict):
-    """A configuration that is never changed again, so that its keys are computed once."""
+    """Read-only configuration, so that its keys are computed once."""
 
     def __reduce__(self) -> tuple:
         return Config, (dict(self),)
@@ -73,7 +73,7 @@ def canonical_json(config: Any) -> str:
 
 
 def digest(config: Any, digits: int = 16) -> str:
-    """So many hexadecimal digits of the SHA-256 of a configuration, or a part of one, in its one spelling."""
+    """Return the first hexadecimal digits of the SHA-256 of a configuration, or of a part of it."""
     return hashlib.sha256(canonical_json(config).encode()).hexdigest()[:digits]
 
 
@@ -98,7 +98,7 @@ def run_key(config: RunConfig) -> str:
 
 @_once
 def training_key(config: RunConfig) -> str:
-    """16 hexadecimal digits naming a training: all of the configuration but what is asked of the trained model."""
+    """Return the 16 hexadecimal digits that name a training: the hash of the configuration without its evaluation."""
     return digest({name: value for name, value in config.items() if name != "evaluation"})
 
 

@@ -12,7 +12,7 @@ from benchmarks.records.store import HEAD_ONLY, RecordError, Store, parse, read_
 from benchmarks.shapes import RunConfig
 
 SOME = b'"content": {"'
-"""How a record spells that a user's own files are part of its configuration."""
+"""Spelling in a record of a configuration that contains a user's own files."""
 
 
 Alike = dict[tuple[Path, bool], dict[str, tuple[Path, list[str]]]]
@@ -44,7 +44,7 @@ class OtherFiles(Store):
         return found
 
     def _folder(self, folder: Path, every: bool) -> dict[str, tuple[Path, list[str]]]:
-        """Records of a folder by what their files do not change: all, or only those that have files."""
+        """Return the records of a folder by configuration without user files: all, or only those with such files."""
         place = folder, every
         if place not in self._alike:
             self._alike[place] = {}

@@ -29,7 +29,7 @@ from fvi_core.spelling import nearest
 NAMED = ("network", "family", "divergence", "prior", "context", "likelihood", "training", "fit")
 OPTIONAL = ("divergence", "prior", "context", "fit")
 USUAL = {"training": "gradient"}
-"""The part of a kind that is meant where none is named."""
+"""Part of a kind that is meant if none is named."""
 NAMELESS = {"weight": "fvi_core.objective:Weight"}
 PARTS = (*NAMED, *NAMELESS)
 ROOMS = (

@@ -11,7 +11,7 @@ FILE = Path(__file__).parent / "lost_commits.csv"
 
 @cache
 def listed() -> dict[str, str]:
-    """Lost commit -> a commit of the history by which its code is there, with what was changed since."""
+    """Return, by lost commit, the commit of the history that brought its code and later changes."""
     with FILE.open(encoding="utf-8", newline="") as stream:
         return {row["commit"]: row["code"] for row in csv.DictReader(stream)}
 

@@ -118,7 +118,7 @@ def collect() -> dict[str, Any]:
 
 
 def stamp() -> dict[str, Any]:
-    """By which code something is done now."""
+    """Return commit, state and time of the code that runs now."""
     commit, dirty = code()
     return {"commit": commit, "dirty": dirty, "time": now()}
 

@@ -27,9 +27,9 @@ QUOTED = Path(__file__).parent / "quoted.csv"
 SUMS = Path(__file__).parent / "sha256.txt"
 QUOTED_COLUMNS = ("paper", "table", "method", "source", "evidence")
 RECORDED = {("dirichlet2022", "log_likelihood"): "smoothed_log_likelihood"}
-"""(paper, metric) -> what records call it, where that is another name; the tables' notes say why."""
+"""Name of a metric in records by (paper, metric), where it differs; the tables' notes say why."""
 CONTEXT = "context="
-"""Begins a part of the condition that is a row's and not a column's."""
+"""Beginning of a condition that belongs to a row and not to a column."""
 COLUMNS = ("table", "dataset", "condition", "method", "metric", "mean", "stderr", "n_runs", "note")
 
 
@@ -39,7 +39,7 @@ class InvalidPublished(BenchmarkError, ValueError):
 
 @dataclass(frozen=True)
 class Quotation:
-    """Where a row of a published table was taken from, and what tells."""
+    """Source of a row that a published table quotes, and the evidence."""
 
     source: str
     evidence: str
@@ -124,7 +124,7 @@ def _opened(path: Path) -> Iterator[TextIO]:
 
 
 def _check_sum(path: Path, content: bytes) -> None:
-    """Committed files must have their committed SHA-256; files of other folders have none."""
+    """Raise InvalidPublished if a committed file does not have its committed SHA-256; other files have none."""
     folder = SUMS.parent
     if not path.is_relative_to(folder):
         return

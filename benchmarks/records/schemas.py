@@ -51,4 +51,4 @@ def upgrade_1(record: Record) -> Record:
 
 
 UPGRADES: dict[int, Callable[[Record], Record]] = {1: upgrade_1}
-"""Schema -> what gives the next one."""
+"""Function that upgrades a record to the next schema, by schema."""

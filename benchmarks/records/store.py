@@ -37,28 +37,28 @@ HEAD = re.compile(rb'\{\n"schema": (\d{1,9}),\n')
 SECOND = re.compile(rb',\n"(schema|metric_versions|key|config|metrics|curves|provenance|sha256)": ')
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n\}\n\Z')
 COSTS = ("training_seconds", "peak_memory_bytes")
-"""Metrics of what a run cost: never the same twice. The second is in older records only."""
+"""Metrics of a run's cost, never the same twice. The second is in older records only."""
 WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
 
 
 class RecordError(BenchmarkError):
-    """A file of the results folder that is no record: truncated, changed, or something else."""
+    """Raised for a file of the results folder that is no record: truncated, changed, or something else."""
 
 
 class OlderRecord(RecordError):
-    """A record of an older schema under its old name: it is read, but found by nobody until it is migrated."""
+    """Raised for a record of an older schema under its old name: readable, but found by no run until it is migrated."""
 
 
 class NewerRecord(RecordError):
-    """A record of a schema that only later code can read."""
+    """Raised for a record of a schema that only later code can read."""
 
 
 class InvalidRecord(BenchmarkError, ValueError):
-    """A record that must not be written: a metric that is not finite, or not there."""
+    """Raised for a record that must not be written: a metric is missing or not finite."""
 
 
 class StoreError(BenchmarkError):
-    """The results folder cannot be written: read only, full, or no folder."""
+    """Raised if the results folder cannot be written: read only, full, or no folder."""
 
 
 class Store:
@@ -231,7 +231,7 @@ class Store:
             ) from error
 
     def _head(self, path: Path) -> dict[str, Any] | None:
-        """Key and versions of metrics of the record in a file. Raises RecordError."""
+        """Return key and metric versions of the record in a file. Raises RecordError."""
         try:
             about = path.stat()
         except OSError:

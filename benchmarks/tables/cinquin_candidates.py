@@ -12,7 +12,7 @@ PAPER = "cinquin2024"
 SMALL = ("boston", "concrete", "energy", "wine", "yacht")
 LARGE = ("kin8nm", "naval", "power", "protein")
 PROCESSES = ("GP", "Sparse GP")
-"""Whose candidates are compared by the log marginal likelihood of validation subsets (App. C.3)."""
+"""Methods whose candidates are compared by the log marginal likelihood of validation subsets (App. C.3)."""
 BATCH, PATIENCE = 2000, 200
 MARGIN = 0.5
 """Margin of measurement points around the box of the inputs: half of its width on each side, for every table in the
@@ -44,7 +44,7 @@ FVI: Parts = merge(
         },
     },
 )
-"""FVI of tables 1, 4 and 6; standard deviations start at .0067, as in the authors' port of the code of Sun et al."""
+"""FVI of tables 1, 4 and 6; standard deviations start at 0.0067, as in the authors' port of the code of Sun et al."""
 ALL_LAYERS: Parts = merge(
     FASTER,
     {
@@ -75,7 +75,7 @@ def _on(base: Parts, candidates: dict[str, Parts]) -> dict[str, Parts]:
 
 
 def _around(candidates: dict[str, Parts]) -> dict[str, Parts]:
-    """And the first of them with another activation, and with a lower learning rate."""
+    """Add the first of the candidates with another activation, and with a lower learning rate."""
     label, first = next(iter(candidates.items()))
     return {**candidates, f"{label}, relu": merge(first, _RELU), f"{label}, lr .001": merge(first, _SLOW)}
 
@@ -113,9 +113,9 @@ _PAPER: dict[str, dict[str, Parts]] = {
     "GP": _kernels("family", *_EVERY),
 }
 CANDIDATES = {"paper": _PAPER, "short": _SHORT, "smoke": _SHORT}
-"""Protocol -> method -> label -> parts. A method that is absent has one recipe."""
+"""Parts of the candidates by protocol, method and label. A method that is absent has one recipe."""
 BESIDE = _kernels("family", "rbf", ard=True)
-"""Label -> parts of what both processes are tried with, but cannot be chosen, since the paper does not name it."""
+"""Parts, by label, that both processes are tried with but cannot be chosen, since the paper does not name them."""
 COMPARED: dict[str, dict[str, int]] = {"paper": dict.fromkeys(("GFSVI", "FBNN", "FSVI", "VIP", "GWI"), 1)}
 """Protocol -> method -> the first folds whose validation subsets candidates are compared on; all five where absent."""
 POINTS = {"paper": (500, 450, 50), "short": (100, 90, 10), "smoke": (100, 90, 10)}
@@ -128,7 +128,7 @@ def labels(method: str) -> tuple[str, ...]:
 
 
 def settings(method: str, protocol: str) -> Parts:
-    """App. C.3, with the reductions of its protocol."""
+    """Return the settings of App. C.3, with the reductions of the protocol."""
     points, of_batch, of_box = POINTS[protocol]
     common = {
         "network": {"name": "mlp", "hidden": [50, 50], "activation": "tanh"},
@@ -218,7 +218,9 @@ def covered(method: str, dataset: str, protocol: str) -> bool:
 
 
 def _in_steps(parts: Parts, dataset: str) -> Parts:
-    """Epochs of several batches are fewer: the same number of steps, and of steps without a better validation loss."""
+    """Return the parts with fewer epochs where an epoch has several batches: as many steps, and as many steps without
+    a better validation loss.
+    """
     steps = -(-datasets.describe(dataset, PAPER).n_train // BATCH)
     if steps == 1:
         return parts

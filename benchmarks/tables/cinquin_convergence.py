@@ -22,7 +22,7 @@ def _rows(lengths: tuple[int, ...], unit: str) -> tuple[Row, ...]:
 
 
 def _length(row: Row, lengths: tuple[int, ...], protocol: str) -> Parts:
-    """So many epochs as the row says; those of a row that a user adds are the most."""
+    """Return as many epochs as the row says, and the most for a row that a user adds."""
     place = lengths.index(int(row.variant)) if row.variant else len(lengths) - 1
     epochs = place + 1 if protocol == "smoke" else lengths[place]
     return {"training": {"epochs": epochs, "early_stopping": None}}

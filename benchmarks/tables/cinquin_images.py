@@ -45,7 +45,7 @@ def _rows(contexts: tuple[str, ...], others: Mapping[str, str | None]) -> tuple[
 
 
 def _parts(row: Row, dataset: str, protocol: str) -> Parts:
-    """App. C.4, with the hyper-parameters that the paper chooses by Bayesian optimisation fixed as the notes say."""
+    """Return the settings of App. C.4; the notes say what replaces the paper's Bayesian optimisation."""
     common = {
         "network": {
             "name": "cnn",

@@ -14,7 +14,7 @@ READINGS: dict[str, tuple[str, Parts]] = {
     "GFSVI, wider box": ("GFSVI", {"context": {"margin": MARGIN}}),
     "GWI, one length-scale": ("GWI", {"family": {"kernel": {"ard": False}}}),
 }
-"""Label -> label in table 1, and what differs."""
+"""Readings by label: the label in table 1, and the changed parts."""
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:

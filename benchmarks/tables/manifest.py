@@ -28,11 +28,11 @@ PROTOCOLS = (*UNREDUCED, "short")  # smoke runs mean nothing, and have no record
 
 
 class ManifestError(BenchmarkError):
-    """A line of keys.txt or retired.txt that is none."""
+    """Raised for an invalid line of keys.txt or retired.txt."""
 
 
 class Place(NamedTuple):
-    """Where a table has runs."""
+    """Place of runs: table, protocol, row and data set."""
 
     table: str
     protocol: str

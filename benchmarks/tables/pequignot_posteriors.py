@@ -34,7 +34,9 @@ _CHAINS: dict[str, Parts] = {
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Section 4.1 and appendices C and E; where paper and scripts differ, the scripts (see the table's notes)."""
+    """Return the settings of section 4.1 and appendices C and E; where paper and scripts differ, the scripts (see the
+    table's notes).
+    """
     return _on_split(row, dataset, protocol, SPLIT.get(dataset, 0))
 
 

@@ -42,7 +42,7 @@ DEVIATIONS = {
 _CUT = 0.87963  # standard deviation of a standard normal number cut off at +-2
 FSVI_LOG_VARIANCES = [-20.0, -18.0]
 FUNCTIONS = {COUNTRY: (15.3595, 10), SEVERITY: (5.6301, 20)}  # prior variance of a value, images on each core
-FACTOR_DEVIATION = math.sqrt(0.001 / 0.999)  # of rank-1 factors at the start: dropout_rate .001
+FACTOR_DEVIATION = math.sqrt(0.001 / 0.999)  # of rank-1 factors at the start: dropout_rate 0.001
 _ANNEALED = {"factor": 0.45, "rise": 1.0}  # 90 of the 200 epochs over which the KL divergence is annealed
 
 

@@ -45,7 +45,7 @@ def _row(method: str, variant: str = "") -> Row:
 
 
 def _rows() -> tuple[Row, ...]:
-    """Each method as table retinopathy has it and its readings, of ensembles the widest alone."""
+    """Return the rows: each method as in table retinopathy, and its readings; of ensembles only the widest."""
     rows = [_row(method, variant) for method, readings in STARTS.items() for variant in ("", *readings)]
     for method, readings in STARTS.items():
         rows += [_row(f"{method} Ensemble", variant) for variant in ("", list(readings)[-1])]

@@ -60,7 +60,7 @@ _EPOCHS = {"paper": 30, "short": 10, "smoke": 1}
 
 
 def _parts(row: Row) -> Parts:
-    """App. F: MLP 2x50, Adam, learning rate .001, batches of 256, dropout .2."""
+    """App. F: MLP 2x50, Adam, learning rate 0.001, batches of 256, dropout 0.2."""
     common = {
         "network": {"name": "mlp", "hidden": [50, 50], "activation": "relu"},
         "likelihood": {"name": "categorical"},

@@ -25,12 +25,12 @@ plugins.track(registry.ENTRIES)  # this room looks for plug-ins, data sets thems
 
 
 class NoRecipe(ValueError):
-    """A method that a table's recipe cannot make a row of."""
+    """Raised if a table's recipe cannot make a row of a method."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The coordinates of a number: data set, condition and metric, named as in records."""
+    """Coordinates of a number: data set, condition and metric, named as in records."""
 
     dataset: str
     condition: str

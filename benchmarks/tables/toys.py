@@ -34,9 +34,9 @@ ROWS = (
     Row("HMC", method="HMC"),
 )
 LATER = {"FBNN", "Laplace", "HMC"}
-"""Methods that protocol ``short`` does without."""
+"""Methods that protocol ``short`` omits."""
 CHAINS = {"two_moons_rudner": 10, "two_moons_dirichlet": 20, "two_moons_cinquin": 10}
-"""Chains of HMC; 100 where none are said."""
+"""Number of chains of HMC by data set; 100 where absent."""
 
 
 def parts_of(row: Row, dataset: str, protocol: str) -> Parts | None:
