@@ -187,7 +187,9 @@ def _figure(drawn: Drawn) -> str:
     reduced = "" if protocol in UNREDUCED else " (reduced)"
     sources = [f"table {figure.table}"] if figure.table else ["computed, not trained"]
     sources += [f"after figure {figure.number} of {figure.paper}"] if figure.number else []
-    words = f"{figure.title} ({', '.join(sources)}), protocol {protocol}{reduced}."
+    words = " ".join(
+        (f"{figure.title} ({', '.join(sources)}), protocol {protocol}{reduced}.", *figure.remarks(protocol))
+    )
     return (
         rf"\begin{{withheading}}\subsection{{{escape(drawn.name)}}}\centering"
         rf"\fitted{{figures/{file.name}}}\caption{{{escape(words)}}}\end{{withheading}}"

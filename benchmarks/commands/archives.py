@@ -96,7 +96,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
 
 
 def _given(archives: list[str] | None) -> list[str]:
-    """Archives that are named, else those of the environment. Raises UsageError without either."""
+    """Return archives that are named, else those of the environment. Raises UsageError without either."""
     from benchmarks.experiment import archived  # here, since it needs torch
 
     found = list(archives or archived.places())

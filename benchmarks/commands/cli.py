@@ -66,7 +66,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="as JSON")]
 
 
 class CommandLine(Protocol):
-    """What takes the words of a command line (default: those of this process) and exits."""
+    """Command line: takes words (default: those of this process), runs them and exits."""
 
     def __call__(self, arguments: list[str] | None = None) -> None: ...
 
@@ -77,7 +77,7 @@ def say(sentence: str) -> None:
 
 
 def build(suite: Suite) -> CommandLine:
-    """The command line over a suite, as a function of the arguments; it exits."""
+    """Return the command line over a suite, as a function of the arguments; it exits."""
     app = typer.Typer(
         help=HELP,
         no_args_is_help=True,

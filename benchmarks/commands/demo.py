@@ -54,7 +54,7 @@ def _records(table: Any, store: Store, seeds: list[int] | None) -> list[Record]:
 
 
 def text(table: Any, found: Sequence[verify.Comparison]) -> str:
-    """What was trained now beside the records, what their differences mean, and what to do next."""
+    """Compare the runs trained now with the records, explain the differences, and name the next commands."""
     rows: list[tuple[str, ...]] = [("method", "metric", "trained now", "recorded", "largest difference")]
     for method in dict.fromkeys(one.record["config"]["method"] for one in found):
         same = [one for one in found if one.record["config"]["method"] == method and one.again]
@@ -70,7 +70,7 @@ def text(table: Any, found: Sequence[verify.Comparison]) -> str:
 
 
 def _cells(table: Any, found: Sequence[verify.Comparison]) -> Iterable[tuple[str, ...]]:
-    """Of every metric that is shown: its name, its mean now and in the records, and how far runs are apart at most."""
+    """Yield for every metric shown its name, its mean now and in the records, and the largest distance of runs."""
     shown = [column for column in table.columns if column.cell.metric in SHOWN and "shift" not in column.cell.condition]
     for column in shown if found else ():
         where = column.cell.dataset, column.cell.condition, column.cell.metric
@@ -96,7 +96,7 @@ def _mean(values: Sequence[float], digits: int) -> str:
 
 
 def _meaning(found: Sequence[verify.Comparison]) -> str:
-    """Whether the numbers are the same, and why they may not be."""
+    """Return whether the numbers are the same, and why they may not be."""
     if not found:
         return "Nothing was trained."
     equal = sum(one.verdict == verify.EQUAL for one in found)

@@ -1,4 +1,4 @@
-"""What is there, as text for people: plans, summaries, statuses, records, cells."""
+"""Texts for people: plans, summaries, statuses, records, cells."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ OWN_FOLDERS = ("--results", "again", "--state", "again/.state")
 
 
 def columns(rows: Sequence[Sequence[Any]]) -> str:
-    """Rows as aligned columns, the first one a heading."""
+    """Return rows as aligned columns, the first one a heading."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in texts)
 
 
 def counts_text(counts: dict[str, int]) -> str:
-    """Counts of statuses, without those that are zero."""
+    """Return counts of statuses, without those that are zero."""
     return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none"
 
 
 def plan_text(plan: Plan, groups: list[RunGroup]) -> str:
-    """The runs of every method on every data set by status, then the groups of runs that are left."""
+    """Return the runs of every method on every data set by status, then the groups of runs that are left."""
     counters: dict[tuple[str, str, str], Counter] = {}
     for run in plan.runs:
         named = method_of(run.config), run.config["dataset"]["name"], run.config["protocol"]
@@ -55,7 +55,7 @@ def plan_text(plan: Plan, groups: list[RunGroup]) -> str:
 
 
 def summary_text(summary: Summary, again: str) -> str:
-    """What a sweep did, what failed and why, and the command that goes on."""
+    """Return the text on what a sweep did, which runs failed and why, and the command that continues it."""
     parts = [
         (len(summary.made), "made now"),
         (summary.plan.counts["done"], "were there"),
@@ -91,7 +91,7 @@ def status_text(
     suite: Suite,
     queued: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, int]:
-    """Counts for every table, then who is running, what failed and why; the files that are no records, and how many."""
+    """Return counts for every table, running processes, failures with reasons, and the files that are no records."""
     runs = {table.name: table.runs(protocol, seeds) for table in tables}
     keys = {name: list(dict.fromkeys(map(run_key, configs))) for name, configs in runs.items()}
     everything = [config for configs in runs.values() for config in configs]
@@ -119,7 +119,7 @@ def status_text(
 
 
 def kept_text(state: Path) -> str:
-    """What trained runs have left in the state folder, and how much it may be; nothing if there is nothing."""
+    """Return the text on the size of the state folder and its limit; empty if the folder is."""
     told = [f"{name} {count} files, {size / 1e6:.0f} MB" for name, (count, size) in kept.sizes(state).items() if count]
     if not told:
         return ""
@@ -127,7 +127,7 @@ def kept_text(state: Path) -> str:
 
 
 def measured_text(found: Any, state: Path) -> str:
-    """What became of runs that were to be measured, and what only training can give."""
+    """Return the text on runs that were measured again, and on those that need training."""
     told = ", ".join(f"{count} {what}" for what, count in found.counts.items() if count)
     lines = [f"{sum(found.counts.values())} runs: {told or 'none'}"]
     lines += [f"could not be measured: {problem}" for problem in found.problems]
@@ -144,7 +144,7 @@ def measured_text(found: Any, state: Path) -> str:
 
 
 def failures_text(plan: Plan) -> str:
-    """A line for every reason why runs of a method on a data set failed."""
+    """Return a line for every reason why runs of a method on a data set failed."""
     failed: dict[tuple[str, str, str], list[str]] = {}
     for run in plan.select("failed"):
         failed.setdefault((method_of(run.config), run.config["dataset"]["name"], run.note), []).append(run.key)
@@ -155,7 +155,7 @@ def failures_text(plan: Plan) -> str:
 
 
 def record_text(record: Record, path: Path) -> str:
-    """One record for reading: what was run, its metrics, where it comes from."""
+    """Return one record as text: its run, metrics and provenance."""
     config, about = record["config"], dict(record["provenance"])
     data = config["dataset"]
     lines = [
@@ -184,7 +184,7 @@ def record_text(record: Record, path: Path) -> str:
 
 
 def failure_text(failure: Failure) -> str:
-    """Why a run failed."""
+    """Return why a run failed."""
     config = failure["config"]
     lines = [f"{failure['key']}: failed at attempt {failure['attempt']} ({failure['time'] or 'time not known'})"]
     if config:
@@ -197,7 +197,7 @@ def failure_text(failure: Failure) -> str:
 
 
 def _tail(log: str, length: int = 20) -> list[str]:
-    """The last lines of a log, indented."""
+    """Return the last lines of a log, indented."""
     try:
         lines = files.read(log).decode(errors="replace").splitlines() if log else []
     except (OSError, ValueError):  # also a name that no file can have
@@ -206,7 +206,7 @@ def _tail(log: str, length: int = 20) -> list[str]:
 
 
 def cell_text(table, row_name, column_name, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
-    """One cell; where the column is the name of a data set, all of its cells in the row."""
+    """Return the text of one cell, or of all cells of the row on a data set."""
     given = ["--protocol", protocol] if protocol else []
     given += ["--seeds", ",".join(map(str, [*seeds, ""]))] if seeds else []
 
@@ -223,7 +223,9 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
 
 
 def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
-    """One cell: its value over its runs, the published one, the records, configuration and command."""
+    """Return the text of one cell: its value over its runs, the published one, the records, configuration and
+    command.
+    """
     protocol = table.check_protocol(protocol)
     lines = [f"{table.name} ({protocol}): {row.label}, {column.label}"]
     target = column.published_key(row)
@@ -264,14 +266,14 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
 
 
 def making(table: Any, row: Any, protocol: str, configs: Sequence[RunConfig]) -> list[str]:
-    """The command that makes those of a row's runs that are missing; with OWN_FOLDERS, all of them again."""
+    """Return the command that makes a row's missing runs; with OWN_FOLDERS, all of them again."""
     names = sorted({config["dataset"]["name"] for config in configs})
     command = ["run", table.name, "--protocol", protocol, "--method", row.method]
     return [*command, *(word for name in names for word in ("--dataset", name))]
 
 
 def configuration_lines(config: RunConfig) -> list[str]:
-    """The parts of a configuration, one line each."""
+    """Return the parts of a configuration, one line each."""
     parts = [f"{name}: {_compact(config['parts'].get(name))}" for name in PARTS]
     named = {"sources": config.get("sources"), "the user's data": config["dataset"].get("content")}
     asked = {name: value for name, value in config["evaluation"].items() if value != {}}
@@ -283,7 +285,7 @@ def configuration_lines(config: RunConfig) -> list[str]:
 
 
 def _compact(value: Any, inner: bool = False) -> str:
-    """A part as name and hyper-parameters; those of a part inside another in brackets."""
+    """Return a part as name and hyper-parameters; those of a part inside another in brackets."""
     if isinstance(value, list):
         return f"[{', '.join(_compact(each, inner=True) for each in value)}]"
     if not isinstance(value, dict):
@@ -308,13 +310,13 @@ def _mean_text(cell: Any, digits: int) -> str:
 
 
 def _row_names(table: Any) -> dict[str, Any]:
-    """Rows by label, and by method where it is theirs alone."""
+    """Return rows by label, and by method where it is theirs alone."""
     methods = Counter(row.method for row in table.rows if row.method)
     return {**{r.method: r for r in table.rows if methods[r.method] == 1}, **{r.label: r for r in table.rows}}
 
 
 def _column_names(table: Any) -> dict[str, Any]:
-    """Columns by label where it is theirs alone, and by data set, metric and condition."""
+    """Return columns by label where it is theirs alone, and by data set, metric and condition."""
     labels = Counter(column.label for column in table.columns)
     full = {" ".join(filter(None, (c.cell.dataset, c.cell.metric, c.cell.condition))): c for c in table.columns}
     return {**full, **{c.label: c for c in table.columns if labels[c.label] == 1}}

@@ -15,7 +15,7 @@ FITTING = ("family", "divergence", "prior")
 
 
 def text(kind: str | None = None, name: str | None = None) -> str:
-    """All parts, those of a kind with their hyper-parameters, or one. Raises UnknownName."""
+    """Return all parts, those of a kind with their hyper-parameters, or one. Raises UnknownName."""
     plugins.load()
     kinds = [*dict.fromkeys([*NAMED, *REGISTRIES]), *NAMELESS]
     if kind is None:
@@ -33,7 +33,7 @@ def text(kind: str | None = None, name: str | None = None) -> str:
 
 
 def _parts(kind: str) -> dict[str, dict[str, Any]]:
-    """The hyper-parameters of every part of a kind, by its name; plug-ins' last."""
+    """Return the hyper-parameters of every part of a kind, by its name; plug-ins' last."""
     own = (
         {part: describe(cls) for part, cls in REGISTRIES[kind].classes.items() if part not in known()[kind]}
         if kind in REGISTRIES
@@ -57,7 +57,7 @@ def _block(kind: str, part: str, fields: dict[str, dict[str, Any]]) -> str:
 
 
 def _fitting(kind: str | None, name: str | None) -> list[str]:
-    """Lines that say which families and priors fit to each divergence, as far as a part is among them."""
+    """Return lines with the families and priors that fit each divergence, limited to those with a given part."""
     asked = {kind: name} if kind and name else {}
     found = [
         names for names in _triples(asked) if all(names[FITTING.index(each)] == part for each, part in asked.items())
@@ -74,7 +74,7 @@ def _fitting(kind: str | None, name: str | None) -> list[str]:
 
 
 def about() -> dict[str, dict[str, str]]:
-    """What every part is, by kind and name: the first sentence or line of its docstring."""
+    """Return the first sentence or line of every part's docstring, by kind and name."""
     found = {kind: dict(parts) for kind, parts in _looked_up()["about"].items()}
     for kind, registry in REGISTRIES.items():
         for part, cls in registry.classes.items():

@@ -20,7 +20,8 @@ from benchmarks.tables import Cell, choices
 
 
 def select(table: str, results: Path, state: Path, protocol: str | None = None) -> dict[str, dict[str, dict[str, Any]]]:
-    """The candidates with the best mean validation score, by method and data set, where every candidate has been tried.
+    """Return the candidates with the best mean validation score, by method and data set, where every candidate has been
+    tried.
 
     Those of one protocol; without it of the selection's default. A candidate of which a run failed is tried, and cannot
     be chosen; "failed" says why. What the file of choices holds stays where a candidate has not been tried, and so does
@@ -58,7 +59,7 @@ def select(table: str, results: Path, state: Path, protocol: str | None = None) 
 
 
 def _scores(store: Store, runs: list[RunConfig], cell: Cell) -> list[float]:
-    """Of every run that has a record."""
+    """Return the cell's value for every run that has a record."""
     return [
         m["value"]
         for config in runs
@@ -69,7 +70,7 @@ def _scores(store: Store, runs: list[RunConfig], cell: Cell) -> list[float]:
 
 
 def _failed(failures: Failures, runs: list[RunConfig]) -> str:
-    """How many runs failed and why the first did; empty where none did. A process that was killed is no failure."""
+    """Return how many runs failed and why the first did, or nothing. A killed process is no failure."""
     found = [failure for config in runs if (failure := failures.get(run_key(config)))]
     reasons = [failure["reason"] for failure in found if not failure["guess"]]
     return f"{len(reasons)} of {len(runs)} runs: {reasons[0]}" if reasons else ""

@@ -67,7 +67,7 @@ def submit(
 
 
 def submitted_text(plan: Plan, receipt: list[str]) -> str:
-    """What there was, and what was submitted."""
+    """Return the text on a submitted sweep: its plan and its receipt."""
     lines = [*plan.problems, f"{len(plan.runs)} runs: {inspection.counts_text(plan.counts)}"]
     waiting = plan.counts["running"] + plan.counts["queued"]
     nothing = "nothing to submit" + (f"; {waiting} runs are on their way" if waiting else "")

@@ -135,7 +135,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
 
 
 def comparison_text(found: list[verify.Comparison]) -> str:
-    """A line for each record made anew, then counts, and what differences mean."""
+    """Return a line for each record made anew, then counts, and what differences mean."""
     rows: list[tuple[str, ...]] = []
     for one in found:
         config = one.record["config"]

@@ -1,4 +1,4 @@
-"""What a name on the command line stands for: one thing, or the commands that say which."""
+"""Resolve names on the command line: to one meaning, or to the commands that tell several meanings apart."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MOST = 20  # commands in a message
 
 
 def pick(kind: str, name: str, known: Mapping[str, T], command: Callable[[str], str], of: str = "") -> T:
-    """What a name, or a part of one, or some of its words, stand for; ``command``: the one with another name.
+    """Return the only meaning of a name, of a part of one, or of some of its words.
 
-    Raises UnknownName and UsageError, with commands to copy.
+    ``command`` returns the command with another name. Raises UnknownName and UsageError, with commands to copy.
     """
     words = name.lower().split()
     found = (
@@ -35,7 +35,9 @@ def pick(kind: str, name: str, known: Mapping[str, T], command: Callable[[str], 
 
 
 def key(prefix: str, store: Store, command: Callable[[str], str], failed: Iterable[str] = ()) -> str:
-    """The one key of a record, or of a failed run, that starts so. Raises UnknownName and UsageError."""
+    """Return the only key of a record or failed run that starts with these digits. Raises UnknownName and
+    UsageError.
+    """
     paths = store.paths()
     about = {key: f"{path.parent.parent.name}, {path.parent.name}" for key, path in paths.items()}
     about |= {key: "failed" for key in failed if key not in about}
@@ -50,7 +52,7 @@ def key(prefix: str, store: Store, command: Callable[[str], str], failed: Iterab
 def settle(
     what: str, meanings: Mapping[str, T], command: Callable[[str], str], about: Mapping[str, str] | None = None
 ) -> T:
-    """The one of several meanings that is asked for on a terminal. Raises UsageError with a command for each."""
+    """Let the user choose one of several meanings on a terminal. Raises UsageError with a command for each."""
     labels = _once(meanings, meanings)
     if len(labels) == 1:
         return meanings[labels[0]]
@@ -63,12 +65,12 @@ def settle(
 
 
 def _once(known: Mapping[str, T], labels: Iterable[str]) -> list[str]:
-    """One label for everything that some of them stand for: the last."""
+    """Return one label, the last, for each meaning."""
     return list({id(known[label]): label for label in labels}.values())
 
 
 def _asked(what: str, labels: list[str], about: Mapping[str, str]) -> str | None:
-    """What a person at a terminal chooses; None where there is none, or nobody chooses."""
+    """Let a person at a terminal choose; return None without a terminal or a choice."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or len(labels) > MOST:
         return None
     print(f"{what} may be any of {len(labels)}:")

@@ -76,7 +76,7 @@ class Answer:
         return name in self.names
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """An array. Raises Refused where there is none, or one of Python objects."""
+        """Return an array. Raises Refused where there is none, or one of Python objects."""
         if name not in self:
             raise Refused(f"{self.file}: expected the array {name!r}, found none")
         try:
@@ -91,7 +91,7 @@ class Answer:
             ) from error
 
     def word(self, name: str) -> str:
-        """One text: a string, bytes, or an array of one of them or of single characters."""
+        """Return one text: a string, bytes, or an array of one of them or of single characters."""
         array = self[name]
         single = (
             array.dtype.itemsize == np.dtype(f"{array.dtype.kind}1").itemsize if array.dtype.kind in "US" else False
@@ -107,7 +107,7 @@ class Answer:
         return _text(value).rstrip("\0 ")
 
     def whole(self, name: str) -> int:
-        """One whole number, also as an array of one, and as a floating-point number."""
+        """Return one whole number, also as an array of one, and as a floating-point number."""
         array = self[name]
         if array.size == 1 and array.dtype.kind in "iuf":
             value = array.reshape(()).item()
@@ -116,7 +116,7 @@ class Answer:
         raise Refused(f"{self.file}: {name}: expected one whole number, found {_described(array)}")
 
     def numbers(self, name: str) -> np.ndarray:
-        """Numbers in float64."""
+        """Return numbers in float64."""
         array = self[name]
         if array.dtype.kind not in "fiu":
             raise Refused(f"{self.file}: {name}: expected numbers, found {_described(array)}")
@@ -124,7 +124,7 @@ class Answer:
 
 
 def predictions(answer: Answer, asked: EvaluationSet, split: Split) -> Predictions:
-    """The predictions of one evaluation set, in the precision in which they were brought. Raises Refused."""
+    """Return the predictions of one evaluation set, in the precision in which they were brought. Raises Refused."""
     where = f"{answer.file}: set {asked.name!r}"
     forms = [form for form in FORMS[split.task] if f"{asked.name}/{form}" in answer]
     if len(forms) != 1:
@@ -168,7 +168,7 @@ def _classified(form: str, answer: Answer, asked: EvaluationSet, split: Split) -
 
 
 def looks_like(values: np.ndarray) -> tuple[str, str]:
-    """What numbers [samples, points, classes] are by their looks, other than logits, and what to do; else ("", "")."""
+    """Name the kind that numbers [samples, points, classes] look like, if not logits, and the remedy; else ("", "")."""
     exchanged = (-1, -2) if values.shape[-1] == values.shape[-2] else (-1,)
     for axis in exchanged:
         by = "" if axis == -1 else " with classes before points"
@@ -211,7 +211,7 @@ def _regressed(form: str, answer: Answer, asked: EvaluationSet, split: Split) ->
 
 
 def _noise(answer: Answer, name: str, draws: int, points: int) -> np.ndarray:
-    """One number, or one for each of ``draws`` (0: of a Gaussian function, which has none)."""
+    """Return one number, or one for each of ``draws`` (0: of a Gaussian function, which has none)."""
     own = f"{name}/noise_std"
     if own not in answer and "noise_std" not in answer:
         raise PredictionsError("noise_std: expected the standard deviation of observations, found none")
@@ -240,7 +240,7 @@ def _noise(answer: Answer, name: str, draws: int, points: int) -> np.ndarray:
 
 
 def _within(name: str, values: np.ndarray) -> np.ndarray:
-    """Finite numbers whose squares are numbers."""
+    """Return finite numbers whose squares are numbers."""
     wrong = values[~(np.abs(values) <= LIMIT)]
     if len(wrong):
         raise PredictionsError(

@@ -34,7 +34,7 @@ from fvi_core.printing import message
 
 VARIABLE = "FVI_ARTIFACTS"
 ORIGIN = ("commit", "started", "finished", "fingerprint", "training_fingerprint", "data")
-"""What the provenance of a record says of how its training and its predictions were made."""
+"""Entries of a record's provenance on how its training and its predictions were made."""
 ENDING, SUMS = ".zip", "SHA256SUMS"
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*://[^#]+)(?:#sha256=([0-9a-f]{64}))?")
 TEST = "test"
@@ -43,13 +43,15 @@ Ticks = Callable[[int, str], None]
 
 
 class Foreign(BenchmarkError, ValueError):
-    """A file that is not what the record says of which it should be."""
+    """Raised for a file that does not belong to the record it claims."""
 
 
 @dataclass
 class Packed:
-    """written: the archives and their SHA-256; unchanged: those that were there; counts: files by folder; missing: run
-    keys without either file; left: why a file was left out.
+    """Result of packing.
+
+    written: the archives and their SHA-256; unchanged: archives that stay; counts: files by folder; missing: run keys
+    without either file; left: why a file was left out.
     """
 
     written: dict[Path, str] = field(default_factory=dict)
@@ -63,7 +65,10 @@ class Packed:
 
 @dataclass
 class Fetched:
-    """taken: files that were copied; there: that were in the state folder; problems: what was not taken, and why."""
+    """Result of fetching.
+
+    taken: copied files; there: files already in the state folder; problems: files not taken, with the reason.
+    """
 
     taken: int = 0
     there: int = 0
@@ -136,7 +141,9 @@ def fetch(
 
 
 def places() -> list[str]:
-    """The archives that $FVI_ARTIFACTS names: paths, folders and addresses, quoted as in a shell. Raises UsageError."""
+    """Return the archives that $FVI_ARTIFACTS names: paths, folders and addresses, quoted as in a shell. Raises
+    UsageError.
+    """
     given = os.environ.get(VARIABLE, "")
     try:
         return shlex.split(given)
@@ -147,7 +154,7 @@ def places() -> list[str]:
 
 
 def located(place: str, say: Callable[[str], None] = print) -> Iterator[Path]:
-    """The archives of a path, a folder or an address; what an address gives is kept in the cache of data.
+    """Yield the archives of a path, a folder or an address; what an address gives is kept in the cache of data.
 
     Raises ArchiveError.
     """
@@ -163,7 +170,7 @@ def located(place: str, say: Callable[[str], None] = print) -> Iterator[Path]:
 
 
 def origin(record: Record) -> dict[str, Any]:
-    """What a record says of how it was made; not what was measured since."""
+    """Return a record's provenance without later re-measurements."""
     about: Mapping[str, Any] = record["provenance"]
     return {name: about[name] for name in ORIGIN if name in about}
 
@@ -206,7 +213,7 @@ def check_parameters(path: Path, record: Record) -> None:
 
 
 def _errors(found: predictions.Predictions) -> dict[str, tuple[float, int]]:
-    """Metrics that need no data, by name: value and number of points."""
+    """Return metrics that need no data, by name: value and number of points."""
     if isinstance(found, predictions.ClassificationPredictions):
         p, y = np.exp(classification.log_softmax(found.logits.astype(np.float64))).mean(0), found.given_labels
         return {
@@ -218,7 +225,7 @@ def _errors(found: predictions.Predictions) -> dict[str, tuple[float, int]]:
 
 
 def _own(record: Record, state: Path, left: list[str]) -> Iterator[tuple[str, tuple[str, int]]]:
-    """The files of a record in the state folder that are its own, with SHA-256 and size."""
+    """Yield the files of a record in the state folder that are its own, with SHA-256 and size."""
     for path, check in _places(state, record["key"]):
         if not path.is_file():
             continue
@@ -230,13 +237,15 @@ def _own(record: Record, state: Path, left: list[str]) -> Iterator[tuple[str, tu
 
 
 def _places(state: Path, key: str) -> Iterator[tuple[Path, Callable[[Path, Record], None]]]:
-    """The files of a run, there or not, and what tells whether one is a record's own."""
+    """Yield the paths of a run's files, existing or not, with the reader that shows whether a file is the
+    record's own.
+    """
     yield kept.predictions_path(state, key), check_predictions
     yield kept.parameters_path(state, key), check_parameters
 
 
 def _take(archive: Archive, records: _Records, state: Path, asked: set[str] | None, found: Fetched) -> None:
-    """Copy the files of an archive that are asked for. Raises ArchiveError for an archive of nothing that is here."""
+    """Copy the wanted files of an archive. Raises ArchiveError if none of its records is here."""
     known = {key: record for key in archive.manifest.records if (record := records.get(key)) is not None}
     if not known:
         raise ArchiveError(
@@ -279,7 +288,7 @@ def _check_origin(told: Mapping[str, Any], record: Record) -> None:
 
 
 class _Records:
-    """Records by key, each read once; None for what is no record here."""
+    """Cache of records by key, each read once; None for a key without a record here."""
 
     def __init__(self, store: Store) -> None:
         self.store, self._paths = store, store.paths()
@@ -292,7 +301,7 @@ class _Records:
 
 
 def _downloaded(url: str, digest: str | None, say: Callable[[str], None]) -> Path:
-    """The archive of an address, in the cache. Raises ArchiveError."""
+    """Return the archive of an address, in the cache. Raises ArchiveError."""
     if digest is None:
         raise ArchiveError(
             f"{url}: expected its SHA-256 behind the address, {url}#sha256=<64 digits>, found none: `artifacts pack` "

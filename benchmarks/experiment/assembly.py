@@ -24,11 +24,11 @@ load_parts()
 
 
 class ChangedData(ValueError):
-    """Data that are not those that the run's configuration names."""
+    """Raised for data other than those that the run's configuration names."""
 
 
 class ChangedSource(ValueError):
-    """A part of a plug-in whose source is not what the run's configuration says."""
+    """Raised for a plug-in's part whose source differs from the run's configuration."""
 
 
 def check_identity(config: RunConfig) -> None:
@@ -53,7 +53,7 @@ def check_identity(config: RunConfig) -> None:
 
 
 def load_split(config: RunConfig) -> Split:
-    """The data that a run asks for. Raises ChangedData for another version of them, and what loading raises."""
+    """Load the data of a run. Raises ChangedData for another version of them, and what loading raises."""
     wanted = config["dataset"]
     split = datasets.load(wanted["name"], wanted["split"], scheme=wanted["scheme"])
     if split.version != wanted["version"]:
@@ -62,7 +62,7 @@ def load_split(config: RunConfig) -> Split:
 
 
 def load_data(runs: list[RunConfig]) -> Split:
-    """The data that runs of one training ask for, looked at before anything is computed.
+    """Load the data of runs of one training and check them before anything is computed.
 
     Raises ChangedData, ChangedSource, what loading raises, and what :meth:`Split.require` does.
     """
@@ -75,7 +75,7 @@ def load_data(runs: list[RunConfig]) -> Split:
 
 
 def build_model(parts: PartsConfig, split: Split) -> Model:
-    """The method's parts, built for the shape of one data set. Raises UnknownPart."""
+    """Return the method's parts, built for the shape of one data set. Raises UnknownPart."""
     likelihood = LIKELIHOODS.build(parts["likelihood"])
     network = NETWORKS.build(parts["network"]).build(split.train.x.shape[1:], likelihood.outputs(split.n_outputs))
     optional = {
@@ -98,7 +98,7 @@ def build_model(parts: PartsConfig, split: Split) -> Model:
 
 
 def build_data(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> TrainingData:
-    """Training tensors of a stack; splits with the same data are held once, images as the bytes they are."""
+    """Return training tensors of a stack; splits with the same data are held once, images as the bytes they are."""
     shared = len({split.fingerprint for split in splits}) == 1
     used = splits[:1] if shared else splits
     if len({len(split.train) for split in used}) > 1:
@@ -131,12 +131,14 @@ def build_data(model: Model, splits: list[Split], device: torch.device, dtype: t
 
 
 def pool_names(model: Model) -> list[str]:
-    """The inputs, besides the training inputs, that the context draws from."""
+    """Return the inputs, besides the training inputs, that the context draws from."""
     return sorted(model.context.pools()) if model.context else []
 
 
 def training_fingerprint(split: Split, model: Model) -> str:
-    """SHA-256 of all data that training sees: training and validation subsets, and what contexts are drawn from."""
+    """Return SHA-256 of all data that training sees: training and validation subsets, and what contexts are
+    drawn from.
+    """
     digest = hashlib.sha256(split.training_fingerprint.encode())
     for name in pool_names(model):
         digest.update(f"\0{name}\0{split.pool(name).fingerprint}".encode())
@@ -144,13 +146,13 @@ def training_fingerprint(split: Split, model: Model) -> str:
 
 
 def run_streams(configs: list[RunConfig], device: torch.device, dtype: torch.dtype) -> Streams:
-    """The random streams of runs, side by side."""
+    """Return the random streams of runs, side by side."""
     seeds = [seed_from(c["method"], c["dataset"]["name"], c["dataset"]["split"], c["seed"]) for c in configs]
     return Streams(seeds, device, dtype)
 
 
 def inputs_of(training_data: TrainingData, x: Tensor) -> Tensor:
-    """Inputs of the network, where the training data are, made of data that are still as they were loaded: a copy."""
+    """Return a copy of loaded inputs as the network takes them, on the device of the training data."""
     return (
         x.to(training_data.x, copy=True)
         if training_data.pixels is None

@@ -93,7 +93,7 @@ def score(table: Table, protocol: str, method: str, file: Path, store: Store, ca
 
 
 def _sets(asked: RunConfig, split: Split) -> list[EvaluationSet]:
-    """The evaluation sets that anybody can predict: attacks need the model."""
+    """Return the evaluation sets without attacks, which need the model."""
     sets = [split.evaluation(name) for name in asked["evaluation"]["sets"]]
     return [each for each in sets if each.kind != "attack"]
 
@@ -115,7 +115,7 @@ def _check_name(method: str, catalogue: Mapping[str, Any]) -> None:
 
 
 def _asked(table: Table, protocol: str, answer: Answer) -> RunConfig:
-    """What a table asks for where a file says that it belongs."""
+    """Return the run of the table that a file of predictions claims to be."""
     file = answer.file
     for name in ("dataset", "split"):
         if name not in answer:

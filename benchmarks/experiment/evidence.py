@@ -19,8 +19,9 @@ from fvi_core.likelihoods import split_parameters
 
 
 def evidence_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRow]:
-    """The metric row of ``evaluation["evidence"]``, the name of a set: log N(y; m, K + sigma^2 I) / N of its N targets,
-    in nats, where m and K are those of the run's prior at its inputs (cinquin2024 App. C.3, taken by the word).
+    """Return the metric row of ``evaluation["evidence"]``, the name of a set: log N(y; m, K + sigma^2 I) / N of its N
+    targets, in nats, where m and K are those of the run's prior at its inputs (cinquin2024 App. C.3, taken by the
+    word).
 
     Hyper-parameters and noise are the trained ones; the process is not conditioned on the training data. Raises
     :class:`NotFinite`, NotSupported.
@@ -32,8 +33,8 @@ def evidence_rows(own: Fitted, predicted: Predicted, other: Other) -> list[Metri
 
 
 def bound_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRow]:
-    """The metric row of ``evaluation["bound"]``, the name of a set: the collapsed bound on the log marginal likelihood
-    of its N targets (Titsias 2009), divided by N, in nats.
+    """Return the metric row of ``evaluation["bound"]``, the name of a set: the collapsed bound on the log marginal
+    likelihood of its N targets (Titsias 2009), divided by N, in nats.
 
     ``log N(y; 0, Q + sigma^2 I) - tr(K - Q) / (2 sigma^2)`` with ``Q = K_xz (K_zz + jitter I)^-1 K_zx``: kernel, noise
     and inducing points z are the trained ones of a sparse process, without its values there. Raises
@@ -51,7 +52,9 @@ def bound_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRo
 
 
 def _asked(own: Fitted, name: str) -> tuple[EvaluationSet, Tensor, Tensor, float]:
-    """The set, its inputs ``[1, N, ...]`` and targets ``[N]``, and the variance of the noise. Raises NotSupported."""
+    """Return the set, its inputs ``[1, N, ...]`` and targets ``[N]``, and the variance of the noise. Raises
+    NotSupported.
+    """
     chosen, noise = own.split.evaluation(name), own.model.noise_std(own.parameters)
     if noise is None or own.split.n_outputs != 1 or chosen.y is None:
         raise NotSupported(f"log marginal likelihood of {name!r}: wanted one output with targets and Gaussian noise")
@@ -60,7 +63,7 @@ def _asked(own: Fitted, name: str) -> tuple[EvaluationSet, Tensor, Tensor, float
 
 
 def _joint(name: str, mean: Tensor, covariance: Tensor, variance: float, y: Tensor) -> float:
-    """``log N(y; mean, covariance + variance I)``. Raises :class:`NotFinite`."""
+    """Return ``log N(y; mean, covariance + variance I)``. Raises :class:`NotFinite`."""
     covariance = covariance + variance * torch.eye(len(mean), dtype=torch.float64)
     try:
         return MultivariateNormal(mean, covariance).log_prob(y).item()

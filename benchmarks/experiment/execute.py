@@ -37,17 +37,17 @@ from fvi_core.telling import listening, tell
 from fvi_core.unchanged import ChangedInPlace, unchanged
 
 ENTRIES = {"posterior": posterior_rows, "evidence": evidence_rows, "bound": bound_rows, "reference": reference_rows}
-"""What an evaluation may ask for besides its sets, by its entry in the configuration: rows of a fitted run, of what it
-predicts, and of others."""
+"""Functions that compute further rows from a fitted run, its predictions and other runs, by their entry in the
+configuration of an evaluation."""
 
 
 class NotComparable(ValueError):
-    """A training that a run is to be compared with, and that failed."""
+    """Raised if a training that a run is compared with has failed."""
 
 
 @dataclass
 class Outcome:
-    """What became of one run: metric rows, curves and provenance, or the reason of its failure."""
+    """Result of one run: metric rows, curves and provenance, or the reason of its failure."""
 
     config: RunConfig
     status: str
@@ -88,7 +88,7 @@ def execute(
 def _outcomes(
     runs: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
 ) -> dict[str, Outcome]:
-    """Of every run, by key: from kept parameters where there are any, else trained."""
+    """Return the outcome of every run by key, from kept parameters where there are any, else by training."""
     outcomes: dict[str, Outcome] = {}
     for key, asked in list(runs.items()):
         found = evaluate_kept(asked, state, made=made_with(device_of(), asked[0]))
@@ -115,7 +115,7 @@ def _outcomes(
 
 
 def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | None = None) -> dict[str, Outcome] | None:
-    """The outcomes of runs of one training from its kept parameters, by key; None where there are none to use.
+    """Return the outcomes of runs of one training from its kept parameters, by key; None where there are none to use.
 
     With ``made`` only parameters of a training that was made so are used. Raises what loading the data raises.
     """
@@ -137,7 +137,7 @@ def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | Non
 
 
 def _evaluate(config: RunConfig, one: Trained, state: Path) -> Outcome:
-    """What a run's evaluation of its training gives."""
+    """Evaluate a trained run as its configuration says."""
     split, model, training_data, streams, provenance = one.split, one.model, one.data, one.streams, one.provenance
     if (parameters := one.parameters) is None:
         return Outcome(config, "failed", provenance=provenance, reason=one.reason)
@@ -172,7 +172,7 @@ def _evaluate(config: RunConfig, one: Trained, state: Path) -> Outcome:
 
 
 def _other(training: TrainingConfig, own: Fitted, state: Path) -> Fitted:
-    """What another training of a run's data gave: kept in the state, or else trained now and kept there."""
+    """Return another training on a run's data, from the state folder, or trained now and kept there."""
     run: RunConfig = {**training, "evaluation": {"samples": 1, "sets": [], "content": {}}}
     validate_config(run)
     name = f"{run['method']}, seed {run['seed']}, with which the run is compared"

@@ -16,7 +16,7 @@ from fvi_core.random import Streams
 
 @dataclass(frozen=True)
 class Fitted:
-    """A run's model and parameters, its data, and the streams that it is evaluated with."""
+    """Model, parameters and data of a run, with the random streams of its evaluation."""
 
     config: RunConfig
     split: Split
@@ -27,9 +27,9 @@ class Fitted:
 
     @property
     def start(self) -> Streams:
-        """The streams that its training began with."""
+        """Return the streams that its training began with."""
         return run_streams([self.config], self.streams.device, self.streams.dtype).child("train")
 
 
 Other = Callable[[TrainingConfig], Fitted]
-"""What was trained of another training on the same data."""
+"""Function that returns the result of another training on the same data."""

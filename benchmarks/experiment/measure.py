@@ -31,9 +31,7 @@ OUTCOMES = (CHANGED, UNCHANGED, EVALUATED, UNKEPT, UNTRAINED, BROKEN)
 
 @dataclass
 class Measured:
-    """How many runs there are of each of OUTCOMES; the keys of those that only training can give; what went wrong;
-    what could not be taken from archives.
-    """
+    """Result of measuring: number of runs by outcome, keys that need training, problems, and problems with archives."""
 
     counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(OUTCOMES, 0)))
     lacking: list[str] = field(default_factory=list)
@@ -86,12 +84,12 @@ def measure_run(config: RunConfig, store: Store, state: Path) -> str:
 
 
 def _stays(metric: str) -> bool:
-    """Whether a row of a record is not computed from predictions."""
+    """Return whether a row of a record is not computed from predictions."""
     return metric in COSTS or metric not in METRICS or bool(METRICS[metric].entry)
 
 
 def _draws_anew(record: Record, store: Store) -> bool:
-    """Whether metrics that need the trained parameters have changed since the record: one of its own has a newer
+    """Return whether metrics that need the trained parameters have changed since the record: one of its own has a newer
     version, or one is there that was not and that the same entry of its evaluation asks for.
     """
     entries, versions = {name: m.entry for name, m in METRICS.items() if m.entry}, record["metric_versions"]
@@ -112,5 +110,5 @@ def _evaluate(config: RunConfig, store: Store, state: Path, otherwise: str) -> s
 
 
 def measure_stale(config: RunConfig, results: Path, metrics: str, state: Path) -> bool:
-    """Whether a run whose record is stale could be measured again without training."""
+    """Return whether a run whose record is stale could be measured again without training."""
     return measure_run(config, Store(results, metrics), state) in (CHANGED, UNCHANGED, EVALUATED)

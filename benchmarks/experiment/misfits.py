@@ -50,7 +50,7 @@ POINTS, CLASSES = 4, 2
 
 
 def misfits(configs: Iterable[RunConfig]) -> list[str]:
-    """A sentence for every method of runs whose parts ask of one another what they cannot give."""
+    """Return a sentence for every method of these runs whose parts do not fit together."""
     told: dict[str, None] = {}
     tried: dict[str, str] = {}
     for config in configs:
@@ -67,7 +67,7 @@ def misfits(configs: Iterable[RunConfig]) -> list[str]:
 
 
 def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
-    """Why parts do not fit together, tried on tiny data of so many numbers in a target; empty where they do."""
+    """Return why parts do not fit together, tried on tiny data of so many numbers in a target; empty where they do."""
     spec: dict[str, Any] = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {
         "network": TINY["network"]
     }
@@ -113,7 +113,7 @@ def _try(parts: PartsConfig, task: str, numbers: int) -> None:
 
 
 class Asked(Divergence):
-    """A divergence, and how often it was asked for."""
+    """Divergence that counts its calls."""
 
     def __init__(self, divergence: Divergence) -> None:
         self.divergence, self.times = divergence, 0
@@ -130,9 +130,7 @@ class Asked(Divergence):
 
 
 def table() -> dict[str, Any]:
-    """Of this project's parts: the first line of what each says of itself, and which family, divergence and prior
-    fit.
-    """
+    """Return the first docstring line of every part, and the families, divergences and priors that fit each other."""
     look()  # loads them
     about = {
         kind: {name: first_line(registry.classes[name]) for name in known()[kind]}
@@ -142,7 +140,7 @@ def table() -> dict[str, Any]:
 
 
 def triples(families: Iterable[str], divergences: Iterable[str], priors: Iterable[str]) -> list[tuple[str, str, str]]:
-    """Those of these families, divergences and priors that fit, each with its defaults, for one task or the other."""
+    """Return the triples of these families, divergences and priors that fit with their defaults, for either task."""
     return [
         names
         for names in product(families, divergences, priors)
@@ -162,22 +160,20 @@ def _misfit_of(names: tuple[str, str, str], task: str) -> str:
 
 
 def first_line(cls: type) -> str:
-    """The first sentence or line of a part's docstring; empty where it has none of its own."""
+    """Return the first sentence or line of a part's docstring; empty where it has none of its own."""
     text = (cls.__dict__.get("__doc__") or "").strip()
     return "" if text.startswith(f"{cls.__name__}(") else " ".join(text.partition("\n\n")[0].split())
 
 
 def own_parts() -> dict[str, list[str]]:
-    """Parts of plug-ins by kind."""
+    """Return parts of plug-ins by kind."""
     return {
         kind: [name for name in registry.classes if name not in known()[kind]] for kind, registry in REGISTRIES.items()
     }
 
 
 def own_triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
-    """As `triples`, of those in which a part of a plug-in takes part; of a kind that is asked for, with that part
-    alone.
-    """
+    """Return the `triples` that contain a part of a plug-in; for a given kind, the ones with that part."""
     own = own_parts()
     new = {"family": own["family"], "divergence": own["divergence"], "prior": own["prior"]}
     if not any(new.values()):
@@ -196,7 +192,7 @@ def own_triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
 
 
 def _fewer(part: Any) -> Any:
-    """A part that costs little to try."""
+    """Return a cheaper version of a part, for a trial."""
     if isinstance(part, list):
         return [_fewer(each) for each in part]
     if not isinstance(part, dict):

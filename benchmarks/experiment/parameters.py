@@ -27,7 +27,7 @@ from fvi_core.printing import message
 FORMAT = 2  # 1: as they were before what is fitted after training
 DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, NotImplementedError, RuntimeError,
           zipfile.BadZipFile, zlib.error)  # fmt: skip
-"""Whatever a file that is not what it should be makes of reading it."""
+"""Errors that reading a damaged file may raise."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,7 @@ def save(state: Path | str, config: RunConfig, kept: Kept) -> None:
 
 
 def load(state: Path | str, key: str) -> Kept | None:
-    """The parameters of a training, or None where there are none; of a file that is not what it should be the reason is
-    printed.
-    """
+    """Return the parameters of a training, or None; print the reason if the file is damaged."""
     path = parameters_path(state, key)
     try:
         found = read(path, path.stem)
@@ -87,7 +85,7 @@ def load(state: Path | str, key: str) -> Kept | None:
 
 
 def read(path: Path, key: str) -> Kept:
-    """The parameters in a file, of the training of a key. Raises one of DAMAGE."""
+    """Return the parameters in a file, of the training of a key. Raises one of DAMAGE."""
     with open(path, "rb", opener=files.regular) as opened, np.load(opened, allow_pickle=False) as file:
         about = json.loads(file["about"].tobytes())
         arrays = {name.removeprefix("parameters/"): file[name] for name in file.files if name != "about"}

@@ -22,16 +22,16 @@ from fvi_core.likelihoods import split_parameters
 from fvi_core.random import Streams, seed_from
 
 FEWEST = 3
-"""Draws that differ, below which nothing is estimated."""
+"""Smallest number of different draws for an estimate."""
 PARAMETER, PREDICTOR = "parameter", "predictor"
 Draws = dict[str, Tensor]
-"""By space: parameters ``[1, S, P]``, function values ``[sets, S, T]``; draws that are the same are there once."""
+"""Draws by space: parameters ``[1, S, P]``, function values ``[sets, S, T]``, without repeats."""
 
 
 def posterior_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRow]:
-    """Metric rows of ``evaluation["posterior"]``: entropies, and divergences from and to the trainings that ``against``
-    names by label, each the mean over those of a label. ``q``: the run itself; ``other`` gives what was trained of a
-    training.
+    """Return metric rows of ``evaluation["posterior"]``: entropies, and divergences from and to the trainings that
+    ``against`` names by label, each the mean over those of a label. ``q``: the run itself; ``other`` gives what was
+    trained of a training.
 
     A space in which fewer than FEWEST draws differ has no rows.
     """
@@ -58,7 +58,7 @@ def posterior_rows(own: Fitted, predicted: Predicted, other: Other) -> list[Metr
 
 
 def uniform_inputs(asked: PosteriorConfig, training_data: TrainingData, seed: int) -> Tensor:
-    """``[sets * T, ...]``, uniform in the box of the training inputs."""
+    """Return inputs ``[sets * T, ...]``, uniform in the box of the training inputs."""
     streams = Streams([seed], training_data.low.device, training_data.low.dtype)
     unit = streams.uniform(asked["sets"] * asked["points"], *training_data.low.shape[1:])
     return (training_data.low.unsqueeze(1) + (training_data.high - training_data.low).unsqueeze(1) * unit)[0]
@@ -66,7 +66,7 @@ def uniform_inputs(asked: PosteriorConfig, training_data: TrainingData, seed: in
 
 @torch.no_grad()
 def draws_of(asked: PosteriorConfig, fitted: Fitted, x: Tensor) -> Draws:
-    """Draws of one posterior; none of its parameters where its family draws none or a fit part changes its
+    """Return draws of one posterior; none of its parameters where its family draws none or a fit part changes its
     functions.
     """
     model, parameters, streams = fitted.model, fitted.parameters, fitted.streams
@@ -85,18 +85,18 @@ def draws_of(asked: PosteriorConfig, fitted: Fitted, x: Tensor) -> Draws:
 
 
 def entropy(space: str, values: Tensor) -> float:
-    """In nats; the mean over sets of inputs."""
+    """Return the entropy in nats, the mean over sets of inputs."""
     estimate = nearest_neighbour_entropy if space == PARAMETER else predictor_entropy
     return fmean(estimate(each.double()).item() for each in values)
 
 
 def divergence(q: Tensor, p: Tensor) -> float:
-    """KL(q || p) in nats; the mean over sets of inputs."""
+    """Return KL(q || p) in nats, the mean over sets of inputs."""
     return fmean(nearest_neighbour_kl(a.double(), b.double()).item() for a, b in zip(q, p, strict=True))
 
 
 def _different(values: Tensor) -> Tensor:
-    """Draws ``[sets, S, d]`` without those that repeat another in the first set: a chain may stand still."""
+    """Return draws ``[sets, S, d]`` without those that repeat another in the first set: a chain may stand still."""
     _, place = torch.unique(values[0], dim=0, return_inverse=True)
     first = place.new_full((int(place.max()) + 1,), len(place)).scatter_reduce(
         0, place, torch.arange(len(place), device=place.device), "amin"

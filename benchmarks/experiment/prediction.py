@@ -25,21 +25,21 @@ from fvi_core.objective import Model
 from fvi_core.random import Streams
 
 KEPT = 8
-"""So many times fewer inputs are attacked at once than predicted: a gradient needs the values of all layers."""
+"""Factor by which fewer inputs are attacked at once than predicted: a gradient needs the values of all layers."""
 
 TRAINING_POINTS = "train/points"
 """The curve that holds a toy's training data."""
 
 
 class NotFinite(ValueError):
-    """Predictions that are no numbers."""
+    """Raised for predictions that are not finite."""
 
 
 @dataclass
 class Predicted:
-    """What a model says of its evaluation sets, and what metrics need to know of these.
+    """Predictions of a model on its evaluation sets, and the facts on these sets that metrics need.
 
-    ``sources``: whose inputs, where a reader could not know; ``fingerprints``: of each set's data.
+    ``sources``: where inputs come from, if a reader could not know; ``fingerprints``: hashes of each set's data.
     """
 
     sets: dict[str, stored.Predictions] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Predicted:
     noise_std: float | None = None
 
     def note(self, chosen: EvaluationSet) -> None:
-        """What metrics and records need to know of a set, whoever has predicted it."""
+        """Note the facts on a set that metrics and records need, whoever predicted it."""
         self.infos.append(set_info(chosen))
         if chosen.kind == "grid":
             self.inputs[chosen.name] = chosen.x
@@ -60,8 +60,8 @@ class Predicted:
 
 
 def measured(split: Split, predicted: Predicted, scores: Scores = lambda values: {}) -> tuple[list[MetricRow], Curves]:
-    """Metrics and curves of predictions, with a likelihood's own ``scores``; a toy's curves hold its training points
-    too, for its figure.
+    """Return metrics and curves of predictions, with a likelihood's own ``scores``; a toy's curves hold its training
+    points too, for its figure.
     """
     gridded = any(info.kind == "grid" for info in predicted.infos)
     training = split.train.x if gridded else None
@@ -82,8 +82,10 @@ def predict_sets(
     parameters: Parameters,
     streams: Streams,
 ) -> Predicted:
-    """What one trained and fitted replica says of the evaluation sets that a run asks for. Raises :class:`NotFinite`,
-    NotSupported."""
+    """Predict the evaluation sets of a run with one trained and fitted replica.
+
+    Raises :class:`NotFinite`, NotSupported.
+    """
     samples, std = evaluation["samples"], model.noise_std(parameters)
     found = Predicted(noise_std=None if std is None else float(std[0]))
     prepare = partial(inputs_of, training_data)
@@ -106,7 +108,9 @@ def predict_sets(
 def predictions_of(
     model: Model, split: Split, f: Tensor, marginals: tuple[Tensor, Tensor] | None, noise_std: float | None, y: Any
 ) -> stored.Predictions:
-    """Function samples ``[S, N, Q]`` at inputs of labels or targets y, as they are stored. Raises NotSupported."""
+    """Return function samples ``[S, N, Q]`` at inputs of labels or targets y, as they are stored. Raises
+    NotSupported.
+    """
     values = model.likelihood.predicted(f, marginals).float().cpu().numpy()
     if split.task == "classification":
         return stored.ClassificationPredictions(values, y)
@@ -128,8 +132,8 @@ def predict(
     streams: Streams,
     prepare: Callable[[Tensor], Tensor] = lambda x: x,
 ) -> tuple[Tensor, tuple | None]:
-    """Function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals ``[N, Q]`` where
-    they are of use.
+    """Return function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals ``[N, Q]``
+    where they are of use.
 
     ``prepare`` makes inputs of the network of x, a piece at a time.
     """
@@ -149,7 +153,8 @@ def attack(
     samples: int,
     streams: Streams,
 ) -> Tensor:
-    """The images of an evaluation set after an attack on the functions that ``predict`` draws from the same streams.
+    """Return the images of an evaluation set after an attack on the functions that ``predict`` draws from the same
+    streams.
 
     In network units ``[N, C, H, W]``, as is ``epsilon``; kept between black and white.
     """
@@ -161,5 +166,5 @@ def attack(
 
 
 def set_info(chosen: EvaluationSet) -> SetInfo:
-    """What the metrics of an evaluation set need to know of it: an attack is a shift."""
+    """Return the facts on an evaluation set that metrics need; an attack counts as a shift."""
     return SetInfo(chosen.name, "shift" if chosen.kind == "attack" else chosen.kind, chosen.condition)

@@ -28,7 +28,7 @@ EXACT = "exact_gp"
 
 
 def reference_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRow]:
-    """Metric rows of ``evaluation["reference"]`` for what a run predicts at the set that it names.
+    """Return metric rows of ``evaluation["reference"]`` for what a run predicts at the set that it names.
 
     ``other`` gives what was trained of a training; several of one label are averaged over. Raises
     :class:`NotFinite`, NotSupported.
@@ -65,7 +65,7 @@ def _predictions(fitted: Fitted, x: np.ndarray, samples: int) -> Predictions:
 
 
 def exact(own: Fitted, x: np.ndarray, samples: int) -> Predictions:
-    """Draws of the exact posterior at single points, under the prior of a run and the noise that it learned.
+    """Return draws of the exact posterior at single points, under the prior of a run and the noise that it learned.
 
     The prior is that of the family if this is a process with a prior of its own, else the method's as it was fitted
     before training. Raises :class:`NotFinite`, NotSupported.
@@ -86,7 +86,9 @@ def exact(own: Fitted, x: np.ndarray, samples: int) -> Predictions:
 
 
 def prior_at(own: Fitted, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean ``[1, K]`` and covariance ``[1, K, K]`` of a run's prior at x ``[1, K, ...]``. Raises NotSupported."""
+    """Return mean ``[1, K]`` and covariance ``[1, K, K]`` of a run's prior at x ``[1, K, ...]``. Raises
+    NotSupported.
+    """
     model, split, start = own.model, own.split, own.start
     if model.prior is None:
         process = model.family.process(split_parameters(own_of(own.parameters)[0])[0])

@@ -37,25 +37,25 @@ from fvi_core.unchanged import ChangedInPlace, unchanged
 
 
 def device_of() -> torch.device:
-    """Where this process trains."""
+    """Return the device of this process."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def made_with(device: torch.device, run: RunConfig) -> dict[str, Any]:
-    """What must be the same for a training to give the same numbers, besides its configuration and data."""
+    """Return the conditions besides configuration and data under which a training gives the same numbers."""
     made = {"code": CODE, "torch": str(torch.__version__), "device": device.type, "threads": torch.get_num_threads()}
     return made | precision_of(run, device)
 
 
 def precision_of(run: RunConfig, device: torch.device) -> dict[str, str]:
-    """What the networks of a run compute in here, where it asks for another precision than that of its data."""
+    """Return the precision of a run's networks, if it is not that of the data."""
     asked = run["parts"]["training"].get("precision", "float32")
     return {} if asked == "float32" else {"precision": used(asked, device)}
 
 
 @dataclass
 class Trained:
-    """What a training of a stack gave; without parameters, why it gave none."""
+    """Result of training one replica of a stack; without parameters, the reason why there are none."""
 
     split: Split
     model: Model
@@ -67,8 +67,8 @@ class Trained:
 
 
 def train(asked: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]) -> dict[str, Trained]:
-    """The trainings of runs, by key, whose parameters are kept. If their checkpoint is of a larger stack, the others
-    are trained along, so that the numbers are those of an uninterrupted training.
+    """Return the trainings of runs, by key, whose parameters are kept. If their checkpoint is of a larger stack, the
+    others are trained along, so that the numbers are those of an uninterrupted training.
     """
     splits = {key: load_data(runs) for key, runs in asked.items()}
     first = next(iter(asked.values()))[0]
@@ -131,7 +131,5 @@ def train(asked: dict[str, list[RunConfig]], state: Path, report: Callable[[floa
 
 
 def memory(device: torch.device) -> dict[str, int]:
-    """Most bytes that a GPU has held since this process began; of a CPU's process nothing is known that is its run's
-    alone.
-    """
+    """Return the most bytes a GPU held since this process began; nothing on a CPU, which serves other runs too."""
     return {"gpu_bytes": torch.cuda.max_memory_allocated(device)} if device.type == "cuda" else {}

@@ -20,8 +20,13 @@ def metrics(grid: np.ndarray, predictions: Predictions, training: np.ndarray) ->
 
     Outputs of the function, and classes, are averaged over.
     """
+    return of_deviations(grid, moments(predictions)[1], training)
+
+
+def of_deviations(grid: np.ndarray, std: np.ndarray, training: np.ndarray) -> dict[str, float]:
+    """Return the metrics of standard deviations [G, ...] at the grid inputs."""
     grid, training = grid.reshape(len(grid), -1), training.reshape(len(training), -1)
-    std = moments(predictions)[1].reshape(len(grid), -1).mean(1)
+    std = std.reshape(len(grid), -1).mean(1)
     distance, _ = cKDTree(training).query(grid)
     _, nearest = cKDTree(grid).query(training)
     far = np.argsort(distance, kind="stable")[-max(1, round(FAR * len(grid))) :]

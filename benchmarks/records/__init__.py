@@ -1,1 +1,1 @@
-"""What was run and what came of it: configurations, records, predictions, provenance, published numbers."""
+"""Configurations, records, predictions, provenance and published numbers."""

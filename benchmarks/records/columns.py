@@ -19,7 +19,7 @@ class Columns:
         self._rows = RowReader() if store is None else store.rows
 
     def read(self, path: Path) -> tuple[Record, Rows, array]:
-        """A record without curves and metric rows; what those rows are of; their values. Raises RecordError."""
+        """Return a record without curves and metric rows; what those rows are of; their values. Raises RecordError."""
         data = read_bytes(path)
         if data is None:
             raise RecordError(f"{path}: there is no such file")

@@ -41,17 +41,17 @@ likelihood, a part that is fitted to the trained parameters by this evaluation a
 
 
 BROUGHT = "predictions"
-"""Under this name the sources of a configuration have the digest of a file of predictions that were made elsewhere."""
+"""Name of the entry that holds the digest of a file of predictions made elsewhere."""
 ALWAYS = ("network", "family", "likelihood", "weight", "training")
 """Parts that every training has."""
 
 
 class InvalidConfig(ValueError):
-    """A run configuration that lacks a key, has one that nobody reads, or leaves a hyper-parameter out."""
+    """Raised for a run configuration with a missing key, an unknown key, or a missing hyper-parameter."""
 
 
 class Config(dict):
-    """A configuration that is never changed again, so that its keys are computed once."""
+    """Read-only configuration, so that its keys are computed once."""
 
     def __reduce__(self) -> tuple:
         return Config, (dict(self),)
@@ -63,22 +63,22 @@ class Config(dict):
 
 
 def fixed(values: RunConfig) -> RunConfig:
-    """The configuration as one that is never changed again."""
+    """Return the configuration as one that is never changed again."""
     return cast(RunConfig, Config(values))
 
 
 def canonical_json(config: Any) -> str:
-    """The one spelling of a configuration: sorted keys, no spaces, no NaN."""
+    """Return the one spelling of a configuration: sorted keys, no spaces, no NaN."""
     return CANONICAL.encode(config)
 
 
 def digest(config: Any, digits: int = 16) -> str:
-    """So many hexadecimal digits of the SHA-256 of a configuration, or a part of one, in its one spelling."""
+    """Return the first hexadecimal digits of the SHA-256 of a configuration, or of a part of it."""
     return hashlib.sha256(canonical_json(config).encode()).hexdigest()[:digits]
 
 
 def _once(key: Key) -> Key:
-    """The same key, computed once for a :class:`Config`."""
+    """Keep the result of a key function in every :class:`Config`."""
 
     @wraps(key)
     def found(config: RunConfig) -> str:
@@ -92,19 +92,19 @@ def _once(key: Key) -> Key:
 
 @_once
 def run_key(config: RunConfig) -> str:
-    """What names a run: 16 digits of its training, a hyphen, 8 digits of its evaluation."""
+    """Return the name of a run: 16 digits of its training, a hyphen, 8 digits of its evaluation."""
     return f"{training_key(config)}-{digest(config.get('evaluation'), 8)}"
 
 
 @_once
 def training_key(config: RunConfig) -> str:
-    """16 hexadecimal digits naming a training: all of the configuration but what is asked of the trained model."""
+    """Return the 16 hexadecimal digits that name a training: the hash of the configuration without its evaluation."""
     return digest({name: value for name, value in config.items() if name != "evaluation"})
 
 
 @_once
 def stack_key(config: RunConfig) -> str:
-    """The key of what a training shares with its siblings: everything but the seed and the split."""
+    """Return the key of what a training shares with its siblings: everything but the seed and the split."""
     shared = {name: value for name, value in config.items() if name not in ("seed", "evaluation")}
     shared["dataset"] = {name: value for name, value in config["dataset"].items() if name != "split"}
     return digest(shared)
@@ -112,7 +112,7 @@ def stack_key(config: RunConfig) -> str:
 
 @_once
 def kind_key(config: RunConfig) -> str:
-    """The key of what a run shares with those that cost the same: everything but the seed and the split."""
+    """Return the key of what a run shares with those that cost the same: everything but the seed and the split."""
     evaluation: Any = config.get("evaluation")
     for name in COMPARISONS:
         if asked := (evaluation or {}).get(name):
@@ -150,13 +150,13 @@ def _flat(value: Any, at: str = "") -> dict[str, str]:
 
 
 def method_of(config: RunConfig) -> str:
-    """The catalogue's name of what a run evaluates: its training's method, or that with what is fitted afterwards."""
+    """Return the catalogue's name of a run's method, with the part that is fitted after training."""
     fit = config["evaluation"].get("fit")
     return config["method"] if fit is None else fitted_name(config["method"], fit)
 
 
 def by_training(configs: Iterable[RunConfig]) -> dict[str, list[RunConfig]]:
-    """Runs by the training that they share."""
+    """Return runs by the training that they share."""
     found: dict[str, list[RunConfig]] = {}
     for config in configs:
         found.setdefault(training_key(config), []).append(config)
@@ -164,13 +164,13 @@ def by_training(configs: Iterable[RunConfig]) -> dict[str, list[RunConfig]]:
 
 
 def is_large(config: RunConfig) -> bool:
-    """Whether a single run fills a core: its steps are long beside what surrounds them."""
+    """Return whether a single run fills a core, since its steps are long compared with the overhead around them."""
     parts = config["parts"]
     return (parts["divergence"] or {}).get("name") == "nearest_neighbour_kl" or parts["network"]["name"] != "mlp"
 
 
 def stack_limit(config: RunConfig) -> int:
-    """How many trainings of one stack key go together: one if they are large, else as many as fit the caches."""
+    """Return how many trainings with one stack key train together: one if large, else as many as fit the caches."""
     import datasets  # here, since keys alone do not need it
 
     if is_large(config):
@@ -182,7 +182,7 @@ def stack_limit(config: RunConfig) -> int:
 
 
 def is_brought(config: RunConfig) -> bool:
-    """Whether the predictions of a run were made elsewhere."""
+    """Return whether the predictions of a run were made elsewhere."""
     return BROUGHT in config["sources"]
 
 

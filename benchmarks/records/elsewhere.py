@@ -12,7 +12,7 @@ from benchmarks.records.store import HEAD_ONLY, RecordError, Store, parse, read_
 from benchmarks.shapes import RunConfig
 
 SOME = b'"content": {"'
-"""How a record spells that a user's own files are part of its configuration."""
+"""Spelling in a record of a configuration that contains a user's own files."""
 
 
 Alike = dict[tuple[Path, bool], dict[str, tuple[Path, list[str]]]]
@@ -34,7 +34,7 @@ class OtherFiles(Store):
         self._alike: Alike = {} if alike is None else alike
 
     def path(self, config: RunConfig) -> Path:
-        """The file of a run's record, or of one of other files; the run's own where there is neither."""
+        """Return the file of a run's record, or of one of other files; the run's own where there is neither."""
         own = super().path(config)
         if own.exists() or (self.datasets is not None and config["dataset"]["name"] not in self.datasets):
             return own
@@ -44,7 +44,7 @@ class OtherFiles(Store):
         return found
 
     def _folder(self, folder: Path, every: bool) -> dict[str, tuple[Path, list[str]]]:
-        """Records of a folder by what their files do not change: all, or only those that have files."""
+        """Return the records of a folder by configuration without user files: all, or only those with such files."""
         place = folder, every
         if place not in self._alike:
             self._alike[place] = {}
@@ -58,7 +58,7 @@ class OtherFiles(Store):
 
 
 def _files(config: RunConfig) -> list[str]:
-    """The user's own files in a configuration."""
+    """Return the user's own files in a configuration."""
     parts: Any = (config["dataset"], config["evaluation"])
     contents = {name: digits for part in parts for name, digits in part.get("content", {}).items()}
     return [f"{name} {digits}" for name, digits in sorted(contents.items())]

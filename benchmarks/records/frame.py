@@ -38,7 +38,7 @@ COLUMNS = {
 
 
 def frame(store: Store) -> tuple[pandas.DataFrame, list[str]]:
-    """Every metric of every record in COLUMNS, and what is wrong with the files that are left out."""
+    """Return every metric of every record in COLUMNS, and what is wrong with the files that are left out."""
     import pandas  # here, since most commands do without it
 
     runs: list[dict[str, Any]] = []

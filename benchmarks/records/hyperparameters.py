@@ -29,7 +29,7 @@ from fvi_core.spelling import nearest
 NAMED = ("network", "family", "divergence", "prior", "context", "likelihood", "training", "fit")
 OPTIONAL = ("divergence", "prior", "context", "fit")
 USUAL = {"training": "gradient"}
-"""The part of a kind that is meant where none is named."""
+"""Part of a kind that is meant if none is named."""
 NAMELESS = {"weight": "fvi_core.objective:Weight"}
 PARTS = (*NAMED, *NAMELESS)
 ROOMS = (
@@ -55,8 +55,8 @@ it came "later".
 
 
 def resolve(parts: Mapping[str, Any], kinds: Iterable[str] = PARTS) -> PartsConfig:
-    """The parts of a run, or some kinds of them, with every hyper-parameter, in plain JSON; whole numbers are made real
-    where these belong.
+    """Return the parts of a run, or some kinds of them, with every hyper-parameter, in plain JSON; whole numbers are
+    made real where these belong.
 
     One that came later than records (:func:`~fvi_core.registry.later`) is left out where it has its default.
 
@@ -70,7 +70,7 @@ def resolve(parts: Mapping[str, Any], kinds: Iterable[str] = PARTS) -> PartsConf
 
 
 def sources(parts: PartsConfig, dataset: str) -> dict[str, str]:
-    """The digest of the source of everything that is not of this project, by kind and name ("divergence mine").
+    """Return the digest of the source of every foreign part, by kind and name ("divergence mine").
 
     That is parts, and a data set that code makes; one of files alone is known by what they hold.
     """
@@ -89,7 +89,7 @@ def sources(parts: PartsConfig, dataset: str) -> dict[str, str]:
 
 
 def context_pools(context: PartSpec | None) -> set[str]:
-    """Names of the inputs that a context draws from besides the training inputs, those of its parts too."""
+    """Return names of the inputs that a context draws from besides the training inputs, those of its parts too."""
     if context is None:
         return set()
     own = {context["pool"]} if "pool" in context else set()
@@ -98,14 +98,12 @@ def context_pools(context: PartSpec | None) -> set[str]:
 
 @cache
 def known() -> Known:
-    """What this project's own parts take, without loading them if that was looked up before."""
+    """Return the hyper-parameters of this project's own parts, without loading them if they were looked up before."""
     return remembered("hyperparameters", look)
 
 
 def remembered(name: str, look: Callable[[], Any]) -> Any:
-    """What ``look`` tells (as JSON) of the code of this project's parts, from a file if it was told of this very code
-    before.
-    """
+    """Return the result of ``look`` (as JSON) for the present code of fvi_core, from a file if it has it."""
     code = sorted(Path(fvi_core.__file__).parent.rglob("*.py"))
     digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in code)).hexdigest()[:16]
     folder = Path(fvi_core.__file__).parent / "__pycache__"
@@ -127,7 +125,7 @@ def load_parts() -> None:
 
 
 def look() -> Known:
-    """What this project's own parts take, from their dataclasses."""
+    """Read the hyper-parameters of this project's own parts from their dataclasses."""
     load_parts()
     found: Known = {
         kind: {name: describe(cls) for name, cls in found_in.classes.items() if cls.__module__.startswith("fvi_core.")}
@@ -142,7 +140,9 @@ def look() -> Known:
 
 
 def describe(cls: type) -> dict[str, dict[str, Any]]:
-    """The hyper-parameters of a dataclass: type, default (none: it has to be given), and what kind of part it holds."""
+    """Return the hyper-parameters of a dataclass: type, default (none: it has to be given), and what kind of part it
+    holds.
+    """
     found = {}
     for field in dataclasses.fields(cls):
         kind = field.type
@@ -217,7 +217,7 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
 
 
 def _plain(value: Any, kind: str, where: str) -> Any:
-    """A value as JSON has it: tuples as lists, and real numbers real where the type knows no whole ones."""
+    """Return a value as JSON has it: tuples as lists, and real numbers real where the type knows no whole ones."""
     if isinstance(value, list | tuple):
         return [_plain(each, kind, where) for each in value]
     if isinstance(value, dict):

@@ -11,12 +11,12 @@ FILE = Path(__file__).parent / "lost_commits.csv"
 
 @cache
 def listed() -> dict[str, str]:
-    """Lost commit -> a commit of the history by which its code is there, with what was changed since."""
+    """Return, by lost commit, the commit of the history that brought its code and later changes."""
     with FILE.open(encoding="utf-8", newline="") as stream:
         return {row["commit"]: row["code"] for row in csv.DictReader(stream)}
 
 
 def remark(commit: str) -> str:
-    """What is to be said after a record's commit; empty if the history has it."""
+    """Return the remark that follows a record's commit; empty if the history has the commit."""
     instead = listed().get(commit)
     return f" (not in this history; its code came with {instead[:7]})" if instead else ""

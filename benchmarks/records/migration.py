@@ -13,7 +13,7 @@ from benchmarks.shapes import Record
 
 @dataclass
 class Migrated:
-    """What a migration did: records written anew, those that were left alone and why."""
+    """Result of a migration: the rewritten records, and the ones left alone with the reason."""
 
     moved: int = 0
     present: int = 0
@@ -55,5 +55,5 @@ def migrate(store: Store, report: Callable[[int], None] = lambda done: None) -> 
 
 
 def _sections(record: Record) -> str:
-    """What a migration leaves alone."""
+    """Return the sections of a record that a migration leaves alone."""
     return json.dumps([record["metrics"], record["curves"]])

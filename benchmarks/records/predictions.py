@@ -60,7 +60,7 @@ class ClassificationPredictions:
 
     @property
     def given_labels(self) -> np.ndarray:
-        """The labels. Raises PredictionsError where there are none."""
+        """Return the labels. Raises PredictionsError where there are none."""
         if self.labels is None:
             raise PredictionsError("labels: expected one per point of the logits, found none")
         return self.labels
@@ -107,7 +107,7 @@ class RegressionPredictions:
 
     @property
     def given_targets(self) -> np.ndarray:
-        """The targets. Raises PredictionsError where there are none."""
+        """Return the targets. Raises PredictionsError where there are none."""
         if self.targets is None:
             raise PredictionsError("targets: expected one per point of the samples, found none")
         return self.targets

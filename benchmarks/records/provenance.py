@@ -25,7 +25,7 @@ PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "numba")  # numba: corrup
 
 
 def git(*arguments: str, root: Path = ROOT) -> str | None:
-    """The output of a git command at the checkout, or None where there is no git or no checkout."""
+    """Return the output of a git command at the checkout, or None where there is no git or no checkout."""
     try:
         # Without locks: a process that is killed in `git status` would leave its lock in the checkout.
         done = subprocess.run(
@@ -69,7 +69,9 @@ def versions() -> dict[str, str]:
 
 @cache
 def cpu() -> str:
-    """The processor's model, as precisely as the system tells: virtual machines hide the marketing name's number."""
+    """Return the processor's model, as precisely as the system tells: virtual machines hide the marketing name's
+    number.
+    """
     try:
         first = CPUINFO.read_text().partition("\n\n")[0]
     except OSError:
@@ -82,7 +84,7 @@ def cpu() -> str:
 
 
 def expected_device() -> str:
-    """What a process here would train on, told without loading torch; a GPU whose name cannot be seen is "a GPU"."""
+    """Return the device that a process here would train on, without loading torch; "a GPU" for a nameless one."""
     if "torch" in sys.modules:
         return device()
     told = sorted(GPUS.glob("*/information"))
@@ -95,13 +97,13 @@ def expected_device() -> str:
 
 
 def device() -> str:
-    """What this process trains on."""
+    """Return the device that this process trains on."""
     torch = sys.modules.get("torch")
     return torch.cuda.get_device_name() if torch and torch.cuda.is_available() else "cpu"
 
 
 def collect() -> dict[str, Any]:
-    """The part of a record's provenance that is the same for every run of this process."""
+    """Return the provenance that all runs of this process share."""
     commit, dirty = code()
     torch = sys.modules.get("torch")
     return {
@@ -116,11 +118,11 @@ def collect() -> dict[str, Any]:
 
 
 def stamp() -> dict[str, Any]:
-    """By which code something is done now."""
+    """Return commit, state and time of the code that runs now."""
     commit, dirty = code()
     return {"commit": commit, "dirty": dirty, "time": now()}
 
 
 def now() -> str:
-    """The time in UTC, ISO 8601 to the second."""
+    """Return the time in UTC, ISO 8601 to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

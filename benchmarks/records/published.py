@@ -27,9 +27,9 @@ QUOTED = Path(__file__).parent / "quoted.csv"
 SUMS = Path(__file__).parent / "sha256.txt"
 QUOTED_COLUMNS = ("paper", "table", "method", "source", "evidence")
 RECORDED = {("dirichlet2022", "log_likelihood"): "smoothed_log_likelihood"}
-"""(paper, metric) -> what records call it, where that is another name; the tables' notes say why."""
+"""Name of a metric in records by (paper, metric), where it differs; the tables' notes say why."""
 CONTEXT = "context="
-"""Begins a part of the condition that is a row's and not a column's."""
+"""Beginning of a condition that belongs to a row and not to a column."""
 COLUMNS = ("table", "dataset", "condition", "method", "metric", "mean", "stderr", "n_runs", "note")
 
 
@@ -39,7 +39,7 @@ class InvalidPublished(BenchmarkError, ValueError):
 
 @dataclass(frozen=True)
 class Quotation:
-    """Where a row of a published table was taken from, and what tells."""
+    """Source of a row that a published table quotes, and the evidence."""
 
     source: str
     evidence: str
@@ -69,29 +69,29 @@ class Published:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells cells of one table apart: (data set, condition, method, metric)."""
+        """Key of a cell within its table: (data set, condition, method, metric)."""
         return self.dataset, self.condition, self.method, self.metric
 
     @property
     def column(self) -> tuple[str, str, str]:
-        """The column of its table: data set, condition, metric; contexts tell rows apart."""
+        """Return the column of its table: data set, condition, metric; contexts tell rows apart."""
         condition = ";".join(part for part in self.condition.split(";") if not part.startswith(CONTEXT))
         return self.dataset, condition, self.metric
 
 
 def recorded(paper: str, metric: str) -> str:
-    """What records call a metric of a paper."""
+    """Return the name that records have for a metric of a paper."""
     return RECORDED.get((paper, metric), metric)
 
 
 def papers(folder: Path = FOLDER) -> list[str]:
-    """The papers that have a file, in order of their names."""
+    """Return the papers that have a file, in order of their names."""
     return sorted(path.stem for path in folder.glob("*.csv"))
 
 
 @cache
 def load(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
-    """Every published cell of a paper.
+    """Return every published cell of a paper.
 
     Raises :class:`benchmarks.errors.UnknownName` (with the nearest names) and :class:`InvalidPublished` for a file
     with another checksum than the committed one, bytes that are not UTF-8, an overlong or unclosed field, a wrong
@@ -124,7 +124,7 @@ def _opened(path: Path) -> Iterator[TextIO]:
 
 
 def _check_sum(path: Path, content: bytes) -> None:
-    """Committed files must have their committed SHA-256; files of other folders have none."""
+    """Raise InvalidPublished if a committed file does not have its committed SHA-256; other files have none."""
     folder = SUMS.parent
     if not path.is_relative_to(folder):
         return
@@ -145,14 +145,16 @@ def _sums() -> dict[str, str]:
 
 
 def _with_source(cell: Published) -> Published:
-    """A quoted number is over the other paper's runs, whose count is not known."""
+    """Give a quoted number no count of runs: they are the other paper's."""
     quoted = quotations().get((cell.paper, cell.table, cell.method))
     return replace(cell, quoted=quoted, n_runs=None) if quoted else cell
 
 
 @cache
 def quotations(path: Path = QUOTED) -> dict[tuple[str, str, str], Quotation]:
-    """Rows taken over from other papers, by (paper, table, method). Raises InvalidPublished for a file that is none."""
+    """Return rows taken over from other papers, by (paper, table, method). Raises InvalidPublished for a file that is
+    none.
+    """
     with _opened(path) as file:
         lines = [tuple(line) for line in csv.reader(file, strict=True)]
     wrong = any(len(line) != len(QUOTED_COLUMNS) or not all(line) for line in lines[1:])
@@ -162,7 +164,7 @@ def quotations(path: Path = QUOTED) -> dict[tuple[str, str, str], Quotation]:
 
 
 def table(paper: str, number: int | str | None, folder: Path = FOLDER) -> dict[tuple[str, str, str, str], Published]:
-    """The cells of one published table, or of all of a paper's, by (data set, condition, method, metric)."""
+    """Return the cells of one published table, or of all of a paper's, by (data set, condition, method, metric)."""
     return {cell.key: cell for cell in load(paper, folder) if number is None or cell.table == str(number)}
 
 
@@ -196,7 +198,7 @@ def _cell(paper: str, line: list[str], where: str) -> Published:
 
 
 def _half_unit(text: str) -> float:
-    """Half a unit of the last digit of a number as it is printed."""
+    """Return half a unit of the last digit of a number as it is printed."""
     return float(Decimal(5).scaleb(cast(int, Decimal(text).as_tuple().exponent) - 1))
 
 

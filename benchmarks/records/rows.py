@@ -52,7 +52,7 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What the metric rows of a record say but for their values, in order; records with the same rows share one."""
+    """Metric rows of a record without their values, in order; records with the same rows share one object."""
 
     cells: tuple[Cell, ...]
     n: tuple[int, ...]
@@ -60,25 +60,25 @@ class Rows:
 
     @cached_property
     def limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """Smallest and largest finite values, with room for rounding errors."""
+        """Return smallest and largest finite values, with room for rounding errors."""
         low, high = (np.array([getattr(each, end) for each in self.bounds]) for end in ("low", "high"))
         most = sys.float_info.max
         return np.maximum(low - SLACK, -most), np.minimum(high + SLACK, most)
 
     @cached_property
     def tested(self) -> frozenset[int]:
-        """How many points the rows of the test set are of."""
+        """Return how many points the rows of the test set are of."""
         return frozenset(
             n for (_, condition, _), n, each in zip(self.cells, self.n, self.bounds) if each.counts and not condition
         )
 
     @cached_property
     def datasets(self) -> frozenset[str]:
-        """The data sets that rows name."""
+        """Return the data sets that rows name."""
         return frozenset(dataset for dataset, _, _ in self.cells)
 
     def with_values(self, values: array) -> list[MetricRow]:
-        """The rows with their values."""
+        """Return the rows with their values."""
         return [
             {"dataset": dataset, "condition": condition, "metric": metric, "value": value, "n": n}
             for (dataset, condition, metric), value, n in zip(self.cells, values, self.n)
@@ -110,7 +110,7 @@ class Rows:
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of these pairs. Raises ValueError for a key that is there twice."""
+    """Return the object of these pairs. Raises ValueError for a key that is there twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -124,7 +124,7 @@ def not_a_number(text: str) -> None:
 
 
 DECODER = json.JSONDecoder(parse_constant=not_a_number, object_pairs_hook=once)
-"""Of records: strict JSON, no key twice."""
+"""Decoder of records: strict JSON, no key twice."""
 
 
 class RowReader:
@@ -135,7 +135,7 @@ class RowReader:
         self._known: dict[bytes, Rows] = {}  # by what stands around the values, which is long
 
     def read(self, text: bytes) -> tuple[Rows, array]:
-        """Metric rows as a file has them. Raises ValueError, KeyError or TypeError for what is none."""
+        """Return metric rows as a file has them. Raises ValueError, KeyError or TypeError for what is none."""
         parts = VALUE.split(text)
         around, values = hashlib.sha256(b"?".join(parts[::2])).digest(), parts[1::2]
         rows = self._known.get(around)
@@ -151,7 +151,7 @@ class RowReader:
         return rows, numbers
 
     def of(self, rows: list[Any]) -> tuple[Rows, array]:
-        """Parsed metric rows, as columns. Raises ValueError, KeyError or TypeError."""
+        """Return parsed metric rows, as columns. Raises ValueError, KeyError or TypeError."""
         if not isinstance(rows, list) or not rows:
             raise ValueError("metrics: expected rows, found none")
         for name, kinds in FIELDS.items():  # column by column, which is several times faster than row by row
@@ -170,7 +170,7 @@ class RowReader:
 
 
 def readable(rows: list[Any]) -> list[Any]:
-    """Rows with infinite values in place of their spelling. Raises ValueError for a number that is too large."""
+    """Return rows with infinite values in place of their spelling. Raises ValueError for a number that is too large."""
     for row in rows:
         value = row["value"]
         if type(value) is str and value in INFINITE:
@@ -181,15 +181,16 @@ def readable(rows: list[Any]) -> list[Any]:
 
 
 def spelled(row: MetricRow) -> dict[str, Any]:
-    """A metric row as JSON holds it."""
+    """Return a metric row as JSON holds it."""
     value = row["value"]
     return {**row, "value": str(float(value))} if math.isinf(value) else dict(row)
 
 
 @cache
 def test_points(name: str, scheme: str, version: str) -> int | None:
-    """Points of the first test subset of a registered data set; None where it is a plug-in's, or this version of it is
-    not here."""
+    """Return points of the first test subset of a registered data set; None where it is a plug-in's, or this version of
+    it is not here.
+    """
     import datasets  # here, since records alone do not need it
 
     with suppress(ValueError, KeyError, OSError):

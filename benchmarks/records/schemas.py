@@ -19,7 +19,7 @@ from fvi_core.registry import UnknownPart
 
 
 def upgrade_1(record: Record) -> Record:
-    """A record of schema 1 as one of schema 2. Raises ValueError if its key is not that of its configuration."""
+    """Return a record of schema 1 as one of schema 2. Raises ValueError if its key is not that of its configuration."""
     old: Any = record["config"]  # of the older schema
     key = hashlib.sha256(canonical_json(old).encode()).hexdigest()[:16]
     if record["key"] != key:
@@ -51,4 +51,4 @@ def upgrade_1(record: Record) -> Record:
 
 
 UPGRADES: dict[int, Callable[[Record], Record]] = {1: upgrade_1}
-"""Schema -> what gives the next one."""
+"""Function that upgrades a record to the next schema, by schema."""

@@ -38,28 +38,28 @@ HEAD = re.compile(rb'\{\n"schema": (\d{1,9}),\n')
 ENTRIES = frozenset((b"schema", b"metric_versions", b"key", *(name.encode() for name in SECTIONS), b"sha256"))
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n\}\n\Z')
 COSTS = ("training_seconds", "peak_memory_bytes")
-"""Metrics of what a run cost: never the same twice. The second is in older records only."""
+"""Metrics of a run's cost, never the same twice. The second is in older records only."""
 WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
 
 
 class RecordError(BenchmarkError):
-    """A file of the results folder that is no record: truncated, changed, or something else."""
+    """Raised for a file of the results folder that is no record: truncated, changed, or something else."""
 
 
 class OlderRecord(RecordError):
-    """A record of an older schema under its old name: it is read, but found by nobody until it is migrated."""
+    """Raised for a record of an older schema under its old name: readable, but found by no run until it is migrated."""
 
 
 class NewerRecord(RecordError):
-    """A record of a schema that only later code can read."""
+    """Raised for a record of a schema that only later code can read."""
 
 
 class InvalidRecord(BenchmarkError, ValueError):
-    """A record that must not be written: a metric that is not finite, or not there."""
+    """Raised for a record that must not be written: a metric is missing or not finite."""
 
 
 class StoreError(BenchmarkError):
-    """The results folder cannot be written: read only, full, or no folder."""
+    """Raised if the results folder cannot be written: read only, full, or no folder."""
 
 
 class Store:
@@ -74,15 +74,15 @@ class Store:
         self._heads: dict[Path, tuple[tuple[int, int, int], dict[str, Any]]] | None = {} if remember else None
 
     def path(self, config: RunConfig) -> Path:
-        """The file of a run's record, there or not."""
+        """Return the file of a run's record, there or not."""
         return self.root / slug(config["dataset"]["name"]) / slug(config["method"]) / f"{run_key(config)}.json"
 
     def files(self) -> list[Path]:
-        """Every file that is named like a record; none is opened."""
+        """Return every file that is named like a record; none is opened."""
         return [path for path in sorted(self.root.glob("*/*/*.json")) if not path.name.startswith(".")]
 
     def paths(self) -> dict[str, Path]:
-        """The file of every key. Of several with one name it is the one that is a record, and only those are opened."""
+        """Return the file of every key. Of several with one name only the record counts, and only those are opened."""
         found: dict[str, Path] = {}
         for path in self.files():
             if path.stem not in found or not self._reads(found[path.stem]):
@@ -96,7 +96,7 @@ class Store:
             return False
 
     def status(self, config: RunConfig, asked: Set[str] = frozenset()) -> tuple[str | None, str]:
-        """What there is of a run, and why it is not all: 'done', 'stale' or None without a record.
+        """Return 'done', 'stale' or None (no record) for a run, and why it is not complete.
 
         Stale: a metric has a newer version, or one that is ``asked`` was not known yet when the record was made.
         Raises RecordError.
@@ -112,7 +112,7 @@ class Store:
         return ("stale", f"its record has an older version of {', '.join(old)}") if old else ("done", "")
 
     def read(self, path: Path, curves: bool = True) -> Record:
-        """One record, upgraded to the present schema. Raises RecordError: the file, and what to do.
+        """Return one record, upgraded to the present schema. Raises RecordError: the file, and what to do.
 
         Without ``curves`` they are not parsed, and none are in it.
         """
@@ -122,11 +122,11 @@ class Store:
         return record
 
     def get(self, config: RunConfig, curves: bool = True) -> Record | None:
-        """The record of a run, or None. Raises :class:`RecordError`."""
+        """Return the record of a run, or None. Raises :class:`RecordError`."""
         return self._load(self.path(config), () if curves else ("curves",))
 
     def beside(self, folder: Path) -> Iterator[Record]:
-        """The records of a method on a data set, without curves and metrics; what is none is left out."""
+        """Yield the records of a method on a data set, without curves and metrics, leaving out broken files."""
         for path in sorted(folder.glob("*.json")):
             with suppress(RecordError):
                 record = None if path.name.startswith(".") else self._load(path, HEAD_ONLY)
@@ -134,7 +134,9 @@ class Store:
                     yield record
 
     def find(self, prefix: str) -> Path:
-        """The one record whose key starts so. Raises UnknownName for none, RecordError for several."""
+        """Return the only record whose key starts with these digits. Raises UnknownName for none, RecordError for
+        several.
+        """
         paths = self.paths()
         found = [key for key in paths if key.startswith(prefix.lower())]
         if not found:
@@ -146,7 +148,7 @@ class Store:
         return paths[found[0]]
 
     def records(self, curves: bool = True) -> Iterator[Record | RecordError]:
-        """Every record; in place of one that cannot be used, the error."""
+        """Yield every record, or the error of one that cannot be used."""
         for path in self.files():
             try:
                 yield self.read(path, curves)
@@ -154,7 +156,7 @@ class Store:
                 yield error
 
     def problems(self) -> dict[str, str]:
-        """Every file that is named like a record and is none that anybody finds: why, by its path under the folder."""
+        """Return, by path, why a file that is named like a record is not found by any run."""
         found = {}
         for path in self.files():
             try:
@@ -166,7 +168,7 @@ class Store:
         return found
 
     def bounds(self, metric: str) -> Bounds:
-        """What values of a metric are possible; any of one that is not known here."""
+        """Return the possible values of a metric; any for a metric that is not known here."""
         about = resolve(self.metrics).get(metric)
         if about is None or not hasattr(about, "range"):
             return Bounds()
@@ -175,12 +177,12 @@ class Store:
         return Bounds(low, high, about.worst, counts=not derived)
 
     def version(self, metric: str) -> int:
-        """The present version of a metric."""
+        """Return the present version of a metric."""
         known = resolve(self.metrics)
         return known[metric].version if metric in known else 1
 
     def make(self, config: RunConfig, metrics: list[MetricRow], curves: Curves, provenance: Provenance) -> Record:
-        """A record of the present schema, not yet written.
+        """Return a record of the present schema, not yet written.
 
         ``metric_versions`` are those of all metrics known today: one that has no row is not defined for the run.
         """
@@ -230,7 +232,7 @@ class Store:
             ) from error
 
     def _head(self, path: Path) -> dict[str, Any] | None:
-        """Key and versions of metrics of the record in a file. Raises RecordError."""
+        """Return key and metric versions of the record in a file. Raises RecordError."""
         try:
             about = path.stat()
         except OSError:
@@ -252,7 +254,7 @@ class Store:
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """What a file of the results folder holds, None where there is none. Raises RecordError."""
+    """Return the content of a file in the results folder, None where there is none. Raises RecordError."""
     try:
         return files.read(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -265,12 +267,12 @@ def read_bytes(path: Path) -> bytes | None:
 
 @cache
 def slug(name: str) -> str:
-    """A name as a folder: in ASCII and lower case, one hyphen for all that is no letter, digit, dot or plus sign."""
+    """Return a name as a folder: ASCII, lower case, one hyphen for what is no letter, digit, dot or plus sign."""
     return re.sub(r"[^a-z0-9.+]+", "-", in_ascii(name).lower())[:200].strip("-.") or "unnamed"
 
 
 def serialise(record: Record) -> str:
-    """The one spelling of a record: a line for every metric row, curve and part. Raises InvalidRecord."""
+    """Return the one spelling of a record: a line for every metric row, curve and part. Raises InvalidRecord."""
     for row in record["metrics"]:
         if math.isnan(row["value"]) or (math.isinf(row["value"]) and not is_brought(record["config"])):
             where = f"{row['metric']} of {row['dataset']}" + (f" ({row['condition']})" if row["condition"] else "")
@@ -300,7 +302,8 @@ def _lines(value: Any, depth: int) -> str:
 def parse(
     data: bytes, path: Path, without: tuple[str, ...] = (), reader: RowReader | None = None
 ) -> tuple[Record, Rows, array]:
-    """The record in a file's bytes, upgraded to the present schema; its metric rows as columns, and their values.
+    """Return the record in a file's bytes, upgraded to the present schema; its metric rows as columns, and their
+    values.
 
     Sections ``without`` which the caller does are not parsed, and empty; metric rows are checked all the same.
     Raises :class:`RecordError`.
@@ -349,7 +352,9 @@ def parse(
 
 
 def section(data: bytes, name: str) -> slice:
-    """Where the value of a section stands in a record's bytes, as :func:`serialise` writes it; empty if nowhere."""
+    """Return where the value of a section stands in a record's bytes, as :func:`serialise` writes it; empty
+    if nowhere.
+    """
     order, label = list(SECTIONS), f'\n"{name}": '.encode()
     start = data.find(label)
     end = data.rfind(f',\n"{order[order.index(name) + 1]}": '.encode())
@@ -357,7 +362,7 @@ def section(data: bytes, name: str) -> slice:
 
 
 def _apart(data: bytes, without_curves: bool) -> tuple[bytes, bytes]:
-    """The text of a record's metrics, and its bytes without them, perhaps without curves too.
+    """Return the text of a record's metrics, and its bytes without them, perhaps without curves too.
 
     Raises ValueError for a section that is there twice.
     """
@@ -402,7 +407,7 @@ def _check(record: Record, rows: Rows, values: array) -> None:
 
 
 def upgrade(record: Record, schema: int | None = None, upgrades: dict | None = None) -> Record:
-    """A record of an older schema as the present one. Raises what an upgrade raises."""
+    """Return a record of an older schema as the present one. Raises what an upgrade raises."""
     schema, upgrades = schema or SCHEMA, UPGRADES if upgrades is None else upgrades
     while record["schema"] < schema:
         before = record["schema"]

@@ -58,7 +58,7 @@ def add(table: Table) -> Table:
 
 
 def tables() -> dict[str, Table]:
-    """Every table by its name, those of plug-ins last."""
+    """Return every table by its name, those of plug-ins last."""
     plugins.load()
     return declared() | _OWN
 
@@ -73,12 +73,12 @@ def declared() -> dict[str, Table]:
 
 
 def names() -> list[str]:
-    """Names of all tables."""
+    """Return names of all tables."""
     return list(tables())
 
 
 def get(name: str) -> Table:
-    """The table of that name or alias. Raises :class:`UnknownTable`."""
+    """Return the table of that name or alias. Raises :class:`UnknownTable`."""
     for table in tables().values():
         if name == table.name or name in table.aliases:
             return table

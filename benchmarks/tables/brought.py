@@ -17,13 +17,15 @@ MARK = "predictions brought"
 
 
 def template(table: Table, dataset: str, protocol: str) -> list[RunConfig]:
-    """Runs of the row that has most of them on a data set: their splits, seeds and evaluation sets are asked of all."""
+    """Return runs of the row that has most of them on a data set: their splits, seeds and evaluation sets are asked of
+    all.
+    """
     found = [table.row_runs(row, dataset, protocol, None) for row in table.rows if row.method]
     return max(found, key=len, default=[])
 
 
 def config(asked: RunConfig, method: str, digest: str, samples: int) -> RunConfig:
-    """The configuration of predictions brought for what a run of the table was asked."""
+    """Return the configuration of predictions brought for what a run of the table was asked."""
     evaluation: Any = {**asked["evaluation"], "samples": samples}
     for name in OPTIONAL["evaluation"]:  # they need more than predictions
         evaluation.pop(name, None)
@@ -32,14 +34,16 @@ def config(asked: RunConfig, method: str, digest: str, samples: int) -> RunConfi
 
 
 def same(config: RunConfig, asked: RunConfig) -> bool:
-    """Whether predictions were brought for what a run of the table was asked."""
+    """Return whether predictions were brought for what a run of the table was asked."""
     return all(config[name] == asked[name] for name in ("dataset", "seed", "protocol")) and (  # type: ignore[literal-required]
         config["evaluation"]["sets"] == asked["evaluation"]["sets"]
     )
 
 
 def recorded(store: Store, catalogue: Collection[str]) -> list[RunConfig]:
-    """The configurations of all records of predictions brought; folders of methods of the catalogue are not opened."""
+    """Return the configurations of all records of predictions brought; folders of methods of the catalogue are not
+    opened.
+    """
     own = {slug(name) for name in catalogue}
     found = []
     for folder in sorted(store.root.glob("*/*/")):
@@ -54,7 +58,9 @@ def recorded(store: Store, catalogue: Collection[str]) -> list[RunConfig]:
 
 
 def with_brought(table: Table, configs: list[RunConfig]) -> Table:
-    """The table with a row for every method that predictions were brought of; what they lack counts as missing."""
+    """Return the table with a row for every method that predictions were brought of; what they lack counts as
+    missing.
+    """
     here = [config for config in configs if config["dataset"]["name"] in table.datasets]
     rows: dict[str, Row] = {}
     plans: dict[tuple[str, str, str], list[RunConfig]] = {}

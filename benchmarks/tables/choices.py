@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parent / "selected"
 
 
 def path_of(table: str, protocol: str) -> Path:
-    """Where the choices of one protocol of a table are."""
+    """Return the file of the choices of a table's protocol."""
     return FOLDER / f"{table}-{protocol}.json"
 
 
@@ -23,5 +23,5 @@ def choices(table: str, protocol: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def chosen(table: str, protocol: str, method: str, dataset: str) -> str | None:
-    """The selected candidate's label, or None."""
+    """Return the selected candidate's label, or None."""
     return choices(table, protocol).get(method, {}).get(dataset, {}).get("chosen")

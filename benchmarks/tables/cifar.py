@@ -32,7 +32,7 @@ _FURTHER: dict[str, Parts] = {
 
 
 def context(variant: str, share: int = 1) -> Parts:
-    """The training batch and 32 further images, or a part of both."""
+    """Return the training batch and 32 further images, or a part of both."""
     batch: Parts = {"name": "training_batch"} | ({"points": 128 // share} if share > 1 else {})
     return {"name": "mixture", "parts": [batch, {**_FURTHER[variant], "points": 32 // share}]}
 
@@ -63,7 +63,7 @@ _MEMBERS = {"paper": 5, "short": cifar_short.MEMBERS, "smoke": 2}
 
 
 def _parts(row: Row, protocol: str) -> Parts:
-    """The ResNet-18 configuration of the authors' code of 2023; see the notes."""
+    """Return the ResNet-18 configuration of the authors' code of 2023; see the notes."""
     common = {
         "network": {"name": "resnet18", "norm": "batch", "context_statistics": "shared"},
         "likelihood": {"name": "categorical"},
@@ -119,7 +119,9 @@ def _shortened(row: Row, parts: Parts) -> Parts:
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """All training images, cropped and flipped; SVHN's test images and CIFAR-10-C at severity 2."""
+    """Train on all training images, cropped and flipped; evaluate on SVHN's test images and CIFAR-10-C at
+    severity 2.
+    """
     seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))
     samples = 2 if protocol == "smoke" else 20 if row.made_by == "VOGN" else 10
     corrupted = f"{DATASET}_c-2"

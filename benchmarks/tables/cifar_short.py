@@ -13,14 +13,16 @@ IN_BFLOAT16: Parts = {"training": {"precision": "bfloat16"}}
 
 
 def shortened(parts: Parts, cycle: bool = True) -> Parts:
-    """A row's parts with a narrow ResNet-18, few epochs and, unless ``cycle`` is off, one learning rate cycle."""
+    """Return a row's parts with a narrow ResNet-18, few epochs and, unless ``cycle`` is off, one learning
+    rate cycle.
+    """
     parts = merge(parts, merge(IN_BFLOAT16, {"network": {"width": WIDTH}, "training": {"epochs": EPOCHS}}))
     own: Parts = {"training": {"optimiser": {"lr": PEAK}, "schedule": {"name": "one_cycle"}}}
     return merge(parts, own) if cycle else parts
 
 
 def some(evaluation_set: str) -> str:
-    """A corrupted or attacked set of a thousand images."""
+    """Return a corrupted or attacked set of a thousand images."""
     return f"{evaluation_set}-of-{IMAGES}"
 
 

@@ -36,8 +36,8 @@ ROWS = tuple(
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The candidate with the best validation score; None where nothing has been selected. A method without candidates
-    has one recipe.
+    """Return the candidate with the best validation score; None where nothing has been selected. A method without
+    candidates has one recipe.
     """
     candidates = CANDIDATES[protocol].get(row.made_by)
     if candidates is None:
@@ -47,17 +47,17 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 
 def ood_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The trainings of table 1, asked on songs too."""
+    """Return the trainings of table 1, evaluated on songs too."""
     return with_songs(recipe(row, dataset, protocol), dataset)
 
 
 def with_songs(found: Recipe | None, dataset: str) -> Recipe | None:
-    """The same trainings, asked on songs; None for large sets, whose test folds have more rows than there are songs."""
+    """Return the recipe with songs among its evaluation sets; None for large sets, with more test rows than songs."""
     return replace(found, sets=("test", "ood-song")) if found and dataset in SMALL else None
 
 
 def selection_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The candidate that the row names, on the folds that choose."""
+    """Return the candidate that the row names, on the folds that choose."""
     return compared(row.made_by, row.variant, dataset, protocol)
 
 
@@ -171,7 +171,7 @@ _OOD_NOTES = (
 
 
 def _not_chosen(protocol: str) -> tuple[str, ...]:
-    """Which rows have no choice yet, and so no runs."""
+    """Return a note on the rows that have no choice yet, and so no runs."""
     lacking = {
         label: [d for d in SMALL + LARGE if covered(method, d, protocol) and not chosen(NAME, protocol, method, d)]
         for label, method in METHODS.items()

@@ -1,5 +1,5 @@
-"""What cinquin2024's regression tables try: settings of every method, and the candidates that validation folds choose
-from, by protocol."""
+"""Settings of every method in cinquin2024's regression tables, and the candidates that validation folds choose from, by
+protocol."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PAPER = "cinquin2024"
 SMALL = ("boston", "concrete", "energy", "wine", "yacht")
 LARGE = ("kin8nm", "naval", "power", "protein")
 PROCESSES = ("GP", "Sparse GP")
-"""Whose candidates are compared by the log marginal likelihood of validation subsets (App. C.3)."""
+"""Methods whose candidates are compared by the log marginal likelihood of validation subsets (App. C.3)."""
 BATCH, PATIENCE = 2000, 200
 MARGIN = 0.5
-"""Of measurement points: half of the box's width on each side, for every table in the authors' later code, and for
-images in App. C.4."""
+"""Margin of measurement points around the box of the inputs: half of its width on each side, for every table in the
+authors' later code, and for images in App. C.4."""
 LATER: Parts = {
     "training": {
         "optimiser": {"lr": 0.001},
@@ -30,7 +30,7 @@ FASTER: Parts = {
         "early_stopping": {"patience": 200, "every": 20, "objective": True},
     }
 }
-"""The same at five times the rate with a fifth of the patience, which costs about a quarter."""
+"""Training at five times the rate with a fifth of the patience, which costs about a quarter."""
 FVI: Parts = merge(
     FASTER,
     {
@@ -44,7 +44,7 @@ FVI: Parts = merge(
         },
     },
 )
-"""FVI of tables 1, 4 and 6; standard deviations start at .0067, as in the authors' port of the code of Sun et al."""
+"""FVI of tables 1, 4 and 6; standard deviations start at 0.0067, as in the authors' port of the code of Sun et al."""
 ALL_LAYERS: Parts = merge(
     FASTER,
     {
@@ -69,13 +69,13 @@ def _variances(*values: float) -> dict[str, Parts]:
 
 
 def _on(base: Parts, candidates: dict[str, Parts]) -> dict[str, Parts]:
-    """The candidates with settings that all of them share, and the first of them with another activation."""
+    """Return the candidates with settings that all of them share, and the first of them with another activation."""
     label, first = next(iter(candidates.items()))
     return {name: merge(base, parts) for name, parts in (candidates | {f"{label}, relu": merge(first, _RELU)}).items()}
 
 
 def _around(candidates: dict[str, Parts]) -> dict[str, Parts]:
-    """And the first of them with another activation, and with a lower learning rate."""
+    """Add the first of the candidates with another activation, and with a lower learning rate."""
     label, first = next(iter(candidates.items()))
     return {**candidates, f"{label}, relu": merge(first, _RELU), f"{label}, lr .001": merge(first, _SLOW)}
 
@@ -113,9 +113,9 @@ _PAPER: dict[str, dict[str, Parts]] = {
     "GP": _kernels("family", *_EVERY),
 }
 CANDIDATES = {"paper": _PAPER, "short": _SHORT, "smoke": _SHORT}
-"""Protocol -> method -> label -> parts. A method that is absent has one recipe."""
+"""Parts of the candidates by protocol, method and label. A method that is absent has one recipe."""
 BESIDE = _kernels("family", "rbf", ard=True)
-"""Label -> parts of what both processes are tried with, but cannot be chosen, since the paper does not name it."""
+"""Parts, by label, that both processes are tried with but cannot be chosen, since the paper does not name them."""
 COMPARED: dict[str, dict[str, int]] = {"paper": dict.fromkeys(("GFSVI", "FBNN", "FSVI", "VIP", "GWI"), 1)}
 """Protocol -> method -> the first folds whose validation subsets candidates are compared on; all five where absent."""
 POINTS = {"paper": (500, 450, 50), "short": (100, 90, 10), "smoke": (100, 90, 10)}
@@ -123,12 +123,12 @@ POINTS = {"paper": (500, 450, 50), "short": (100, 90, 10), "smoke": (100, 90, 10
 
 
 def labels(method: str) -> tuple[str, ...]:
-    """Of all protocols, each once."""
+    """Return the labels of a method's candidates in all protocols, without repeats."""
     return tuple(dict.fromkeys(label for own in CANDIDATES.values() for label in own.get(method, {})))
 
 
 def settings(method: str, protocol: str) -> Parts:
-    """App. C.3, with the reductions of its protocol."""
+    """Return the settings of App. C.3, with the reductions of the protocol."""
     points, of_batch, of_box = POINTS[protocol]
     common = {
         "network": {"name": "mlp", "hidden": [50, 50], "activation": "tanh"},
@@ -172,7 +172,8 @@ def settings(method: str, protocol: str) -> Parts:
 
 
 def candidate(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:
-    """One candidate's runs (label None: of a method that has none); None where the protocol has no such candidate.
+    """Return one candidate's runs (label None: of a method that has none); None where the protocol has no such
+    candidate.
 
     All tables share their trainings. The selection reads the validation subset of each fold and nothing else.
     """
@@ -181,7 +182,7 @@ def candidate(method: str, label: str | None, dataset: str, protocol: str) -> Re
 
 
 def made(method: str, changes: Parts, dataset: str, protocol: str) -> Recipe | None:
-    """The runs of a method's settings with changes; None where the protocol does not have them."""
+    """Return the runs of a method's settings with changes; None where the protocol does not have them."""
     if not covered(method, dataset, protocol):
         return None
     parts = _in_steps(merge(settings(method, protocol), changes), dataset)
@@ -197,7 +198,9 @@ def made(method: str, changes: Parts, dataset: str, protocol: str) -> Recipe | N
 
 
 def compared(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:
-    """One candidate's runs on the folds that candidates of its method are compared on, asked for what compares them."""
+    """Return one candidate's runs on the folds that candidates of its method are compared on, asked for what compares
+    them.
+    """
     recipe = candidate(method, label, dataset, protocol)
     folds = COMPARED.get(protocol, {}).get(method)
     recipe = recipe and replace(recipe, replicates=recipe.replicates[:folds])
@@ -205,17 +208,19 @@ def compared(method: str, label: str | None, dataset: str, protocol: str) -> Rec
 
 
 def with_evidence(recipe: Recipe) -> Recipe:
-    """The same trainings, asked for the log marginal likelihood of their validation subsets alone."""
+    """Return the recipe with the log marginal likelihood of its validation subsets as its only evaluation."""
     return replace(recipe, sets=("validation",), evidence="validation")
 
 
 def covered(method: str, dataset: str, protocol: str) -> bool:
-    """The large sets at protocol paper alone; the paper has no exact process there either."""
+    """Return whether a method runs on a data set: the large ones have protocol paper alone, and no exact process."""
     return dataset in SMALL or (dataset in LARGE and protocol == "paper" and method != "GP")
 
 
 def _in_steps(parts: Parts, dataset: str) -> Parts:
-    """Epochs of several batches are fewer: the same number of steps, and of steps without a better validation loss."""
+    """Return the parts with fewer epochs where an epoch has several batches: as many steps, and as many steps without
+    a better validation loss.
+    """
     steps = -(-datasets.describe(dataset, PAPER).n_train // BATCH)
     if steps == 1:
         return parts

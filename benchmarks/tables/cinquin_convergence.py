@@ -22,14 +22,14 @@ def _rows(lengths: tuple[int, ...], unit: str) -> tuple[Row, ...]:
 
 
 def _length(row: Row, lengths: tuple[int, ...], protocol: str) -> Parts:
-    """So many epochs as the row says; those of a row that a user adds are the most."""
+    """Return as many epochs as the row says, and the most for a row that a user adds."""
     place = lengths.index(int(row.variant)) if row.variant else len(lengths) - 1
     epochs = place + 1 if protocol == "smoke" else lengths[place]
     return {"training": {"epochs": epochs, "early_stopping": None}}
 
 
 def _boston(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Settings of table cinquin2024-9, which has 100 points, with the first candidate of each method."""
+    """Return settings of table cinquin2024-9, which has 100 points, with the first candidate of each method."""
     parts = merge(settings(row.made_by, "short"), next(iter(CANDIDATES["short"].get(row.made_by, {"": {}}).values())))
     if protocol == "smoke" and row.made_by == "GFSVI":
         parts = merge(parts, {"prior": {"fit_steps": 5}})
@@ -39,7 +39,7 @@ def _boston(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def _mnist(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Settings of table cinquin2024-2 with KMNIST as measurement points."""
+    """Return settings of table cinquin2024-2 with KMNIST as measurement points."""
     context = "kmnist" if row.made_by in cinquin_images.METHODS.values() else ""
     asked = Row(row.label, method=row.method, variant=context)
     found = cinquin_images.recipe(asked, dataset, "smoke" if protocol == "smoke" else "paper")

@@ -1,4 +1,4 @@
-"""What decides whether GFSVI tells songs from Boston's test points: how long it trains, and its measurement points."""
+"""Tables of what lets GFSVI distinguish songs from Boston's test points: length of training and measurement points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = tuple(
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The first candidate of table 1, with the measurement points of FVI or as long as the row says."""
+    """Return the first candidate of table 1, with the measurement points of FVI or as long as the row says."""
     first = cinquin.with_songs(candidate("GFSVI", "rbf", dataset, protocol), dataset)
     if first is None:
         return None

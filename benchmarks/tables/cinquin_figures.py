@@ -20,10 +20,10 @@ MORE_KERNELS = {
 }
 ACTIVATIONS = ("tanh", "relu", "softplus")
 SETS = {"4": (DATA, f"{DATA}_noisy")}
-"""The data sets of a figure; DATA alone of those that are not here."""
+"""Data sets by figure; figures that are absent have DATA alone."""
 EVALUATED = {"19": ("test", "grid", "spectrum")}
 DRAWN = {"19": 1000}
-"""Functions that are drawn to be evaluated under protocol ``paper``; 200 of those that are not here."""
+"""Functions drawn in evaluation under protocol ``paper``, by figure; 200 where absent."""
 EPOCHS = {"paper": 10_000, "short": 2000, "smoke": 3}
 SEEDS = {"paper": 5, "short": 1, "smoke": 1}
 POINTS = {"paper": 500, "short": 100, "smoke": 100}
@@ -146,7 +146,7 @@ def _table(number: str) -> Table:
     by_variant = {f"{method}, {label}": changes for (method, label), changes in variants.items()}
 
     def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-        """The settings of table ``toys`` with the change of the row."""
+        """Return the settings of table ``toys`` with the change of the row."""
         known = Row("", method=row.method, variant="rbf", added=row.added or row.method == "GWI")
         parts = toys.parts_of(known, DATA, "paper")
         if parts is None:

@@ -30,7 +30,8 @@ PATIENCE = {"mnist": 20, "fashion_mnist": 5}
 _ROTATIONS = tuple(f"rotation-{angle}" for angle in ANGLES)
 _SEEDS = {"paper": 5, "short": 3, "smoke": 1}
 _DRAWS = {"paper": 100, "short": 20, "smoke": 3}
-"""Of functions from which FVI estimates its divergence; 100 in that code."""
+"""Draws of functions from which FVI estimates its divergence; 100 in the code of the first author's next
+paper."""
 _SAMPLES = {"paper": 100, "short": 10, "smoke": 2}
 
 
@@ -44,7 +45,7 @@ def _rows(contexts: tuple[str, ...], others: Mapping[str, str | None]) -> tuple[
 
 
 def _parts(row: Row, dataset: str, protocol: str) -> Parts:
-    """App. C.4, with the hyper-parameters that the paper chooses by Bayesian optimisation fixed as the notes say."""
+    """Return the settings of App. C.4; the notes say what replaces the paper's Bayesian optimisation."""
     common = {
         "network": {
             "name": "cnn",
@@ -101,14 +102,18 @@ def _parts(row: Row, dataset: str, protocol: str) -> Parts:
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """A tenth of the training images, another for every seed, serves early stopping; the partner's are scored."""
+    """Hold out a tenth of the training images, another for every seed, for early stopping; score the
+    partner's images.
+    """
     sets = ("test", f"ood-{PARTNERS[dataset]}", *(_ROTATIONS if protocol == "paper" else ()))
     replicates = tuple((seed, seed) for seed in range(_SEEDS[protocol]))
     return Recipe(_parts(row, dataset, protocol), replicates, SCHEME, samples=_SAMPLES[protocol], sets=sets)
 
 
 def rotated_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """The runs of tables 2 and 8 at protocol paper; elsewhere the first of their trainings alone, on turned images."""
+    """Return the runs of tables 2 and 8 at protocol paper; elsewhere the first of their trainings alone, on turned
+    images.
+    """
     found = recipe(row, dataset, protocol)
     if protocol == "paper":
         return found
@@ -116,7 +121,7 @@ def rotated_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def _notes(rows: tuple[Row, ...]) -> tuple[str, ...]:
-    """What is to say of these rows."""
+    """Return the notes on these rows."""
     methods, contexts = [row.made_by for row in rows], [row.variant for row in rows]
     points = "; ".join(dict.fromkeys(_POINTS[context] for context in contexts if context))
     return (
@@ -181,7 +186,7 @@ _SMOKE = (
 
 
 def _short(seeds: str, but: str, rows: tuple[Row, ...]) -> str:
-    """The reductions of protocol short."""
+    """Return the reductions of protocol short."""
     laplace = " (Laplace: 5 prior precisions, 5 draws)" if "Laplace" in [row.made_by for row in rows] else ""
     return f"{seeds}, 1 epoch instead of at most 100, 10 samples in prediction{but}{laplace}: far from converged"
 

@@ -24,20 +24,22 @@ ROWS = tuple(
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The trainings of the selection, which look at their test folds too; here nothing is chosen."""
+    """Return the trainings of the selection, which look at their test folds too; here nothing is chosen."""
     if row.variant in BESIDE:
         return made(row.made_by, BESIDE[row.variant], dataset, protocol)
     return candidate(row.made_by, row.variant, dataset, protocol)
 
 
 def bound_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The trainings of a sparse process, asked for its bound on the evidence of their validation subsets alone."""
+    """Return the trainings of a sparse process, asked for its bound on the evidence of their validation
+    subsets alone.
+    """
     found = recipe(row, dataset, protocol)
     return found and replace(found, sets=("validation",), bound="validation")
 
 
 def evidence_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The same trainings, asked for the log marginal likelihood of their validation subsets alone."""
+    """Return the recipe with the log marginal likelihood of its validation subsets as its only evaluation."""
     found = recipe(row, dataset, protocol)
     return found and with_evidence(found)
 

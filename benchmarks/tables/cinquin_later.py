@@ -14,11 +14,11 @@ READINGS: dict[str, tuple[str, Parts]] = {
     "GFSVI, wider box": ("GFSVI", {"context": {"margin": MARGIN}}),
     "GWI, one length-scale": ("GWI", {"family": {"kernel": {"ard": False}}}),
 }
-"""Label -> label in table 1, and what differs."""
+"""Readings by label: the label in table 1, and the changed parts."""
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The row of table 1, or its first candidate where none is chosen yet, with what the reading changes."""
+    """Return the row of table 1, or its first candidate where none is chosen yet, with what the reading changes."""
     if row.label not in READINGS:
         return None
     first = next(iter(CANDIDATES[protocol].get(row.made_by, ())), None)

@@ -1,4 +1,4 @@
-"""What decides the numbers of MFVI in cinquin2024's tables 1, 6 and 4: where it starts, and when it stops."""
+"""Settings that decide the numbers of MFVI in cinquin2024's tables 1, 6 and 4: where it starts, and when it stops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READINGS: dict[str, Parts] = {
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The first candidate of table 1, with another start or end."""
+    """Return the first candidate of table 1, with another start or end."""
     first = candidate("MFVI", "variance 1", dataset, protocol)
     if first is None or row.variant not in READINGS:
         return None

@@ -51,14 +51,14 @@ PRIOR: Parts = {
 """GFSVI's prior: that script's kernel, whose length-scales in degrees and variances in (m/s)^2 stand there in numbers,
 in scaled units."""
 NOISE = 1e-3**0.5
-"""Where the noise of the exact process starts in that script, a variance of .001 (m/s)^2."""
+"""Initial noise of the exact process in that script, a variance of 0.001 (m/s)^2."""
 GRID = {"name": "grid", "low": [-2.86, -1.595], "high": [3.44, 2.185], "step": 0.42}
 """16 x 10 points, degrees from the mean of the training inputs, about the middle of the grid of test points."""
 _KERNEL = {"name": "helmholtz", "field": "helmholtz"}
 
 
 def _raw_parts(method: str, noise: float) -> Parts:
-    """App. C.2: both potentials 2 x 50 tanh, 160 fixed context points, TFSVI's prior of standard deviation .5; the
+    """App. C.2: both potentials 2 x 50 tanh, 160 fixed context points, TFSVI's prior of standard deviation 0.5; the
     learned noise starts at ``noise`` m/s. Inputs in degrees, velocities in m/s.
     """
     common = {
@@ -99,7 +99,7 @@ def raw_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def _later(method: str) -> Parts:
-    """What the script of the first author's next paper, or the paper's words, change."""
+    """Return the changes by the script of the first author's next paper, or by the paper's words."""
     start: Parts = {"likelihood": {"init_std": NOISE if method == "GP" else NOISE / Y_STD}}
     own: dict[str, Parts] = {
         "GP": {"training": {"optimiser": {"lr": 0.1}}},

@@ -53,7 +53,7 @@ def own_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def _later(method: str, protocol: str) -> Parts:
-    """What the script of the first author's next paper changes; nothing of the sparse process."""
+    """Return the changes by the script of the first author's next paper; none for the sparse process."""
     if method == "Sparse GP":
         return {}
     stopping = {**LATER["training"]["early_stopping"], "patience": PATIENCE}
@@ -73,7 +73,9 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def reference_recipe(dataset: str, protocol: str) -> Recipe:
-    """The exact process with the RBF kernel of table 1, whose noise has a floor; without it wine's falls to 0."""
+    """Return the exact process with the RBF kernel of table 1, whose noise has a floor; without it wine's
+    falls to 0.
+    """
     found = candidate("GP", "rbf", dataset, protocol)
     assert found is not None, "every small set has an exact process at every protocol"
     return found.with_parts({"likelihood": {"min_std": FLOOR}})
@@ -103,7 +105,7 @@ _HELD = "kernel of the prior"
 
 
 def squared_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """A row by its own prior; the sparse process with a kernel trained or held, as GFSVI's prior was fitted."""
+    """Return a row by its own prior; the sparse process with a kernel trained or held, as GFSVI's prior was fitted."""
     found = own_recipe(row, dataset, protocol)
     held: Parts = {"family": {"fit_steps": 5 if protocol == "smoke" else _FIT["fit_steps"], "kernel": _FIT["kernel"]}}
     return found.with_parts(held) if row.variant == _HELD else found

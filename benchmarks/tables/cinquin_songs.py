@@ -13,7 +13,7 @@ SETS = ("test", *song.SETS)
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The trainings of table 1, asked on both sets of songs."""
+    """Return the trainings of table 1, evaluated on both sets of songs."""
     found = cinquin.recipe(row, dataset, protocol) if dataset in SMALL else None
     return found and replace(found, sets=SETS)
 

@@ -1,4 +1,4 @@
-"""What decides the numbers of TFSVI: points and jitter of its divergence, features of its prior (the sine)."""
+"""Settings that decide the numbers of TFSVI: points and jitter of its divergence, features of its prior (the sine)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHOICES: dict[str, Parts] = {
     "energy": _SLOW,
     "yacht": _SLOW,
 }
-"""What the first fold's validation subset chose for the last layer, beside a prior of variance 10 and not 1."""
+"""Choices of the first fold's validation subset for the last layer, besides a prior variance of 10 in place of 1."""
 _FOLLOWS = {"prior": {"features": "current"}}
 _LAST_LAYER: Parts = {
     "prior": {"features": "initial", "jacobian": "last_layer"},
@@ -42,13 +42,15 @@ PRIORS: dict[str, Parts] = {
 
 
 def divergence_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The first candidate of table 1, with other points and jitter."""
+    """Return the first candidate of table 1, with other points and jitter."""
     first = candidate("FSVI", "variance 1", dataset, protocol)
     return first and first.with_parts(DIVERGENCE.get(row.variant, {}))
 
 
 def last_layer_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The last layer of the initial network: as validation chose it, or with a prior of variance 1 and a jitter."""
+    """Return the last layer of the initial network: as validation chose it, or with a prior of variance 1 and
+    a jitter.
+    """
     if row.variant == _CHOSEN:
         return made("FSVI", merge({"prior": {"variance": 10.0}}, _CHOICES.get(dataset, {})), dataset, protocol)
     last = made("FSVI", {"prior": {"variance": 1.0}}, dataset, protocol)

@@ -40,7 +40,7 @@ _OWN: dict[str, Parts] = {
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """One network and one optimiser for all; nothing was chosen by looking at test data."""
+    """Use one network and one optimiser for all rows; nothing was chosen by looking at test data."""
     parts = merge(
         {
             "network": {"name": "mlp", "hidden": [50, 50], "activation": "relu"},

@@ -16,7 +16,7 @@ SETS = ("test", "ood-photos", "rotation-45")
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """That of table ``digits``, with a fifth of the training images held out."""
+    """Return the recipe of table ``digits`` with a fifth of the training images held out."""
     return replace(digits.recipe(row, dataset, protocol), scheme="validation", sets=SETS)
 
 

@@ -72,7 +72,7 @@ _SMOKE = {
 
 
 def _parts(row: Row, protocol: str) -> Parts:
-    """The four-layer network and the training of the authors' FashionMNIST notebook of 2022; see the notes."""
+    """Return the four-layer network and the training of the authors' FashionMNIST notebook of 2022; see the notes."""
     common = {
         "network": {"name": "cnn", "channels": [32, 64], "pool": [1, 1], "dense": [256]},
         "likelihood": {"name": "categorical"},
@@ -112,7 +112,7 @@ def _parts(row: Row, protocol: str) -> Parts:
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """All training images; the runs of MNIST differ in nothing but the data and the sets."""
+    """Train on all training images; runs on MNIST differ only in data and evaluation sets."""
     others = ("ood-mnist", "ood-notmnist") if dataset == "fashion_mnist" else (f"rotation-{angle}" for angle in ANGLES)
     seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))
     return Recipe(_parts(row, protocol), seeds, PAPER, samples=2 if protocol == "smoke" else 10, sets=("test", *others))

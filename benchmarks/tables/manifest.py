@@ -28,11 +28,11 @@ PROTOCOLS = (*UNREDUCED, "short")  # smoke runs mean nothing, and have no record
 
 
 class ManifestError(BenchmarkError):
-    """A line of keys.txt or retired.txt that is none."""
+    """Raised for an invalid line of keys.txt or retired.txt."""
 
 
 class Place(NamedTuple):
-    """Where a table has runs."""
+    """Place of runs: table, protocol, row and data set."""
 
     table: str
     protocol: str
@@ -73,7 +73,7 @@ class Change:
 
 
 def plans(tables: Iterable[Table]) -> Iterator[tuple[Place, list[RunConfig]]]:
-    """The runs of every row of the tables on every data set, where there are any."""
+    """Yield the runs of every row of the tables on every data set, where there are any."""
     for table in tables:
         for protocol in (each for each in table.protocols if each in PROTOCOLS):
             for row in table.rows:
@@ -83,7 +83,7 @@ def plans(tables: Iterable[Table]) -> Iterator[tuple[Place, list[RunConfig]]]:
 
 
 def manifest(plans: Iterable[tuple[Place, list[RunConfig]]]) -> Manifest:
-    """The digests of planned runs. The user's own files, part of a configuration, are left out."""
+    """Return the digests of planned runs. The user's own files, part of a configuration, are left out."""
     found = {}
     for place, runs in plans:
         configurations = "\n".join(map(bare_digest, runs))
@@ -101,7 +101,7 @@ def write(found: Manifest, path: Path = FILE) -> None:
 
 
 def read(path: Path = FILE) -> Manifest:
-    """The committed manifest. Raises ManifestError for a line that is none."""
+    """Return the committed manifest. Raises ManifestError for a line that is none."""
     found: Manifest = {}
     for head, line, number in _sections(path):
         words, fields = head.split(" "), line.split("\t")
@@ -112,7 +112,7 @@ def read(path: Path = FILE) -> Manifest:
 
 
 def read_retired(path: Path) -> dict[str, str]:
-    """The reason of every retired record, by its place under the results folder, without ".json"."""
+    """Return the reason of every retired record, by its place under the results folder, without ".json"."""
     return {line: head for head, line, _ in _sections(path)} if path.exists() else {}
 
 
@@ -125,7 +125,7 @@ def write_retired(found: Mapping[str, str], path: Path) -> None:
 
 
 def _sections(path: Path) -> Iterator[tuple[str, str, int]]:
-    """Every line of a file with the head above it and its number. Raises ManifestError for one without a head."""
+    """Yield every line of a file with the head above it and its number. Raises ManifestError for one without a head."""
     head = ""
     for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
         if line.startswith("[") and line.endswith("]"):
@@ -137,7 +137,8 @@ def _sections(path: Path) -> Iterator[tuple[str, str, int]]:
 
 
 def orphans(store: Store, runs: Iterable[RunConfig]) -> dict[str, RunConfig]:
-    """The configurations of all records that are none of these runs, by place; predictions made elsewhere are left out.
+    """Return the configurations of all records that are none of these runs, by place; predictions made elsewhere are
+    left out.
 
     Raises RecordError for a record that cannot be trusted.
     """
@@ -156,7 +157,7 @@ def orphans(store: Store, runs: Iterable[RunConfig]) -> dict[str, RunConfig]:
 def changes(
     before: Manifest, now: Mapping[Place, list[RunConfig]], orphaned: Mapping[str, RunConfig]
 ) -> tuple[list[Change], list[str]]:
-    """The rows that have changed, each with the records that it orphans, and the orphans of no changed row.
+    """Return the rows that have changed, each with the records that it orphans, and the orphans of no changed row.
 
     An orphan goes with the changed row of its method, data set and protocol from whose runs it differs least.
     """

@@ -29,13 +29,13 @@ ROWS = (
     Row("FBNN", "FBNN", "FBNN"),
 )
 
-# Initial standard deviation .001 of mean-field weights, as a log-variance (PROTOCOLS of the authors' scripts of 2020).
+# Initial standard deviation 0.001 of mean-field weights, as a log-variance (PROTOCOLS of the authors' scripts of 2020).
 _NARROW = [-13.815510557964274, -13.815510557964274]
 
 
 def settings(row: Row, dataset: str, protocol: str) -> Parts:
-    """Section 4.3 and appendix E; where paper and code differ, the code that made the numbers (see the table's
-    notes).
+    """Return the settings of section 4.3 and appendix E; where paper and code differ, the code that made the numbers
+    (see the table's notes).
     """
     large = dataset in LARGE
     n_train = datasets.describe(dataset, PAPER).n_train
@@ -102,8 +102,9 @@ def settings(row: Row, dataset: str, protocol: str) -> Parts:
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The settings on random splits; None for FBNN on large sets, whose prior is of a kernel that is not here, for the
-    reading that trains MC Dropout there in batches of 50, and for that of MFVI's patience but on two large sets.
+    """Return the settings on random splits; None for FBNN on large sets, whose prior is of a kernel that is not here,
+    for the reading that trains MC Dropout there in batches of 50, and for that of MFVI's patience but on two large
+    sets.
     """
     if dataset in LARGE and (row.made_by == "FBNN" or row.variant == BATCHES):
         return None
@@ -116,7 +117,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 
 def _readings(n_total: int) -> dict[str, Parts]:
-    """Other readings of what paper and code say, by the variant of their rows (table ``pequignot2020-5-readings``)."""
+    """Return other readings of paper and code, by the variant of their rows (table ``pequignot2020-5-readings``)."""
     return {
         BATCHES: {
             "likelihood": {"scale": "softplus"},

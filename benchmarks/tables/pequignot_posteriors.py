@@ -34,7 +34,9 @@ _CHAINS: dict[str, Parts] = {
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Section 4.1 and appendices C and E; where paper and scripts differ, the scripts (see the table's notes)."""
+    """Return the settings of section 4.1 and appendices C and E; where paper and scripts differ, the scripts (see the
+    table's notes).
+    """
     return _on_split(row, dataset, protocol, SPLIT.get(dataset, 0))
 
 
@@ -136,7 +138,7 @@ ESTIMATED = {"q->HMC": "HMC->q", "HMC->q": "q->HMC", "q->q": "q->q"}
 
 
 def _divergence(dataset: str, space: str, pair: str) -> Column:
-    """One of table 4, labelled as the authors' code calls its estimate."""
+    """Return a column of table 4, labelled as the authors' code calls its estimate."""
     estimated = pair if space == "parameter" else ESTIMATED[pair]
     return Column(
         Cell(dataset, f"space={space};pair={estimated}", "knn_kl"),

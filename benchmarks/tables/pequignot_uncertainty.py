@@ -20,7 +20,7 @@ SPLITS = 3
 
 
 def _first(row: Row, dataset: str, protocol: str) -> Recipe:
-    """The trainings of tables 1, 2 and 4; the prior is drawn from mean-field weights without training."""
+    """Return the trainings of tables 1, 2 and 4; the prior is drawn from mean-field weights without training."""
     found = pequignot_posteriors.recipe(row, dataset, protocol)
     if row.variant == PRIOR.variant:
         found = replace(found.with_parts(ALONE), replicates=found.replicates[:1])
@@ -28,7 +28,7 @@ def _first(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def _second(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """The trainings of table 5 on the first splits."""
+    """Return the trainings of table 5 on the first splits."""
     found = pequignot.recipe(row, dataset, protocol)
     return found and replace(found, sets=SETS, replicates=found.replicates[:SPLITS])
 

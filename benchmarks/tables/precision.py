@@ -13,7 +13,7 @@ _WIDTH = {"paper": 8, "smoke": 2}
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """The same network, seeds and optimiser for all; rows of one method differ in the precision alone."""
+    """Return one network, seeds and optimiser for all rows; rows of one method differ in the precision alone."""
     parts = {
         "network": {"name": "resnet18", "width": _WIDTH[protocol], "context_statistics": "shared"},
         "likelihood": {"name": "categorical"},

@@ -13,7 +13,7 @@ METRICS = {"mse": "mse_standardised", "expected_log_likelihood": "expected_log_l
 
 
 def columns(paper: str, number: str) -> tuple[Column, ...]:
-    """One column for each (data set, condition, metric) of a published table, in its order."""
+    """Return one column for each (data set, condition, metric) of a published table, in its order."""
     cells = dict.fromkeys(Cell(p.dataset, p.condition, p.metric) for p in published.load(paper) if p.table == number)
     made = []
     for cell in cells:
@@ -26,7 +26,7 @@ def columns(paper: str, number: str) -> tuple[Column, ...]:
 
 
 def rows(paper: str, number: str) -> tuple[Row, ...]:
-    """One row for each method of a published table, in its order."""
+    """Return one row for each method of a published table, in its order."""
     return tuple(
         Row(name, name) for name in dict.fromkeys(p.method for p in published.load(paper) if p.table == number)
     )

@@ -42,12 +42,12 @@ DEVIATIONS = {
 _CUT = 0.87963  # standard deviation of a standard normal number cut off at +-2
 FSVI_LOG_VARIANCES = [-20.0, -18.0]
 FUNCTIONS = {COUNTRY: (15.3595, 10), SEVERITY: (5.6301, 20)}  # prior variance of a value, images on each core
-FACTOR_DEVIATION = math.sqrt(0.001 / 0.999)  # of rank-1 factors at the start: dropout_rate .001
+FACTOR_DEVIATION = math.sqrt(0.001 / 0.999)  # of rank-1 factors at the start: dropout_rate 0.001
 _ANNEALED = {"factor": 0.45, "rise": 1.0}  # 90 of the 200 epochs over which the KL divergence is annealed
 
 
 def before_softplus(deviation: float) -> float:
-    """The number whose softplus is a standard deviation."""
+    """Return the number whose softplus is a standard deviation."""
     return math.log(math.expm1(deviation))
 
 
@@ -70,7 +70,9 @@ def function_space(task: str, cores: int = 1) -> Parts:
 
 
 def own(member: str, task: str, cores: int = 1) -> Parts:
-    """The parts that a method has besides network, likelihood and training; none for a method that RETINA has not."""
+    """Return the parts that a method has besides network, likelihood and training; none for a method that RETINA has
+    not.
+    """
     tied: Parts = {"divergence": {"name": "tied_weight_kl"}, "prior": None, "weight": _ANNEALED}
     if member == "MAP":
         return {"divergence": None, "prior": None}

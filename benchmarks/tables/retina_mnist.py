@@ -40,12 +40,12 @@ _MASK: Parts = {"network": {"name": "mlp", "hidden": []}, "training": {"augment"
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """One network and one optimiser for all; nothing was chosen by looking at test data."""
+    """Use one network and one optimiser for all rows; nothing was chosen by looking at test data."""
     return common(row, protocol).with_parts(_OWN.get(row.made_by, {}))
 
 
 def common(row: Row, protocol: str) -> Recipe:
-    """The recipe without what a method has besides."""
+    """Return the recipe without a method's further parts."""
     parts: Parts = {
         "network": {"name": "cnn", "channels": [8, 16, 32], "pool": [1, 1, 1], "dense": [32]},
         "likelihood": {"name": "categorical"},

@@ -60,7 +60,7 @@ _EPOCHS = {"paper": 30, "short": 10, "smoke": 1}
 
 
 def _parts(row: Row) -> Parts:
-    """App. F: MLP 2x50, Adam, learning rate .001, batches of 256, dropout .2."""
+    """App. F: MLP 2x50, Adam, learning rate 0.001, batches of 256, dropout 0.2."""
     common = {
         "network": {"name": "mlp", "hidden": [50, 50], "activation": "relu"},
         "likelihood": {"name": "categorical"},
@@ -76,7 +76,7 @@ def _parts(row: Row) -> Parts:
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """All 60,000 training images in [-1, 1]; one run gives every angle. Prediction: 10 draws, or the members."""
+    """Train on all 60,000 images in [-1, 1]; one run gives every angle. Prediction: 10 draws, or the members."""
     parts = merge(_parts(row), {"training": {"epochs": _EPOCHS[protocol]}})
     if "Ensemble" in row.made_by:
         parts = merge(parts, {"family": {"size": _MEMBERS[protocol]}})
@@ -97,7 +97,7 @@ def _columns(metric: str, angles: tuple[int, ...]) -> tuple[Column, ...]:
 
 
 def shifted(dataset: str, condition: str, metric: str, label: str, published: str = "") -> Column:
-    """A column of dirichlet2022. Its log-likelihoods are taken to be of smoothed probabilities; see the notes.
+    """Return a column of dirichlet2022. Its log-likelihoods are taken to be of smoothed probabilities; see the notes.
 
     ``published``: the condition of its published numbers, where that is another.
     """

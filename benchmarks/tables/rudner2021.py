@@ -31,7 +31,7 @@ _MEMBERS = {"paper": 5, "short": 3, "smoke": 2}
 _EPOCHS = {"paper": 30, "short": 5, "smoke": 1}
 _CIFAR_EPOCHS = 10
 _STOPPED = 3
-"""MFVI is stopped after this part of the epochs."""
+"""MFVI stops after the epochs divided by this number."""
 _DECAY = {"divergence": {"name": "weight_penalty"}, "prior": {"name": "gaussian_weights", "variance": 10.0}}
 
 

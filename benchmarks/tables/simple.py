@@ -23,7 +23,7 @@ def simple(
     samples: int = 50,
     sets: Sequence[str] = ("test",),
 ) -> Table:
-    """A table of its own protocol ``paper``, and ``smoke``: 2 epochs, 2 seeds, 10 samples.
+    """Return a table of its own protocol ``paper``, and ``smoke``: 2 epochs, 2 seeds, 10 samples.
 
     metrics: names, or pairs (name, condition) such as ("ood_auroc", "ood=photos"), whose evaluation set has to be among
     ``sets``. parts: settings of all methods (network, likelihood, training); own: those that a method has besides. Seed

@@ -1,4 +1,4 @@
-"""What a table is: rows (methods), columns (cells of data set, condition, metric), and the runs that fill it."""
+"""Tables: rows (methods), columns (cells of data set, condition, metric), and the runs that fill them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ plugins.track(registry.ENTRIES)  # this room looks for plug-ins, data sets thems
 
 
 class NoRecipe(ValueError):
-    """A method that a table's recipe cannot make a row of."""
+    """Raised if a table's recipe cannot make a row of a method."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The coordinates of a number: data set, condition and metric, named as in records."""
+    """Coordinates of a number: data set, condition and metric, named as in records."""
 
     dataset: str
     condition: str
@@ -58,7 +58,7 @@ class Row:
 
     @property
     def made_by(self) -> str:
-        """Its method, as recipes want it: they are asked for no row without one. Empty there."""
+        """Return the method for recipes, which are only called for rows with a method; empty without one."""
         return self.method or ""
 
 
@@ -78,11 +78,13 @@ class Column:
     compared: bool = True
 
     def cell_of(self, row: Row) -> Cell:
-        """The records' cell of a row."""
+        """Return the records' cell of a row."""
         return replace(self.cell, metric=dict(row.metrics).get(self.cell.metric, self.cell.metric))
 
     def published_key(self, row: Row) -> tuple[str, str, str, str] | None:
-        """Where this column's number for a row stands among the published; None where the paper has no such row."""
+        """Return where this column's number for a row stands among the published; None where the paper has no
+        such row.
+        """
         if row.published is None:
             return None
         cell = self.published or self.cell
@@ -104,7 +106,7 @@ class Posterior:
     siblings: bool = False
 
     def of(self, run: RunConfig, siblings: Sequence[RunConfig]) -> PosteriorConfig:
-        """The evaluation's entry of one of the runs of a recipe."""
+        """Return the evaluation's entry of one of the runs of a recipe."""
         others = [each for each in siblings if each != run] if self.siblings else []
         against = {**self.against, **({"q": others} if others else {})}
         return {"draws": self.draws, "sets": self.sets, "points": self.points, "against": _trainings(against)}
@@ -112,8 +114,10 @@ class Posterior:
 
 @dataclass(frozen=True)
 class Reference:
-    """What functions are compared with at an evaluation set: ``against``, runs by label, of each of which the one of
-    the same split counts; ``exact``: the exact posterior of the run's own prior and noise.
+    """Functions to compare with at an evaluation set.
+
+    ``against``: runs by label; the one of the run's own split counts. ``exact``: the exact posterior of the run's own
+    prior and noise.
     """
 
     set: str = "test"
@@ -121,7 +125,7 @@ class Reference:
     against: Mapping[str, Sequence[RunConfig]] = field(default_factory=dict)
 
     def of(self, run: RunConfig) -> ReferenceConfig:
-        """The evaluation's entry of one of the runs of a recipe."""
+        """Return the evaluation's entry of one of the runs of a recipe."""
         split = run["dataset"]["split"]
         same = {
             label: [each for each in runs if each["dataset"]["split"] == split] for label, runs in self.against.items()
@@ -130,7 +134,7 @@ class Reference:
 
 
 def _trainings(runs: Mapping[str, Sequence[RunConfig]]) -> dict[str, list[TrainingConfig]]:
-    """Their trainings alone."""
+    """Return the runs without their evaluations."""
     found: Any = {
         label: [{name: value for name, value in each.items() if name != "evaluation"} for each in own]
         for label, own in runs.items()
@@ -160,7 +164,7 @@ class Recipe:
     bound: str = ""
 
     def with_parts(self, changes: Parts) -> Recipe:
-        """The same runs with changed parts."""
+        """Return the recipe with changed parts."""
         return replace(self, parts=merge(self.parts, changes))
 
 
@@ -194,7 +198,7 @@ class Table:
     _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> list[RunConfig]:
-        """Configurations of all runs that the table needs, each once. ``seeds`` keeps these replicates (by
+        """Return configurations of all runs that the table needs, each once. ``seeds`` keeps these replicates (by
         position).
         """
         found: dict[str, RunConfig] = {}
@@ -207,11 +211,11 @@ class Table:
     def cell_runs(
         self, row: Row, column: Column, protocol: str | None = None, seeds: Collection[int] | None = None
     ) -> list[RunConfig]:
-        """Configurations of the runs that one cell averages over; empty where no method makes it."""
+        """Return configurations of the runs that one cell averages over; empty where no method makes it."""
         return self.row_runs(row, column.cell.dataset, self.check_protocol(protocol), seeds)
 
     def asked(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> dict[str, set[str]]:
-        """The metrics that the table shows of each run, and the scores that they are computed by, by its key."""
+        """Return the metrics that the table shows of each run, and the scores that they are computed by, by its key."""
         found: dict[str, set[str]] = {}
         for row in self.rows:
             for dataset in self.datasets:
@@ -222,14 +226,14 @@ class Table:
         return found
 
     def replicates(self, protocol: str | None = None) -> int:
-        """How many replicates its cells have; the largest number, where they differ."""
+        """Return the largest number of replicates of its cells."""
         asked = self.check_protocol(protocol)
         return max(
             (len(self.row_runs(row, name, asked, None)) for row in self.rows for name in self.datasets), default=0
         )
 
     def reduction(self, protocol: str) -> str:
-        """What a protocol has less than the paper, in words: as declared, and evaluation sets of some images only."""
+        """Return how a protocol is reduced, in words: as declared, and evaluation sets of some images only."""
         runs = (
             config for row in self.rows for name in self.datasets for config in self.row_runs(row, name, protocol, None)
         )
@@ -241,13 +245,13 @@ class Table:
         return "; ".join(filter(None, (self.reductions.get(protocol, "").rstrip("."), images)))
 
     def lacks(self, row: Row, dataset: str, protocol: str | None = None) -> str:
-        """Why no run of a row on a data set can be planned: its plug-in or its file is absent; else empty."""
+        """Return why no run of a row on a data set can be planned: its plug-in or its file is absent; else empty."""
         chosen = self.check_protocol(protocol)
         self.row_runs(row, dataset, chosen, None)
         return self._lacking.get((row, dataset, chosen), "")
 
     def also(self, method: str) -> Table:
-        """The table with a row for a method of the catalogue that it does not have, made with its recipe.
+        """Return the table with a row for a method of the catalogue that it does not have, made with its recipe.
 
         Raises :class:`NoRecipe` where that knows nothing of it.
         """
@@ -272,11 +276,11 @@ class Table:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """The data sets of its columns, each once."""
+        """Return the data sets of its columns, each once."""
         return tuple(dict.fromkeys(column.cell.dataset for column in self.columns))
 
     def check_protocol(self, protocol: str | None) -> str:
-        """The protocol, or the table's default for None. Raises :class:`benchmarks.errors.UnknownName`."""
+        """Return the protocol, or the table's default for None. Raises :class:`benchmarks.errors.UnknownName`."""
         if protocol is None:
             return self.default_protocol
         if protocol not in self.protocols:
@@ -284,11 +288,11 @@ class Table:
         return protocol
 
     def recorded_as(self, protocol: str) -> str:
-        """The name that configurations have for a protocol."""
+        """Return the name that configurations have for a protocol."""
         return self.recorded.get(protocol, protocol)
 
     def row_runs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None = None) -> list[RunConfig]:
-        """Configurations of the runs of a row on a data set; empty where no method makes them."""
+        """Return configurations of the runs of a row on a data set; empty where no method makes them."""
         place = row, dataset, protocol, os.environ.get(user_arrays.VARIABLE)
         if place not in self._made:
             try:
@@ -302,13 +306,15 @@ class Table:
 
 
 def _trained(row: Row) -> Row:
-    """The row as a recipe is asked for it: of one that shares the trainings of another method, that of this method."""
+    """Return the row as recipes receive it: with the method whose trainings it shares, if there is one."""
     return replace(row, method=methods.get(row.made_by).trained_as or row.method)
 
 
 def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[RunConfig]:
-    """The full configurations of a recipe's runs. Of a likelihood or training that the method brings itself a recipe
-    changes the hyper-parameters where it names it."""
+    """Return the full configurations of a recipe's runs.
+
+    A recipe that names a likelihood or training of the method's own changes the hyper-parameters of it.
+    """
     asked = methods.get(method)
     row = methods.get(asked.trained_as) if asked.trained_as else asked
     known = datasets.describe(dataset, recipe.scheme or None)

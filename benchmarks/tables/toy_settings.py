@@ -16,7 +16,7 @@ VAGUE = "prior variance 1e6"
 
 
 def _settings(row: Row, common: Parts, own: dict[str, Parts]) -> Parts | None:
-    """The common settings with the row's own; None for a row that the figure does not have."""
+    """Return the common settings with the row's own; None for a row that the figure does not have."""
     return merge(common, own.get(row.made_by, {})) if row.added or row.made_by in own else None
 
 
@@ -26,10 +26,10 @@ def _deviation(std: float) -> list[float]:
 
 
 def pequignot_1d(row: Row) -> Parts | None:
-    """pequignot2020 sections 4.1 to 4.3, App. E and the authors' WaveOOS.py: 50 tanh units, noise .1, T = 50,
+    """pequignot2020 sections 4.1 to 4.3, App. E and the authors' WaveOOS.py: 50 tanh units, noise 0.1, T = 50,
     ensembles of 10.
 
-    The ensemble's gradients are those of the mean square error at rate .01: with noise .1 the log-likelihood is 50
+    The ensemble's gradients are those of the mean square error at rate 0.01: with noise 0.1 the log-likelihood is 50
     times minus that error, so the rate is a 50th.
     """
     n_train, noise, patience = 120, 0.1, 30
@@ -80,10 +80,10 @@ def pequignot_1d(row: Row) -> Parts | None:
 
 
 def snelson(row: Row) -> Parts | None:
-    """The command in regression.py of the code of rudner2022: 2x100 tanh, 200,000 full-batch steps of Adam at 5e-4, 5
-    draws, noise 1 in standardised units, context of 5 uniform points on [-8, 8] and 5 training inputs.
+    """Return the settings of the command in regression.py of rudner2022's code: 2x100 tanh, 200,000 full-batch steps of
+    Adam at 5e-4, 5 draws, noise 1 in standardised units, context of 5 uniform points on [-8, 8] and 5 training inputs.
 
-    rudner2021's supplement: MFVI is stopped early, members of the ensemble have weight decay .1.
+    rudner2021's supplement: MFVI is stopped early, members of the ensemble have weight decay 0.1.
     """
     epochs = 200_000
     common = {
@@ -116,7 +116,7 @@ def _rudner(row: Row, epochs: int, context: Parts) -> dict[str, Parts]:
 
 
 def cinquin_1d(row: Row) -> Parts | None:
-    """cinquin2024 App. C.1: 2x30 tanh, prior scales .2 (TFSVI) and .75 (MFVI), kernels by marginal likelihood, 500
+    """cinquin2024 App. C.1: 2x30 tanh, prior scales 0.2 (TFSVI) and 0.75 (MFVI), kernels by marginal likelihood, 500
     points of the divergence; full batches.
     """
     common = {
@@ -138,8 +138,8 @@ def cinquin_1d(row: Row) -> Parts | None:
 
 
 def two_moons_cinquin(row: Row) -> Parts | None:
-    """cinquin2024 App. C.1: 2x100 tanh, prior scales .8 (MFVI) and 1 (TFSVI, Laplace), processes as priors by Milios et
-    al.'s labels, 500 points of the divergence.
+    """cinquin2024 App. C.1: 2x100 tanh, prior scales 0.8 (MFVI) and 1 (TFSVI, Laplace), processes as priors by Milios
+    et al.'s labels, 500 points of the divergence.
     """
     own = _cinquin(row, 1.0, 3000) | {
         "MFVI": {"prior": {"variance": 0.64}},
@@ -175,7 +175,7 @@ def _cinquin(row: Row, variance: float, epochs: int) -> dict[str, Parts]:
 
 
 def _batch_and_box(points: int) -> Parts:
-    """All 100 training inputs and so many uniform points."""
+    """Return all 100 training inputs and so many uniform points."""
     return {"name": "mixture", "parts": [{"name": "training_batch"}, {"name": "uniform_box", "points": points}]}
 
 
@@ -197,8 +197,8 @@ def two_moons_rudner(row: Row) -> Parts | None:
 
 
 def two_moons_dirichlet(row: Row) -> Parts | None:
-    """dirichlet2022 App. F: 2x25 ReLU, dropout .2, 10 members, Adam .005, 1000 epochs, index set the plane in steps of
-    .05, KL not scaled.
+    """dirichlet2022 App. F: 2x25 ReLU, dropout 0.2, 10 members, Adam 0.005, 1000 epochs, index set the plane in steps
+    of 0.05, KL not scaled.
     """
     grid = {"name": "grid", "low": [-2.5, -2.0], "high": [3.5, 2.5], "step": 0.05}
     size, whole = {"size": 10}, {"scaling": "none"}
@@ -244,6 +244,6 @@ SHORT: dict[str, dict[str, Parts]] = {
 
 
 def settings(row: Row, dataset: str, short: bool = False) -> Parts | None:
-    """The settings of a row on a data set; None for a row that its figure does not have."""
+    """Return the settings of a row on a data set; None for a row that its figure does not have."""
     parts, less = SETS[dataset](row), SHORT.get(dataset, {}) if short else {}
     return parts and merge(parts, less.get(row.made_by, less.get(_EVERY, {})))

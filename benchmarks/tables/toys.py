@@ -34,13 +34,13 @@ ROWS = (
     Row("HMC", method="HMC"),
 )
 LATER = {"FBNN", "Laplace", "HMC"}
-"""Methods that protocol ``short`` does without."""
+"""Methods that protocol ``short`` omits."""
 CHAINS = {"two_moons_rudner": 10, "two_moons_dirichlet": 20, "two_moons_cinquin": 10}
-"""Chains of HMC; 100 where none are said."""
+"""Number of chains of HMC by data set; 100 where absent."""
 
 
 def parts_of(row: Row, dataset: str, protocol: str) -> Parts | None:
-    """Settings of a row on a data set; None for a row that its figure does not have."""
+    """Return settings of a row on a data set; None for a row that its figure does not have."""
     parts = settings(row, dataset, short=protocol != "paper")
     if parts is None or (protocol == "short" and (row.made_by in LATER or (dataset, row.made_by) == ("snelson", "GP"))):
         return None
@@ -56,7 +56,9 @@ def parts_of(row: Row, dataset: str, protocol: str) -> Parts | None:
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """One run of each under protocol ``short``, five seeds under ``paper``, beside the data set's reference."""
+    """Return one run of each under protocol ``short``, five seeds under ``paper``, compared with the set's
+    reference.
+    """
     parts = parts_of(row, dataset, protocol)
     if parts is None:
         return None
@@ -67,7 +69,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 
 def _reference(row: Row, dataset: str, protocol: str) -> Reference:
-    """The exact process with the row's kernel, or HMC; the first run of it."""
+    """Return the exact process with the row's kernel, or HMC; the first run of it."""
     label = REFERENCES[dataset]
     variant = row.variant if row.variant in ("rbf", "matern12") else "rbf"
     own = next(r for r in ROWS if r.method == label and r.variant in ("", variant))

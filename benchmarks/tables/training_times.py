@@ -17,14 +17,14 @@ _MACHINE = (
 
 
 def _hmc_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Experiment 2; of HMC experiment 1, which has the small sets alone."""
+    """Return the recipe of experiment 2; for HMC that of experiment 1, which has the small sets alone."""
     if row.made_by != "HMC":
         return pequignot.recipe(row, dataset, protocol)
     return pequignot_posteriors.recipe(row, dataset, protocol) if dataset in pequignot.SMALL else None
 
 
 def _boston_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Of table 1, with 100 points."""
+    """Return the recipe of table 1 with 100 points."""
     recipe = cinquin.recipe(row, dataset, protocol)
     if recipe is None or row.label == "MFVI":
         return recipe

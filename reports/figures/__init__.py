@@ -209,7 +209,7 @@ def _draw(
                 drawn = getattr(importlib.import_module(f"reports.figures.{module}"), function)(runs)
                 if options.columns and not style.panelled():
                     raise UsageError(f"--column: figure {figure.name} has no columns to choose from")
-                for note in filter(None, (figure.note, runs.files)):
+                for note in filter(None, (*figure.remarks(runs.protocol), runs.files)):
                     drawn.set_label(f"{style.caption(drawn)}\n{note}")
                 style.save(drawn, files)
         except NothingToShow as reason:

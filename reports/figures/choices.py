@@ -51,5 +51,5 @@ def points_and_jitter(runs: Runs) -> Canvas:
         axis.set_xticklabels([str(n) for n in ticks])
         axis.minorticks_off()
     legend_below(figure, axes[0])
-    head(figure, runs.figure.title, runs.about(), runs.missing)
+    head(figure, runs.figure.title, runs.about("error bars: SE"), runs.missing)
     return figure

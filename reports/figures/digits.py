@@ -16,6 +16,7 @@ from reports.figures.parts import (
     ROTATION,
     band,
     by_level,
+    dot,
     few,
     in_view,
     label_edges,
@@ -26,7 +27,7 @@ from reports.figures.parts import (
     two_histograms,
     zoom_reliability,
 )
-from reports.figures.style import PAGE, fitted, head, labelled, panels, plt, width_of
+from reports.figures.style import PAGE, fitted, head, labelled, legend, panels, plt, width_of
 
 OOD = "ood-photos"
 
@@ -54,8 +55,10 @@ def reliability(runs: Runs) -> Canvas:
     zoom_reliability(axes, np.array([x for x, _ in every]), np.array([count for _, count in every]))
     label_edges(axes, "confidence", "accuracy")
     sparse = any(in_view(axis, x, y) for axis, (x, y) in zip(axes, thin_bins))
-    about = "; area: share of points; ECE: 15 bins" + f"; hollow: fewer than {FEW} points" * sparse
-    head(figure, runs.figure.title, runs.about("error bars: SE") + about, runs.missing)
+    handles = {"area: share of the points": dot(GREY, markersize=7)}
+    handles |= {f"fewer than {FEW} points": dot(GREY, markerfacecolor="white")} if sparse else {}
+    legend(figure, list(handles.values()), list(handles))
+    head(figure, runs.figure.title, runs.about("error bars: SE") + "; ECE of 15 bins", runs.missing)
     return figure
 
 
@@ -66,13 +69,13 @@ def roc(runs: Runs) -> Canvas:
     score = f"ood={OOD.removeprefix('ood-')};score=predictive_entropy"
     names = {label: f"{label}  {metric_mean(runs, label, 'ood_auroc', score):.3f}" for label in lines}
     figure, axes = plt.subplots(1, 2, figsize=(PAGE, 3.9), sharex=True, sharey=True)
-    _two_sides(axes, lines, names, "false positive rate", "true positive rate")
+    _two_sides(axes, lines, names, "false positive rate", "true positive rate", "AUROC")
     fpr = next(iter(lines.values()))[0]
     for axis in axes:
         axis.plot(fpr, fpr, color=GREY, linewidth=0.7, linestyle=":")
         axis.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
-    zoomed = roc_in_logarithms(axes, fpr, [values for _, values in lines.values()])
-    head(figure, runs.figure.title, runs.about("bands: SE") + "; numbers: AUROC" + zoomed, runs.missing)
+    roc_in_logarithms(axes, fpr, [values for _, values in lines.values()])
+    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
     return figure
 
 
@@ -82,9 +85,9 @@ def retention(runs: Runs) -> Canvas:
     lines = {label: (100 * stack(f, "fraction")[0], 100 * stack(f, "accuracy")) for label, f in curves.items()}
     names = {label: f"{label}  {100 * metric_mean(runs, label, 'selective_accuracy_area'):.2f}" for label in lines}
     figure, axes = plt.subplots(1, 2, figsize=(PAGE, 3.6), sharex=True, sharey=True)
-    _two_sides(axes, lines, names, "retained points (%)", "accuracy (%)")
+    _two_sides(axes, lines, names, "retained points (%)", "accuracy (%)", "area under the curve (%)")
     axes[0].set_xlim(0, 100)
-    head(figure, runs.figure.title, runs.about("bands: SE") + "; numbers: area under the curve (%)", runs.missing)
+    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
     return figure
 
 
@@ -116,25 +119,33 @@ def rotation(runs: Runs) -> Canvas:
     axes[0, 0].set_xticks(range(0, 181, 45))
     for axis in axes[1]:
         axis.set_title("")
-        _legend_under(axis, 0.22)
+        _legend_under(axis, 0.22, "")
     head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
     return figure
 
 
-def _legend_under(axis: Axes, drop: float) -> None:
-    """A legend of one of two panels under it, so many of its heights below."""
+def _legend_under(axis: Axes, drop: float, title: str) -> None:
+    """Draw a legend under one of two panels, so many of its heights below; the title says what its numbers are."""
     handles, labels = labelled(axis)
 
     def make(columns: int, names: Sequence[str]) -> Legend:
-        return axis.legend(handles, names, loc="upper center", bbox_to_anchor=(0.5, -drop), ncols=columns)
+        return axis.legend(handles, names, loc="upper center", bbox_to_anchor=(0.5, -drop), ncols=columns, title=title)
 
     fitted(make, labels, width_of(axis.figure) / 2 - 0.2)
 
 
 def _two_sides(
-    axes: Sequence[Axes], lines: dict[str, tuple[np.ndarray, np.ndarray]], names: dict[str, str] | None, x: str, y: str
+    axes: Sequence[Axes],
+    lines: dict[str, tuple[np.ndarray, np.ndarray]],
+    names: dict[str, str] | None,
+    x: str,
+    y: str,
+    numbers: str = "",
 ) -> None:
-    """Means over runs with bands of one SE: weight-space methods left, function-space methods right, MAP in both."""
+    """Draw means with bands of one SE: weight-space methods left, function-space methods right, MAP in both.
+
+    numbers: what the numbers in the names are.
+    """
     sides: list[Callable[[str], bool]] = [lambda label: not in_function_space(label), in_function_space]
     for axis, side, title in zip(axes, sides, ("weight space", "function space")):
         for label, (places, values) in lines.items():
@@ -143,5 +154,5 @@ def _two_sides(
             band(axis, label, places, values, (names or {}).get(label, label))
         axis.set(title=title, xlabel=x)
         if names and labelled(axis)[0]:
-            _legend_under(axis, 0.16)
+            _legend_under(axis, 0.16, numbers)
     axes[0].set_ylabel(y)

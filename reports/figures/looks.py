@@ -1,33 +1,38 @@
 """Colours, lines and markers of methods, the same in every figure: safe for colour-blind readers (Okabe and Ito), and
-told apart in black and white."""
+different in black and white."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NotRequired, TypedDict
+from typing import TypedDict
 
+from matplotlib.colors import to_rgb
+
+Marker = str | tuple[int, int, int]
 DASHES = (0, (1, 1, 4, 1))
+TINT = 0.55  # share of a method's colour in its published marks
 GREY, GREEN, RED = "0.45", "#009E73", "#B2182B"
-# The first word that a method's name contains decides its colour; what it is combined with decides the line.
-COLOURS = {
-    "GFSVI": "#CC79A7",
-    "FSVI": "#D55E00",
-    "HyVI": "#0072B2",
-    "MFVI": "#009E73",
-    "Dropout": "#E69F00",
-    "Ensemble": "#56B4E9",
-    "Radial": "#7F5217",
-    "Rank": "#B5A300",
-    "SWAG": "#6A3D9A",
-    "Laplace": "#8C6BB1",
-    "HMC": "#A50026",
-    "VIP": "#4D9221",
-    "FBNN": "#E7298A",
-    "GWI": "#2F6B3A",
-    "DUQ": "#17BECF",
-    "VOGN": "#9C755F",
-    "GP": "#7F7F7F",
-    "MAP": "#000000",
+# The first word that a method's name contains decides colour and marker; what it is combined with decides the line.
+METHODS: dict[str, tuple[str, Marker]] = {
+    "GFSVI": ("#CC79A7", "s"),
+    "FSVI": ("#D55E00", "D"),
+    "HyVI": ("#0072B2", ">"),
+    "MFVI": ("#009E73", "^"),
+    "FBNN": ("#E7298A", (4, 1, 0)),
+    "FVI": ("#E7298A", (4, 1, 0)),
+    "Dropout": ("#E69F00", "v"),
+    "Ensemble": ("#56B4E9", "<"),
+    "Radial": ("#7F5217", "*"),
+    "Rank": ("#B5A300", "d"),
+    "SWAG": ("#6A3D9A", "X"),
+    "Laplace": ("#8C6BB1", "P"),
+    "HMC": ("#A50026", "h"),
+    "VIP": ("#4D9221", "p"),
+    "GWI": ("#2F6B3A", "H"),
+    "DUQ": ("#17BECF", (6, 1, 0)),
+    "VOGN": ("#9C755F", "8"),
+    "GP": ("#7F7F7F", (3, 1, 0)),
+    "MAP": ("#000000", "o"),
 }
 LINES: dict[str, str | tuple[int, tuple[int, ...]]] = {
     "MAP Ensemble": ":",
@@ -52,46 +57,49 @@ LINES: dict[str, str | tuple[int, tuple[int, ...]]] = {
 }
 FUNCTION_SPACE = ("FSVI", "fVI", "FuNN", "GP", "GWI")
 
-MARKERS = ("", *"s^DvP*X<>dh+x1234p8")  # none: a plain line, whose published values are circles
+SPARE: tuple[Marker, ...] = (*(marker for _, marker in METHODS.values()), (5, 0, 180), (8, 1, 0), (3, 0, 90), (7, 1, 0))
 EVERY = 0.12  # of the length of a line, from one marker to the next
-_looks: dict[str, tuple[str | tuple[int, tuple[int, ...]], str, float]] = {}  # of the rows of the figure drawn now
+_looks: dict[str, tuple[str | tuple[int, tuple[int, ...]], Marker, float]] = {}  # rows of the figure being drawn
 
 
 class Look(TypedDict):
-    """How a method's line is drawn, as matplotlib names it."""
+    """Keyword arguments of matplotlib that draw a method's line."""
 
     color: str
     linestyle: str | tuple[int, tuple[int, ...]]
-    marker: NotRequired[str]
-    markersize: NotRequired[float]
-    markevery: NotRequired[float | tuple[float, float]]
+    marker: Marker
+    markersize: float
+    markevery: float | tuple[float, float]
 
 
 def assign(labels: Iterable[str]) -> None:
-    """Tell the rows of a figure apart: each gets a marker that no other has, where these are used up one that no other
-    of its line has, and then another line, so that no two of them look the same in black and white either."""
+    """Give each row of a figure a line and marker of its own, so that rows differ in black and white too.
+
+    A row has its method's marker and line. Of rows that would look the same, all but the first take another line, then
+    another marker.
+    """
     _looks.clear()
-    taken: set[tuple[str, str]] = set()
+    own = {label: (_line(label), _method(label)[1]) for label in labels}
+    first = {str(look): label for label, look in reversed(own.items())}
+    taken = set(first)
     styles = list(dict.fromkeys(["-", *LINES.values()]))
-    for place, label in enumerate(dict.fromkeys(labels)):
-        own = _line(label)
-        used = {marker for _, marker in taken}
-        free = (
-            (drawn, marker)
-            for drawn in (own, *(each for each in styles if each != own))
-            for marker in (*(each for each in MARKERS if each not in used), *MARKERS)
-            if (str(drawn), marker) not in taken
-        )
-        drawn, marker = next(free, (own, MARKERS[-1]))
-        _looks[label] = drawn, marker, EVERY * (place % 7) / 7  # markers of two lines do not cover each other
-        taken.add((str(drawn), marker))
+    for place, (label, look) in enumerate(own.items()):
+        if first[str(look)] != label:
+            others = ((drawn, each) for each in (look[1], *SPARE) for drawn in styles)
+            look = next((other for other in others if str(other) not in taken), look)
+            taken.add(str(look))
+        _looks[label] = *look, EVERY * (place % 7) / 7  # markers of two lines do not cover each other
 
 
 def colour(method: str) -> str:
-    """The colour of a method, the same in every figure; grey for one that has none of its own."""
-    alone = method.removesuffix(" Ensemble")  # an ensemble has the colour of its members
-    found = (value for name in (alone, method) for word, value in COLOURS.items() if word in name)
-    return next(found, GREY)
+    """Return the colour of a method, the same in every figure; grey for a method without one."""
+    return _method(method)[0]
+
+
+def _method(label: str) -> tuple[str, Marker]:
+    alone = label.removesuffix(" Ensemble")  # an ensemble looks like its members
+    found = (look for name in (alone, label) for word, look in METHODS.items() if word in name)
+    return next(found, (GREY, SPARE[-1]))
 
 
 def _line(method: str) -> str | tuple[int, tuple[int, ...]]:
@@ -99,12 +107,16 @@ def _line(method: str) -> str | tuple[int, tuple[int, ...]]:
 
 
 def line(method: str) -> Look:
-    """Colour, line style and marker of a method: broken where its name says that it changes another one."""
-    drawn, marker, start = _looks.get(method, (_line(method), "", 0.0))
-    look = Look(color=colour(method), linestyle=drawn)
-    return Look(**look, marker=marker, markersize=3.4, markevery=(start, EVERY)) if marker else look
+    """Return colour, line style and marker of a method; the line is broken where the method changes another one."""
+    drawn, marker, start = _looks.get(method, (_line(method), _method(method)[1], 0.0))
+    return Look(color=colour(method), linestyle=drawn, marker=marker, markersize=3.8, markevery=(start, EVERY))
+
+
+def tint(method: str) -> tuple[float, ...]:
+    """Return a method's colour mixed with white, on which a black edge is visible for every colour."""
+    return tuple(1 - TINT * (1 - part) for part in to_rgb(colour(method)))
 
 
 def in_function_space(method: str) -> bool:
-    """Whether a method compares functions rather than weights; decides the panel it is drawn in."""
+    """Say whether a method compares functions rather than weights, which decides the panel it is drawn in."""
     return any(word in method for word in FUNCTION_SPACE)

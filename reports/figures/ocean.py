@@ -6,12 +6,13 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from reports.figures import Runs
-from reports.figures.looks import RED
-from reports.figures.parts import label_edges
-from reports.figures.style import PAGE, head, plt
+from reports.figures.looks import GREY, RED
+from reports.figures.parts import dot, label_edges
+from reports.figures.style import PAGE, head, legend, plt
 
 QUANTITIES = {"speed": ("norm of the mean (m/s)", "viridis"), "error": ("squared error (m²/s²)", "magma")}
 ARROWS = 3  # one for every so many points of the grid
+CUT = 2.0  # of the median over methods of their largest value: where the colours end
 
 
 def currents(runs: Runs) -> Canvas:
@@ -26,7 +27,8 @@ def currents(runs: Runs) -> Canvas:
     )
     maps = {label: _maps(fields[label], errors[label]) for label in fields}
     for row, (quantity, (name, colours)) in zip(axes, QUANTITIES.items()):
-        top = max(found[quantity].max() for _, found in maps.values())
+        largest = [found[quantity].max() for _, found in maps.values()]
+        top = min(max(largest), CUT * float(np.median(largest)))  # one method that fails does not darken the others
         for axis, (label, (place, found)) in zip(row, maps.items()):
             shown = axis.pcolormesh(
                 *place, found[quantity], cmap=colours, vmin=0, vmax=top, shading="nearest", rasterized=True
@@ -37,10 +39,13 @@ def currents(runs: Runs) -> Canvas:
                 axis.set_title(label)
             if points:
                 axis.scatter(*_shares(points["x"], fields[measured]).T, 4, color=RED, linewidths=0)
-        figure.colorbar(shown, ax=list(row), label=name, pad=0.01).outline.set_visible(False)
+        beyond = "max" if max(largest) > top else "neither"
+        figure.colorbar(shown, ax=list(row), label=name, pad=0.01, extend=beyond).outline.set_visible(False)
     label_edges(list(axes.flat), "west to east", "south to north")
-    about = f"protocol {runs.protocol}, n = 1 (first run); arrows: the mean; red: where it was measured"
-    head(figure, runs.figure.title, about, runs.missing)
+    handles = {"direction of the mean": dot(GREY, r"$\rightarrow$", markersize=9)}
+    handles |= {"where it was measured": dot(RED)} if points else {}
+    legend(figure, list(handles.values()), list(handles))
+    head(figure, runs.figure.title, f"protocol {runs.protocol}, n = 1 (first run)", runs.missing)
     return figure
 
 

@@ -123,11 +123,9 @@ def _reliability(axis: Axes, runs: Runs) -> str:
         counts.append(count.sum(0))
     axis.set(xlabel="confidence", ylabel="accuracy")
     zoom_reliability([axis], np.array(shown), np.array(counts))
-    told = f"; ECE: {len(counts[0])} bins"
-    if not any(in_view(axis, x, y) for x, y in thin_bins):
-        return told
-    axis.plot([], [], "o", color="black", markersize=4, markerfacecolor="white", label=f"fewer than {FEW} in the bin")
-    return f"{told}; hollow circles: fewer than {FEW} points in a bin"
+    if any(in_view(axis, x, y) for x, y in thin_bins):
+        axis.plot([], [], "o", color="black", markersize=4, markerfacecolor="white", label=f"fewer than {FEW} in a bin")
+    return f"; ECE of {len(counts[0])} bins"
 
 
 def _roc(axis: Axes, runs: Runs) -> str:
@@ -139,7 +137,8 @@ def _roc(axis: Axes, runs: Runs) -> str:
         name = f"{label}{NUMBER}AUROC {metric_mean(runs, label, 'ood_auroc', condition):.3f}"
         band(axis, label, stack(found, "fpr")[0], stack(found, "predictive_entropy"), name)
     axis.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1.01))
-    return roc_in_logarithms([axis], fpr, [stack(found, "predictive_entropy") for found in curves.values()])
+    roc_in_logarithms([axis], fpr, [stack(found, "predictive_entropy") for found in curves.values()])
+    return ""
 
 
 def _confidence(axis: Axes, runs: Runs) -> str:

@@ -14,8 +14,9 @@ from benchmarks.suite import Suite
 from reports import labels
 from reports.figures import FIGURES, Figure, NothingToShow, Runs, counted, recorded_runs
 from reports.figures.catalogue import NAMES
-from reports.figures.looks import colour, line
-from reports.figures.style import head, panels, panels_of
+from reports.figures.looks import line
+from reports.figures.parts import dot
+from reports.figures.style import head, legend, panels, panels_of
 from reports.records import Records
 
 POINTS = "points"
@@ -92,11 +93,10 @@ def points(runs: Runs) -> Canvas:
     for axis, place in zip(axes, places):
         for at, row in enumerate(there):
             cell, look = row[place], line(row[place].row.label)
-            marker = look.get("marker", "s")
             if np.isfinite(cell.mean):
                 error = None if np.isnan(cell.stderr) else cell.stderr
                 axis.errorbar(
-                    cell.mean, at, xerr=error, fmt=marker, color=colour(cell.row.label), markersize=4, capsize=2
+                    cell.mean, at, xerr=error, marker=look["marker"], color=look["color"], markersize=4, capsize=2
                 )
             if cell.published is not None:
                 published = True
@@ -110,6 +110,7 @@ def points(runs: Runs) -> Canvas:
         axis.set_ylim(len(there) - 0.5, -0.5)
         axis.grid(axis="y", linewidth=0.3, color="0.85")
     counts = {row[place].n for row in there for place in places if row[place].n}
-    about = counted(runs.protocol, counts, "bars: SE") + "; circles: published" * published
-    head(figure, runs.figure.title, about, runs.missing)
+    if published:
+        legend(figure, [dot("black", markerfacecolor="none", markersize=5)], ["published"])
+    head(figure, runs.figure.title, counted(runs.protocol, counts, "bars: SE"), runs.missing)
     return figure

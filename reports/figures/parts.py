@@ -11,9 +11,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from reports.figures import Runs
-from reports.figures.looks import colour, line
+from reports.figures.looks import colour, line, tint
 from reports.figures.style import labelled, legend
 from reports.records import Run
 
@@ -32,6 +33,7 @@ class Shift:
 
 
 HOLLOW = "white"
+EDGED: dict[str, Any] = {"markersize": 4.4, "markeredgewidth": 0.7, "markeredgecolor": "black"}
 PUBLISHED = "published"  # what marks are told by
 ROTATION = Shift("shift=rotation;angle", "rotation (degrees)")
 Line = tuple[np.ndarray, np.ndarray]  # levels [L], values [runs, L]
@@ -76,62 +78,59 @@ def metric_mean(runs: Runs, label: str, metric: str, condition: str = "") -> flo
     return float(np.mean(values)) if values else float("nan")
 
 
-def band(axis: Axes, label: str, places: np.ndarray, values: np.ndarray, name: str = "", errors: float = 1.0) -> None:
-    """A row's mean over runs with a band of so many standard errors, in the row's colour and line."""
+def band(axis: Axes, label: str, places: np.ndarray, values: np.ndarray, name: str = "", deviations: int = 0) -> None:
+    """Draw a row's mean over runs with a band of one standard error, or of some standard deviations over runs."""
     mean, error = mean_and_error(values)
     axis.plot(places, mean, label=name or label, **line(label))
-    low, high = mean - errors * error, mean + errors * error
+    if deviations:
+        error = deviations * error * np.isfinite(values).sum(0) ** 0.5
+    low, high = mean - error, mean + error
     axis.fill_between(places, low, high, color=colour(label), alpha=0.18, linewidth=0)
 
 
 def marks(axis: Axes, label: str, places: Sequence[float], values: Sequence[float]) -> None:
-    """Published values of a row as marks without a line, edged in black: the row's own markers, circles where it has
-    none; hollow where its line is broken, and above all lines, or its own markers would fill them.
+    """Draw published values of a row: its marker edged in black, on a tint of its colour, hollow where its line is
+    broken; above all lines, so that the row's own markers do not fill them.
     """
     look = line(label)
-    face = look["color"] if look["linestyle"] == "-" else HOLLOW
+    face = tint(label) if look["linestyle"] == "-" else HOLLOW
     axis.plot(
-        places,
-        values,
-        look.get("marker", "o"),
-        linestyle="None",
-        markersize=3.4,
-        markeredgewidth=0.6,
-        markeredgecolor="black",
-        color=look["color"],
-        markerfacecolor=face,
-        gid=PUBLISHED,
-        zorder=4,
-    )
+        places, values, marker=look["marker"], linestyle="None", color=look["color"], markerfacecolor=face,
+        gid=PUBLISHED, zorder=4, **EDGED,
+    )  # fmt: skip
 
 
-def marks_told(axes: Iterable[Axes]) -> tuple[list[tuple[Line2D, ...]], list[str]]:
-    """What a legend says of the marks that there are: published values, of full and of broken lines; several shapes
-    stand for all.
-    """
+def _mark_entries(axes: Iterable[Axes]) -> dict[str, tuple[Line2D, ...]]:
+    """Return legend entries of published values, of full and of broken lines; three shapes stand for all."""
     faces = [
-        str(drawn.get_markerfacecolor())
+        drawn.get_markerfacecolor()
         for axis in axes
         for drawn in axis.lines
         if drawn.get_gid() == PUBLISHED and len(np.atleast_1d(drawn.get_xdata()))
     ]
-    found = {
-        "published: edged in black": ("0.6", any(face != HOLLOW for face in faces)),
-        "published, of broken lines: hollow": (HOLLOW, HOLLOW in faces),
+    hollow = {face == HOLLOW for face in faces}
+    return {
+        name: tuple(Line2D([], [], marker=shape, linestyle="", markerfacecolor=face, **EDGED) for shape in "os^")
+        for name, face in (("published", "0.8"), ("published, broken line", HOLLOW))
+        if (face == HOLLOW) in hollow
     }
-    words = [name for name, (_, there) in found.items() if there]
-    edged: dict[str, Any] = {"color": "black", "linestyle": "", "markersize": 3.4, "markeredgewidth": 0.6}
-    return [
-        tuple(Line2D([], [], marker=shape, markerfacecolor=found[name][0], **edged) for shape in "os^")
-        for name in words
-    ], words
 
 
-def legend_below(figure: Canvas, axis: Axes) -> None:
-    """One legend for all panels, under them; it says what published marks are."""
+def legend_below(figure: Canvas, axis: Axes, more: Mapping[str, Any] | None = None) -> None:
+    """Draw one legend for all panels, under them: the lines of a panel, more handles by label, published marks."""
     handles, labels = labelled(axis)
-    more, words = marks_told(figure.axes)
-    legend(figure, [*handles, *more], [*labels, *words])
+    added = {**(more or {}), **_mark_entries(figure.axes)}
+    legend(figure, [*handles, *added.values()], [*labels, *added])
+
+
+def area(shade: str, alpha: float = 0.2) -> Patch:
+    """Return the legend handle of a band."""
+    return Patch(color=shade, alpha=alpha, linewidth=0)
+
+
+def dot(shade: str, marker: str = "o", **look: Any) -> Line2D:
+    """Return the legend handle of points."""
+    return Line2D([], [], color=shade, marker=marker, linestyle="", **{"markersize": 3.4, **look})
 
 
 def label_edges(axes: Sequence[Axes], x: str, y: str) -> None:
@@ -182,20 +181,24 @@ def few(count: np.ndarray) -> np.ndarray:
     return count.mean(0) < FEW
 
 
-def roc_in_logarithms(axes: Sequence[Axes], fpr: np.ndarray, curves: Sequence[np.ndarray]) -> str:
-    """Where most curves hug the corner: false positive rates in logarithms, and true ones from below the lowest curve
-    on; what the head says of it, empty where the axes stay linear.
+def roc_in_logarithms(axes: Sequence[Axes], fpr: np.ndarray, curves: Sequence[np.ndarray]) -> None:
+    """Draw false positive rates in logarithms, and true ones from below the lowest curve on, where most curves hug the
+    corner.
     """
     means = [mean_and_error(values)[0] for values in curves]
     area = np.median([np.sum((mean[1:] + mean[:-1]) / 2 * np.diff(fpr)) for mean in means])
     if area < CORNER:
-        return ""
+        return
     floor = float(fpr[fpr > 0].min())
     low = min(float(mean[fpr >= floor].min()) for mean in means)
     for axis in axes:
         axis.set_aspect("auto")
-        axis.set(xscale="log", xlim=(floor, 1), ylim=(max(0.0, np.floor(10 * low - 0.5) / 10), 1.01))
-    return "; false positive rates in logarithms"
+        axis.set(
+            xscale="log",
+            xlabel="false positive rate (logarithmic)",
+            xlim=(floor, 1),
+            ylim=(max(0.0, np.floor(10 * low - 0.5) / 10), 1.01),
+        )
 
 
 FEW = 10

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 
 from reports.figures import Runs
 from reports.figures.looks import GREY, colour
 from reports.figures.parts import label_edges, mean_and_error, metric_mean, stack
-from reports.figures.style import head, panels
+from reports.figures.style import head, legend, panels
 
 CURVE = "test/pit"
 
@@ -29,10 +30,6 @@ def histograms(runs: Runs) -> Canvas:
         axis.text(0.97, 0.95, told, ha="right", va="top", fontsize="small", transform=axis.transAxes)
     axes[0].set_ylim(bottom=0)
     label_edges(axes, "F(y)", "density")
-    head(
-        figure,
-        runs.figure.title,
-        runs.about("error bars: SE") + "; dotted: calibrated; KS: mean distance",
-        runs.missing,
-    )
+    legend(figure, [Line2D([], [], color=GREY, linewidth=0.7, linestyle=":")], ["calibrated"])
+    head(figure, runs.figure.title, runs.about("error bars: SE") + "; KS: distance, mean over runs", runs.missing)
     return figure

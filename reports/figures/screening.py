@@ -50,10 +50,9 @@ def _panels(runs: Runs, measure: str, name: str) -> Canvas:
     if TARGET in handles:  # the longest name, and no row's
         handles[TARGET] = handles.pop(TARGET)
     legend(figure, list(handles.values()), list(handles))
-    about = f"{runs.about('bands: SE')}; dot: the NHS's target"
-    if len(groups) > 1:
-        about += "; above: " + ", below: ".join(groups)
-    head(figure, runs.figure.title, about, runs.missing)
+    for group, axis in zip(groups, axes[:: len(columns)]):
+        axis.set_ylabel(f"{group}\n{axis.get_ylabel()}")
+    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
     return figure
 
 

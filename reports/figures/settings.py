@@ -16,7 +16,6 @@ from reports.figures.style import COLUMN, head, panels, panels_of, plt
 
 Values = dict[str, dict[int, np.ndarray]]  # a metric of every run by series, then by the number that its row names
 VALIDATION = {"part=validation": ("expected_log_likelihood_standardised", "expected_log_likelihood")}
-FIRST = "H"  # the marker of a series that needs none to be told from the others
 OOD = ";score=predictive_entropy"
 INDUCING = {
     "accuracy": ("", "accuracy"),
@@ -92,6 +91,5 @@ def _series(axis: Axes, found: Mapping[str, Mapping[int, np.ndarray]]) -> None:
         numbers = sorted(by_number)
         both = [mean_and_error(by_number[number][:, None]) for number in numbers]
         mean, error = (np.array([each[part][0] for each in both]) for part in (0, 1))
-        look = line(label) | {"marker": line(label).get("marker", FIRST), "markersize": 3.0, "markevery": 1}
-        axis.plot(numbers, mean, label=label, **look)
+        axis.plot(numbers, mean, label=label, **line(label) | {"markevery": 1})
         axis.fill_between(numbers, mean - error, mean + error, color=colour(label), alpha=0.18, linewidth=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 from scipy.stats import beta
 
 from benchmarks.shapes import Curves
@@ -14,16 +15,16 @@ from reports.figures.parts import (
     PUBLISHED,
     ROTATION,
     Shift,
+    area,
     band,
     by_level,
     label_edges,
     legend_below,
     marks,
-    marks_told,
     mean_and_error,
     published_by_level,
 )
-from reports.figures.style import PAGE, head, panels, panels_of, plt
+from reports.figures.style import PAGE, head, legend, panels, panels_of, plt
 
 LIKELIHOOD = "smoothed_log_likelihood"
 METRICS = {"accuracy": ("accuracy (%)", 100.0), LIKELIHOOD: ("log-likelihood (nats)", 1.0), "ece": ("ECE", 1.0)}
@@ -85,25 +86,25 @@ def gains(runs: Runs) -> Canvas:
         axis.set(xlabel=shift.axis)
         axis.set_ylabel("gain in log-likelihood (nats)")
     legend_below(figure, axes[0])
-    head(figure, runs.figure.title, f"{runs.about('error bars: SE')}{_mark_note(figure)}", runs.missing)
+    head(figure, runs.figure.title, runs.about("error bars: SE"), runs.missing)
     return figure
 
 
 def index_sets(runs: Runs) -> Canvas:
-    """Log-likelihood by angle, a panel for each index set; horizontal: the uniform prior's (dirichlet2022 fig. 4)."""
+    """Log-likelihood by angle with bands of two standard deviations, a panel for each index set (dirichlet2022 fig.
+    4)."""
     figure, axes = panels(len(INDEX_SETS), 3, 2.5, sharex=True, sharey=True)
     for axis, (added, title) in zip(axes, INDEX_SETS.items()):
         for label, records in runs.records.items():
             own = label.partition(" +")[0]
             if label == own + (added if "fVI" in own else ""):
-                band(axis, own, *by_level(records, LIKELIHOOD, ROTATION), errors=2.0)
+                band(axis, own, *by_level(records, LIKELIHOOD, ROTATION), deviations=2)
                 marks(axis, own, *published_by_level(runs, label, LIKELIHOOD, ROTATION))
-        axis.axhline(-np.log(10), color=GREY, linewidth=0.8)
+        axis.axhline(-np.log(10), color=GREY, linewidth=0.8, label="uniform prior")
         axis.set(title=title, xticks=range(0, 181, 60))
     label_edges(axes, ROTATION.axis, "log-likelihood (nats)")
     legend_below(figure, axes[0])
-    about = f"{runs.about('bands: 2 SE')}; horizontal: the uniform prior{_mark_note(figure)}"
-    head(figure, runs.figure.title, about, runs.missing)
+    head(figure, runs.figure.title, runs.about("bands: 2 standard deviations over runs"), runs.missing)
     return figure
 
 
@@ -132,11 +133,13 @@ def examples(runs: Runs) -> Canvas:
     for axis in axes[-1]:
         axis.set_xlabel(ROTATION.axis)
     shown = ", ".join(f"{low} to {100 - low}" for low in PERCENTILES)
-    about = (
-        f"protocol {runs.protocol}, n = 1 (first run); line: mean of the members; bands: percentiles {shown} of the "
-        "Dirichlet fitted to them, red: of the uniform prior"
-    )
-    head(figure, runs.figure.title, about, runs.missing)
+    handles = {
+        "mean of the members": Line2D([], [], color=BLUE),
+        f"percentiles {shown} of the Dirichlet fitted to them": area(BLUE, 0.35),
+        "the same of the uniform prior": area(RED, 0.35),
+    }
+    legend(figure, list(handles.values()), list(handles))
+    head(figure, runs.figure.title, f"protocol {runs.protocol}, n = 1 (first run)", runs.missing)
     return figure
 
 
@@ -178,14 +181,9 @@ def _metrics(runs: Runs, shift: Shift, metrics: dict[str, tuple[str, float]]) ->
         if shift is ROTATION:
             axis.set_xticks(range(0, 181, 60))
     legend_below(figure, axes[0])
-    head(figure, runs.figure.title, f"{runs.about('bands: SE')}{_mark_note(figure)}", runs.missing)
+    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
     return figure
 
 
 def _corruption(runs: Runs) -> Shift:
     return Shift(f"shift={runs.figure.dataset}_c;severity", "severity")
-
-
-def _mark_note(figure: Canvas) -> str:
-    words = marks_told(figure.axes)[1]
-    return "; edged marks: published" * bool(words) + ", hollow where the line is broken" * (len(words) > 1)

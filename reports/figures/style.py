@@ -35,10 +35,10 @@ SCREEN = 110
 DIGITS = re.compile(r"(\.\d\d)\d+")
 UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 FONT_SIZE = 8.0  # points; others are relative to it
-UNDER = 0.75  # what is missing, in smaller letters
-LINES_ABOVE, LINES_BELOW = 3, 3  # of a title and of a legend, for which figures have place
+UNDER = 0.75  # size of the letters under a figure
+LINES_ABOVE, LINES_BELOW = 1, 3  # of a title and of a legend, for which figures have place
 NARROWEST = 1.6  # inches of a panel with its labels
-BESIDE = 0.4  # inches that the names of an axis and its ticks take
+BESIDE = 0.55  # inches that the names of an axis and its ticks take
 COLUMNS = 6  # of a legend, at most
 RAISED = str.maketrans("-−.0123456789", "⁻⁻·⁰¹²³⁴⁵⁶⁷⁸⁹")
 SIZES: dict[Any, float] = {  # names are literal types of matplotlib's, in some of its versions
@@ -203,11 +203,11 @@ def _taller(lines: int, size: float) -> float:
     return max(0, lines) * 1.4 * size * plt.rcParams["font.size"] / 72
 
 
-def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ()) -> None:
-    """Title, protocol and n over a figure, what it does not show under it, over its legend; all of it in the caption.
-    The last thing that is done to a figure: it gets the size that is asked for.
+def head(figure: Canvas, title: str, about: str, missing: Sequence[str] = ()) -> None:
+    """Put the title over a figure, and protocol, n and the rows without records in small letters under it.
 
-    Without a title a figure of another protocol than the paper's still says which, under it.
+    Call it last: it gives the figure the size of the options. All of it is the caption. A figure without a title still
+    names its protocol, unless it is the paper's.
     """
     options, width, height = _options[-1], width_of(figure), figure.get_size_inches()[1]
     for ticks in (ticks for axis in figure.axes for ticks in (axis.xaxis, axis.yaxis)):
@@ -215,29 +215,28 @@ def head(figure: Canvas, title: str, subtitle: str, missing: Sequence[str] = ())
         if isinstance(formatter, LogFormatter):
             ticks.set_major_formatter(FuncFormatter(lambda x, at, formatter=formatter: _power(formatter(x, at))))
     absent = f"no records: {'; '.join(missing)}" if missing else ""
-    figure.set_label("\n".join(filter(None, (options.title or title, subtitle, absent))))
-    points, under = plt.rcParams["font.size"], [absent]
+    figure.set_label("\n".join(filter(None, (options.title or title, about, absent))))
+    points, under = plt.rcParams["font.size"], [about, absent]
     if options.title == "":
-        found = re.search(r"protocol (\w+)", subtitle)
-        under.insert(0, "" if found is None or found[1] == "paper" else found[0])
+        found = re.search(r"protocol (\w+)", about)
+        under[0] = "" if found is None or found[1] == "paper" else found[0]
     else:
-        shown = [
-            line
-            for words in (options.title or title, subtitle)
-            for line in wrapped(figure, words, points * SIZES["figure.titlesize"], width - 0.1)
-        ]
+        shown = wrapped(figure, options.title or title, points * SIZES["figure.titlesize"], width - 0.1)
         figure.suptitle("\n".join(shown))
         height += _taller(len(shown) - LINES_ABOVE, SIZES["figure.titlesize"])
-    if below := "; ".join(filter(None, under)):
-        lines = wrapped(figure, below, UNDER * points, width - 0.15)
-        height += _taller(len(lines), UNDER)
-        if figure.legends:  # as its title: two texts at the lower edge would lie upon each other
-            figure.legends[0].set_title("\n".join(lines))
-            figure.legends[0].get_title().set(color=GREY, fontsize=UNDER * points, multialignment="center")
-        else:
-            figure.supxlabel("\n".join(lines), fontsize=UNDER * points, color=GREY)
     _fold(figure, width)
-    figure.set_size_inches(width, options.height or height)
+    lines = [line for words in filter(None, under) for line in wrapped(figure, words, UNDER * points, width - 0.15)]
+    if options.height is None:
+        height += _taller(len(lines), UNDER)
+    else:
+        height = options.height
+    figure.set_size_inches(width, height)
+    inches = _taller(len(lines), UNDER) + 0.05 if lines else 0.0
+    figure.supxlabel("\n".join(lines), y=0.03 / height, va="bottom", fontsize=UNDER * points, color=GREY)
+    for each in figure.legends:  # above these lines; the layout of the panels ends above both
+        each.set_bbox_to_anchor((0, inches / height, 1, 1), transform=figure.transFigure)
+        inches += each.get_window_extent().height / figure.dpi + 0.07
+    figure.get_layout_engine().set(rect=(0, inches / height, 1, 1 - inches / height))  # type: ignore[union-attr, call-arg]
 
 
 def _power(tick: str) -> str:

@@ -6,13 +6,16 @@ import math
 import textwrap
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 
+from benchmarks.metrics.growth import of_deviations
 from reports.figures import Runs
 from reports.figures.looks import GREEN, GREY, RED
-from reports.figures.parts import label_edges
-from reports.figures.style import COLUMN, head, page, panels, panels_of, plt
+from reports.figures.parts import area, dot, label_edges
+from reports.figures.style import COLUMN, head, legend, page, panels, panels_of, plt
 
 QUANTITIES = {
     "probability": ("mean of p(1)", "cividis_r", (0.0, 1.0)),
@@ -20,6 +23,12 @@ QUANTITIES = {
     "predictive_entropy": ("entropy (nats)", "viridis", (0.0, float(np.log(2)))),
 }
 NARROWEST_MAP = 1.1  # inches
+CLASSES = ("black", "white")
+ALPHA = 0.2
+FIRST = "protocol {}, n = 1 (first run)"
+PRIOR = {"pequignot_1d": 2.5, "snelson": 10**0.5, "cinquin_1d": 1.0, "cinquin_1d_noisy": 1.0}
+"""Standard deviation of the prior on functions, which axes show beyond the data: N(0, 10) in the command of rudner2022;
+50 tanh units with weights of variance 0.25 at the plot's edge (2.4 to 2.9); about what GPs learn on the sine."""
 
 
 def shades(runs: Runs) -> Canvas:
@@ -57,32 +66,41 @@ def moons(runs: Runs) -> Canvas:
         axes[-1, 0].set(xlabel="$x_1$", ylabel="$x_2$", xticks=[], yticks=[])
         for axis, label in zip(axes[0], labels[band * across :]):
             axis.set_title(textwrap.fill(label, max(int(15 * side), 10)))
-    about = "protocol {}, n = 1 (first run); points: training data, black class 0, white class 1"
-    head(figure, runs.figure.title, about.format(runs.protocol), runs.missing)
+    if points:
+        classes = [dot("black", markerfacecolor=face) for face in CLASSES]
+        legend(figure, classes, [f"training data, class {label}" for label in range(len(CLASSES))])
+    head(figure, runs.figure.title, FIRST.format(runs.protocol), runs.missing)
     return figure
 
 
 def _bands(runs: Runs, deviations: tuple[int, ...], paths: bool) -> Canvas:
     curves = {label: found[0] for label, found in runs.curves("grid/grid").items()}
     points = _training_points(runs)
-    figure, axes = panels(len(curves), 3, 1.6, sharex=True, sharey=True)
-    low, high = _limits(list(curves.values()), points)
+    figure, axes = panels(len(curves), 3, 1.9, sharex=True, sharey=True)
+    limits = _limits(runs.figure.dataset, list(curves.values()), points)
     for axis, (label, curve) in zip(axes, curves.items()):
         x = np.array(curve["x"]).reshape(len(curve["x"]), -1)[:, 0]
         mean, std = np.array(curve["mean"]), np.array(curve["std"])
         for count in deviations:
-            axis.fill_between(x, mean - count * std, mean + count * std, color=GREEN, alpha=0.2, linewidth=0)
+            axis.fill_between(x, mean - count * std, mean + count * std, color=GREEN, alpha=ALPHA, linewidth=0)
         for path in curve["samples"] if paths else ():
             axis.plot(x, path, color=GREEN, linewidth=0.6)
+        axis.plot(x, mean, color=RED, zorder=3)
+        axis.set(xlim=(x[0], x[-1]), ylim=limits)
+        axis.set_title(label, pad=12 if points else None)
         if points:
             axis.scatter(points[0][:, 0], points[1], 5, color=GREY, linewidths=0, zorder=2.5)
-        axis.plot(x, mean, color=RED, zorder=3)
-        axis.set(title=label, xlim=(x[0], x[-1]), ylim=(low, high))
+            found = of_deviations(x, std, points[0])
+            grown = f"sd {found['std_at_data']:.2g} at the data, {found['std_far']:.2g} far away"
+            axis.text(0.5, 1.02, grown, fontsize="x-small", ha="center", transform=axis.transAxes)
     label_edges(axes, "x", "f(x)")
-    spread = ", ".join(map(str, sorted(deviations)))
-    drawn = f"red: mean; green: {spread} sd of the function, without noise{', and functions drawn' * paths}"
-    about = f"protocol {runs.protocol}, n = 1 (first run); {drawn}{'; grey: training data' * bool(points)}"
-    head(figure, runs.figure.title, about, runs.missing)
+    handles: dict[str, Artist] = {"mean": Line2D([], [], color=RED)}
+    handles |= {"functions drawn": Line2D([], [], color=GREEN, linewidth=0.6)} if paths else {}
+    for place, count in enumerate(deviations):  # bands lie upon each other
+        handles[f"{count} sd of the function"] = area(GREEN, 1 - (1 - ALPHA) ** (place + 1))
+    handles |= {"training data": dot(GREY)} if points else {}
+    legend(figure, list(handles.values()), list(handles))
+    head(figure, runs.figure.title, FIRST.format(runs.protocol), runs.missing)
     return figure
 
 
@@ -92,15 +110,14 @@ def _training_points(runs: Runs) -> tuple[np.ndarray, np.ndarray] | None:
     return (np.array(curve["x"]), np.array(curve["y"])) if curve else None
 
 
-def _limits(curves: list[dict], points: tuple[np.ndarray, np.ndarray] | None) -> tuple[float, float]:
-    """Common vertical range: the data and nine tenths of the bands of three standard deviations."""
-    edges = [np.array(c["mean"]) + sign * 3 * np.array(c["std"]) for c in curves for sign in (-1, 1)]
-    low, high = np.quantile(np.concatenate(edges), [0.05, 0.95])
-    if points:
-        span = np.ptp(points[1])
-        low, high = min(low, points[1].min() - 0.2 * span), max(high, points[1].max() + 0.2 * span)
-        low, high = max(low, points[1].min() - 3 * span), min(high, points[1].max() + 3 * span)
-    return float(low), float(high)
+def _limits(dataset: str, curves: list[dict], points: tuple[np.ndarray, np.ndarray] | None) -> tuple[float, float]:
+    """Return the common vertical range: the data, or the means without data, and a prior standard deviation more.
+
+    For other data sets the median over rows of the largest standard deviation stands for the prior's.
+    """
+    shown = points[1] if points else np.concatenate([curve["mean"] for curve in curves])
+    prior = PRIOR.get(dataset) or float(np.median([np.max(curve["std"]) for curve in curves]))
+    return float(shown.min() - prior), float(shown.max() + prior)
 
 
 def _map(axis: Axes, curve: dict, quantity: str, colours: str, limits: tuple[float, float]):
@@ -115,6 +132,6 @@ def _map(axis: Axes, curve: dict, quantity: str, colours: str, limits: tuple[flo
 
 def _moon_points(axis: Axes, points: tuple[np.ndarray, np.ndarray] | None) -> None:
     if points:
-        for label, face in ((0, "black"), (1, "white")):
+        for label, face in enumerate(CLASSES):
             x, y = points[0][points[1] == label].T
             axis.scatter(x, y, 4, facecolor=face, edgecolor="black", linewidths=0.3)

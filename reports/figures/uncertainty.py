@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from reports.figures import NothingToShow, Runs
-from reports.figures.parts import stack
-from reports.figures.style import PAGE, head, legend, panels_of, plt
+from reports.figures.looks import GREY
+from reports.figures.parts import area, dot, stack
+from reports.figures.style import PAGE, head, labelled, legend, panels_of, plt
 
 PARTS = {
     "train": ("training inputs", "#0072B2", "o"),
@@ -41,10 +43,11 @@ def distributions(runs: Runs) -> Canvas:
             axis.plot(x, middle, marker, color=shade, markersize=3.5, label=name if at == 0 else None)
     axis.set(xticks=range(len(labels)), ylabel="epistemic uncertainty (nats)")
     axis.set_xticklabels(labels, rotation=20 if len(labels) > 4 else 0)
-    handles = [Line2D([], [], color=PARTS[part][1], marker=PARTS[part][2], markersize=3.5) for part in found]
-    legend(figure, handles, [PARTS[part][0] for part in found])
-    about = f"{runs.about()}; boxes: quartiles, lines: 5 to 95 %, markers: medians of the inputs, means over runs"
-    head(figure, runs.figure.title, about, runs.missing)
+    handles: dict[str, Artist] = {PARTS[part][0]: dot(PARTS[part][1], PARTS[part][2]) for part in found}
+    handles |= {"median": dot(GREY), "quartiles": area(GREY, 0.35)}
+    handles["5 to 95 %"] = Line2D([], [], color=GREY, linewidth=0.8)
+    legend(figure, list(handles.values()), list(handles))
+    head(figure, runs.figure.title, f"{runs.about()}; quantiles over inputs, means over runs", runs.missing)
     return figure
 
 
@@ -66,6 +69,6 @@ def eigenvalues(runs: Runs) -> Canvas:
             marker=marks[activation], markersize=3, markevery=0.15, label=label.removeprefix("GFSVI, "),
         )  # fmt: skip
     axis.set(xscale="log", yscale="log", xlabel="number of the eigenvalue", ylabel="share of the largest")
-    legend(figure, *axis.get_legend_handles_labels())
+    legend(figure, *labelled(axis))
     head(figure, runs.figure.title, f"{runs.about()}, means", runs.missing)
     return figure

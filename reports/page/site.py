@@ -178,6 +178,7 @@ class _Writer:
                 continue
             figure, (picture, numbers) = FIGURES[drawn.name], drawn.files
             picture.write_text(slim(picture.read_text("utf-8")), "utf-8")
+            protocol = picture.stem.removeprefix(f"{drawn.name}-")
             packed = numbers.with_suffix(".csv.xz")
             if numbers.stat().st_size > LARGE:
                 packed.write_bytes(lzma.compress(numbers.read_bytes()))
@@ -189,7 +190,7 @@ class _Writer:
             yield {
                 "name": drawn.name, "title": figure.title, "table": figure.table, "paper": figure.paper,
                 "number": figure.number, "picture": picture.name, "numbers": shown.name,
-                "protocol": picture.stem.removeprefix(f"{drawn.name}-"),
+                "protocol": protocol, "remarks": figure.remarks(protocol),
             }  # fmt: skip
 
     def _newest(self) -> list[New]:

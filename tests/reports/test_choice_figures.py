@@ -40,7 +40,7 @@ def test_lines_of_jitters_over_points(write: Callable[..., Path], tmp_path: Path
     }
     published = {line.get_label(): line.get_ydata()[0] for axis in (likelihood, error) for line in axis.lines}
     assert published["published, 500 points"] == 0.995, "the last panel's"
-    assert canvas.legends[0].get_title().get_text() == "no records: TFSVI, 100 points, 1e-06"
+    assert canvas.get_supxlabel().endswith("\nno records: TFSVI, 100 points, 1e-06")
     assert [label.get_text() for label in error.get_xticklabels()] == ["10", "40"]
 
 

@@ -173,28 +173,30 @@ def test_curves_in_the_corner_are_over_logarithms_and_thin_bins_are_hollow(sure)
     canvas = ood.roc(collect(roc, suite.table("mine"), "paper", records))
     axis = canvas.axes[0]
     assert axis.get_xscale() == "log" and axis.get_xlim() == (0.01, 1.0) and axis.get_ylim()[0] > 0.5
-    assert "false positive rates in logarithms; out of distribution: noise" in style.caption(canvas)
+    assert axis.get_xlabel() == "false positive rate (logarithmic)"
+    assert "; out of distribution: noise" in style.caption(canvas)
     shown = collect(reliability, suite.table("mine"), "paper", records)
     canvas = ood.reliability(shown)
     first = metric_mean(shown, "MAP", "ece")
     assert canvas.legends[0].get_texts()[0].get_text() == f"MAP  ECE {first:.3f}", "of the bins that are drawn"
-    assert "; ECE: 15 bins; hollow" in style.caption(canvas)
+    assert "; ECE of 15 bins" in style.caption(canvas)
     axis = canvas.axes[0]
-    assert axis.get_xlim()[0] > 0.3 and "hollow circles: fewer than 10 points" in style.caption(canvas)
-    assert "fewer than 10 in the bin" in {text.get_text() for text in canvas.legends[0].texts}
+    assert axis.get_xlim()[0] > 0.3
+    assert "fewer than 10 in a bin" in {text.get_text() for text in canvas.legends[0].texts}
     linear = style.plt.figure().subplots()
     linear.axis((0.3, 1.0, 0.3, 1.0))
     assert in_view(linear, np.array([0.1, 0.5]), np.array([0.5, 0.3]))
     assert not in_view(linear, np.zeros(2), np.ones(2))
     fpr = np.linspace(0, 1, 101)
-    assert roc_in_logarithms([linear], fpr, [fpr[None] ** 0.5]) == "" and linear.get_xscale() == "linear"
+    roc_in_logarithms([linear], fpr, [fpr[None] ** 0.5])
+    assert linear.get_xscale() == "linear"
     assert few(np.array([[9, 10, 0], [10, 10, 0]])).tolist() == [True, False, True]
 
 
 def test_rows_that_share_a_line_beyond_all_markers_get_another_line() -> None:
     labels = [f"FSVI {i}" for i in range(60)]
     looks.assign(labels)
-    seen = {(str(looks.line(label)["linestyle"]), looks.line(label).get("marker", "")) for label in labels}
+    seen = {(str(looks.line(label)["linestyle"]), looks.line(label)["marker"]) for label in labels}
     assert len(seen) == 60
 
 
@@ -208,6 +210,14 @@ def test_curves_have_axes_and_show_the_rows_of_their_figure(write: Callable[...,
                     Records(tmp_path / "results"))  # fmt: skip
     (axis,) = [axis for axis in toys.samples(found).axes if axis.get_visible()]
     assert (axis.get_title(), axis.get_xlabel(), axis.get_ylabel()) == ("FSVI", "x", "f(x)")
+
+
+def test_curves_share_limits_of_the_data_and_a_prior_standard_deviation() -> None:
+    curve = {"mean": [0.0, 9.0], "std": [1.0, 4.0]}
+    data = np.zeros((2, 1)), np.array([-1.0, 2.0])
+    assert toys._limits("cinquin_1d", [curve], data) == (-2.0, 3.0)
+    assert toys._limits("snelson", [curve], data) == pytest.approx((-1 - 10**0.5, 2 + 10**0.5))
+    assert toys._limits("mine", [curve], None) == (-4.0, 13.0), "the median of the largest stands for the prior's"
 
 
 def test_lengths_of_training_are_lines_in_order(write: Callable[..., Path], tmp_path: Path) -> None:

@@ -152,10 +152,8 @@ def test_title_and_foot_say_protocol_n_and_what_is_missing(results: Path) -> Non
 
     runs = collect(FIGURES["digits-retention"], SUITE.table("digits"), "paper", Records(results))
     canvas = digits.retention(runs)
-    assert canvas.get_suptitle() == (
-        "Accuracy on the most certain digits\nprotocol paper, n = 2 runs; bands: SE; numbers: area under the curve (%)"
-    )
-    assert canvas.get_supxlabel() == "no records: GFSVI"
+    assert canvas.get_suptitle() == "Accuracy on the most certain digits"
+    assert canvas.get_supxlabel() == "protocol paper, n = 2 runs; bands: SE\nno records: GFSVI"
     style.plt.close(canvas)
 
 
@@ -164,7 +162,7 @@ def test_single_runs_have_no_errors_to_explain(results: Path) -> None:
 
     runs = collect(FIGURES["digits-retention"], SUITE.table("digits"), "paper", Records(results), seeds=[0])
     canvas = digits.retention(runs)
-    assert canvas.get_suptitle().endswith("\nprotocol paper, n = 1 run; numbers: area under the curve (%)")
+    assert canvas.get_supxlabel() == "protocol paper, n = 1 run\nno records: GFSVI"
     style.plt.close(canvas)
 
 
@@ -215,14 +213,44 @@ def test_mean_and_error_leave_out_empty_bins() -> None:
 def test_no_two_rows_of_a_figure_look_alike_without_colour(name: str) -> None:
     labels = [row.label for row in tables.get(name).rows]
     looks.assign(labels)
-    seen = [(str(looks.line(label)["linestyle"]), looks.line(label).get("marker", "")) for label in labels]
+    seen = [(str(looks.line(label)["linestyle"]), looks.line(label)["marker"]) for label in labels]
     looks.assign([])
-    assert len(set(seen)) == len(labels) and "o" not in {marker for _, marker in seen}, seen
+    assert len(set(seen)) == len(labels), seen
+
+
+def test_a_method_has_one_colour_and_marker_in_every_table() -> None:
+    found: dict[str, set] = {}
+    for table in tables.tables().values():
+        looks.assign(row.label for row in table.rows)
+        for row in table.rows:
+            if row.label in methods.catalogue():
+                look = looks.line(row.label)
+                found.setdefault(row.label, set()).add((look["color"], look["marker"], str(look["linestyle"])))
+    looks.assign([])
+    assert len(found) > 20 and all(len(each) == 1 for each in found.values()), found
+    for one, other in (("MAP", "MAP fVI"), ("FSVI", "FSVI Ensemble"), ("Ensemble", "Deep Ensemble")):
+        assert looks.line(one)["marker"] == looks.line(other)["marker"]
+    markers = {word: look for word, look in looks.METHODS.items() if word != "FVI"}  # FVI is cinquin2024's FBNN
+    assert len(set(markers.values())) == len({marker for _, marker in markers.values()}) == len(markers)
+
+
+def test_a_black_edge_is_visible_on_the_published_marks_of_every_method() -> None:
+    def luminance(rgb: tuple[float, ...]) -> float:  # WCAG 2
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    contrast = {word: (luminance(looks.tint(word)) + 0.05) / 0.05 for word in looks.METHODS}
+    assert min(contrast.values()) > 3, contrast
+
+
+def test_titles_are_one_line() -> None:
+    for figure in FIGURES.values():
+        assert len(figure.title) <= 60 and ";" not in figure.title and "\n" not in figure.title, figure.title
 
 
 def test_methods_of_the_catalogue_look_different() -> None:
     looks.assign(methods.catalogue())
     seen = {name: tuple(looks.line(name).values()) for name in methods.catalogue()}
     looks.assign([])
-    assert len(set(seen.values())) == len(seen), seen
+    assert len(set(map(str, seen.values()))) == len(seen), seen
     assert all(look[0] != looks.GREY for look in seen.values()), seen

@@ -99,9 +99,9 @@ def test_published_values_stand_as_marks_in_their_own_unit(results: Path) -> Non
     found = runs("dirichlet2022-figure-8", results)
     canvas = shifts.rotation(found)
     accuracy, likelihood, _ = canvas.axes
-    assert canvas.legends[0].get_title().get_text() == "no records: MC Dropout" and not canvas.get_supxlabel()
-    marked = {line.get_marker() for line in likelihood.lines}
-    assert marked == {"None", "o"} and "edged marks: published" in canvas.get_suptitle()
+    assert canvas.get_supxlabel() == "protocol paper, n = 2 runs; bands: SE\nno records: MC Dropout"
+    assert {line.get_marker() for line in likelihood.lines} == {"o", "<"}
+    assert "published" in {text.get_text() for text in canvas.legends[0].texts}
     (published,) = [
         line
         for line in likelihood.lines
@@ -142,9 +142,19 @@ def test_gains_are_differences_of_means_beside_those_of_the_paper(results: Path)
 def test_every_index_set_has_its_panel(results: Path) -> None:
     panels = shifts.index_sets(runs("dirichlet2022-figure-4", results)).axes[:3]
     shown = [{line.get_label() for line in axis.lines if not line.get_label().startswith("_")} for axis in panels]
-    plain = {"MAP", "Ensemble"}
+    plain = {"MAP", "Ensemble", "uniform prior"}
     assert shown == [plain | {"MAP fVI", "Ensemble fVI"}, plain | {"MAP fVI"}, plain | {"Ensemble fVI"}]
     assert all(any(np.allclose(line.get_ydata(), -np.log(10)) for line in axis.lines) for axis in panels)
+
+
+def test_bands_of_index_sets_are_two_standard_deviations(results: Path) -> None:
+    found = runs("dirichlet2022-figure-4", results)
+    axis = shifts.index_sets(found).axes[0]
+    _, values = by_level(found.records["MAP"], shifts.LIKELIHOOD, ROTATION)
+    edges = axis.collections[0].get_paths()[0].vertices[:, 1]
+    mean, deviation = values.mean(0), values.std(0, ddof=1)
+    assert len(values) > 1 and edges.max() == pytest.approx((mean + 2 * deviation).max())
+    assert edges.min() == pytest.approx((mean - 2 * deviation).min())
 
 
 def test_examples_show_percentiles_of_the_fitted_dirichlet(results: Path) -> None:

@@ -69,8 +69,8 @@ def test_single_networks_stand_above_their_ensembles(drawn: Callable[..., Canvas
     colours = {line.get_label(): line.get_color() for axis in axes for line in axis.lines}
     assert all(colours[label] == colours[label.removesuffix(" Ensemble")] for label in ROWS[1:-1])
     assert "MAP Ensemble" in {text.get_text() for text in canvas.legends[0].texts}
-    assert canvas.legends[0].get_title().get_text() == "no records: FSVI Ensemble"
-    assert canvas.get_suptitle().endswith("; above: single networks, below: ensembles")
+    assert canvas.get_supxlabel().endswith("\nno records: FSVI Ensemble")
+    assert [axis.get_ylabel().split("\n")[0] for axis in (axes[0], axes[4])] == ["single networks", "ensembles"]
 
 
 def test_curves_are_those_of_the_records(drawn: Callable[..., Canvas]) -> None:

@@ -72,3 +72,15 @@ def test_eigenvalues_are_those_of_the_covariance_of_the_functions() -> None:
     assert rows == [] and len(found) == 30
     np.testing.assert_allclose(found[:2], expected[:2], rtol=0.1)
     assert max(found[2:]) < 1e-6 * found[1]
+
+
+@pytest.mark.parametrize("protocol", ["paper", "short"])
+def test_figure_9_has_the_runs_of_the_tables_and_one_row_with_five_draws_in_training(protocol: str) -> None:
+    table, known = tables.get("dirichlet2022-figure-9"), tables.get("dirichlet2022-11")
+    trained = {training_key(config) for config in known.runs(protocol)}
+    *others, added = table.rows
+    assert all(training_key(config) in trained for row in others for config in runs(table, row.label, protocol))
+    five, one = runs(table, added.label, protocol), runs(table, "MC Dropout fVI", protocol)
+    assert [config["seed"] for config in five] == [0, 1, 2]
+    assert (five[0]["parts"]["training"].pop("samples"), one[0]["parts"]["training"].pop("samples")) == (5, 1)
+    assert five[0]["parts"] == one[0]["parts"] and five[0]["evaluation"] == one[0]["evaluation"]

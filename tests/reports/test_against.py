@@ -1,0 +1,82 @@
+"""Captions that contradict a paper are true of the committed records."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.records.provenance import ROOT
+from benchmarks.suite import Suite
+from reports.figures import FIGURES, Runs, draw, recorded_runs, settings
+from reports.figures.catalogue import AGAINST
+from reports.figures.parts import by_level, stack
+from reports.figures.shifts import ATTACK, LIKELIHOOD
+from reports.records import Records
+
+
+@cache
+def known() -> tuple[Suite, Records]:
+    return Suite(), Records(ROOT / "results")
+
+
+def shown(name: str) -> Runs:
+    suite, records = known()
+    figure = FIGURES[name]
+    found = recorded_runs(figure, suite.table(figure.table), None, records)
+    assert (name, found.protocol) in AGAINST, "the protocol that is drawn has no such caption any more"
+    return found
+
+
+def mean_by_number(runs: Runs, condition: str, metric: str) -> dict[str, dict[int, float]]:
+    found = settings._values(runs, condition, metric)[0]
+    return {label: {n: float(values.mean()) for n, values in each.items()} for label, each in found.items()}
+
+
+def test_likelihood_of_gfsvi_on_boston_is_best_at_100_steps_and_then_lost() -> None:
+    found = mean_by_number(shown("cinquin2024-figure-15"), *("part=validation", "expected_log_likelihood_standardised"))
+    best = {label: max(values, key=lambda n: values[n]) for label, values in found.items()}
+    assert best["GFSVI"] == 100 < best["TFSVI"]
+    assert found["GFSVI"][3000] < found["GFSVI"][100] - 50
+
+
+def test_calibration_improves_with_inducing_points_and_out_of_distribution_metrics_do_not_grow() -> None:
+    runs = shown("rudner2021-figure-8")
+    for condition, metric, sign in (
+        ("", "ece_10", -1),
+        ("ood=mnist", "predictive_entropy", -1),
+        ("ood=mnist;score=predictive_entropy", "ood_auroc", -1),
+    ):
+        (values,) = mean_by_number(runs, condition, metric).values()
+        assert max(values) == 8 and sign * (values[8] - values[1]) > 0, metric
+
+
+def test_mc_dropout_gains_least_under_attack() -> None:
+    runs = shown("dirichlet2022-figure-7-cifar10")
+
+    def gain(label: str) -> np.ndarray:
+        both = [by_level(runs.records[each], LIKELIHOOD, ATTACK)[1].mean(0)[1:] for each in (label, f"{label} fVI")]
+        return both[1] - both[0]
+
+    others = [label for label in runs.records if f"{label} fVI" in runs.records and label != "MC Dropout"]
+    assert "Ensemble" in others and all((gain("MC Dropout") < gain(label)).all() for label in others)
+
+
+@pytest.mark.parametrize("dataset", ["boston", "energy", "wine", "yacht"])
+def test_the_prior_is_more_certain_on_data_on_boston_and_wine_alone(dataset: str) -> None:
+    name, against = f"pequignot2020-figure-4-{dataset}", dataset in ("energy", "yacht")
+    suite, records = known()
+    runs = recorded_runs(FIGURES[name], suite.table(FIGURES[name].table), None, records)
+    assert ((name, runs.protocol) in AGAINST) == against
+    curves = {part: runs.curves(f"{part}/epistemic_entropy")["Prior"] for part in ("train", "ood-uniform")}
+    middle = {part: stack(found, "value").mean(0)[2] for part, found in curves.items()}
+    assert (middle["ood-uniform"] > middle["train"]) != against
+
+
+def test_captions_say_so(tmp_path: Path) -> None:
+    suite, records = known()
+    drawn: Any = draw([FIGURES["cinquin2024-figure-15"]], suite, records, tmp_path, forms=(".txt",))
+    assert AGAINST["cinquin2024-figure-15", "paper"] in next(drawn).files[0].read_text(encoding="utf-8")
