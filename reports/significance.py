@@ -58,9 +58,7 @@ class Paired:
         """Return how many runs, scattered as these, would tell a difference of this size at the level; None for more
         than most."""
         counts = range(2, most + 1) if self.gap else range(0)
-        return next(
-            (n for n in counts if 2 * stdtr(n - 1, -abs(self.gap) / (self._error(n) or 1e-300)) <= level), None
-        )
+        return next((n for n in counts if 2 * stdtr(n - 1, -abs(self.gap) / (self._error(n) or 1e-300)) <= level), None)
 
     def _error(self, n: int) -> float:
         return self.spread * math.sqrt(1 / n + self.overlap) if n else math.nan

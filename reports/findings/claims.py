@@ -13,8 +13,8 @@ cells are compared:
 * ``second``: every row of ``a`` with the second best of ``b``;
 * ``rank``: every row of ``a`` with every row of ``b`` by their ranks over data sets.
 
-``base`` names columns that are subtracted from those of the same data set. ``X minus Y`` as a row is a difference of two
-rows. ``side`` says which side is claimed, where it is not the better one of the metric.
+``base`` names columns that are subtracted from those of the same data set. ``X minus Y`` as a row is a difference of
+two rows. ``side`` says which side is claimed, where it is not the better one of the metric.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import csv
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -33,7 +33,7 @@ from benchmarks.errors import BenchmarkError
 FOLDER = Path(__file__).parents[1] / "claims"
 MARGINS = FOLDER / "margins.csv"
 COLUMNS = (
-    "id", "place", "claim", "kind", "table", "a", "b", "columns", "form", "side", "base", "value", "note",
+    "id", "place", "claim", "kind", "table", "a", "b", "columns", "form", "side", "base", "value", "main", "note",
 )  # fmt: skip
 KINDS = ("better", "not_worse", "closer", "monotone", "absolute", "qualitative")
 FORMS = ("each", "matched", "equal", "rows", "columns", "spread", "second", "rank")
@@ -57,7 +57,10 @@ class Test:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, in words of this project; without tests it rests on a figure alone."""
+    """What a paper says, in words of this project; main: one of the ten that matter most.
+
+    Without tests no number that is measured here stands for it: it rests on a figure alone, or names none.
+    """
 
     id: str
     paper: str
@@ -65,6 +68,7 @@ class Claim:
     words: str
     kind: str
     note: str = ""
+    main: bool = False
     tests: tuple[Test, ...] = field(default=())
 
     @property
@@ -99,11 +103,11 @@ def load(paper: str, folder: Path = FOLDER) -> tuple[Claim, ...]:
         if row["claim"]:
             if row["id"] in found or row["kind"] not in KINDS or not row["place"]:
                 raise BenchmarkError(f"{where}: expected a new id, a place and a kind out of {', '.join(KINDS)}")
-            tests = (test,) if test else ()
-            found[row["id"]] = Claim(row["id"], paper, row["place"], row["claim"], row["kind"], row["note"], tests)
+            about = row["id"], paper, row["place"], row["claim"], row["kind"], row["note"]
+            found[row["id"]] = Claim(*about, row["main"] == "yes", (test,) if test else ())
         elif row["id"] in found and test:
             claim = found[row["id"]]
-            found[row["id"]] = Claim(**{**vars(claim), "tests": (*claim.tests, test)})
+            found[row["id"]] = replace(claim, tests=(*claim.tests, test))
         else:
             raise BenchmarkError(f"{where}: expected a claim, or another test of the claim above it")
     return tuple(found.values())

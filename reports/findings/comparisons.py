@@ -26,7 +26,8 @@ class Comparison:
     """One comparison of a claim: sign * sum(weight * cell) + slack, above 0 where the claim is true.
 
     own and printed: its cells and weights, by our means and by the printed ones; they differ where a row is chosen by
-    its rank. ranked: the ranks of both rows by data set, ours and printed, in the place of cells.
+    its rank. place: row and column of its first cell. ranked: instead of cells the ranks of two rows by data set, ours
+    and printed.
     """
 
     words: str
@@ -35,6 +36,7 @@ class Comparison:
     sign: int
     own: Terms
     printed: Terms
+    place: tuple[int, int] = (0, 0)
     slack: float = 0.0
     overlap: float = 0.0
     ranked: tuple[Paired | None, Paired | None] | None = None
@@ -69,11 +71,11 @@ class Comparison:
             return self.ranked[0] or "no data set where all rows have runs"
         for cell in self.cells:
             if not cell.values:
-                return f"{cell.missing} of {cell.row.label}" if cell.missing else f"no runs of {cell.row.label}"
+                return f"{cell.row.label}: {cell.missing}"
             if not all(map(math.isfinite, cell.values.values())):
-                return f"infinite values of {cell.row.label}"
+                return f"{cell.row.label}: infinite values"
             if cell.n < 2:
-                return f"one run of {cell.row.label}"
+                return f"{cell.row.label}: one run"
         if any(cell.shared for cell in self.cells) or len({m for cell in self.cells for m in cell.machines}) > 1:
             return "times of different machines, or of runs trained side by side"
         shared = set.intersection(*(set(cell.values) for cell in self.cells))
@@ -86,19 +88,23 @@ class Comparison:
 
 
 def of(test: Test, results: dict[str, TableResult], not_worse: bool) -> Iterator[Comparison]:
-    """The comparisons of a test in the tables that it names. Raises UnknownName for a row or column that none has."""
-    labels = {row.label for result in results.values() for row in result.table.rows}
-    for label in (part for each in (*test.a, *test.b) for part in each.split(MINUS)):
-        if label not in labels:
-            raise unknown("row", label, labels)
-    every = [(result, j) for result in results.values() for j in range(len(result.table.columns))]
-    for pattern in expanded(test.columns + test.base):
-        if not any(matches(pattern, *_names(result.table.columns[j])) for result, j in every):
-            raise unknown("column", pattern, {":".join(_names(result.table.columns[j])) for result, j in every})
+    """The comparisons of a test in the tables that it names."""
     for result in results.values():
         made = list(_Maker(test, result, not_worse).comparisons())
         printed = [each for each in made if each.published() is not None]
         yield from printed or made  # where a paper prints numbers, only those that it prints
+
+
+def check(test: Test, tables: Sequence[Any]) -> None:
+    """Raise UnknownName for a row or a column that none of a test's tables has."""
+    labels = {row.label for table in tables for row in table.rows}
+    for label in (part for each in (*test.a, *test.b) for part in each.split(MINUS)):
+        if label not in labels:
+            raise unknown("row", label, labels)
+    names = [_names(column) for table in tables for column in table.columns]
+    for pattern in expanded(test.columns + test.base):
+        if not any(matches(pattern, *each) for each in names):
+            raise unknown("column", pattern, {":".join(each) for each in names})
 
 
 def _names(column: Any) -> tuple[str, str, str]:
@@ -118,7 +124,7 @@ class _Maker:
     def comparisons(self) -> Iterator[Comparison]:
         """Every comparison, column by column."""
         if self.test.form == "rank":
-            yield from self._ranks()
+            yield from self._ranks() if self.columns else ()
         elif self.test.form == "columns":
             for row in self.a:
                 for before, after in self._steps():
@@ -131,7 +137,7 @@ class _Maker:
 
     def _of_column(self, j: int) -> Iterator[Comparison]:
         form, label = self.test.form, self._label(j)
-        if form == "spread":
+        if form == "spread" and self.a and self.b:
             sides = [self._range(j, mean) for mean in (_own, _printed)]
             yield self._made("range of the rows", label, j, *sides, sign=-1)
         elif form == "second":
@@ -154,24 +160,31 @@ class _Maker:
             return [(after, before) for before, after in pairwise(self.a)]
         if self.test.form == "each":
             return [(first, second) for first in self.a for second in self.b if first != second]
-        pairs = [
-            pair for pair in zip(self.test.a, self.test.b, strict=True) if pair[0] in self.a and pair[1] in self.b
-        ]
+        pairs = [pair for pair in zip(self.test.a, self.test.b, strict=True) if pair[0] in self.a and pair[1] in self.b]
         return pairs + [(b, a) for a, b in pairs] if self.test.form == "equal" else pairs
 
     def _made(
-        self, words: str, column: str, j: int, own: Terms, printed: Terms | None = None, slack: float = 0.0, sign: int = 0
+        self,
+        words: str,
+        column: str,
+        j: int,
+        own: Terms,
+        printed: Terms | None = None,
+        slack: float = 0.0,
+        sign: int = 0,
     ) -> Comparison:
         sign = sign or self._sign(j)
         if self.not_worse and (margin := margins().get(_names(self.result.table.columns[j])[2])):
             if margin.relative:  # only of two rows where lower is better: the other may be larger by this share
                 own, printed = (
-                    tuple((w if w > 0 else w * (1 + margin.size), cell) for w, cell in terms) for terms in (own, printed or own)
+                    tuple((w if w > 0 else w * (1 + margin.size), cell) for w, cell in terms)
+                    for terms in (own, printed or own)
                 )
             else:
                 slack += margin.size * self.result.table.columns[j].scale
         overlap = self.result.overlaps.get(self.result.table.columns[j].cell.dataset, 0.0)
-        return Comparison(words, column, self.result.table.name, sign, own, printed or own, slack, overlap)
+        place = self.rows[own[0][1].row.label], j
+        return Comparison(words, column, self.result.table.name, sign, own, printed or own, place, slack, overlap)
 
     def _sign(self, j: int) -> int:
         metric = self.result.table.columns[j].cell.metric
@@ -182,9 +195,8 @@ class _Maker:
 
     def _label(self, j: int) -> str:
         column = self.result.table.columns[j]
-        metrics = {column.cell.metric for column in self.result.table.columns}
-        words = name(column.cell.metric)
-        return column.label if len(metrics) == 1 or words.lower() in column.label.lower() else f"{column.label} {words}"
+        same = [each for each in self.result.table.columns if each.label == column.label]
+        return column.label if len(same) == 1 else f"{column.label}, {name(column.cell.metric)}"
 
     def _has(self, row: str) -> bool:
         return all(part in self.rows for part in row.split(MINUS))
@@ -198,7 +210,9 @@ class _Maker:
         """A row, or the difference of two, in a column; less its base."""
         parts = row.split(MINUS)
         bases = [
-            k for k in self.base if self.result.table.columns[k].cell.dataset == self.result.table.columns[j].cell.dataset
+            k
+            for k in self.base
+            if self.result.table.columns[k].cell.dataset == self.result.table.columns[j].cell.dataset
         ]
         places = [(1.0, j), *((-1.0, k) for k in bases[:1])]
         signed = [(1.0, parts[0]), *((-1.0, part) for part in parts[1:])]

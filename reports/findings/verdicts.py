@@ -33,6 +33,7 @@ class Verdict(StrEnum):
     """What became of a claim."""
 
     HOLDS = "holds"
+    SO_FAR = "holds as far as tested"
     PART = "reversed in part"
     REVERSED = "reversed"
     OPEN = "not told apart"
@@ -40,7 +41,8 @@ class Verdict(StrEnum):
 
 
 MEANINGS = {
-    Verdict.HOLDS: "every comparison that was tested goes the claimed way",
+    Verdict.HOLDS: "every comparison that the claim names goes the claimed way",
+    Verdict.SO_FAR: "every comparison that has the runs for a test goes the claimed way; others have none yet",
     Verdict.PART: "some comparisons go the claimed way, some the other way",
     Verdict.REVERSED: "some comparison goes the other way, and none the claimed way",
     Verdict.OPEN: "none goes the other way, and not all go the claimed way",
@@ -137,7 +139,7 @@ class Finding:
         if not self.rejected:
             return Verdict.OPEN
         if self._holds <= self._reversed:
-            return Verdict.HOLDS
+            return Verdict.HOLDS if len(self.counted) == len(self.tested) else Verdict.SO_FAR
         return Verdict.PART if self.ours[FOR] else Verdict.REVERSED
 
     @property
@@ -149,7 +151,11 @@ class Finding:
     def needed(self) -> int | None:
         """How many seeds would tell every comparison that is open, by their scatter, at the first level of Holm's
         correction; None where 1,000 are not enough."""
-        open_ = [each.paired.needed(ALPHA / max(self.family, 1)) for each in self.counted if each.paired and not self._told(each)]
+        open_ = [
+            each.paired.needed(ALPHA / max(self.family, 1))
+            for each in self.counted
+            if each.paired and not self._told(each)
+        ]
         return None if None in open_ else max((n for n in open_ if n is not None), default=None)
 
     def _told(self, each: Tested) -> bool:
@@ -186,21 +192,33 @@ def judge(found: Sequence[Claim], suite: Suite, results: Results) -> list[Findin
     family = [each for each in made if each.counted]
     rejected = dict(zip((each.claim.id for each in family), holm([each.p for each in family])))
     return [
-        Finding(each.claim, each.protocol, each.tested, rejected.get(each.claim.id, False), len(family)) for each in made
+        Finding(each.claim, each.protocol, each.tested, rejected.get(each.claim.id, False), len(family))
+        for each in made
     ]
 
 
 def every(suite: Suite, results: Results) -> dict[str, list[Finding]]:
-    """Both verdicts on every claim, by paper."""
-    return {paper: judge(claims.load(paper), suite, results) for paper in claims.papers()}
+    """Both verdicts on every claim whose tables the suite has, by paper."""
+    known = set(suite.table_names())
+    found = {
+        paper: [claim for claim in claims.load(paper) if known.issuperset(claim.tables)] for paper in claims.papers()
+    }
+    return {paper: judge(each, suite, results) for paper, each in found.items()}
 
 
 def _under_best(claim: Claim, suite: Suite, results: Results) -> Finding:
     """A claim under the most faithful protocol that tests any of its comparisons; protocols are never mixed."""
     tables = [suite.table(name) for name in claim.tables]
     protocols = dict.fromkeys(name for table in tables for name in table.protocols if name != MEANINGLESS)
-    every = [_under(claim, suite, results, protocol) for protocol in sorted(protocols, key=lambda name: name != "paper")]
-    return next((each for each in every if each.counted), every[0] if every else Finding(claim, "", ()))
+    made = [_under(claim, suite, results, protocol) for protocol in sorted(protocols, key=lambda name: name != "paper")]
+    if not made:
+        return Finding(claim, "", ())
+    return next((each for each in made if each.counted), max(made, key=_recorded))
+
+
+def _recorded(finding: Finding) -> int:
+    """How many of its comparisons have values in all of their cells."""
+    return sum(all(cell.values for cell in each.comparison.cells) for each in finding.tested)
 
 
 def _under(claim: Claim, suite: Suite, results: Results, protocol: str) -> Finding:
