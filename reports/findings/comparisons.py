@@ -138,14 +138,14 @@ class _Maker:
     def _of_column(self, j: int) -> Iterator[Comparison]:
         form, label = self.test.form, self._label(j)
         if form == "spread" and self.a and self.b:
-            sides = [self._range(j, mean) for mean in (_own, _printed)]
-            yield self._made("range of the rows", label, j, *sides, sign=-1)
+            own, printed = (self._range(j, mean) for mean in (_own, _printed))
+            yield self._made("range of the rows", label, j, own, printed, sign=-1)
         elif form == "second":
             for row in self.a:
-                own, printed = (self._second(j, mean) for mean in (_own, _printed))
-                if own and printed:
-                    sides = [(*self._at(row, j), *_times(-1, self._at(other, j))) for other in (own, printed)]
-                    yield self._made(f"{row} against the second best", label, j, *sides)
+                second, theirs = (self._second(j, mean) for mean in (_own, _printed))
+                if second and theirs:
+                    own, printed = (self._against(row, other, j) for other in (second, theirs))
+                    yield self._made(f"{row} against the second best", label, j, own, printed)
         elif form == "each" and not self.b:
             for row in self.a:
                 value = self.test.value or 0.0
