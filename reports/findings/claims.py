@@ -42,8 +42,8 @@ MINUS = " minus "
 
 
 @dataclass(frozen=True)
-class Test:
-    """One comparison rule of a claim, as its line of the CSV file has it."""
+class Rule:
+    """Rule of comparisons of a claim, as its line of the CSV file has it."""
 
     tables: tuple[str, ...]
     a: tuple[str, ...]
@@ -69,7 +69,7 @@ class Claim:
     kind: str
     note: str = ""
     main: bool = False
-    tests: tuple[Test, ...] = field(default=())
+    tests: tuple[Rule, ...] = field(default=())
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ def _lines(path: Path, header: tuple[str, ...]) -> Iterator[list[str]]:
     return iter(lines[1:])
 
 
-def _test(row: dict[str, str], where: str) -> Test | None:
+def _test(row: dict[str, str], where: str) -> Rule | None:
     if not row["form"]:
         return None
     if row["form"] not in FORMS or row["side"] not in SIDES or not (row["table"] and row["a"] and row["columns"]):
@@ -151,4 +151,4 @@ def _test(row: dict[str, str], where: str) -> Test | None:
     listed = {name: tuple(filter(None, row[name].split(";"))) for name in ("table", "a", "b")}
     columns, base = (tuple(filter(None, row[name].split(" + "))) for name in ("columns", "base"))
     value = float(row["value"]) if row["value"] else None
-    return Test(listed["table"], listed["a"], listed["b"], columns, row["form"], SIDES[row["side"]], base, value)
+    return Rule(listed["table"], listed["a"], listed["b"], columns, row["form"], SIDES[row["side"]], base, value)

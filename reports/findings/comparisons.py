@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.errors import unknown
 from reports.aggregate import CellResult, TableResult
-from reports.findings.claims import MINUS, Test, expanded, margins, matches
+from reports.findings.claims import MINUS, Rule, expanded, margins, matches
 from reports.labels import direction, name
 from reports.mean_ranks import bar_of_published, bar_of_runs, ranks
 from reports.significance import Paired, compare
@@ -87,7 +87,7 @@ class Comparison:
         return found if found.n > 1 else "fewer than two splits and seeds that all rows have"
 
 
-def of(test: Test, results: dict[str, TableResult], not_worse: bool) -> Iterator[Comparison]:
+def of(test: Rule, results: dict[str, TableResult], not_worse: bool) -> Iterator[Comparison]:
     """The comparisons of a test in the tables that it names."""
     for result in results.values():
         made = list(_Maker(test, result, not_worse).comparisons())
@@ -95,7 +95,7 @@ def of(test: Test, results: dict[str, TableResult], not_worse: bool) -> Iterator
         yield from printed or made  # where a paper prints numbers, only those that it prints
 
 
-def check(test: Test, tables: Sequence[Any]) -> None:
+def check(test: Rule, tables: Sequence[Any]) -> None:
     """Raise UnknownName for a row or a column that none of a test's tables has."""
     labels = {row.label for table in tables for row in table.rows}
     for label in (part for each in (*test.a, *test.b) for part in each.split(MINUS)):
@@ -115,7 +115,7 @@ def _names(column: Any) -> tuple[str, str, str]:
 class _Maker:
     """The comparisons of one test in one table."""
 
-    def __init__(self, test: Test, result: TableResult, not_worse: bool) -> None:
+    def __init__(self, test: Rule, result: TableResult, not_worse: bool) -> None:
         self.test, self.result, self.not_worse = test, result, not_worse
         self.rows = {row.label: i for i, row in enumerate(result.table.rows)}
         self.a, self.b = ([each for each in rows if self._has(each)] for rows in (test.a, test.b))
