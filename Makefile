@@ -53,7 +53,7 @@ executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers 
 quoted = '$(subst ','\'',$1)'
 command = make $(call quoted,$@) $(foreach v,$(given),$(if $($v),$(call quoted,$v=$($v))))
 
-.PHONY: help demo tables figures page paper coverage data status verify artifacts-pack test check bench slurm-up slurm-down clean
+.PHONY: help demo tables figures page paper findings coverage data status verify artifacts-pack test check bench slurm-up slurm-down clean
 .DEFAULT_GOAL := help
 
 help: ## list targets and options
@@ -103,6 +103,9 @@ page: $(READY) ## a site of every table, method and figure, to look at: reports/
 
 paper: $(READY) ## one PDF of every table, figure and method, and of what differs and why: reports/output/paper/paper.pdf
 	@$(RUN) reports paper
+
+findings: $(READY) ## which claims of the papers survive, by their own numbers and by the records: docs/findings.md
+	@$(RUN) reports findings
 
 coverage: $(READY) ## per paper and table: published cells, those with records, those reproduced
 	@$(RUN) reports coverage

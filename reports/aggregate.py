@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -155,7 +155,8 @@ class CellResult:
 class TableResult:
     """A table under one protocol: cells[i][j] belongs to rows[i] and columns[j]; broken are files that do not count;
     files is a note on the data files of its runs, if those are not the ones at hand; hours: what its runs
-    cost; records: those that its numbers come from.
+    cost; records: those that its numbers come from; overlaps: for each data set, test points for each training point,
+    where its runs are of overlapping splits.
     """
 
     table: Any
@@ -165,6 +166,7 @@ class TableResult:
     files: tuple[str, ...] = ()
     hours: Hours = Hours()
     records: Records | None = field(default=None, repr=False, compare=False)
+    overlaps: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def flat(self) -> list[CellResult]:
@@ -213,11 +215,12 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
                 for column, found in zip(table.columns, ranges)
             ]
         )
-    result = TableResult(table, protocol, cells, tuple(broken), tuple(records.files), hours(runs), records)
+    overlaps = {name: _overlap(found) for name, found in named.items()}
+    result = TableResult(table, protocol, cells, tuple(broken), tuple(records.files), hours(runs), records, overlaps)
     for j, column in enumerate(table.columns):
         if column.compared and len(result.machines(j)) < 2:
             compared = [{} if row[j].shared else row[j].values for row in cells]
-            tested = worse(compared, direction(column.cell.metric), _overlap(named[column.cell.dataset]))
+            tested = worse(compared, direction(column.cell.metric), overlaps[column.cell.dataset])
             apart = any(tested) if any(each is not None for each in tested) else None
             for row, mark in zip(cells, bold(tested)):
                 row[j] = replace(row[j], bold=mark, apart=apart)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Collection, Iterable
 from functools import wraps
 from pathlib import Path
@@ -17,7 +18,7 @@ from benchmarks.commands.options import (
     StateOption,
     TableArgument,
 )
-from benchmarks.errors import BenchmarkError, as_messages
+from benchmarks.errors import BenchmarkError, as_messages, unknown
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import beyond, lacking, parse_seeds
@@ -248,6 +249,26 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         from reports.tried_page import write
 
         print(_shown(write(suite, Records(results), file)))
+
+    @app.command()
+    def findings(
+        paper: Annotated[str, typer.Option("--paper", help="print every claim of this paper, not the main ones")] = "",
+        results: ResultsOption = RESULTS,
+        out: OutOption = OUT,
+        file: Annotated[Path, typer.Option("--file", help="the page to write")] = ROOT / "docs" / "findings.md",
+        readme: Annotated[Path, typer.Option("--readme", help="the file whose table is renewed")] = ROOT / "README.md",
+    ) -> None:
+        """Print which claims of the papers survive, by their own numbers and by the records; write docs/findings.md."""
+        from reports.findings import claims, page, words
+
+        if paper and paper not in claims.papers():
+            raise unknown("paper", paper, claims.papers())
+        found = page.found(suite, Records(results))
+        print(page.text(found, min(shutil.get_terminal_size((100, 24)).columns, 120), paper))
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "findings.csv").write_text(words.as_csv(words.flat(found)), encoding="utf-8")
+        written = page.write(found, file, readme)
+        print(f"Every claim: {_shown(written)}; every comparison: {_shown(out / 'findings.csv')}")
 
     for each in app.registered_commands:
         each.callback = _naming(each.callback)

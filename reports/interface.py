@@ -23,6 +23,8 @@ from reports.brought import with_rows_brought
 from reports.choice import WHOLE, Choice
 from reports.coverage import COUNTS
 from reports.coverage import coverage as count_coverage
+from reports.findings import words
+from reports.findings.page import found as found_claims
 from reports.records import Records, recorded
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ __all__ = [
     "TooLong",
     "aggregate",
     "coverage",
+    "findings",
     "measure",
     "plan",
     "records",
@@ -117,6 +120,17 @@ def coverage(results: Path | str = RESULTS, *, suite: Suite = SUITE) -> pandas.D
     frame = pandas.DataFrame([[getattr(row, name) for name in columns] for row in rows], columns=columns)
     frame.attrs["problems"] = list(dict.fromkeys(problem for row in rows for problem in row.problems))
     return frame
+
+
+def findings(results: Path | str = RESULTS, *, suite: Suite = SUITE) -> pandas.DataFrame:
+    """A row for every comparison of every claim of the papers, with both verdicts on the claim.
+
+    Its columns are those of :data:`reports.findings.words.COLUMNS`.
+    """
+    import pandas  # here, since the command line does without it
+
+    known = Records(results)
+    return pandas.DataFrame(words.rows(words.flat(found_claims(suite, known))), columns=list(words.COLUMNS))
 
 
 def chosen(name: str, known: Records, also: Names = (), suite: Suite = SUITE) -> Any:

@@ -38,7 +38,7 @@ def sentence(result: TableResult) -> str:
     columns = [j for j in range(len(result.table.columns)) if all(row[j].n > 1 for row in rows)]
     if not rows or not columns:
         return ""
-    own, published = (_mean_ranks(bar_of, rows, columns) for bar_of in (_own, _published))
+    own, published = (_mean_ranks(bar_of, rows, columns) for bar_of in (bar_of_runs, bar_of_published))
     told = ", ".join(
         f"{label} {rank:.2g} ({published[label]:.2g})" if published else f"{label} {rank:.2g}"
         for label, rank in own.items()
@@ -61,9 +61,11 @@ def _mean_ranks(
     return {label: math.fsum(each) / len(each) for label, each in found.items()}
 
 
-def _own(cell: CellResult) -> Bar:
-    return cell.mean, cell.stderr
+def bar_of_runs(cell: CellResult) -> Bar | None:
+    """Mean and standard error over our runs; None for fewer than two."""
+    return (cell.mean, cell.stderr) if cell.n > 1 else None
 
 
-def _published(cell: CellResult) -> Bar | None:
+def bar_of_published(cell: CellResult) -> Bar | None:
+    """The printed mean and its error; None where nothing is printed."""
     return (cell.published.mean, cell.published.stderr or 0.0) if cell.published else None

@@ -18,6 +18,8 @@ from reports.captions import heading
 from reports.choice import Choice
 from reports.entries import VERDICTS
 from reports.figures import FIGURES, Drawn, draw
+from reports.findings.latex import chapter
+from reports.findings.page import of_book
 from reports.labels import name as metric_name
 from reports.latex import latex
 from reports.page.book import Book, Sheet
@@ -35,6 +37,8 @@ PACKAGES = (
     "geometry",
     "graphicx",
     "placeins",
+    "longtable",
+    "array",
     "xcolor",
     "hyperref",
 )
@@ -45,7 +49,7 @@ PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
 \usepackage{mathptmx}
-\usepackage{booktabs,siunitx,threeparttable,graphicx,placeins,xcolor}
+\usepackage{booktabs,siunitx,threeparttable,longtable,array,graphicx,placeins,xcolor}
 \usepackage[a4paper,textwidth=18cm,textheight=25.7cm,footskip=8mm]{geometry}
 \usepackage[colorlinks,linkcolor=blue!50!black,urlcolor=blue!50!black]{hyperref}
 \setlength{\parindent}{0pt}\setlength{\parskip}{4pt}\emergencystretch=3em
@@ -81,7 +85,13 @@ def write(suite: Suite, records: Records, out: Path, say: Callable[[str], None] 
     say("Tables: every record is read")
     shown = [sheet for sheet in book.flat if sheet.filled]
     (out / "tables").mkdir(parents=True, exist_ok=True)
-    parts = [_front(book, len(shown)), _how_to_read(), r"\section{Tables}", _without_records(book)]
+    parts = [
+        _front(book, len(shown)),
+        chapter(of_book(book)),
+        _how_to_read(),
+        r"\section{Tables}",
+        _without_records(book),
+    ]
     for sheet in shown:
         name = f"tables/{sheet.table.name}-{sheet.protocol}.tex"
         (out / name).write_text(latex(sheet.result, Choice(page=PAGE, rules=False)), encoding="utf-8")

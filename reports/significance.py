@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -27,21 +28,59 @@ RULE = (
 Runs = Mapping[tuple[int, int], float]
 
 
-def paired(first: Runs, second: Runs, overlap: float = 0.0) -> tuple[float, float]:
-    """Mean of first - second over the runs that both have, and its two-sided p-value; nan for fewer than two.
+@dataclass(frozen=True)
+class Paired:
+    """Difference of two rows over the runs that both have.
 
-    Values by (split, seed). ``overlap``: test points for each training point, where runs are of overlapping splits.
+    gap: mean difference; spread: standard deviation of the differences (ddof = 1); n: shared runs; overlap: test points
+    for each training point, where the runs are of different splits of the same points. gap and spread are nan for fewer
+    than two runs.
+    """
+
+    gap: float
+    spread: float
+    n: int
+    overlap: float = 0.0
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean difference, corrected for overlapping splits."""
+        return self._error(self.n)
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value of no difference."""
+        if self.error == 0:
+            return 0.0 if self.gap else 1.0
+        return float(2 * stdtr(self.n - 1, -abs(self.gap) / self.error)) if self.n > 1 else math.nan
+
+    def needed(self, level: float = ALPHA, most: int = 1000) -> int | None:
+        """Return how many runs, scattered as these, would tell a difference of this size at the level; None for more
+        than most."""
+        counts = range(2, most + 1) if self.gap else range(0)
+        return next((n for n in counts if 2 * stdtr(n - 1, -abs(self.gap) / (self._error(n) or 1e-300)) <= level), None)
+
+    def _error(self, n: int) -> float:
+        return self.spread * math.sqrt(1 / n + self.overlap) if n else math.nan
+
+
+def compare(first: Runs, second: Runs, overlap: float = 0.0) -> Paired:
+    """Difference first - second over the runs that both have, by (split, seed).
+
+    overlap: test points for each training point, where runs are of overlapping splits.
     """
     shared = sorted(first.keys() & second.keys())
     if len(shared) < 2:
-        return math.nan, math.nan
+        return Paired(math.nan, math.nan, len(shared))
     gaps = np.array([first[run] - second[run] for run in shared])
     varied = len({split for split, _ in shared}) > 1
-    gap = float(gaps.mean())
-    error = float(gaps.std(ddof=1)) * math.sqrt(1 / len(gaps) + (overlap if varied else 0.0))
-    if error == 0:
-        return gap, 0.0 if gap else 1.0
-    return gap, float(2 * stdtr(len(gaps) - 1, -abs(gap) / error))
+    return Paired(float(gaps.mean()), float(gaps.std(ddof=1)), len(gaps), overlap if varied else 0.0)
+
+
+def paired(first: Runs, second: Runs, overlap: float = 0.0) -> tuple[float, float]:
+    """Mean of first - second over the runs that both have, and its two-sided p-value; nan for fewer than two."""
+    found = compare(first, second, overlap)
+    return found.gap, found.p
 
 
 def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[bool]:

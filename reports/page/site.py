@@ -17,6 +17,9 @@ from benchmarks.records.store import slug
 from benchmarks.suite import Suite
 from reports.captions import caption, heading, notes
 from reports.figures import FIGURES, draw
+from reports.findings import words as findings_words
+from reports.findings.page import of_book
+from reports.findings.verdicts import MEANINGS
 from reports.labels import name as metric_name
 from reports.origins import ask
 from reports.page import assets
@@ -94,6 +97,7 @@ class _Writer:
         self.methods = Methods(self.book)
         self.origins = Origins(records)
         self.differences = Differences(self.book)
+        self.findings = findings_words.flat(of_book(self.book))
         self.made: list[str] = []
         self.rankings = {id(sheet): rankings(sheet) for sheet in self.book.flat}
         self.environment = Environment(
@@ -112,6 +116,10 @@ class _Writer:
         self.environment.globals |= {
             "cause_in_words": cause,
             "heading": heading,
+            "findings": self.findings,
+            "on_table": findings_words.on_table,
+            "result_line": findings_words.result_line,
+            "summary": findings_words.summary(self.findings),
             "pages": self.methods.pages,
             "papers": PAPERS,
             "rankings_of": lambda sheet: self.rankings.get(id(sheet), []),
@@ -129,6 +137,12 @@ class _Writer:
         assets.write(self.out / "assets")
         self.made += [f"assets/{path.name}" for path in (self.out / "assets").iterdir()]
         self._page("index.html", newest=self._newest(), pictures=self.book.pictures, problems=self.book.problems)
+        grouped = {paper: [f for f in self.findings if f.claim.paper == paper] for paper in PAPERS}
+        self._page(
+            "findings/index.html", "findings.html", rule=findings_words.RULE, meanings=MEANINGS,
+            counts=findings_words.counts(grouped), counts_header=findings_words.COUNTS,
+            by_paper=findings_words.by_paper, by_records=findings_words.by_records, details=findings_words.details,
+        )  # fmt: skip
         self._page("tables/index.html", "tables.html", sheets=self.book.sheets)
         for name, sheets in self.book.sheets.items():
             cells = self.differences.of(name) if name in self.book.suite.table_names() else []

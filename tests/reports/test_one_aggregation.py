@@ -24,6 +24,8 @@ from reports import interface
 from reports.aggregate import TableResult, aggregate
 from reports.captions import usual_n
 from reports.choice import Choice
+from reports.findings.claims import Rule
+from reports.findings.comparisons import of
 from reports.layout import pair
 from reports.page.book import Book, Sheet
 from reports.page.details import Origins, details
@@ -155,3 +157,30 @@ def numbers(result: TableResult) -> dict:
     """The published numbers of a table, as the CSV files have them."""
     table = result.table
     return published_numbers.table(table.paper, table.number) if table.paper else {}
+
+
+def test_claims_compare_what_the_export_gives(made: tuple[TableResult, Store], tmp_path: Path) -> None:
+    """The effect of a claim is the mean over the splits and seeds that both rows have in the export."""
+    result, store = made
+    interface.records(store.root, tmp_path / "records.csv")
+    frame = pandas.read_csv(tmp_path / "records.csv", keep_default_na=False)
+    table, (first, second) = result.table, [row for row in result.table.rows if row.method][:2]
+    compared = 0
+    for j, column in enumerate(table.columns):
+        runs = []
+        for row in (first, second):
+            keys = {run_key(config): config["seed"] for config in table.cell_runs(row, column, result.protocol, SEEDS)}
+            own = (frame[list(vars(column.cell_of(row)))] == list(vars(column.cell_of(row)).values())).all(axis=1)
+            found = frame[own & frame["key"].isin(keys)]
+            runs.append(pandas.Series(found["value"].to_numpy() * column.scale, [keys[key] for key in found["key"]]))
+        gaps = (runs[0] - runs[1]).dropna()
+        cell = column.published or column.cell
+        pattern = f"{cell.dataset}:{cell.condition}:{cell.metric}"
+        rule = Rule((table.name,), (first.label,), (second.label,), (pattern,), "each", 1)
+        each = next(one for one in of(rule, {table.name: result}, False) if one.place[1] == j)
+        tested = each.tested()
+        assert isinstance(tested, str) == (len(gaps) < 2 or each.cells[0].is_cost)
+        if not isinstance(tested, str):
+            assert tested.gap == pytest.approx(gaps.mean(), rel=1e-9) and tested.n == len(gaps)
+            compared += 1
+    assert compared > 2

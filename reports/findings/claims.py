@@ -1,0 +1,154 @@
+"""Claims of the papers, from the CSV files of reports/claims: what each says, and the comparisons that it names.
+
+A claim has one line for each of its tests; its later lines leave place, claim and kind empty. A test names one table or
+several (separated by ``;``), rows by their labels, and columns by patterns ``dataset:condition:metric`` in the words of
+the published table (``{a,b}`` stands for either, ``*`` for anything, `` + `` separates patterns). ``form`` says which
+cells are compared:
+
+* ``each``: every row of ``a`` with every row of ``b``, or with 0 (with ``value``: with that number) without ``b``;
+* ``matched``: the first of ``a`` with the first of ``b``, and so on;
+* ``equal``: as matched, in both directions;
+* ``rows``, ``columns``: every row of ``a`` with the next one, every column with the next one of its data set;
+* ``spread``: the range of the rows ``a`` with that of ``b``;
+* ``second``: every row of ``a`` with the second best of ``b``;
+* ``rank``: every row of ``a`` with every row of ``b`` by their ranks over data sets.
+
+``base`` names columns that are subtracted from those of the same data set. ``X minus Y`` as a row is a difference of
+two rows. ``side`` says which side is claimed, where it is not the better one of the metric.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+from benchmarks.errors import BenchmarkError
+
+FOLDER = Path(__file__).parents[1] / "claims"
+MARGINS = FOLDER / "margins.csv"
+COLUMNS = (
+    "id", "place", "claim", "kind", "table", "a", "b", "columns", "form", "side", "base", "value", "main", "note",
+)  # fmt: skip
+KINDS = ("better", "not_worse", "closer", "monotone", "absolute", "qualitative")
+FORMS = ("each", "matched", "equal", "rows", "columns", "spread", "second", "rank")
+SIDES = {"": 0, "higher": 1, "lower": -1}
+MINUS = " minus "
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Rule of comparisons of a claim, as its line of the CSV file has it."""
+
+    tables: tuple[str, ...]
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+    columns: tuple[str, ...]
+    form: str
+    side: int = 0
+    base: tuple[str, ...] = ()
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a paper says, in words of this project; main: one of the ten that matter most.
+
+    Without tests no number that is measured here stands for it: it rests on a figure alone, or names none.
+    """
+
+    id: str
+    paper: str
+    place: str
+    words: str
+    kind: str
+    note: str = ""
+    main: bool = False
+    tests: tuple[Rule, ...] = field(default=())
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that its tests name, each once."""
+        return tuple(dict.fromkeys(name for test in self.tests for name in test.tables))
+
+
+@dataclass(frozen=True)
+class Margin:
+    """How much worse still counts as not worse: absolute in the unit of records, or a share of the other's value."""
+
+    size: float
+    relative: bool
+    source: str
+
+
+def papers() -> list[str]:
+    """The papers that have claims, by name."""
+    return sorted(path.stem for path in FOLDER.glob("*.csv") if path != MARGINS)
+
+
+@cache
+def load(paper: str, folder: Path = FOLDER) -> tuple[Claim, ...]:
+    """Every claim of a paper. Raises BenchmarkError for a file that is not one of claims."""
+    path = folder / f"{paper}.csv"
+    found: dict[str, Claim] = {}
+    for number, line in enumerate(_lines(path, COLUMNS), start=2):
+        where = f"{path}, line {number}"
+        row = dict(zip(COLUMNS, line))
+        test = _test(row, where)
+        if row["claim"]:
+            if row["id"] in found or row["kind"] not in KINDS or not row["place"]:
+                raise BenchmarkError(f"{where}: expected a new id, a place and a kind out of {', '.join(KINDS)}")
+            about = row["id"], paper, row["place"], row["claim"], row["kind"], row["note"]
+            found[row["id"]] = Claim(*about, row["main"] == "yes", (test,) if test else ())
+        elif row["id"] in found and test:
+            claim = found[row["id"]]
+            found[row["id"]] = replace(claim, tests=(*claim.tests, test))
+        else:
+            raise BenchmarkError(f"{where}: expected a claim, or another test of the claim above it")
+    return tuple(found.values())
+
+
+@cache
+def margins() -> dict[str, Margin]:
+    """The margin of every metric that a claim of kind not_worse may name."""
+    lines = _lines(MARGINS, ("metric", "margin", "relative", "source"))
+    return {metric: Margin(float(size), relative == "yes", source) for metric, size, relative, source in lines}
+
+
+def expanded(patterns: tuple[str, ...]) -> list[str]:
+    """Return patterns with every choice in braces written out."""
+    found = []
+    for pattern in patterns:
+        parts = re.split(r"\{([^}]*)\}", pattern)
+        choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
+        found += ["".join(each) for each in itertools.product(*choices)]
+    return found
+
+
+def matches(pattern: str, dataset: str, condition: str, metric: str) -> bool:
+    """Whether a column is one of a pattern without braces."""
+    return fnmatchcase(f"{dataset}:{condition}:{metric}", pattern)
+
+
+def _lines(path: Path, header: tuple[str, ...]) -> Iterator[list[str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = list(csv.reader(file))
+    if not lines or tuple(lines[0]) != header or any(len(line) != len(header) for line in lines):
+        raise BenchmarkError(f"{path}: expected the columns {','.join(header)} in every line")
+    return iter(lines[1:])
+
+
+def _test(row: dict[str, str], where: str) -> Rule | None:
+    if not row["form"]:
+        return None
+    if row["form"] not in FORMS or row["side"] not in SIDES or not (row["table"] and row["a"] and row["columns"]):
+        raise BenchmarkError(f"{where}: expected a table, rows, columns and a form out of {', '.join(FORMS)}")
+    listed = {name: tuple(filter(None, row[name].split(";"))) for name in ("table", "a", "b")}
+    columns, base = (tuple(filter(None, row[name].split(" + "))) for name in ("columns", "base"))
+    value = float(row["value"]) if row["value"] else None
+    return Rule(listed["table"], listed["a"], listed["b"], columns, row["form"], SIDES[row["side"]], base, value)

@@ -1,0 +1,278 @@
+"""From a claim's tests to its comparisons: sums of weighted cells that are above 0 where the claim is true."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from benchmarks.errors import unknown
+from reports.aggregate import CellResult, TableResult
+from reports.findings.claims import MINUS, Rule, expanded, margins, matches
+from reports.labels import direction, name
+from reports.mean_ranks import bar_of_published, bar_of_runs, ranks
+from reports.significance import Paired, compare
+
+Terms = tuple[tuple[float, CellResult], ...]
+Mean = Callable[[CellResult], float]
+FOR, AGAINST, OPEN = 1, -1, 0
+ERRORS = 2  # combined standard errors that a published difference has to exceed
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison of a claim: sign * sum(weight * cell) + slack, above 0 where the claim is true.
+
+    own and printed: its cells and weights, by our means and by the printed ones; they differ where a row is chosen by
+    its rank. place: row and column of its first cell. ranked: instead of cells the ranks of two rows by data set, ours
+    and printed.
+    """
+
+    words: str
+    column: str
+    table: str
+    sign: int
+    own: Terms
+    printed: Terms
+    place: tuple[int, int] = (0, 0)
+    slack: float = 0.0
+    overlap: float = 0.0
+    ranked: tuple[Paired | None, Paired | None] | None = None
+
+    @property
+    def cells(self) -> list[CellResult]:
+        """The cells of our side."""
+        return [cell for _, cell in self.own]
+
+    def published(self) -> tuple[float, float | None] | None:
+        """Effect and combined standard error by the printed numbers; the error None where one is not printed."""
+        if self.ranked:
+            return (self.ranked[1].gap, self.ranked[1].error) if self.ranked[1] else None
+        found = [(weight, cell.published) for weight, cell in self.printed if cell.published]
+        if not found or len(found) < len(self.printed):
+            return None
+        effect = self.sign * math.fsum(weight * number.mean for weight, number in found) + self.slack
+        errors = [None if number.stderr is None else weight * number.stderr for weight, number in found]
+        return effect, None if None in errors else math.hypot(*(error for error in errors if error is not None))
+
+    def printed_outcome(self) -> int | None:
+        """What the printed numbers say of it: by two combined standard errors, or by sign where none is printed."""
+        found = self.published()
+        if found is None:
+            return None
+        bound = ERRORS * (found[1] or 0.0) + 1e-9
+        return FOR if found[0] > bound else AGAINST if found[0] < -bound else OPEN
+
+    def tested(self) -> Paired | str:
+        """Effect over our runs, paired by split and seed; or why there is none."""
+        if self.ranked:
+            return self.ranked[0] or "no data set where all rows have runs"
+        for cell in self.cells:
+            if not cell.values:
+                return f"{cell.row.label}: {cell.missing}"
+            if not all(map(math.isfinite, cell.values.values())):
+                return f"{cell.row.label}: infinite values"
+            if cell.n < 2:
+                return f"{cell.row.label}: one run"
+        if any(cell.shared for cell in self.cells) or len({m for cell in self.cells for m in cell.machines}) > 1:
+            return "times of different machines, or of runs trained side by side"
+        shared = set.intersection(*(set(cell.values) for cell in self.cells))
+        sums = {
+            run: self.sign * math.fsum(weight * cell.values[run] for weight, cell in self.own) + self.slack
+            for run in shared
+        }
+        found = compare(sums, dict.fromkeys(sums, 0.0), self.overlap)
+        return found if found.n > 1 else "fewer than two splits and seeds that all rows have"
+
+
+def of(test: Rule, results: dict[str, TableResult], not_worse: bool) -> Iterator[Comparison]:
+    """The comparisons of a test in the tables that it names."""
+    for result in results.values():
+        made = list(_Maker(test, result, not_worse).comparisons())
+        printed = [each for each in made if each.published() is not None]
+        yield from printed or made  # where a paper prints numbers, only those that it prints
+
+
+def check(test: Rule, tables: Sequence[Any]) -> None:
+    """Raise UnknownName for a row or a column that none of a test's tables has."""
+    labels = {row.label for table in tables for row in table.rows}
+    for label in (part for each in (*test.a, *test.b) for part in each.split(MINUS)):
+        if label not in labels:
+            raise unknown("row", label, labels)
+    names = [_names(column) for table in tables for column in table.columns]
+    for pattern in expanded(test.columns + test.base):
+        if not any(matches(pattern, *each) for each in names):
+            raise unknown("column", pattern, {":".join(each) for each in names})
+
+
+def _names(column: Any) -> tuple[str, str, str]:
+    cell = column.published or column.cell
+    return cell.dataset, cell.condition, cell.metric
+
+
+class _Maker:
+    """The comparisons of one test in one table."""
+
+    def __init__(self, test: Rule, result: TableResult, not_worse: bool) -> None:
+        self.test, self.result, self.not_worse = test, result, not_worse
+        self.rows = {row.label: i for i, row in enumerate(result.table.rows)}
+        self.a, self.b = ([each for each in rows if self._has(each)] for rows in (test.a, test.b))
+        self.columns, self.base = (self._columns(patterns) for patterns in (test.columns, test.base))
+
+    def comparisons(self) -> Iterator[Comparison]:
+        """Every comparison, column by column."""
+        if self.test.form == "rank":
+            yield from self._ranks() if self.columns else ()
+        elif self.test.form == "columns":
+            for row in self.a:
+                for before, after in self._steps():
+                    column = f"{self._label(after)} against {self._label(before)}"
+                    terms = (*self._at(row, after), *_times(-1, self._at(row, before)))
+                    yield self._made(row, column, after, terms)
+        else:
+            for j in self.columns:
+                yield from self._of_column(j)
+
+    def _of_column(self, j: int) -> Iterator[Comparison]:
+        form, label = self.test.form, self._label(j)
+        if form == "spread" and self.a and self.b:
+            own, printed = (self._range(j, mean) for mean in (_own, _printed))
+            yield self._made("range of the rows", label, j, own, printed, sign=-1)
+        elif form == "second":
+            for row in self.a:
+                second, theirs = (self._second(j, mean) for mean in (_own, _printed))
+                if second and theirs:
+                    own, printed = (self._against(row, other, j) for other in (second, theirs))
+                    yield self._made(f"{row} against the second best", label, j, own, printed)
+        elif form == "each" and not self.b:
+            for row in self.a:
+                value = self.test.value or 0.0
+                yield self._made(row, label, j, self._at(row, j), slack=-self._sign(j) * value)
+        else:
+            for first, second in self._pairs():
+                words = f"{first} against {second}"
+                yield self._made(words, label, j, self._against(first, second, j))
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        if self.test.form == "rows":
+            return [(after, before) for before, after in pairwise(self.a)]
+        if self.test.form == "each":
+            return [(first, second) for first in self.a for second in self.b if first != second]
+        pairs = [pair for pair in zip(self.test.a, self.test.b, strict=True) if pair[0] in self.a and pair[1] in self.b]
+        return pairs + [(b, a) for a, b in pairs] if self.test.form == "equal" else pairs
+
+    def _made(
+        self,
+        words: str,
+        column: str,
+        j: int,
+        own: Terms,
+        printed: Terms | None = None,
+        slack: float = 0.0,
+        sign: int = 0,
+    ) -> Comparison:
+        sign = sign or self._sign(j)
+        if self.not_worse and (margin := margins().get(_names(self.result.table.columns[j])[2])):
+            if margin.relative:  # only of two rows where lower is better: the other may be larger by this share
+                own, printed = (
+                    tuple((w if w > 0 else w * (1 + margin.size), cell) for w, cell in terms)
+                    for terms in (own, printed or own)
+                )
+            else:
+                slack += margin.size * self.result.table.columns[j].scale
+        overlap = self.result.overlaps.get(self.result.table.columns[j].cell.dataset, 0.0)
+        place = self.rows[own[0][1].row.label], j
+        return Comparison(words, column, self.result.table.name, sign, own, printed or own, place, slack, overlap)
+
+    def _sign(self, j: int) -> int:
+        metric = self.result.table.columns[j].cell.metric
+        sign = self.test.side or direction(metric)
+        if not sign:
+            raise ValueError(f"a claim on {metric} needs a side: higher or lower")
+        return sign
+
+    def _label(self, j: int) -> str:
+        column = self.result.table.columns[j]
+        same = [each for each in self.result.table.columns if each.label == column.label]
+        return column.label if len(same) == 1 else f"{column.label}, {name(column.cell.metric)}"
+
+    def _has(self, row: str) -> bool:
+        return all(part in self.rows for part in row.split(MINUS))
+
+    def _columns(self, patterns: Sequence[str]) -> list[int]:
+        columns = self.result.table.columns
+        wanted = expanded(tuple(patterns))
+        return [j for j, column in enumerate(columns) if any(matches(p, *_names(column)) for p in wanted)]
+
+    def _at(self, row: str, j: int) -> Terms:
+        """A row, or the difference of two, in a column; less its base."""
+        parts = row.split(MINUS)
+        bases = [
+            k
+            for k in self.base
+            if self.result.table.columns[k].cell.dataset == self.result.table.columns[j].cell.dataset
+        ]
+        places = [(1.0, j), *((-1.0, k) for k in bases[:1])]
+        signed = [(1.0, parts[0]), *((-1.0, part) for part in parts[1:])]
+        return tuple((w * v, self.result.cells[self.rows[part]][k]) for w, part in signed for v, k in places)
+
+    def _against(self, first: str, second: str, j: int) -> Terms:
+        return (*self._at(first, j), *_times(-1, self._at(second, j)))
+
+    def _steps(self) -> Iterator[tuple[int, int]]:
+        groups: dict[tuple[str, str], list[int]] = {}
+        for j in self.columns:
+            cell = self.result.table.columns[j].cell
+            groups.setdefault((cell.dataset, cell.metric), []).append(j)
+        for group in groups.values():
+            yield from pairwise(group)
+
+    def _range(self, j: int, mean: Mean) -> Terms:
+        found: list[tuple[float, CellResult]] = []
+        for weight, rows in ((1.0, self.a), (-1.0, self.b)):
+            every = (self.result.cells[self.rows[row]][j] for row in rows)
+            cells = sorted(every, key=lambda cell: (math.isnan(mean(cell)), mean(cell)))  # one that is missing counts
+            found += [(weight, cells[-1]), (-weight, cells[0])]
+        return tuple(found)
+
+    def _second(self, j: int, mean: Mean) -> str | None:
+        cells = {row: self.result.cells[self.rows[row]][j] for row in self.b}
+        cells = {row: cell for row, cell in cells.items() if cell.published or cell.column.published is None}
+        lacking = [row for row, cell in cells.items() if math.isnan(mean(cell))]
+        ordered = sorted(cells, key=lambda row: -self._sign(j) * mean(cells[row]))
+        return lacking[0] if lacking else ordered[1] if len(ordered) > 1 else None
+
+    def _ranks(self) -> Iterator[Comparison]:
+        """Mean ranks over data sets, of ours and of the printed numbers, by the rule of reports.mean_ranks."""
+        rows = [*self.a, *self.b]
+        sides: list[dict[str, dict[tuple[int, int], float]]] = []
+        for bar_of in (bar_of_runs, bar_of_published):
+            found: dict[str, dict[tuple[int, int], float]] = {row: {} for row in rows}
+            for j in self.columns:
+                bars = {row: bar_of(self.result.cells[self.rows[row]][j]) for row in rows}
+                known = {row: bar for row, bar in bars.items() if bar}
+                if len(known) == len(rows):
+                    for row, rank in ranks(known, self._sign(j)).items():
+                        found[row][j, 0] = rank
+            sides.append(found)
+        for first in self.a:
+            for second in self.b:
+                own, printed = (compare(side[second], side[first]) if side[first] else None for side in sides)
+                tested = (own if own and own.n > 1 else None, printed if printed and printed.n > 1 else None)
+                label = f"mean rank by {name(self.result.table.columns[self.columns[0]].cell.metric)}"
+                words = f"{first} against {second}"
+                yield Comparison(words, label, self.result.table.name, -1, (), (), ranked=tested)
+
+
+def _times(factor: float, terms: Terms) -> Terms:
+    return tuple((factor * weight, cell) for weight, cell in terms)
+
+
+def _own(cell: CellResult) -> float:
+    return cell.mean
+
+
+def _printed(cell: CellResult) -> float:
+    return cell.published.mean if cell.published else math.nan

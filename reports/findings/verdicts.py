@@ -1,0 +1,235 @@
+"""Both verdicts on every claim: by the printed numbers, and by our records.
+
+* Printed numbers: a comparison goes the claimed way where it exceeds two combined standard errors, or, where a paper
+  prints no error, by its sign alone. The claim holds where all of its comparisons do.
+* Records: a comparison is a t-test over the splits and seeds that its rows share (reports.significance). A claim holds
+  where each of its comparisons is significant the claimed way: its p-value is the largest of theirs
+  (intersection-union test). It is reversed where one is significant the other way: the smallest p-value times their
+  number. Twice the smaller of the two is the claim's; Holm's correction keeps the level over the claims of a paper.
+* A claim is judged under one protocol, protocol paper where that has runs of any of its comparisons.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+from benchmarks.suite import Suite
+from benchmarks.sweep.plan import MEANINGLESS
+from reports.aggregate import TableResult
+from reports.findings import claims
+from reports.findings.claims import Claim
+from reports.findings.comparisons import AGAINST, FOR, OPEN, Comparison, of
+from reports.significance import ALPHA, Paired, holm
+
+Results = Callable[[str, str], TableResult]
+"""The aggregated table of a name under a protocol."""
+
+
+class Verdict(StrEnum):
+    """What became of a claim."""
+
+    HOLDS = "holds"
+    SO_FAR = "holds as far as tested"
+    PART = "reversed in part"
+    REVERSED = "reversed"
+    OPEN = "not told apart"
+    UNTESTED = "not tested"
+
+
+MEANINGS = {
+    Verdict.HOLDS: "every comparison that the claim names goes the claimed way",
+    Verdict.SO_FAR: "every comparison that has the runs for a test goes the claimed way; others have none yet",
+    Verdict.PART: "some comparisons go the claimed way, some the other way",
+    Verdict.REVERSED: "some comparison goes the other way, and none the claimed way",
+    Verdict.OPEN: "none goes the other way, and not all go the claimed way",
+    Verdict.UNTESTED: "no comparison has the runs that a test needs, or the claim rests on a figure alone",
+}
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A comparison and its test: the effect, above 0 the claimed way, or why there is none."""
+
+    comparison: Comparison
+    found: Paired | str
+
+    @property
+    def paired(self) -> Paired | None:
+        """The effect; None where it was not tested."""
+        return self.found if isinstance(self.found, Paired) else None
+
+    @property
+    def outcome(self) -> int | None:
+        """What our runs say of this comparison alone, at the level without correction."""
+        if self.paired is None:
+            return None
+        return OPEN if self.paired.p > ALPHA or self.paired.gap == 0 else FOR if self.paired.gap > 0 else AGAINST
+
+    def one_sided(self, way: int) -> float:
+        """P-value of the alternative that the effect has the sign of way."""
+        assert self.paired is not None
+        return self.paired.p / 2 if self.paired.gap * way > 0 else 1 - self.paired.p / 2
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim with both verdicts.
+
+    protocol: that of the runs, empty without any; rejected: whether Holm's correction over the claims of the paper
+    leaves it significant; family: how many claims of the paper were tested.
+    """
+
+    claim: Claim
+    protocol: str
+    tested: tuple[Tested, ...] = field(repr=False)
+    rejected: bool = False
+    family: int = 0
+
+    @cached_property
+    def printed(self) -> Counter[int]:
+        """How many comparisons go which way by the printed numbers."""
+        outcomes = (each.comparison.printed_outcome() for each in self.tested)
+        return Counter(outcome for outcome in outcomes if outcome is not None)
+
+    @property
+    def by_sign(self) -> bool:
+        """Whether some printed number has no error, so that only the sign counts."""
+        found = (each.comparison.published() for each in self.tested)
+        return any(each is not None and each[1] is None for each in found)
+
+    @property
+    def by_paper(self) -> Verdict:
+        """Verdict by the paper's printed numbers."""
+        return _verdict(self.printed)
+
+    @cached_property
+    def counted(self) -> list[Tested]:
+        """The comparisons that our runs test."""
+        return [each for each in self.tested if each.paired]
+
+    @cached_property
+    def ours(self) -> Counter[int]:
+        """How many comparisons go which way by our runs, each at the level without correction."""
+        return Counter(each.outcome for each in self.counted if each.outcome is not None)
+
+    @property
+    def p(self) -> float:
+        """P-value of the claim before Holm's correction; 1 where nothing was tested."""
+        if not self.counted:
+            return 1.0
+        return min(1.0, 2 * min(self._holds, self._reversed))
+
+    @property
+    def _holds(self) -> float:
+        return max(each.one_sided(FOR) for each in self.counted)
+
+    @property
+    def _reversed(self) -> float:
+        return len(self.counted) * min(each.one_sided(AGAINST) for each in self.counted)
+
+    @property
+    def by_records(self) -> Verdict:
+        """Verdict by our records."""
+        if not self.counted:
+            return Verdict.UNTESTED
+        if not self.rejected:
+            return Verdict.OPEN
+        if self._holds <= self._reversed:
+            return Verdict.HOLDS if len(self.counted) == len(self.tested) else Verdict.SO_FAR
+        return Verdict.PART if self.ours[FOR] else Verdict.REVERSED
+
+    @property
+    def weakest(self) -> Tested | None:
+        """The tested comparison that supports the claim least."""
+        return max(self.counted, key=lambda each: (each.one_sided(FOR), -each.paired.gap), default=None)  # type: ignore[union-attr]
+
+    @property
+    def needed(self) -> int | None:
+        """How many seeds would tell every comparison that is open, by their scatter, at the first level of Holm's
+        correction; None where 1,000 are not enough."""
+        open_ = [
+            each.paired.needed(ALPHA / max(self.family, 1))
+            for each in self.counted
+            if each.paired and not self._told(each)
+        ]
+        return None if None in open_ else max((n for n in open_ if n is not None), default=None)
+
+    def _told(self, each: Tested) -> bool:
+        return each.paired is not None and each.paired.p <= ALPHA / max(self.family, 1)
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """The fewest and the most shared runs of its comparisons."""
+        counts = [each.paired.n for each in self.counted if each.paired]
+        return min(counts, default=0), max(counts, default=0)
+
+    @property
+    def why(self) -> str:
+        """Why comparisons were not tested, the most frequent reason first; empty where all were."""
+        if not self.claim.tests:
+            return f"figure only: {self.claim.note}" if self.claim.note else "figure only"
+        reasons = Counter(each.found for each in self.tested if isinstance(each.found, str))
+        return "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(2))
+
+
+def _verdict(outcomes: Counter[int]) -> Verdict:
+    if not outcomes:
+        return Verdict.UNTESTED
+    if outcomes[FOR] == outcomes.total():
+        return Verdict.HOLDS
+    if outcomes[AGAINST]:
+        return Verdict.PART if outcomes[FOR] else Verdict.REVERSED
+    return Verdict.OPEN
+
+
+def judge(found: Sequence[Claim], suite: Suite, results: Results) -> list[Finding]:
+    """Both verdicts on the claims of one paper, with Holm's correction over those that our records test."""
+    made = [_under_best(claim, suite, results) for claim in found]
+    family = [each for each in made if each.counted]
+    rejected = dict(zip((each.claim.id for each in family), holm([each.p for each in family])))
+    return [
+        Finding(each.claim, each.protocol, each.tested, rejected.get(each.claim.id, False), len(family))
+        for each in made
+    ]
+
+
+def every(suite: Suite, results: Results) -> dict[str, list[Finding]]:
+    """Both verdicts on every claim whose tables the suite has, by paper."""
+    known = set(suite.table_names())
+    found = {
+        paper: [claim for claim in claims.load(paper) if known.issuperset(claim.tables)] for paper in claims.papers()
+    }
+    return {paper: judge(each, suite, results) for paper, each in found.items()}
+
+
+def _under_best(claim: Claim, suite: Suite, results: Results) -> Finding:
+    """A claim under the most faithful protocol that tests any of its comparisons; protocols are never mixed."""
+    tables = [suite.table(name) for name in claim.tables]
+    protocols = dict.fromkeys(name for table in tables for name in table.protocols if name != MEANINGLESS)
+    made = [_under(claim, suite, results, protocol) for protocol in sorted(protocols, key=lambda name: name != "paper")]
+    if not made:
+        return Finding(claim, "", ())
+    return next((each for each in made if each.counted), max(made, key=_recorded))
+
+
+def _recorded(finding: Finding) -> int:
+    """How many of its comparisons have values in all of their cells."""
+    return sum(all(cell.values for cell in each.comparison.cells) for each in finding.tested)
+
+
+def _under(claim: Claim, suite: Suite, results: Results, protocol: str) -> Finding:
+    tested = []
+    for test in claim.tests:
+        without = {name for name in test.tables if protocol not in suite.table(name).protocols}
+        known = {
+            name: results(name, suite.table(name).default_protocol if name in without else protocol)
+            for name in test.tables
+        }
+        for comparison in of(test, known, claim.kind == "not_worse"):
+            lacking = f"no protocol {protocol} of table {comparison.table}" if comparison.table in without else ""
+            tested.append(Tested(comparison, lacking or comparison.tested()))
+    return Finding(claim, protocol if any(each.paired for each in tested) else "", tuple(tested))

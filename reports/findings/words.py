@@ -1,0 +1,201 @@
+"""Findings in words and rows: the sentences on top, both verdicts of a claim, and the rows that frames and CSV hold."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from benchmarks.tables.spec import UNREDUCED
+from reports.aggregate import TableResult
+from reports.findings.comparisons import AGAINST, FOR
+from reports.findings.verdicts import Finding, Tested, Verdict
+from reports.layout import pair
+from reports.significance import ALPHA
+
+RULE = (
+    "By the paper: a comparison goes the claimed way where its printed numbers differ by more than two combined "
+    "standard errors, or by their sign where no error is printed. By our records: a t-test over shared splits and "
+    "seeds. A claim holds where all comparisons that it names are significant, with Holm's correction over the claims "
+    f"of its paper, level {ALPHA}. A protocol other than paper is reduced; protocols are never mixed. Effects are "
+    "above 0 the claimed way, and include the margin of claims that something is not worse."
+)
+COLUMNS = {
+    "claim": "its name in reports/claims",
+    "paper": "short name",
+    "place": "where the paper says it",
+    "words": "what it says, in words of this project",
+    "kind": "better, not_worse, closer, monotone, absolute or qualitative",
+    "by_paper": "verdict by the printed numbers",
+    "by_records": "verdict by the records",
+    "protocol": "of the runs; empty without any",
+    "table": "of the comparison; empty where the claim rests on a figure alone",
+    "comparison": "what is compared",
+    "column": "label of the column",
+    "published": "effect by the printed numbers, above 0 the claimed way; nan without",
+    "published_stderr": "its combined standard error; nan where none is printed",
+    "effect": "mean effect over the shared runs, margin included; nan where it is not tested",
+    "stderr": "its standard error",
+    "n": "shared runs",
+    "p": "two-sided p-value of no effect, not corrected",
+    "reason": "why it is not tested",
+}
+"""The columns of a row for each comparison."""
+
+
+def flat(found: Mapping[str, Sequence[Finding]]) -> list[Finding]:
+    """Every finding, paper by paper."""
+    return [each for findings in found.values() for each in findings]
+
+
+def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
+    """What survives, what does not, and what nobody can tell yet: one sentence each."""
+    printed = [each for each in findings if each.by_paper != Verdict.UNTESTED]
+    own = _by(findings)
+    holds, turned = [*own[Verdict.HOLDS], *own[Verdict.SO_FAR]], [*own[Verdict.REVERSED], *own[Verdict.PART]]
+    against = sum(each.by_paper in (Verdict.PART, Verdict.REVERSED) for each in printed)
+    figures = sum(not each.claim.tests for each in own[Verdict.UNTESTED])
+    reduced = sum(each.protocol not in ("", *UNREDUCED) for each in findings)
+    return (
+        f"What survives: of {len(printed)} claims whose numbers the papers print, "
+        f"{sum(each.by_paper == Verdict.HOLDS for each in printed)} hold in every comparison that they name by these "
+        f"numbers, and our runs confirm {len(holds)} claims, {len(own[Verdict.HOLDS])} of them in every comparison"
+        f"{_examples(holds)}.",
+        f"What does not: the printed numbers contradict {against} claims in some comparison, and our runs reverse "
+        f"{len(turned)}{' at least in part' if turned else ''}{_examples(turned)}.",
+        f"What nobody can tell yet: our runs leave {len(own[Verdict.OPEN])} claims open, and "
+        f"{len(own[Verdict.UNTESTED])} are not tested, {figures} of them since no measured number stands for them "
+        f"({reduced} verdicts are of reduced runs).",
+    )
+
+
+def counts(found: Mapping[str, Sequence[Finding]]) -> list[tuple[str, ...]]:
+    """For each paper its claims, and how many have which verdict by the records and hold by the printed numbers."""
+    every = {**found, "all": flat(found)}
+    return [
+        (
+            paper,
+            f"{len(findings)}",
+            f"{sum(each.by_paper == Verdict.HOLDS for each in findings)} of "
+            f"{sum(each.by_paper != Verdict.UNTESTED for each in findings)}",
+            *(f"{len(_by(findings)[verdict])}" for verdict in Verdict),
+        )
+        for paper, findings in every.items()
+    ]
+
+
+COUNTS = ("paper", "claims", "hold as printed", *map(str, Verdict))
+
+
+def by_paper(finding: Finding) -> str:
+    """Return the verdict by the printed numbers, and how many comparisons it rests on."""
+    total = finding.printed.total()
+    if not total:
+        return "no numbers printed" if finding.claim.tests else "figure only"
+    other = f", {finding.printed[AGAINST]} the other way" if finding.printed[AGAINST] else ""
+    how = "by sign, as errors are not printed" if finding.by_sign else "by two standard errors"
+    return f"{finding.by_paper}: {finding.printed[FOR]} of {total}{other} ({how})"
+
+
+def by_records(finding: Finding) -> str:
+    """Return the verdict by our records, the comparison that supports the claim least, and what would tell."""
+    if not finding.counted:
+        return f"{finding.by_records}: {finding.why}"
+    other = f", {finding.ours[AGAINST]} the other way" if finding.ours[AGAINST] else ""
+    told = f"{finding.by_records}: {finding.ours[FOR]} of {len(finding.counted)} tested{other}"
+    if len(finding.counted) < len(finding.tested):
+        told += f", {len(finding.tested)} named"
+    return f"{told} ({protocol(finding)})"
+
+
+def details(finding: Finding) -> str:
+    """Return effect, error, runs and p-value of the comparison that supports the claim least; empty without any."""
+    weakest = finding.weakest
+    if weakest is None or weakest.paired is None:
+        return ""
+    words = f"{weakest.comparison.words}, {weakest.comparison.column}: {effect(weakest)}, n={weakest.paired.n}"
+    words = f"Least support: {words}. Claim: p={finding.p:.2g}."
+    if finding.by_records == Verdict.OPEN:
+        needed = f"about {finding.needed}" if finding.needed else "more than 1,000"
+        words += f" Runs that would tell all comparisons, by this scatter: {needed}."
+    return words
+
+
+def effect(tested: Tested) -> str:
+    """Return the effect of a comparison with its error, above 0 the claimed way."""
+    if tested.paired is None:
+        return str(tested.found)
+    return ("+" if tested.paired.gap > 0 else "") + pair(tested.paired.gap, tested.paired.error, 3)
+
+
+def protocol(finding: Finding) -> str:
+    """Return the protocol of the runs, and whether it is a reduced one."""
+    return f"protocol {finding.protocol}" + ("" if finding.protocol in UNREDUCED else ", reduced")
+
+
+def on_table(name: str, findings: Iterable[Finding]) -> str:
+    """Return how many claims on a table have which verdict; empty without any."""
+    own = [each for each in findings if name in each.claim.tables]
+    told = [f"{len(each)} {verdict}" for verdict, each in _by(own).items() if each]
+    return f"Claims on this table: {', '.join(told)}." if told else ""
+
+
+def result_line(result: TableResult) -> str:
+    """Return which rows are best, or not told from the best, in how many columns; empty where no rows are told
+    apart."""
+    columns = [j for j in range(len(result.table.columns)) if any(row[j].bold for row in result.cells)]
+    best = sorted(((sum(row[j].bold for j in columns), row[0].row.label) for row in result.cells), reverse=True)
+    shown = [f"{label} in {count}" for count, label in sorted(best, key=lambda each: -each[0])[:3] if count]
+    if not shown:
+        return ""
+    where = "the one column" if len(columns) == 1 else f"the {len(columns)} columns"
+    return f"Not worse than any other row, in {where} where rows are told apart: {', '.join(shown)}."
+
+
+def rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Return a row in COLUMNS for every comparison, and one for every claim without."""
+    return [row for finding in findings for row in (_rows(finding) or [_claim(finding)])]
+
+
+def as_csv(findings: Iterable[Finding]) -> str:
+    """Return these rows as CSV."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(COLUMNS), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows(findings))
+    return file.getvalue()
+
+
+def _claim(finding: Finding) -> dict[str, Any]:
+    claim, nan = finding.claim, float("nan")
+    about = [claim.id, claim.paper, claim.place, claim.words, claim.kind]
+    verdicts = [str(finding.by_paper), str(finding.by_records), finding.protocol]
+    return dict(zip(COLUMNS, [*about, *verdicts, "", "", "", nan, nan, nan, nan, 0, nan, finding.why]))
+
+
+def _rows(finding: Finding) -> list[dict[str, Any]]:
+    found = []
+    for each in finding.tested:
+        printed, nan = each.comparison.published(), float("nan")
+        row = _claim(finding) | {"table": each.comparison.table, "comparison": each.comparison.words}
+        row |= {"column": each.comparison.column, "reason": "" if each.paired else str(each.found)}
+        if printed:
+            row |= {"published": printed[0], "published_stderr": nan if printed[1] is None else printed[1]}
+        if each.paired:
+            row |= {"effect": each.paired.gap, "stderr": each.paired.error, "n": each.paired.n, "p": each.paired.p}
+        found.append(row)
+    return found
+
+
+def _by(findings: Iterable[Finding]) -> dict[Verdict, list[Finding]]:
+    found: dict[Verdict, list[Finding]] = {verdict: [] for verdict in Verdict}
+    for each in findings:
+        found[each.by_records].append(each)
+    return found
+
+
+def _examples(findings: Sequence[Finding]) -> str:
+    """The claim of which our runs are surest."""
+    surest = min(findings, key=lambda each: each.p, default=None)
+    return f" (the surest: {surest.claim.words.rstrip('.')})" if surest else ""
