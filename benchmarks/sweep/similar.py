@@ -110,8 +110,7 @@ def similar(config: RunConfig, known: Iterable[Recorded]) -> Cost | None:
             apart += _network(other).get("name") != _network(config).get("name")
             one = min(same, key=lambda one: one.cost.training / one.share)
             training = one.cost.training / (1.0 if stops_early(config) else one.share)
-            evaluation = None if one.cost.evaluation is None else one.cost.evaluation * _sizes(config, other)
-            found.append((apart, training * times, evaluation))
+            found.append((apart, training * times, _evaluation(config, one)))
     nearest = sorted(found, key=lambda each: each[0])[:NEAREST]
     if not nearest:
         return None
@@ -124,10 +123,14 @@ def _network(config: RunConfig) -> Parts:
     return config["parts"].get("network") or {}
 
 
-def _sizes(config: RunConfig, other: RunConfig) -> float:
-    """Multiplications of the networks of one run over those of another, at one input each."""
-    own, theirs = _multiplications(config), _multiplications(other)
-    return own * networks(config) / (theirs * networks(other)) if own and theirs else 1.0
+def _evaluation(config: RunConfig, one: Recorded) -> float | None:
+    """Seconds of the same evaluation of another network, in proportion to draws and multiplications; else None."""
+    own, theirs = ((_multiplications(each) or 0) * networks(each) for each in (config, one.config))
+    asked, other = config["evaluation"], one.config["evaluation"]
+    same = config["dataset"]["name"] == one.config["dataset"]["name"] and asked["sets"] == other["sets"]
+    if one.cost.evaluation is None or not same or not own or not theirs:
+        return None
+    return one.cost.evaluation * own / theirs * asked["samples"] / other["samples"]
 
 
 def _multiplications(config: RunConfig) -> int | None:

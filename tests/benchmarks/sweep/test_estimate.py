@@ -196,13 +196,17 @@ def test_training_that_may_end_early_costs_at_most(folders, rule):
     assert look([of("a", "boston", 1, epochs=100, **rule)], folders).bound == AT_MOST
 
 
-def test_evaluations_cost_in_proportion_to_their_networks():
+def test_evaluations_cost_in_proportion_to_their_networks_and_draws_where_data_and_sets_are_the_same():
     narrow, wide = (meant(of("a", "digits", 0, epochs=1)) for _ in range(2))
     for config, hidden in ((narrow, 10), (wide, 30)):
         config["parts"]["network"] |= {"name": "mlp", "hidden": [hidden, hidden]}
     wide["parts"]["family"] = {"name": "ensemble", "base": {"name": "point"}, "size": 2}
     times = 2 * (64 * 30 + 30 * 30 + 30 * 10) / (64 * 10 + 10 * 10 + 10 * 10)
     assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation == pytest.approx(times)
+    wide["evaluation"] = {**wide["evaluation"], "samples": 10 * narrow["evaluation"]["samples"]}
+    assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation == pytest.approx(10 * times)
+    wide["evaluation"] = {**wide["evaluation"], "sets": ["another"]}
+    assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation is None
 
 
 def test_a_training_of_several_runs_is_counted_once_and_a_measured_one_not_at_all(folders):
