@@ -84,8 +84,8 @@ def streams() -> Iterator[None]:
             print(f"error: {OUTPUT}: {error.strerror}", file=sys.stderr)
         sys.exit(1)
     finally:
-        if output is not own:
-            output.detach()  # type: ignore[union-attr]
+        if output is not own and isinstance(output, Output):
+            output.detach()
             sys.stdout = own
 
 

@@ -80,7 +80,7 @@ def test_help_on_any_terminal(encoding: str, module: str, monkeypatch) -> None:
     assert not stop.value.code and "sage" in written.getvalue().decode(encoding)
 
 
-@pytest.mark.parametrize("command", [("table", "odd"), ("tables",), ("coverage",)])
+@pytest.mark.parametrize("command", [("table", "odd"), ("tables",), ("coverage",), ("figures", "odd-points")])
 def test_a_full_disk_is_named(command: tuple[str, ...], printed, tmp_path: Path, monkeypatch, capsys) -> None:
     """Files open on a full disk, and only writing fails, without a name of the file."""
     opened = io.open
@@ -90,7 +90,7 @@ def test_a_full_disk_is_named(command: tuple[str, ...], printed, tmp_path: Path,
 
     monkeypatch.setattr(io, "open", full)
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
-    table = fake_table("odd", (Row("MAP", "MAP", "MAP"),), (Column(Cell("boston", "", "rmse"), "boston"),))
+    table = fake_table("odd", (Row("A", None, NAMES[0]),), (Column(Cell("boston", "", "rmse"), "boston"),))
     with pytest.raises(SystemExit) as stop:
         reports.build(Suite(table))([*command, "--results", str(printed.results), "--out", str(tmp_path / "out")])  # type: ignore[arg-type]
     told = f"error: {tmp_path / 'out'}: No space left on device: choose another place with --out\n"

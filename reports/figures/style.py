@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 import textwrap
@@ -32,7 +33,7 @@ from reports.figures.options import COLUMN, PAGE, Options
 __all__ = ["COLUMN", "PAGE", "plt"]
 T = TypeVar("T")
 SCREEN = 110
-DIGITS = re.compile(r"(\.\d\d)\d+")
+DIGITS = re.compile(rb"(\.\d\d)\d+")
 UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 FONT_SIZE = 8.0  # points; others are relative to it
 UNDER = 0.75  # size of the letters under a figure
@@ -131,11 +132,11 @@ def width_of(figure: Any) -> float:
 
 def labelled(axis: Axes) -> tuple[list[Any], list[str]]:
     """What a legend of a panel shows, also names that begin with an underscore, which matplotlib leaves out."""
-    drawn = [*axis.get_children(), *axis.containers]
-    found = [
-        (each, points.label_of(each)) for each in drawn if isinstance(each, Line2D | Patch | Collection | Container)
-    ]
-    return [each for each, name in found if name], [name for _, name in found if name]
+    found: list[tuple[Artist, str]] = []
+    for each in (*axis.get_children(), *axis.containers):
+        if isinstance(each, Line2D | Patch | Collection | Container) and (name := points.label_of(each)):
+            found.append((each, name))
+    return [each for each, _ in found], [name for _, name in found]
 
 
 def legend(figure: Canvas, handles: Sequence[Any], labels: Sequence[str]) -> None:
@@ -259,8 +260,13 @@ def save(figure: Canvas, files: Sequence[Path]) -> None:
             file.write_text(caption(figure) + "\n", encoding="utf-8")
         else:
             fine = SCREEN if file.suffix == ".svg" else None  # of what is drawn as an image inside
-            figure.savefig(file, metadata=UNDATED.get(file.suffix, {}), dpi=fine or plt.rcParams["savefig.dpi"])
+            about, drawn = (
+                UNDATED.get(file.suffix, {}),
+                io.BytesIO(),
+            )  # not the file: some formats fail oddly if it is full
+            figure.savefig(drawn, format=file.suffix[1:], metadata=about, dpi=fine or plt.rcParams["savefig.dpi"])
+            data = drawn.getvalue()
             if file.suffix == ".svg":  # hundredths of a point are finer than any screen or printer
-                drawn = re.sub(r' (?:d|x|y)="[^"]*"', lambda path: DIGITS.sub(r"\1", path[0]), file.read_text("utf-8"))
-                file.write_text(drawn, "utf-8")
+                data = re.sub(rb' (?:d|x|y)="[^"]*"', lambda path: DIGITS.sub(rb"\1", path[0]), data)
+            file.write_bytes(data)
     plt.close(figure)
