@@ -20,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import Collection
 from matplotlib.container import Container
 from matplotlib.figure import Figure as Canvas
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
@@ -237,7 +238,9 @@ def head(figure: Canvas, title: str, about: str, missing: Sequence[str] = ()) ->
     for each in figure.legends:  # above these lines; the layout of the panels ends above both
         each.set_bbox_to_anchor((0, inches / height, 1, 1), transform=figure.transFigure)
         inches += each.get_window_extent().height / figure.dpi + 0.07
-    figure.get_layout_engine().set(rect=(0, inches / height, 1, 1 - inches / height))  # type: ignore[union-attr, call-arg]
+    engine = figure.get_layout_engine()
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine.set(rect=(0, inches / height, 1, 1 - inches / height))
 
 
 def _power(tick: str) -> str:

@@ -83,7 +83,7 @@ def mean_of(found: Runs, label: str, metric: str, condition: str) -> float:
 
 def test_every_figure_is_drawn(results: Path, tmp_path: Path) -> None:
     drawn = list(draw(FIGURES_OF_IMAGES, SUITE, Records(results), tmp_path / "out"))
-    assert [each.skipped for each in drawn] == [""] * len(FIGURES_OF_IMAGES) and len(drawn) == 22
+    assert [each.skipped for each in drawn] == [""] * len(FIGURES_OF_IMAGES) and len(drawn) == 23
     assert all(each.files[1].read_bytes().startswith(PNG) for each in drawn)
     papers = {(figure.paper, figure.number) for figure in FIGURES_OF_IMAGES}
     assert papers == {
