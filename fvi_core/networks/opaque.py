@@ -129,7 +129,7 @@ class Opaque(PlacesLayer):
         state, lead = {key: parameters[self._full(key)][:, 0] for key in self.own}, a.shape[:2]
 
         def each(values: Parameters) -> Parameters:
-            """Those of every input: recurrent layers do not take several inputs to parameters of one."""
+            """Repeat values for each input: recurrent layers refuse a batch of inputs at a single state."""
             return {k: v.unsqueeze(1).expand(*lead, *v.shape[1:]).flatten(0, 1) for k, v in values.items()}
 
         recurrent = any(isinstance(each, nn.RNNBase) for each in self.module.modules())

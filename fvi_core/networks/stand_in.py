@@ -33,7 +33,9 @@ class Now:
         return a.unflatten(0, (r, s if a.shape[0] == r * s * n else 1, n))
 
     def leaf(self, layer: ParametricLayer | DropoutSite, a: Tensor, axes: int) -> Any:
-        """What a submodule returns at rows a: its layer's outputs, as rows. ``axes``: those that its inputs lack."""
+        """Return what a submodule returns at rows a: its layer's outputs, as rows. The layer's inputs have so many
+        ``axes`` more.
+        """
         if isinstance(layer, DropoutSite) and self.dropout is None:
             return a
         a, call = self.apart(a), self.calls.get(layer.name, 0)
