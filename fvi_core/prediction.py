@@ -98,7 +98,7 @@ class Posterior:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of inputs and parameters."""
+        """Type of inputs and parameters."""
         return getattr(torch, self.config["dtype"])
 
     def _streams(self, purpose: str, seed: int) -> Streams:

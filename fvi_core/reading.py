@@ -166,11 +166,11 @@ class Unheld:
         self.shape, self.device, self._floating = torch.Size(shape), device, floating
 
     def is_floating_point(self) -> bool:
-        """Whether the values are floating-point numbers."""
+        """Return whether the values are floating-point numbers."""
         return self._floating
 
     def dim(self) -> int:
-        """How many axes there are."""
+        """Return how many axes there are."""
         return len(self.shape)
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -207,7 +207,7 @@ def read(data: Data) -> tuple[Tensor, Any]:
 
 
 def changes(data: Data) -> bool:
-    """Whether a DataLoader gives other inputs at each reading (augmentation), or draws its points at random."""
+    """Return whether a DataLoader gives other inputs at each reading (augmentation), or draws its points at random."""
     if not isinstance(data, DataLoader) or isinstance(data.dataset, IterableDataset) or data.batch_sampler is None:
         return False
     if _indices(data) is None:
@@ -219,7 +219,7 @@ def changes(data: Data) -> bool:
 
 @dataclass(frozen=True)
 class Survey:
-    """What one reading of a loader finds: some inputs, the bounds ``[...]`` of all, all targets, and how many batches
+    """Result of one reading of a loader: some inputs, the bounds ``[...]`` of all, all targets, and how many batches
     there are.
     """
 

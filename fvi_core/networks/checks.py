@@ -1,4 +1,4 @@
-"""What a module must be to be a network, looked at before anything is made of it."""
+"""Checks of a module before it becomes a network."""
 
 from __future__ import annotations
 

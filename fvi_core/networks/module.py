@@ -133,7 +133,7 @@ class ModuleNetwork(Network):
 
     @property
     def constants(self) -> dict[str, Tensor]:
-        """What of the module's state is no parameter and no running statistic, by name."""
+        """Frozen parameters and buffers of the module that are no running statistics, by name."""
         held = {place.name for place in self.states.values()}
         counters = {f"{name.removeprefix(BUFFER).rpartition('.')[0]}.num_batches_tracked" for name in self.buffers}
         state = dict(self.module.named_parameters()) | dict(self.module.named_buffers())
@@ -212,7 +212,7 @@ class ModuleNetwork(Network):
         return phi
 
     def _one_by_one(self, body: Body, parameters: Parameters, a: Tensor, lead: tuple[int, int], ride: Pass) -> Tensor:
-        """The same, one replica and sample after another, whose images are then never joined: a quarter faster."""
+        """Features of one replica and sample after another, whose images are never joined: a quarter faster."""
         parts = {name: apart(value, lead) for name, value in parameters.items() if name not in self.head.shapes}
         found, met = [], list[Parameters]()
         for i, inputs in enumerate(apart(a, lead)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +35,7 @@ class Opaque(PlacesLayer):
         self.name, self.module, self.vectorised = name, module, vectorised
         self.own = {key: tuple(value.shape) for key, value in module.named_parameters() if value.requires_grad}
         self.norms = {key: each for key, each in module.named_modules() if isinstance(each, NORMS)}
+        self.tied = len(self.own) < len(list(module.named_parameters(remove_duplicate=False)))
         self.inputs = self.outputs = 1
         self.form: tuple[tuple, dict] = ((HERE,), {})  # the arguments of its last call
         self.rest: tuple = ()  # what it returned besides its values: Nones
@@ -41,16 +43,16 @@ class Opaque(PlacesLayer):
     def _full(self, key: str) -> str:
         return f"{self.name}.{key}" if self.name else key
 
-    @property
+    @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {self._full(key): shape for key, shape in self.own.items()}
+        return {self._full(key): shape for key, shape in self.own.items()}  # looked at in each call
 
     @property
     def fan_in(self) -> int:
         """Inputs of a unit of the largest weight, whose first axis is that of units."""
         return max((math.prod(shape[1:]) for shape in self.own.values()), default=1)
 
-    @property
+    @cached_property
     def buffers(self) -> dict[str, tuple[int, ...]]:
         """Names and shapes of the running means and variances inside the module."""
         return {self._kept(key, side): (each.num_features,) for key, each in self.norms.items() for side in SIDES}
@@ -60,21 +62,24 @@ class Opaque(PlacesLayer):
 
     def __call__(self, parameters: Parameters, a: Tensor, seen: Parameters | None = None) -> Tensor:
         """``seen``, where it is given, receives the statistics ``[R, S, channels]`` of batch normalisation inside."""
-        names = list(self.shapes)
+        names = self.shapes
         lead = tuple(map(max, zip(a.shape[:2], *(parameters[name].shape[:2] for name in names))))
+        if lead == (1, 1) and not self.norms:
+            state = {key: parameters[name].reshape(self.own[key]) for key, name in zip(self.own, names)}
+            return self._value(state, a.squeeze(0).squeeze(0))[None, None]
         a = a.expand(*lead, *a.shape[2:])
-        if self.vectorised and not self.norms and math.prod(lead) > 1:
+        if self.vectorised and not self.norms:
             drawn = {k: parameters[self._full(k)].expand(*lead, *s).flatten(0, 1) for k, s in self.own.items()}
             with plain_attention(True):  # no other attention is vectorised
                 return vmap(self._value)(drawn, a.flatten(0, 1)).unflatten(0, lead)
         batch: dict[str, list[Tensor]] = {}
         own = (apart(parameters[name], lead) for name in names)
-        state = [dict(zip(self.own, values)) for values in zip(*own)]
+        each_state = [dict(zip(self.own, values)) for values in zip(*own)]
         running = {name: apart(parameters[name], lead) for name in self.buffers if name in parameters}
         inputs = apart(a, lead)
         z = [
             self._one(at, {name: values[i] for name, values in running.items()}, each, batch)
-            for i, (at, each) in enumerate(zip(state or [{}] * len(inputs), inputs, strict=True))
+            for i, (at, each) in enumerate(zip(each_state or [{}] * len(inputs), inputs, strict=True))
         ]
         if seen is not None:
             for name, values in batch.items():
@@ -98,7 +103,8 @@ class Opaque(PlacesLayer):
         positional, named = (
             [a if each is HERE else each for each in form] for form in (self.form[0], self.form[1].values())
         )
-        z = functional_call(self.module, state, tuple(positional), dict(zip(self.form[1], named, strict=True)))
+        options = dict(zip(self.form[1], named, strict=True))
+        z = functional_call(self.module, state, tuple(positional), options, tie_weights=self.tied)
         if isinstance(z, tuple):  # attention gives its values, and None for its weights
             self.rest = z[1:]
             if any(each is not None for each in self.rest):
@@ -123,7 +129,7 @@ class Opaque(PlacesLayer):
         state, lead = {key: parameters[self._full(key)][:, 0] for key in self.own}, a.shape[:2]
 
         def each(values: Parameters) -> Parameters:
-            """Those of every input: recurrent layers do not take several inputs to parameters of one."""
+            """Repeat values for each input: recurrent layers refuse a batch of inputs at a single state."""
             return {k: v.unsqueeze(1).expand(*lead, *v.shape[1:]).flatten(0, 1) for k, v in values.items()}
 
         recurrent = any(isinstance(each, nn.RNNBase) for each in self.module.modules())

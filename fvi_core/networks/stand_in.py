@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -33,12 +33,15 @@ class Now:
         return a.unflatten(0, (r, s if a.shape[0] == r * s * n else 1, n))
 
     def leaf(self, layer: ParametricLayer | DropoutSite, a: Tensor, axes: int) -> Any:
-        """What a submodule returns at rows a: its layer's outputs, as rows. ``axes``: those that its inputs lack."""
+        """Return what a submodule returns at rows a: its layer's outputs, as rows. The layer's inputs have so many
+        ``axes`` more.
+        """
+        if isinstance(layer, DropoutSite) and self.dropout is None:
+            return a
         a, call = self.apart(a), self.calls.get(layer.name, 0)
         self.calls[layer.name] = call + 1
         if isinstance(layer, DropoutSite):
-            site = DropoutSite(f"{layer.name}.{call}")
-            return (a if self.dropout is None else site.masked(self.dropout, a)).flatten(0, 2)
+            return DropoutSite(f"{layer.name}.{call}").masked(cast(Masks, self.dropout), a).flatten(0, 2)
         z = self.apply(layer, a[(..., *[None] * axes)])
         self.sizes = (self.sizes[0], max(self.sizes[1], z.shape[1]), self.sizes[2])  # factors may have more samples
         rows = z.flatten(0, 2)

@@ -131,7 +131,7 @@ def _shape(node: torch.fx.Node) -> torch.Size | None:
 
 
 def _follows(before: torch.fx.Node, node: torch.fx.Node) -> bool:
-    """Whether the one is the only tensor that the other is made of, and is used by no third."""
+    """Return whether a node is made of the one before it alone, which no other node uses."""
     takes = [each for each in node.all_input_nodes if _shape(each) is not None]
     used = [each for each in before.users if _shape(each) is not None and each.op != "output"]
     return takes == [before] and used == [node]

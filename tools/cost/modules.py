@@ -99,7 +99,7 @@ def plain(make: Callable[[], nn.Module], given: TrainingData, batch: int, tokens
                 penalty = sum(value.square().sum() for value in module.parameters()) / (2 * len(x))
                 (nn.functional.cross_entropy(module(x[rows]), y[rows]) + penalty).backward()
                 descent.step()
-            return [Trained({}, 1, [])]
+            return [Trained(dict(module.named_parameters()), 1, [])]
 
         return run
 
