@@ -1,1 +1,1 @@
-"""What is run: tables, published numbers, the runner and its executors, metrics, the result store, the command line."""
+"""What is run: tables, published numbers, the loop that makes runs, metrics, the result store, the command line."""

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import benchmarks.sweep.where
-from benchmarks.sweep.slurm.jobs import ENVIRONMENT
+from benchmarks.sweep.slurm.submit import ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()

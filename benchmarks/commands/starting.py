@@ -14,7 +14,7 @@ from benchmarks.suite import Suite
 from benchmarks.sweep.begin import Planned
 from benchmarks.sweep.plan import WAITING, has_any, recorded_protocol
 from benchmarks.sweep.runner import Summary
-from benchmarks.sweep.slurm import jobs
+from benchmarks.sweep.slurm import submit
 from benchmarks.sweep.slurm.options import Options
 
 TOO_LONG = 4  # exit status: nothing was trained, since it would take longer
@@ -26,7 +26,7 @@ def show(planned: Planned, state: Path) -> int:
     print(inspection.plan_text(planned.plan, planned.groups))
     wrong, options = planned.misfits, planned.executor.options
     if options and planned.groups:
-        for line in jobs.preview(planned.groups, options, state):
+        for line in submit.preview(planned.groups, options, state):
             print(line)
     for line in [*planned.costs, *wrong, *planned.refusal]:
         print(line)

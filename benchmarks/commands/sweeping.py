@@ -14,6 +14,7 @@ from benchmarks.sweep import hints
 from benchmarks.sweep.plan import Plan, make_plan
 from benchmarks.sweep.runner import check_folders
 from benchmarks.sweep.slurm import jobs
+from benchmarks.sweep.slurm import submit as sbatch
 from benchmarks.sweep.slurm.options import Options
 
 UNFINISHED = 3  # exit status: runs are still to come
@@ -56,14 +57,14 @@ def submit(
     """Submit the runs that are neither done nor queued nor running; the plan as it was before, and the receipt.
 
     waiting: runs whose data are not at hand, which are left out, and which data these are.
-    Raises StoreError, ClaimError, and what :func:`jobs.submit` raises.
+    Raises StoreError, ClaimError, and what :func:`sbatch.submit` raises.
     """
     check_folders(results, state)
     with jobs.locked(state):
         plan = make_plan(configs, results, state, suite, queued=jobs.pending(state, held=True), asked=asked)
         plan = plan.waiting(waiting)
         groups = plan.groups(results, state, suite)
-        return plan, jobs.submit(groups, options, state) if groups else []
+        return plan, sbatch.submit(groups, options, state) if groups else []
 
 
 def submitted_text(plan: Plan, receipt: list[str]) -> str:

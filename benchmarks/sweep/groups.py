@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -78,4 +78,5 @@ class RunOutcome:
     record: Record | None = None
 
 
+Outcomes = Generator[tuple[RunGroup, list[RunOutcome]], None, None]  # closed, it stops what is trained
 Report = Callable[[RunGroup, float, str], None]  # group, fraction of it that is done, what it does now

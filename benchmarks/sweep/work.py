@@ -22,7 +22,7 @@ from benchmarks.state.checkpoints import Checkpoints, stop_requested
 from benchmarks.state.claims import ClaimError, Claims, Holder, Overtaken
 from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
-from benchmarks.sweep.groups import Report, Run, RunGroup, RunOutcome
+from benchmarks.sweep.groups import Outcomes, Report, Run, RunGroup, RunOutcome
 from fvi_core import plugins
 from fvi_core.printing import message
 
@@ -34,9 +34,7 @@ class LogError(BenchmarkError):
     """The log of a run cannot be written."""
 
 
-def work(
-    todo: Sequence[RunGroup], report: Report, descriptors: bool = False
-) -> Iterator[tuple[RunGroup, list[RunOutcome]]]:
+def work(todo: Sequence[RunGroup], report: Report, descriptors: bool = False) -> Outcomes:
     """Make the runs of run groups that nobody else makes, has made or has tried since they were planned.
 
     Goes through the list until all that is left is made elsewhere, so that what others give up or lose meanwhile is

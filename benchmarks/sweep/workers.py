@@ -23,7 +23,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.state.checkpoints import request_stop
 from benchmarks.state.claims import ClaimError, Claims
 from benchmarks.sweep.cores import VISIBLE, available_cores, available_devices
-from benchmarks.sweep.groups import Report, RunGroup, RunOutcome
+from benchmarks.sweep.groups import Outcomes, Report, RunGroup
 from benchmarks.sweep.stopping import interrupt
 from benchmarks.sweep.work import settle, work
 
@@ -66,7 +66,7 @@ class Workers:
         self.workers: list[Worker] = []
         self.stopped: set[str] = set()
 
-    def outcomes(self, todo: Sequence[RunGroup], report: Report) -> Iterator[tuple[RunGroup, list[RunOutcome]]]:
+    def outcomes(self, todo: Sequence[RunGroup], report: Report) -> Outcomes:
         """Make what is left of run groups; each group that a worker was at, as it ends.
 
         When the iterator is closed no worker is left. Raises WorkersError if none could begin.

@@ -226,6 +226,7 @@ TABLES = (
         aliases=("cifar10",),
         notes={"paper": (*NOTES, cifar_short.PAPER_COST), "short": (*NOTES, _FEWER, *cifar_short.NOTES)},
         reductions=REDUCTIONS,
+        gpu=("paper",),
     ),
     Table(
         "cifar10-fsvi",

@@ -156,6 +156,7 @@ def _table(number: int, dataset: str, shift: str, metric: str) -> Table:
         number=str(number),
         notes={name: said for name, said in of_protocols.items() if name in protocols},
         reductions={name: text for name, text in REDUCTIONS.items() if name in protocols},
+        gpu=("paper",),
     )
 
 

@@ -183,6 +183,7 @@ def _table(name: str, title: str, task: str, finding: str, datasets: tuple[str, 
         protocols=protocols,
         notes={protocol: said for protocol, said in notes.items() if protocol in protocols},
         reductions={protocol: said for protocol, said in REDUCTIONS.items() if protocol in protocols},
+        gpu=("paper",),
     )
 
 

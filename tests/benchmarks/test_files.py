@@ -206,3 +206,27 @@ def test_text_nested_too_deep_is_no_json():
     for text in ("[" * 100_000, "{", b"\xff\xfe\x00", "1" * 5000):
         with pytest.raises(ValueError):
             files.parse(text)
+
+
+@pytest.mark.parametrize(("folder", "lock"), [(0o755, 0o600), (0o775, 0o660), (0o777, 0o666), (0o700, 0o600)])
+def test_only_who_may_write_in_a_folder_can_hold_its_lock(tmp_path, folder, lock):
+    path = tmp_path / "state"
+    path.mkdir()
+    path.chmod(folder)
+    (path / files.LOCK).touch(mode=0o644)
+    with files.locked(path) as mine:
+        assert mine and stat.S_IMODE((path / files.LOCK).stat().st_mode) == lock, "also one that was there"
+    (path / files.LOCK).unlink()
+    with files.locked(path):
+        assert stat.S_IMODE((path / files.LOCK).stat().st_mode) == lock
+
+
+def test_waiting_for_a_lock_says_for_whom_and_ends(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(files, "NOTICE", 0.02)
+    with files.locked(tmp_path), files.locked(tmp_path, patience=0.05) as mine:
+        assert not mine
+    told = capsys.readouterr().err
+    assert f"waiting for process {os.getpid()} of " in told and f"which has locked {tmp_path}" in told
+    assert files.holder(tmp_path) == "", "nobody has it now"
+    with files.locked(tmp_path), files.locked(tmp_path, patience=0):
+        assert capsys.readouterr().err == "", "who does not wait says nothing"

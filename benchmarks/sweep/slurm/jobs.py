@@ -13,12 +13,8 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shlex
-import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,10 +26,8 @@ from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
 from benchmarks.sweep.groups import Run, RunGroup
-from benchmarks.sweep.progress import duration
-from benchmarks.sweep.slurm import queue, snapshot
-from benchmarks.sweep.slurm.options import Options
-from benchmarks.sweep.work import THREAD_VARIABLES, recorded
+from benchmarks.sweep.slurm import queue
+from benchmarks.sweep.work import recorded
 from fvi_core.printing import message
 
 T = TypeVar("T")
@@ -42,88 +36,12 @@ PREFIX = "fvi-"  # of the names of arrays in the queue
 ERRORS = "_0_log.err"  # what submitit adds to a job's id
 PATIENCE = 300.0  # seconds: a submission takes some
 LINES = 3  # of the end of a log that are told
-ENVIRONMENT = {  # one thread a process, freed memory kept between steps, and no waiting for a network that nodes lack
-    **dict.fromkeys(THREAD_VARIABLES, "1"),
-    "MALLOC_TRIM_THRESHOLD_": "2000000000",
-    "MALLOC_MMAP_THRESHOLD_": "33554432",
-    "FVI_OFFLINE": "1",
-}
 
 
 class SubmissionError(BenchmarkError):
     """The notes on submitted jobs cannot be read or written, or SLURM did not take the jobs."""
 
     exit_code = 2  # nothing was begun
-
-
-def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]:
-    """Submit an array of loops over run groups; lines that say how to follow, cancel and collect it.
-
-    Raises QueueError, SubmissionError, SnapshotError.
-    """
-    from benchmarks.sweep.slurm.loop import Loop  # here, since it looks into this module
-
-    largest = queue.largest_array()  # raises if the controller does not answer, before anything is written
-    setup = environment(options, state)
-    folder = state / FOLDER / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
-    for earlier in files.listdir(state / FOLDER):
-        files.clear(state / FOLDER / earlier)
-    write(folder / TODO, [asdict(group) for group in todo])
-    try:
-        executor = _executor(folder, options, setup)
-        limits = options.workers, options.time * 60.0, executor.parameters["signal_delay_s"]
-        with executor.batch():
-            made = [executor.submit(Loop(str(folder), *limits)) for _ in range(min(largest, options.array(todo)))]
-    except Exception as error:  # submitit raises RuntimeError, ValueError and its own, each for a refusal of sbatch
-        _close(folder)
-        raise SubmissionError(
-            f"SLURM did not take the jobs: {message(error)}; check the options (file or --slurm) "
-            f"and the script in {folder / 'logs'}"
-        ) from error
-    job = made[0].job_id.partition("_")[0]
-    tasks = f"{len(made)} array task{'s' * (len(made) != 1)}"
-    return [
-        f"submitted {sum(len(group.keys) for group in todo)} runs to {tasks}: SLURM job {job}",
-        "  follow:  make status   (or: squeue --me)",
-        f"  logs:    {state}/logs/<run>.log, and of array tasks {folder / 'logs'}",
-        f"  cancel:  scancel {job}",
-        "  collect: nothing to do: a run writes its record into results/ as it ends; make the table when you like",
-        "  again:   the same command submits only what is neither done nor queued nor running",
-    ]
-
-
-def preview(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]:
-    """Return the array that :func:`submit` would submit, its limits and its script, in lines; nothing is written."""
-    from submitit.slurm.slurm import _make_sbatch_string  # here, since only those who have a cluster need it
-
-    folder, tasks = state / FOLDER / "SUBMISSION", options.array(todo)
-    copied = [f"# PYTHONPATH: the code as it is now, copied into {state / 'snapshots'}"] if options.snapshot else []
-    asked = options.parameters(f"{PREFIX}SUBMISSION", [*_exports(), *copied])
-    command = f"{options.python or shlex.quote(sys.executable)} -u -m submitit.core._submit {folder / 'logs'}"
-    script = _make_sbatch_string(command, folder / "logs", map_count=tasks, **asked)
-    each = f"{options.workers} process{'es' * (options.workers != 1)}" + ", one for each GPU" * bool(options.gpus)
-    return [
-        f"would submit {sum(len(group.runs) for group in todo)} runs to an array of {tasks} array "
-        f"task{'s' * (tasks != 1)} of {each}, each for at most {duration(options.time * 60)}, with this script:",
-        *("  " + line for line in script.splitlines() if line.strip()),
-    ]
-
-
-def environment(options: Options, state: Path) -> list[str]:
-    """Return the shell lines that array tasks begin with. Raises SnapshotError."""
-    return [*_exports(), *(snapshot.lines(snapshot.take(state / "snapshots")) if options.snapshot else [])]
-
-
-def _exports() -> list[str]:
-    return [f"export {name}={value}" for name, value in ENVIRONMENT.items()]
-
-
-def _executor(folder: Path, options: Options, setup: Sequence[str]) -> Any:
-    from submitit import SlurmExecutor  # here, since only those who have a cluster need it
-
-    executor = SlurmExecutor(folder / "logs", max_num_timeout=options.requeues, python=options.python)
-    executor.update_parameters(**options.parameters(PREFIX + folder.name, setup))
-    return executor
 
 
 def read(folder: Path | str) -> list[RunGroup]:
@@ -198,7 +116,7 @@ def pending(state: Path | str, held: bool = False) -> dict[str, str]:
             own = [task for task in waiting.values() if task.name == PREFIX + folder.name]
             if mine and not own and not silent:
                 _explain(folder, groups)
-                _close(folder)
+                close(folder)
                 continue
             told = _told(own) if own else silent or "is being submitted to SLURM"
             for group in groups:
@@ -216,7 +134,8 @@ def _told(tasks: list[queue.QueuedTask]) -> str:
     return f"SLURM job {job}: array tasks: " + ", ".join(f"{n} {what}{why}" for n, what, why in counts if n)
 
 
-def _close(folder: Path) -> None:
+def close(folder: Path) -> None:
+    """Note that no array task of a submission is left."""
     with contextlib.suppress(OSError):  # on a read-only folder the next look closes it again
         folder.mkdir(parents=True, exist_ok=True)
         (folder / OVER).touch()

@@ -89,7 +89,7 @@ class Options:
 
 LARGEST = 10**6  # of any number: SLURM keeps them in 32 bits
 NUMBER, NATURAL = f"a whole number from 0 to {LARGEST:,}", f"a whole number from 1 to {LARGEST:,}"
-KINDS = {  # option: its kind, and what is expected
+KINDS: dict[str, tuple[Any, str]] = {  # option: its kind, and what is expected
     **dict.fromkeys(("partition", "account", "qos", "constraint", "memory", "python"), ("text", "a text")),
     **dict.fromkeys(("cpus", "parallel", "runs_per_task"), (1, NATURAL)),
     **dict.fromkeys(("gpus", "notice", "requeues"), (0, NUMBER)),

@@ -9,12 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from benchmarks import tables
 from benchmarks.commands import starting
 from benchmarks.commands.cli import build
 from benchmarks.records import provenance
 from benchmarks.records.provenance import ROOT
 from benchmarks.sweep import hints
 from benchmarks.sweep.known import Known
+from benchmarks.sweep.slurm import submit
 from tests.benchmarks import fakes
 
 DAY = 24 * 3600.0
@@ -198,3 +200,35 @@ def test_a_gpu_is_expected_where_its_driver_names_one(tmp_path, monkeypatch, fil
     if hidden is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
     assert provenance.expected_device() == device
+
+
+def test_a_table_made_for_a_gpu_is_not_submitted_without_one(say, table, tmp_path, monkeypatch):
+    table("big", do="work", cost=360000.0)
+    monkeypatch.setattr(fakes.TABLES["big"], "gpu", ("paper",))
+    taken = []
+    monkeypatch.setattr(submit, "submit", lambda groups, options, state: taken.append(options) or ["submitted"])
+    run = ("run", "big", "--executor", "slurm")
+    status, told = say(*run)
+    assert status == starting.TOO_LONG and not taken
+    assert "not submitted: table big at protocol paper is made for a GPU, and its array tasks have none" in told
+    for way in ("--slurm gpus=1  ", "--protocol short", "--protocol smoke", "--anyway"):
+        assert way in told, way
+    status, shown = say(*run, "--dry-run")
+    assert status == 0 and "not submitted: table big" in shown and "would submit 5 runs to an array of 1" in shown
+    status, shown = say(*run, "--dry-run", "--slurm", "gpus=8", "--slurm", "runs_per_task=1", "--slurm", "time=2:00:00")
+    assert "not submitted" not in shown and "#SBATCH --gpus-per-node=8" in shown and "#SBATCH --time=120" in shown
+    assert (
+        "would submit 5 runs to an array of 1 array task of 8 processes, one for each GPU, each for at most 2 h"
+        in shown
+    )
+    for way in (("--anyway",), ("--slurm", "gpus=1"), ("--slurm", "sbatch=gres=gpu:a100:1"), ("--protocol", "short")):
+        assert say(*run, *way)[0] == 3, way
+    assert len(taken) == 4
+
+
+def test_tables_made_for_a_gpu():
+    made = {name for name in tables.names() if tables.get(name).gpu}
+    numbers = {f"dirichlet2022-{number}" for number in range(11, 23)}
+    others = {"dirichlet2022-figure-9", "rudner2022-2", "retinopathy", "retinopathy-mild", "retinopathy-severity"}
+    assert made == numbers | others
+    assert {tables.get(name).gpu for name in made} == {("paper",)}

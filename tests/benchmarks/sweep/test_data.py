@@ -9,7 +9,7 @@ from benchmarks.commands.cli import build
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import data
 from benchmarks.sweep.plan import WAITING, make_plan
-from benchmarks.sweep.slurm import jobs
+from benchmarks.sweep.slurm import submit
 from benchmarks.sweep.slurm.options import Options
 from datasets import fetch
 from tests.benchmarks import fakes
@@ -96,7 +96,7 @@ def test_what_can_be_fetched_is_fetched_before_the_first_run(say, monkeypatch):
 
 def test_runs_without_data_are_not_submitted_to_a_cluster(folders, capsys, monkeypatch):
     taken = []
-    monkeypatch.setattr(jobs, "submit", lambda groups, options, state: taken.extend(groups) or ["submitted"])
+    monkeypatch.setattr(submit, "submit", lambda groups, options, state: taken.extend(groups) or ["submitted"])
     plan = make_plan([*THERE, *LACKING], *folders, fakes.SUITE)
     waiting = {run.key: run.note for run in plan.waiting(data.look(plan).notes).select(WAITING)}
     assert sweeping.run([*THERE, *LACKING], Options(), *folders, fakes.SUITE, False, waiting=waiting) == 3

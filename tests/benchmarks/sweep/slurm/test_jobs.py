@@ -16,7 +16,7 @@ from benchmarks.state.claims import Claims, Holder
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import work
 from benchmarks.sweep.plan import make_plan
-from benchmarks.sweep.slurm import jobs, queue
+from benchmarks.sweep.slurm import jobs, queue, submit
 from benchmarks.sweep.slurm.options import Options
 from tests.benchmarks import fakes
 from tests.benchmarks.state.holders import put
@@ -281,7 +281,7 @@ def test_a_refused_submission_is_over_and_says_what_to_do(folders, slurm):
         scontrol="echo MaxArraySize=1001", sbatch="echo 'sbatch: error: invalid partition: no' >&2; exit 1", srun="true"
     )
     with pytest.raises(jobs.SubmissionError, match="SLURM did not take the jobs.*check the options") as error:
-        jobs.submit(groups(folders), Options(snapshot=False), folders[1])
+        submit.submit(groups(folders), Options(snapshot=False), folders[1])
     assert isinstance(error.value, BenchmarkError) and error.value.exit_code == 2
     assert jobs.opened(folders[1]) == [] and jobs.pending(folders[1]) == {}
 
@@ -289,12 +289,12 @@ def test_a_refused_submission_is_over_and_says_what_to_do(folders, slurm):
 def test_a_submission_is_one_array_no_larger_than_the_cluster_allows(folders, slurm):
     slurm(scontrol="echo MaxArraySize=3", sbatch="cp $1 $(dirname $0)/script; echo Submitted batch job 12", srun="true")
     todo = groups(folders, 5)
-    told = jobs.submit(todo, Options(snapshot=False, runs_per_task=1, gpus=0), folders[1])
+    told = submit.submit(todo, Options(snapshot=False, runs_per_task=1, gpus=0), folders[1])
     assert told[0] == "submitted 5 runs to 2 array tasks: SLURM job 12" and "scancel 12" in told[3]
     (made,) = jobs.opened(folders[1])
     assert jobs.read(made) == todo
     script = (folders[1].parent / "bin" / "script").read_text()
-    preview = jobs.preview(todo, Options(snapshot=False, runs_per_task=1), folders[1])
+    preview = submit.preview(todo, Options(snapshot=False, runs_per_task=1), folders[1])
     assert preview[0].startswith("would submit 5 runs to an array of 5 array tasks of 1 process, each for at most 4 h")
     shown = [entry.strip().replace("SUBMISSION", made.name) for entry in preview[1:]]
     same = {entry for entry in script.splitlines() if entry.strip() and "--array" not in entry}
