@@ -5,6 +5,7 @@ The records of each of the kinds with most hours are left out, and their cost is
 
 from __future__ import annotations
 
+import argparse
 from collections import defaultdict
 from pathlib import Path
 from statistics import median
@@ -40,9 +41,11 @@ def tried(results: Path = Path("results"), count: int = COUNT) -> list[tuple[Rec
     return found[:count]
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Print the largest kinds and how far their estimates are off."""
-    found = tried()
+    parser = argparse.ArgumentParser(prog="python -m tools.estimates", description=__doc__)
+    parser.add_argument("--count", type=int, default=COUNT, help=f"how many of the largest kinds ({COUNT})")
+    found = tried(count=parser.parse_args(arguments).count)
     rows = [
         (
             method_of(one.config),

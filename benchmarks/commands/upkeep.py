@@ -1,4 +1,4 @@
-"""Commands on records as a whole: migrate, demo, verify, again, select, export."""
+"""Commands on records as a whole: demo, verify, again, select, export."""
 
 from __future__ import annotations
 
@@ -31,20 +31,6 @@ Columns:
 
 def add(app: typer.Typer, suite: Suite) -> None:
     """Add the commands to a command line."""
-
-    @app.command()
-    def migrate(results: ResultsOption = runner.RESULTS) -> None:
-        """Give records of older schemas their present configuration and name. Numbers stay as they are."""
-        from benchmarks.records.migration import migrate as migrate_records
-
-        store = Store(results, suite.metrics)
-        store.check_writable()
-        found = migrate_records(store, progress.Ticker(len(store.paths()), "records"))
-        present = f"{found.present} are of the present schema"
-        print(f"{found.moved} records migrated, {present}, {len(found.refused)} left alone")
-        for reason in found.refused:
-            print(f"left alone: {reason}")
-        raise typer.Exit(1 if found.refused else 0)
 
     @app.command("export", help=EXPORT)
     def export_(

@@ -24,7 +24,6 @@ from benchmarks import files
 from benchmarks.errors import BenchmarkError, UnknownName
 from benchmarks.records.config import check_form, is_brought, run_key
 from benchmarks.records.rows import DECODER, FIELDS, Bounds, RowReader, Rows, readable, spelled
-from benchmarks.records.schemas import UPGRADES
 from benchmarks.shapes import Curves, MetricRow, Provenance, Record, RunConfig
 from benchmarks.suite import Suite, resolve
 from fvi_core.printing import in_ascii, message
@@ -44,10 +43,6 @@ WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
 
 class RecordError(BenchmarkError):
     """Raised for a file of the results folder that is no record: truncated, changed, or something else."""
-
-
-class OlderRecord(RecordError):
-    """Raised for a record of an older schema under its old name: readable, but found by no run until it is migrated."""
 
 
 class NewerRecord(RecordError):
@@ -112,7 +107,7 @@ class Store:
         return ("stale", f"its record has an older version of {', '.join(old)}") if old else ("done", "")
 
     def read(self, path: Path, curves: bool = True) -> Record:
-        """Return one record, upgraded to the present schema. Raises RecordError: the file, and what to do.
+        """Return one record. Raises RecordError: the file, and what to do.
 
         Without ``curves`` they are not parsed, and none are in it.
         """
@@ -160,9 +155,7 @@ class Store:
         found = {}
         for path in self.files():
             try:
-                record = self._head(path)
-                if record is None or record["key"] != path.stem:
-                    raise OlderRecord(f"{path}: a record of an older schema: python -m benchmarks migrate")
+                self._head(path)
             except RecordError as error:
                 found[str(path.relative_to(self.root))] = str(error)
         return found
@@ -302,8 +295,7 @@ def _lines(value: Any, depth: int) -> str:
 def parse(
     data: bytes, path: Path, without: tuple[str, ...] = (), reader: RowReader | None = None
 ) -> tuple[Record, Rows, array]:
-    """Return the record in a file's bytes, upgraded to the present schema; its metric rows as columns, and their
-    values.
+    """Return the record in a file's bytes, its metric rows as columns, and their values.
 
     Sections ``without`` which the caller does are not parsed, and empty; metric rows are checked all the same.
     Raises :class:`RecordError`.
@@ -331,16 +323,15 @@ def parse(
                 raise ValueError(f"{section_name} missing or malformed")
         rows, values = reader.read(text) if text else reader.of(readable(record["metrics"]))
         del record["sha256"]
-        named = record.get("key")
-        if record["schema"] == SCHEMA:  # parts of older ones may be unknown: nobody asks for them
-            check_form(record["config"])
-        record = upgrade(cast(Record, record))
-        _check(record, rows, values)
+        if record["schema"] != SCHEMA:
+            raise ValueError(f"schema {record['schema']}, expected {SCHEMA}")
+        check_form(record["config"])
+        _check(cast(Record, record), rows, values)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
         told = f"no {error}" if isinstance(error, KeyError) else message(error) or type(error).__name__
         raise RecordError(f"{path}: not a record of this project ({told[:200]}): {WHAT_TO_DO}") from error
-    if named != path.stem:
-        raise RecordError(f"{path}: holds the record of key {str(named)[:40]!r}, not of its name: {WHAT_TO_DO}")
+    if record["key"] != path.stem:
+        raise RecordError(f"{path}: holds the record of key {record['key']!r}, not of its name: {WHAT_TO_DO}")
     config = record["config"]
     folder = slug(config["dataset"]["name"]), slug(config["method"])
     if path.parts[-3:-1] != folder:
@@ -348,7 +339,7 @@ def parse(
             f"{path}: is in the wrong folder, expected {'/'.join(folder)}: move it there, or {WHAT_TO_DO}"
         )
     record["metrics"] = [] if "metrics" in without else rows.with_values(values)
-    return record, rows, values
+    return cast(Record, record), rows, values
 
 
 def section(data: bytes, name: str) -> slice:
@@ -404,16 +395,3 @@ def _check(record: Record, rows: Rows, values: array) -> None:
     if not isinstance(versions, dict) or not all(type(version) is int for version in versions.values()):
         raise ValueError("metric_versions malformed")
     rows.check(values, config)
-
-
-def upgrade(record: Record, schema: int | None = None, upgrades: dict | None = None) -> Record:
-    """Return a record of an older schema as the present one. Raises what an upgrade raises."""
-    schema, upgrades = schema or SCHEMA, UPGRADES if upgrades is None else upgrades
-    while record["schema"] < schema:
-        before = record["schema"]
-        if before not in upgrades:
-            raise ValueError(f"schema {before} is not known")
-        record = upgrades[before](record)
-        if record["schema"] <= before:
-            raise ValueError(f"the upgrade of schema {before} gave schema {record['schema']}")
-    return record

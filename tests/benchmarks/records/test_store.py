@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from benchmarks.errors import UnknownName
 from benchmarks.records import store as store_module
-from benchmarks.records.config import run_key, validate_config
 from benchmarks.records.store import (
     InvalidRecord,
     NewerRecord,
@@ -29,11 +28,8 @@ from benchmarks.records.store import (
     parse,
     serialise,
     slug,
-    upgrade,
 )
 from tests.benchmarks import fakes
-
-FIXTURE = Path(__file__).parent / "fixtures" / "schema-1"
 
 
 def record(seed: int = 0, value: float = 0.5) -> dict:
@@ -124,7 +120,7 @@ def replaced(old: str, new: str):
         (lambda text: signed("[1, 2," + text), "not a record"),
         (replaced('"schema": 2,\n"metric', '"scheme": 2,\n"metric'), "no schema"),
         (replaced('"schema": 2,\n"metric', '"schema": true,\n"metric'), "no schema"),
-        (replaced('"schema": 2,\n"metric', '"schema": -1,\n"metric'), "schema -1 is not known"),
+        (replaced('"schema": 2,\n"metric', '"schema": -1,\n"metric'), "schema -1, expected 2"),
         (replaced('"curves"', '"bends"'), "curves missing"),
         (replaced('"value"', '"worth"'), "no 'value'"),
         (replaced('"value": 0.5', '"value": "0.5"'), "a metric row has value '0.5'"),
@@ -235,36 +231,11 @@ def test_no_bytes_in_the_folder_are_more_than_named_or_harmless(data):
         assert read["key"] == record()["key"] and all(math.isfinite(row["value"]) for row in read["metrics"])
 
 
-def test_a_record_of_schema_1_stays_readable():
-    path = FIXTURE / "digits" / "map" / "368174fc87f04eb9.json"
-    read = fakes.store(FIXTURE).read(path)
-    assert read["schema"] == store_module.SCHEMA and read["metric_versions"] == {"accuracy": 1, "nll": 1}
-    assert [(row["metric"], row["value"]) for row in read["metrics"]] == [("accuracy", 0.9375), ("nll", 0.25)]
-    assert read["curves"]["roc"]["y"] == [0.0, 0.75, 1.0] and read["provenance"]["seconds"] == 12.5
-    assert read["provenance"]["migrated"] == {"schema": 1, "key": path.stem} and read["key"] == run_key(read["config"])
-
-
-def test_a_real_record_of_schema_1_is_read_with_every_hyperparameter():
-    (path,) = (FIXTURE / "yacht").rglob("*.json")
-    read = Store(FIXTURE).read(path)
-    validate_config(read["config"])
-    before = json.loads(path.read_text())
-    assert all(read[part] == before[part] for part in ("metrics", "curves", "metric_versions"))
-    assert (
-        read["config"]["parts"]["training"]["optimiser"]["nesterov"] is False
-        and read["provenance"]["migrated"]["key"] == path.stem
-    )
-
-
-def test_upgrades_follow_one_another():
-    def second(old):
-        return {**old, "schema": 2, "steps": [*old.get("steps", []), 2]}
-
-    def third(old):
-        return {**old, "schema": 3, "steps": [*old["steps"], 3]}
-
-    upgraded = upgrade({"schema": 1}, schema=3, upgrades={1: second, 2: third})
-    assert upgraded["schema"] == 3 and upgraded["steps"] == [2, 3]
+def test_a_record_of_another_schema_is_refused_by_its_number(store):
+    path = store.write(record())
+    path.write_text(signed(path.read_text().replace('"schema": 2', '"schema": 1', 1)))
+    with pytest.raises(RecordError, match="schema 1, expected 2"):
+        store.read(path)
 
 
 def test_a_record_of_older_metrics_is_stale(store, monkeypatch):
