@@ -40,7 +40,26 @@ class Ticker:
             print(f"{done}/{self.total} {self.what}, about {left} left", file=self.file, flush=True)
 
 
-class Plain:
+class Display:
+    """Where progress is shown; this one shows nothing."""
+
+    def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast | None = None) -> None:
+        """Called once, before the first run group."""
+
+    def report(self, group: RunGroup, fraction: float, text: str) -> None:
+        """Report the progress of a run group."""
+
+    def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
+        """Report the end of a run group."""
+
+    def say(self, text: str) -> None:
+        """Show a message."""
+
+    def close(self) -> None:
+        """Called once, whatever happened."""
+
+
+class Plain(Display):
     """One line at the start, for every failure, every ten seconds or so, and at the end."""
 
     def __init__(self, file: TextIO | None = None, every: float = LINE_EVERY) -> None:
@@ -83,9 +102,6 @@ class Plain:
     def say(self, text: str) -> None:
         """Print a sentence."""
         print(text, file=self.file, flush=True)
-
-    def close(self) -> None:
-        """Nothing is left open."""
 
     def left(self) -> str:
         """The time left, in words."""

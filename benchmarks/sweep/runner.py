@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
 
 from benchmarks.records.provenance import ROOT
 from benchmarks.records.store import Store, StoreError
@@ -21,45 +20,13 @@ from benchmarks.sweep.estimate import Estimate
 from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.groups import RunGroup, RunOutcome
 from benchmarks.sweep.plan import TO_TRAIN, WAITING, Plan, PlannedRun, make_plan
+from benchmarks.sweep.progress import Display
 from benchmarks.sweep.work import is_recorded, work
 from benchmarks.sweep.workers import Workers
 
 RESULTS = ROOT / "results"
 STATE = ROOT / ".state"
 LOOK_AGAIN = 1.0  # seconds between looks at runs that another sweep is making
-
-
-class Display(Protocol):
-    """Where progress is shown."""
-
-    def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast) -> None: ...
-
-    def report(self, group: RunGroup, fraction: float, text: str) -> None: ...
-
-    def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None: ...
-
-    def say(self, text: str) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class Silent:
-    """Shows nothing."""
-
-    def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast) -> None:
-        """Called once, before the first run group."""
-
-    def report(self, group: RunGroup, fraction: float, text: str) -> None:
-        """A run group has come so far."""
-
-    def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
-        """A run group is over."""
-
-    def say(self, text: str) -> None:
-        """A sentence to the user."""
-
-    def close(self) -> None:
-        """Called once, whatever happened."""
 
 
 @dataclass
@@ -106,7 +73,7 @@ def run(
     and no other sweep is waited for. Raises StoreError and ClaimError, before anything is computed, if the folders
     cannot be written, and WorkersError if no worker can begin.
     """
-    results, state, display = Path(results).resolve(), Path(state).resolve(), display or Silent()
+    results, state, display = Path(results).resolve(), Path(state).resolve(), display or Display()
     start = time.monotonic()
     plan = plan or make_plan(configs, results, state, suite, asked=asked)
     summary = Summary(plan)

@@ -38,14 +38,15 @@ def work(todo: Sequence[RunGroup], report: Report, descriptors: bool = False) ->
     """Make the runs of run groups that nobody else makes, has made or has tried since they were planned.
 
     Goes through the list until all that is left is made elsewhere, so that what others give up or lose meanwhile is
-    taken over. Yields each run group of which it tried a run; for descriptors see :func:`perform`.
+    taken over. Yields each run group of which it tried a run; for descriptors see :func:`perform`. Raises
+    KeyboardInterrupt between two run groups when a stop was requested.
     """
     left, moved = list(todo), True
     while left and moved:
         before, left, moved = left, [], False
         for group in before:
             if stop_requested():
-                return
+                raise KeyboardInterrupt
             state = _state(group)
             if state == FREE:
                 outcomes = perform(group, partial(report, group), descriptors)
@@ -192,7 +193,7 @@ class _Making:
         """Note that the process is lost whose claim was taken over; the second one that a run costs is its failure."""
         before = self.failures.get(run.key)
         again = before is not None and before["death"] and before["attempt"] > run.attempts
-        reason = f"{before['reason']}, then {holder}" if before and again else f"it cost its process: {holder}"
+        reason = f"{before['reason']}, then {holder}" if before and again else f"its process was lost: {holder}"
         log = str(log_path(self.group, run.key))
         with contextlib.suppress(OSError):
             self.failures.write(run.config, run.key, reason, log=log, guess=True, death=not again)

@@ -114,9 +114,10 @@ def pending(state: Path | str, held: bool = False) -> dict[str, str]:
             except SubmissionError:
                 continue
             own = [task for task in waiting.values() if task.name == PREFIX + folder.name]
-            if mine and not own and not silent:
-                _explain(folder, groups)
-                close(folder)
+            if mine is not False and not own and not silent:
+                if mine:  # else the folder cannot be written
+                    _explain(folder, groups)
+                    close(folder)
                 continue
             told = _told(own) if own else silent or "is being submitted to SLURM"
             for group in groups:

@@ -39,7 +39,7 @@ def files(store: Store) -> dict[Path, tuple[int, int]]:
 
 
 def run(store: Store, capsys: pytest.CaptureFixture[str], display=None, seeds=None) -> tuple[str, list]:
-    found = demo.demo(fakes.SUITE, store, None, display or runner.Silent(), seeds)
+    found = demo.demo(fakes.SUITE, store, None, display or runner.Display(), seeds)
     return capsys.readouterr().out, found
 
 
@@ -70,7 +70,7 @@ def test_other_numbers_are_trained_and_not_read(store, capsys, monkeypatch, cpu,
 def test_it_ends_quietly_when_it_is_stopped(store, capsys, monkeypatch) -> None:
     before = files(store)
 
-    class Stopped(runner.Silent):
+    class Stopped(runner.Display):
         def report(self, *_) -> None:
             raise KeyboardInterrupt
 
@@ -86,7 +86,7 @@ def test_it_ends_quietly_when_it_is_stopped(store, capsys, monkeypatch) -> None:
 def test_without_a_record_there_is_nothing_to_compare_with(store) -> None:
     store.path(fakes.config(3)).unlink()
     with pytest.raises(UsageError, match="no record of MAP, seed 3 on fake.*git checkout"):
-        demo.demo(fakes.SUITE, store, None, runner.Silent())
+        demo.demo(fakes.SUITE, store, None, runner.Display())
 
 
 def test_its_records_are_there_and_took_less_than_a_minute() -> None:

@@ -253,7 +253,7 @@ def test_a_sweep_waits_for_a_claim_that_it_cannot_read_only_until_that_is_old(tm
     claims.mkdir(parents=True)
     os.symlink(text, claims / CLAIMED)
 
-    class Display(runner.Silent):
+    class Display(runner.Display):
         def say(self, told):
             said.append(told)
             os.utime(claims / CLAIMED, (0, 0), follow_symlinks=False)

@@ -99,7 +99,7 @@ def test_a_full_disk_of_results_loses_nothing(mount, sweep, tmp_path):
 def test_records_are_written_as_soon_as_a_full_disk_has_room(mount, sweep, tmp_path):
     filler = fill(mount(tmp_path / "results"))
 
-    class Display(runner.Silent):
+    class Display(runner.Display):
         def end(self, group, outcomes):
             filler.unlink(missing_ok=True)
 
@@ -130,7 +130,7 @@ def test_a_read_only_folder_is_said_before_anything_is_computed(mount, sweep, tm
 def test_results_that_become_read_only_lose_nothing(mount, sweep, tmp_path):
     path = mount(tmp_path / "results")
 
-    class Display(runner.Silent):
+    class Display(runner.Display):
         def end(self, group, outcomes):
             remount(path, "ro")
 
@@ -160,7 +160,7 @@ def test_predictions_that_find_no_room_cost_no_training(mount, sweep, tmp_path, 
     filler.unlink()
     heard = []
 
-    class Display(runner.Silent):
+    class Display(runner.Display):
         def report(self, group, fraction, text):
             heard.append(text)
 

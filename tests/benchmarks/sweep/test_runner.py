@@ -169,7 +169,7 @@ def test_runs_that_another_sweep_gives_up_are_taken_over(sweep, tmp_path, monkey
         put(tmp_path / "state" / "claims", run_key(runs(1)[0]), holder)
         said = []
 
-        class Display(runner.Silent):
+        class Display(runner.Display):
             def say(self, text):
                 said.append(text)
                 other.kill()
@@ -185,7 +185,7 @@ def test_runs_that_another_sweep_finishes_are_waited_for(sweep, tmp_path, monkey
     other = command(tmp_path, "run", "fake-wait", "--workers", "4")
     until(lambda: (tmp_path / "state" / "trained").exists() and len(trained(tmp_path)) == 4)
 
-    class Display(runner.Silent):
+    class Display(runner.Display):
         def say(self, text):
             (tmp_path / "state" / "go").touch()
 
@@ -289,7 +289,7 @@ def test_a_record_is_written_as_soon_as_there_is_room(sweep, tmp_path, monkeypat
 
     saved = []
 
-    class Display(runner.Silent):
+    class Display(runner.Display):
         def end(self, group, outcomes):
             disk.full = False
             saved.append(len(numbers(tmp_path)))
@@ -302,7 +302,7 @@ def test_a_record_is_written_as_soon_as_there_is_room(sweep, tmp_path, monkeypat
 def test_a_kept_record_is_not_written_over_the_one_that_another_sweep_has_made(sweep, tmp_path, monkeypatch):
     disk, written = FullDisk(monkeypatch), []
 
-    class Display(runner.Silent):
+    class Display(runner.Display):
         def end(self, group, outcomes):
             if not written:
                 disk.full = False

@@ -137,10 +137,10 @@ def test_a_run_that_costs_two_processes_fails_with_both(make, folders):
         making = work._Making(group, claims)
         assert making.claim(group.runs[0]), "one death is bad luck"
     failure = Failures(folders[1]).get(group.keys[0])
-    assert failure["reason"] == f"it cost its process: {first}" and failure["death"] and failure["guess"]
+    assert failure["reason"] == f"its process was lost: {first}" and failure["death"] and failure["guess"]
     second = lose(folders, group.keys[0], 8)
     ((_, (outcome,)),) = make([group], nothing)
-    assert outcome.status == "failed" and outcome.reason == f"it cost its process: {first}, then {second}"
+    assert outcome.status == "failed" and outcome.reason == f"its process was lost: {first}, then {second}"
     assert Failures(folders[1]).since(group.keys[0], 0)["attempt"] == 2 and not (folders[1] / "trained").exists()
     assert list(make([group], nothing)) == [] and Claims(folders[1] / "claims").live() == {}
     (again,) = groups([fakes.config()], folders)
@@ -159,6 +159,16 @@ def test_an_earlier_life_of_the_present_job_was_not_lost(folders, monkeypatch):
     monkeypatch.setattr(Failures, "write", lambda *_, **__: pytest.fail("it is noted"))
     ((_, (outcome,)),) = work.work([group], nothing)
     assert outcome.status == "done"
+
+
+def test_no_group_is_begun_after_a_stop_was_requested(folders, monkeypatch):
+    """As when the parent of a worker has died."""
+    made = work.work(groups([fakes.config(seed) for seed in range(3)], folders), nothing)
+    next(made)
+    monkeypatch.setattr(work, "stop_requested", lambda: True)
+    with pytest.raises(KeyboardInterrupt):
+        next(made)
+    assert len(records(folders)) == 1 and not Failures(folders[1]).keys()
 
 
 def test_what_is_trained_here_does_not_print(folders, capsys):
