@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.records.config import is_brought
+from benchmarks.records.heads import HeadReader
 from benchmarks.shapes import MetricRow, RunConfig
 
 Cell = tuple[str, str, str]  # data set, condition, metric
@@ -133,6 +134,7 @@ class RowReader:
     def __init__(self, bounds: Callable[[str], Bounds] = lambda name: Bounds()) -> None:
         self._bounds = cache(bounds)
         self._known: dict[bytes, Rows] = {}  # by what stands around the values, which is long
+        self.heads = HeadReader(DECODER.decode)
 
     def read(self, text: bytes) -> tuple[Rows, array]:
         """Return metric rows as a file has them. Raises ValueError, KeyError or TypeError for what is none."""

@@ -34,6 +34,10 @@ SECTIONS = {"config": dict, "metrics": list, "curves": dict, "provenance": dict}
 DEPTH = {"config": 2, "metrics": 1, "curves": 1, "provenance": 1}  # how far a section is broken into lines
 HEAD_ONLY = ("curves", "metrics")  # what telling whose record it is does without
 HEAD = re.compile(rb'\{\n"schema": (\d{1,9}),\n')
+SHARED = re.compile(  # in the spelling of serialise
+    rb'\{\n"schema": \d{1,9},\n"metric_versions": (\{.*\})'
+    rb'(,\n"key": "[\w-]*",\n"config": )(\{\n(?:.*\n)*?\}),\n"metrics": '
+)
 ENTRIES = frozenset((b"schema", b"metric_versions", b"key", *(name.encode() for name in SECTIONS), b"sha256"))
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n\}\n\Z')
 COSTS = ("training_seconds", "peak_memory_bytes")
@@ -315,7 +319,11 @@ def parse(
     reader = RowReader() if reader is None else reader
     try:
         text, rest = _apart(data, "curves" in without)
+        same, rest = _same(rest) if head and int(head[1]) == SCHEMA else (None, rest)
         record: Any = DECODER.decode(rest.decode())
+        if same:
+            record["config"], key = reader.heads.config(same[1])
+            record["metric_versions"] = reader.heads.versions(same[0])
         if not isinstance(record, dict) or type(record.get("schema")) is not int:
             raise ValueError("no schema")
         for section_name, kind in SECTIONS.items():
@@ -325,8 +333,10 @@ def parse(
         del record["sha256"]
         if record["schema"] != SCHEMA:
             raise ValueError(f"schema {record['schema']}, expected {SCHEMA}")
-        check_form(record["config"])
-        _check(cast(Record, record), rows, values)
+        if not same:
+            check_form(record["config"])
+            key = run_key(record["config"])
+        _check(cast(Record, record), key, rows, values)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
         told = f"no {error}" if isinstance(error, KeyError) else message(error) or type(error).__name__
         raise RecordError(f"{path}: not a record of this project ({told[:200]}): {WHAT_TO_DO}") from error
@@ -386,12 +396,21 @@ def _check_keys(curves: bytes) -> None:
         DECODER.decode(curves.decode())
 
 
-def _check(record: Record, rows: Rows, values: array) -> None:
-    """Raise ValueError, KeyError or TypeError unless a record is what it says."""
+def _same(data: bytes) -> tuple[tuple[bytes, bytes] | None, bytes]:
+    """The texts of versions and configuration, which many records share, and a record's bytes without them."""
+    found = SHARED.match(data)
+    if not found:
+        return None, data
+    versions, between, config = found.groups()
+    return (versions, config), data[: found.start(1)] + b"{}" + between + b"{}" + data[found.end(3) :]
+
+
+def _check(record: Record, key: str, rows: Rows, values: array) -> None:
+    """Raise ValueError, KeyError or TypeError unless a record is what it says; key: that of its configuration."""
     config = record["config"]
-    if record["key"] != run_key(config):
-        raise ValueError(f"its configuration has the key {run_key(config)}, it says {str(record['key'])[:40]!r}")
+    if record["key"] != key:
+        raise ValueError(f"its configuration has the key {key}, it says {str(record['key'])[:40]!r}")
     versions = record["metric_versions"]
-    if not isinstance(versions, dict) or not all(type(version) is int for version in versions.values()):
+    if not isinstance(versions, dict) or not set(map(type, versions.values())) <= {int}:
         raise ValueError("metric_versions malformed")
     rows.check(values, config)
