@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from benchmarks.records.columns import Cell, Columns, Rows
 from benchmarks.records.elsewhere import Alike, OtherFiles
-from benchmarks.records.store import WHAT_TO_DO, RecordError, Store
+from benchmarks.records.form import WHAT_TO_DO, RecordError
+from benchmarks.records.store import Store
 from benchmarks.shapes import Provenance, Record, RunConfig
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.plan import recorded_datasets, recorded_protocol

@@ -24,7 +24,8 @@ from benchmarks.experiment import parameters
 from benchmarks.metrics import regression
 from benchmarks.records import predictions
 from benchmarks.records.config import run_key, training_key
-from benchmarks.records.store import RecordError, Store, slug
+from benchmarks.records.form import RecordError, slug
+from benchmarks.records.store import Store
 from benchmarks.shapes import Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.archive import Archive, ArchiveError, Manifest, reading, sha256, write

@@ -14,8 +14,9 @@ from benchmarks.experiment.answers import BESIDE, FORMS, Answer, Refused, predic
 from benchmarks.experiment.assembly import load_split
 from benchmarks.experiment.prediction import Predicted, measured
 from benchmarks.records import provenance
+from benchmarks.records.form import slug
 from benchmarks.records.predictions import ClassificationPredictions
-from benchmarks.records.store import Store, slug
+from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.brought import config, recorded, same, template
 from benchmarks.tables.spec import Table

@@ -5,8 +5,9 @@ from __future__ import annotations
 from array import array
 from pathlib import Path
 
+from benchmarks.records.form import HEAD_ONLY, RecordError, parse
 from benchmarks.records.rows import Cell, RowReader, Rows
-from benchmarks.records.store import HEAD_ONLY, RecordError, Store, parse, read_bytes
+from benchmarks.records.store import Store, read_bytes
 from benchmarks.shapes import Record
 
 __all__ = ["Cell", "Columns", "Rows"]

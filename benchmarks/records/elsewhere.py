@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.records.config import digest
-from benchmarks.records.store import HEAD_ONLY, RecordError, Store, parse, read_bytes
+from benchmarks.records.form import HEAD_ONLY, RecordError, parse
+from benchmarks.records.store import Store, read_bytes
 from benchmarks.shapes import RunConfig
 
 SOME = b'"content": {"'

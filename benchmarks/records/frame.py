@@ -10,7 +10,8 @@ from benchmarks import files
 from benchmarks.errors import UsageError
 from benchmarks.records.columns import Columns, Rows
 from benchmarks.records.config import method_of
-from benchmarks.records.store import RecordError, Store
+from benchmarks.records.form import RecordError
+from benchmarks.records.store import Store
 
 if TYPE_CHECKING:
     import pandas

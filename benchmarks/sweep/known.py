@@ -10,7 +10,8 @@ from typing import Any
 from benchmarks.experiment.code import CODE
 from benchmarks.records import provenance
 from benchmarks.records.config import kind_key, run_key, stack_key, training_key
-from benchmarks.records.store import Store, slug
+from benchmarks.records.form import slug
+from benchmarks.records.store import Store
 from benchmarks.shapes import Provenance, Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import Progress, progress

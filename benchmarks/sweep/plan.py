@@ -11,7 +11,8 @@ from typing import Any
 
 from benchmarks.errors import UsageError, unknown
 from benchmarks.records.config import by_training, method_of, run_key, stack_key
-from benchmarks.records.store import NewerRecord, RecordError, Store
+from benchmarks.records.form import NewerRecord, RecordError
+from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures

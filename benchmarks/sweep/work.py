@@ -16,7 +16,8 @@ from benchmarks import files
 from benchmarks.errors import BenchmarkError
 from benchmarks.records import provenance
 from benchmarks.records.config import run_key
-from benchmarks.records.store import InvalidRecord, RecordError, Store, StoreError
+from benchmarks.records.form import InvalidRecord, RecordError
+from benchmarks.records.store import Store, StoreError
 from benchmarks.shapes import Failure, Record, RunConfig
 from benchmarks.state.checkpoints import Checkpoints, stop_requested
 from benchmarks.state.claims import ClaimError, Claims, Holder, Overtaken

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from benchmarks.records.config import BROUGHT, OPTIONAL, PARTS, fixed, is_brought
-from benchmarks.records.store import RecordError, Store, slug
+from benchmarks.records.form import RecordError, slug
+from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.spec import Row, Table
 from datasets import user_arrays

@@ -12,8 +12,8 @@ from typing import Any
 
 from benchmarks.errors import UsageError
 from benchmarks.records import published
+from benchmarks.records.form import RecordError
 from benchmarks.records.published import Published
-from benchmarks.records.store import RecordError
 from benchmarks.suite import Suite
 from reports.aggregate import DIFFERENT, TableResult, aggregate
 from reports.figures.catalogue import FIGURES, Figure

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from benchmarks.records import published
-from benchmarks.records.store import slug
+from benchmarks.records.form import slug
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import MEANINGLESS
 from reports.aggregate import CellResult, TableResult, aggregate

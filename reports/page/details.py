@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.commands.inspection import OWN_FOLDERS, configuration_lines, making
 from benchmarks.records import lost
 from benchmarks.records.config import differences, is_brought
-from benchmarks.records.store import RecordError
+from benchmarks.records.form import RecordError
 from benchmarks.shapes import RunConfig
 from reports.aggregate import NOT_PLANNED, CellResult
 from reports.labels import name, side, title

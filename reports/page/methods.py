@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.commands.parts import about
-from benchmarks.records.store import slug
+from benchmarks.records.form import slug
 from reports.labels import side, title
 from reports.page.book import Book, Sheet
 from reports.page.details import COST, sort_key

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from benchmarks import files
-from benchmarks.records.store import slug
+from benchmarks.records.form import slug
 from benchmarks.suite import Suite
 from reports.captions import caption, heading, notes
 from reports.figures import FIGURES, draw

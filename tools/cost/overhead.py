@@ -11,7 +11,8 @@ from typing import Any
 from benchmarks import tables
 from benchmarks.experiment.execute import Outcome
 from benchmarks.metrics.registry import METRICS
-from benchmarks.records.store import Store, serialise
+from benchmarks.records.form import serialise
+from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.records.columns import Columns
-from benchmarks.records.store import RecordError, Store
+from benchmarks.records.form import RecordError
+from benchmarks.records.store import Store
 from tests.benchmarks import fakes
 
 FIXTURE = Path(__file__).parent / "fixtures" / "schema-1"

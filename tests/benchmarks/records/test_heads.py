@@ -7,9 +7,10 @@ import json
 import pytest
 
 from benchmarks.records.config import InvalidConfig, run_key
+from benchmarks.records.form import section, serialise
 from benchmarks.records.heads import MARKS, HeadReader
 from benchmarks.records.rows import DECODER
-from benchmarks.records.store import Store, section, serialise
+from benchmarks.records.store import Store
 from tests.benchmarks import fakes
 
 ROW = {"dataset": "digits", "condition": "", "metric": "accuracy", "value": 0.5, "n": 360}

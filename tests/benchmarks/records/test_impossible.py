@@ -15,8 +15,9 @@ from benchmarks import files
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records.columns import Columns
 from benchmarks.records.config import InvalidConfig, check_form
+from benchmarks.records.form import InvalidRecord, RecordError, parse, serialise
 from benchmarks.records.frame import frame
-from benchmarks.records.store import InvalidRecord, RecordError, Store, parse, serialise
+from benchmarks.records.store import Store
 from benchmarks.state.checkpoints import SUFFIX, Checkpoints
 from benchmarks.state.failures import Failures
 from benchmarks.state.kept import parameters_path, predictions_path

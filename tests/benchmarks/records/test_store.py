@@ -19,16 +19,8 @@ from hypothesis import strategies as st
 
 from benchmarks.errors import UnknownName
 from benchmarks.records import store as store_module
-from benchmarks.records.store import (
-    InvalidRecord,
-    NewerRecord,
-    RecordError,
-    Store,
-    StoreError,
-    parse,
-    serialise,
-    slug,
-)
+from benchmarks.records.form import InvalidRecord, NewerRecord, RecordError, parse, serialise, slug
+from benchmarks.records.store import Store, StoreError
 from tests.benchmarks import fakes
 
 

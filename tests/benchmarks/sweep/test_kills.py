@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from benchmarks.records.config import run_key
+from benchmarks.records.form import parse
 from benchmarks.records.provenance import ROOT
-from benchmarks.records.store import parse
 from tests.benchmarks import fakes
 from tests.benchmarks.sweep import killing
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.errors import UnknownName, UsageError
 from benchmarks.records.config import run_key
-from benchmarks.records.store import NewerRecord
+from benchmarks.records.form import NewerRecord
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import plan as planning

@@ -1,0 +1,198 @@
+"""The file of a record: its one spelling, and how it is read and checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from array import array
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.records.config import check_form, is_brought, run_key
+from benchmarks.records.rows import DECODER, RowReader, Rows, readable, spelled
+from benchmarks.shapes import Record
+from fvi_core.printing import in_ascii, message
+
+SCHEMA = 2
+SECTIONS = {"config": dict, "metrics": list, "curves": dict, "provenance": dict}
+DEPTH = {"config": 2, "metrics": 1, "curves": 1, "provenance": 1}  # how far a section is broken into lines
+HEAD_ONLY = ("curves", "metrics")  # what telling whose record it is does without
+HEAD = re.compile(rb'\{\n"schema": (\d{1,9}),\n')
+SHARED = re.compile(  # in the spelling of serialise
+    rb'\{\n"schema": \d{1,9},\n"metric_versions": (\{.*\})'
+    rb'(,\n"key": "[\w-]*",\n"config": )(\{\n(?:.*\n)*?\}),\n"metrics": '
+)
+ENTRIES = frozenset((b"schema", b"metric_versions", b"key", *(name.encode() for name in SECTIONS), b"sha256"))
+TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n\}\n\Z')
+WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
+
+
+class RecordError(BenchmarkError):
+    """Raised for a file of the results folder that is no record: truncated, changed, or something else."""
+
+
+class NewerRecord(RecordError):
+    """Raised for a record of a schema that only later code can read."""
+
+
+class InvalidRecord(BenchmarkError, ValueError):
+    """Raised for a record that must not be written: a metric is missing or not finite."""
+
+
+@cache
+def slug(name: str) -> str:
+    """Return a name as a folder: ASCII, lower case, one hyphen for what is no letter, digit, dot or plus sign."""
+    return re.sub(r"[^a-z0-9.+]+", "-", in_ascii(name).lower())[:200].strip("-.") or "unnamed"
+
+
+def serialise(record: Record) -> str:
+    """Return the one spelling of a record: a line for every metric row, curve and part. Raises InvalidRecord."""
+    for row in record["metrics"]:
+        if math.isnan(row["value"]) or (math.isinf(row["value"]) and not is_brought(record["config"])):
+            where = f"{row['metric']} of {row['dataset']}" + (f" ({row['condition']})" if row["condition"] else "")
+            raise InvalidRecord(f"{where} is {float(row['value'])}")
+    if not record["metrics"]:
+        raise InvalidRecord("there are no metrics")
+    sections: Mapping[str, Any] = {**record, "metrics": list(map(spelled, record["metrics"]))}
+    try:
+        body = "{\n" + "".join(
+            f'"{name}": {_lines(sections[name], DEPTH.get(name, 0))},\n'
+            for name in ("schema", "metric_versions", "key", *SECTIONS)
+        )
+    except ValueError as error:
+        raise InvalidRecord(f"a curve or the provenance holds a number that is not finite ({error})") from error
+    return body + f'"sha256": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n'
+
+
+def _lines(value: Any, depth: int) -> str:
+    if depth and isinstance(value, dict) and value:
+        inner = ",\n".join(f"{json.dumps(str(k))}: {_lines(value[k], depth - 1)}" for k in sorted(value))
+        return "{\n" + inner + "\n}"
+    if depth and isinstance(value, list) and value:
+        return "[\n" + ",\n".join(_lines(item, 0) for item in value) + "\n]"
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, default=lambda number: number.item())
+
+
+def parse(
+    data: bytes, path: Path, without: tuple[str, ...] = (), reader: RowReader | None = None
+) -> tuple[Record, Rows, array]:
+    """Return the record in a file's bytes, its metric rows as columns, and their values.
+
+    Sections ``without`` which the caller does are not parsed, and empty; metric rows are checked all the same.
+    Raises :class:`RecordError`.
+    """
+    head = HEAD.match(data)
+    if head and int(head[1]) > SCHEMA:
+        raise NewerRecord(f"{path}: schema {int(head[1])}, this code reads up to {SCHEMA}: update the code")
+    tail = TAIL.search(data, max(0, len(data) - 100))
+    if tail is None:
+        raise RecordError(f"{path}: not a whole record (no SHA-256 in its last line): {WHAT_TO_DO}")
+    digest = hashlib.sha256(data[: tail.start()]).hexdigest()
+    if digest.encode() != tail[1]:
+        raise RecordError(
+            f"{path}: changed since it was written (its SHA-256 is {digest[:8]}..., "
+            f"its last line says {tail[1][:8].decode()}...): {WHAT_TO_DO}"
+        )
+    reader = RowReader() if reader is None else reader
+    try:
+        text, rest = _apart(data, "curves" in without)
+        same, rest = _same(rest) if head and int(head[1]) == SCHEMA else (None, rest)
+        record: Any = DECODER.decode(rest.decode())
+        if same:
+            record["config"], key = reader.heads.config(same[1])
+            record["metric_versions"] = reader.heads.versions(same[0])
+        if not isinstance(record, dict) or type(record.get("schema")) is not int:
+            raise ValueError("no schema")
+        for section_name, kind in SECTIONS.items():
+            if not isinstance(record.get(section_name), kind):
+                raise ValueError(f"{section_name} missing or malformed")
+        rows, values = reader.read(text) if text else reader.of(readable(record["metrics"]))
+        del record["sha256"]
+        if record["schema"] != SCHEMA:
+            raise ValueError(f"schema {record['schema']}, expected {SCHEMA}")
+        if not same:
+            check_form(record["config"])
+            key = run_key(record["config"])
+        _check(cast(Record, record), key, rows, values)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
+        told = f"no {error}" if isinstance(error, KeyError) else message(error) or type(error).__name__
+        raise RecordError(f"{path}: not a record of this project ({told[:200]}): {WHAT_TO_DO}") from error
+    if record["key"] != path.stem:
+        raise RecordError(f"{path}: holds the record of key {record['key']!r}, not of its name: {WHAT_TO_DO}")
+    config = record["config"]
+    folder = slug(config["dataset"]["name"]), slug(config["method"])
+    if path.parts[-3:-1] != folder:
+        raise RecordError(
+            f"{path}: is in the wrong folder, expected {'/'.join(folder)}: move it there, or {WHAT_TO_DO}"
+        )
+    record["metrics"] = [] if "metrics" in without else rows.with_values(values)
+    return cast(Record, record), rows, values
+
+
+def section(data: bytes, name: str) -> slice:
+    """Return where the value of a section stands in a record's bytes, as :func:`serialise` writes it; empty
+    if nowhere.
+    """
+    order, label = list(SECTIONS), f'\n"{name}": '.encode()
+    start = data.find(label)
+    end = data.rfind(f',\n"{order[order.index(name) + 1]}": '.encode())
+    return slice(start + len(label), end) if 0 < start < end else slice(0, 0)
+
+
+def _apart(data: bytes, without_curves: bool) -> tuple[bytes, bytes]:
+    """Return the text of a record's metrics, and its bytes without them, perhaps without curves too.
+
+    Raises ValueError for a section that is there twice.
+    """
+    curves, metrics = section(data, "curves") if without_curves else slice(0, 0), section(data, "metrics")
+    if curves.stop:
+        _check_keys(data[curves])
+        data = data[: curves.start] + b"{}" + data[curves.stop :]
+    text = data[metrics]
+    return text, data[: metrics.start] + b"[]" + data[metrics.stop :] if text else data
+
+
+def _check_keys(curves: bytes) -> None:
+    """Raise ValueError where the text of curves holds a key twice, or a further section.
+
+    Only what looks as if it did is parsed: curves are long, and most who look at records do without.
+    """
+    pieces = curves.split(b'"')  # outside of strings, inside, outside, ...
+    names: set[bytes] = set()
+    own: set[bytes] = set()
+    plain = b"\\" not in curves
+    for before, key, after in zip(pieces[::2], pieces[1::2], pieces[2::2]):
+        if after.startswith(b":"):
+            line = before.endswith(b"\n")  # the name of a curve, which has a line
+            if line and key in ENTRIES:
+                raise ValueError(f"{key.decode()!r} is there twice")
+            own = set() if line else own
+            plain = plain and key not in (names if line else own)
+            (names if line else own).add(key)
+    if not plain:
+        DECODER.decode(curves.decode())
+
+
+def _same(data: bytes) -> tuple[tuple[bytes, bytes] | None, bytes]:
+    """The texts of versions and configuration, which many records share, and a record's bytes without them."""
+    found = SHARED.match(data)
+    if not found:
+        return None, data
+    versions, between, config = found.groups()
+    return (versions, config), data[: found.start(1)] + b"{}" + between + b"{}" + data[found.end(3) :]
+
+
+def _check(record: Record, key: str, rows: Rows, values: array) -> None:
+    """Raise ValueError, KeyError or TypeError unless a record is what it says; key: that of its configuration."""
+    config = record["config"]
+    if record["key"] != key:
+        raise ValueError(f"its configuration has the key {key}, it says {str(record['key'])[:40]!r}")
+    versions = record["metric_versions"]
+    if not isinstance(versions, dict) or not set(map(type, versions.values())) <= {int}:
+        raise ValueError("metric_versions malformed")
+    rows.check(values, config)
