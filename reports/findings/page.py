@@ -67,8 +67,8 @@ def readme(text: str, findings: Found) -> str:
     """Return the README's text with its table renewed; unchanged without the marks that it stands between."""
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
-    sentences = "\n".join(f"- {sentence}" for sentence in summary(flat(findings)))
-    told = f"\n{sentences}\n\n{table(findings)}\nEvery claim: [docs/findings.md](docs/findings.md).\n\n"
+    sentences = " ".join(summary(flat(findings)))
+    told = f"{sentences} Every claim: [docs/findings.md](docs/findings.md).\n\n{table(findings)}"
     return before + start + told + end + after if start and end else text
 
 
