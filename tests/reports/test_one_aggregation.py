@@ -180,7 +180,7 @@ def test_claims_compare_what_the_export_gives(made: tuple[TableResult, Store], t
         rule = Rule((table.name,), (first.label,), (second.label,), (pattern,), "each", 1)
         each = next(one for one in of(rule, {table.name: result}, False) if one.place[1] == j)
         tested = each.tested()
-        assert isinstance(tested, str) == (len(gaps) < 2 or each.cells[0].is_cost)
+        assert isinstance(tested, str) == (len(gaps) < 2)
         if not isinstance(tested, str):
             assert tested.gap == pytest.approx(gaps.mean(), rel=1e-9) and tested.n == len(gaps)
             compared += 1
