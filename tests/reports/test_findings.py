@@ -239,6 +239,19 @@ def test_not_worse_allows_a_share_of_the_other(runs: Callable[..., Path]) -> Non
         assert judged(results, claim(row, "Ensemble"))[0].by_records == Verdict.REVERSED
 
 
+def test_the_margin_is_said_and_whose_it_is(runs: Callable[..., Path]) -> None:
+    results = runs(MFVI=A, Ensemble=B)
+    (found,) = judged(results, claim("MFVI", "Ensemble", kind="not_worse"))
+    assert words.margin(found) == "Margin (ours, as the paper names none): RMSE 0.05 of the other's value."
+    assert words.margin(judged(results, claim("MFVI", "Ensemble"))[0]) == ""
+
+
+def test_every_metric_of_a_claim_that_something_is_not_worse_has_a_margin() -> None:
+    for one in (one for paper in papers() for one in load(paper) if one.kind == "not_worse"):
+        metrics = {name.rpartition(":")[2] for test in one.tests for name in expanded(test.columns)}
+        assert metrics <= margins().keys(), one.id
+
+
 def test_protocols_are_never_mixed(runs: Callable[..., Path]) -> None:
     results = runs(MFVI=A)
     results = runs("short", Ensemble=B)
