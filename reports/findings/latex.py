@@ -13,7 +13,8 @@ def chapter(findings: Found) -> str:
     for paper, each in findings.items():
         lines = [
             rf"\textbf{{{flowing(one.claim.words)}}} {flowing(one.claim.place)}. [{escape(one.claim.id)}] "
-            rf"{flowing(margin(one))} & {flowing(by_paper(one))} & {flowing(by_records(one))}. {flowing(details(one))} \\\addlinespace"
+            rf"{flowing(margin(one))} & {flowing(by_paper(one))} & {flowing(by_records(one))}. "
+            rf"{flowing(details(one))} \\\addlinespace"
             for one in each
         ]
         head = " & ".join(map(escape, HEADER))
