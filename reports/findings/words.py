@@ -94,7 +94,7 @@ def by_paper(finding: Finding) -> str:
     """Return the verdict by the printed numbers, and how many comparisons it rests on."""
     total = finding.printed.total()
     if not total:
-        return "no numbers printed" if finding.claim.tests else "figure only"
+        return finding.claim.untested or "no numbers printed"
     other = f", {finding.printed[AGAINST]} the other way" if finding.printed[AGAINST] else ""
     how = "by sign, as errors are not printed" if finding.by_sign else "by two standard errors"
     return f"{finding.by_paper}: {finding.printed[FOR]} of {total}{other} ({how})"
