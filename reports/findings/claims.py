@@ -72,6 +72,12 @@ class Claim:
     tests: tuple[Rule, ...] = field(default=())
 
     @property
+    def untested(self) -> str:
+        """Why no number stands for it, in two words or three; empty with tests."""
+        pictured = any(word in f"{self.place} {self.note}".lower() for word in ("figure", "picture", "curve"))
+        return "" if self.tests else "figure only" if pictured else "no number named"
+
+    @property
     def tables(self) -> tuple[str, ...]:
         """The tables that its tests name, each once."""
         return tuple(dict.fromkeys(name for test in self.tests for name in test.tables))

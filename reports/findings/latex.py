@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.findings.page import HEADER, Found
-from reports.findings.words import COUNTS, RULE, by_paper, by_records, counts, details, flat, summary
+from reports.findings.words import COUNTS, RULE, by_paper, by_records, counts, details, flat, margin, summary
 from reports.tex import escape, flowing
 
 
@@ -12,8 +12,9 @@ def chapter(findings: Found) -> str:
     parts = [r"\section{Findings}", *map(flowing, summary(flat(findings))), flowing(RULE), _counts(findings)]
     for paper, each in findings.items():
         lines = [
-            rf"\textbf{{{flowing(one.claim.words)}}} {flowing(one.claim.place)}. [{escape(one.claim.id)}] & "
-            rf"{flowing(by_paper(one))} & {flowing(by_records(one))}. {flowing(details(one))} \\\addlinespace"
+            rf"\textbf{{{flowing(one.claim.words)}}} {flowing(one.claim.place)}. [{escape(one.claim.id)}] "
+            rf"{flowing(margin(one))} & {flowing(by_paper(one))} & {flowing(by_records(one))}. "
+            rf"{flowing(details(one))} \\\addlinespace"
             for one in each
         ]
         head = " & ".join(map(escape, HEADER))

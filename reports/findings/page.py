@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from reports.findings.verdicts import MEANINGS, Finding, every
-from reports.findings.words import COUNTS, RULE, by_paper, by_records, counts, details, flat, summary
+from reports.findings.words import COUNTS, RULE, by_paper, by_records, counts, details, flat, margin, summary
 from reports.marks import anchor, escaped, grid
 from reports.page.book import Book
 from reports.records import Records
@@ -67,8 +67,8 @@ def readme(text: str, findings: Found) -> str:
     """Return the README's text with its table renewed; unchanged without the marks that it stands between."""
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
-    sentences = "\n".join(f"- {sentence}" for sentence in summary(flat(findings)))
-    told = f"\n{sentences}\n\n{table(findings)}\nEvery claim: [docs/findings.md](docs/findings.md).\n\n"
+    sentences = " ".join(summary(flat(findings)))
+    told = f"{sentences} Every claim: [docs/findings.md](docs/findings.md).\n\n{table(findings)}"
     return before + start + told + end + after if start and end else text
 
 
@@ -98,11 +98,11 @@ def _where(finding: Finding) -> str:
 
 
 def _claim(finding: Finding) -> str:
-    note = f" *{escaped(finding.claim.note)}*" if finding.claim.note and finding.claim.tests else ""
-    tables = f" Tables: {', '.join(finding.claim.tables)}." if finding.claim.tables else ""
-    return (
-        f"{finding.claim.id}: **{escaped(finding.claim.words)}** {escaped(finding.claim.place)}.{escaped(tables)}{note}"
-    )
+    claim = finding.claim
+    tables = f"Tables: {', '.join(claim.tables)}." if claim.tables else ""
+    said = " ".join(filter(None, (claim.note if claim.tests else "", margin(finding))))
+    parts = (f"**{escaped(claim.words)}**", escaped(f"{claim.place}."), escaped(tables), said and f"*{escaped(said)}*")
+    return f"{claim.id}: {' '.join(filter(None, parts))}"
 
 
 def _records(finding: Finding) -> str:

@@ -46,7 +46,7 @@ MEANINGS = {
     Verdict.PART: "some comparisons go the claimed way, some the other way",
     Verdict.REVERSED: "some comparison goes the other way, and none the claimed way",
     Verdict.OPEN: "none goes the other way, and not all go the claimed way",
-    Verdict.UNTESTED: "no comparison has the runs that a test needs, or the claim rests on a figure alone",
+    Verdict.UNTESTED: "no comparison has the runs that a test needs, or no number stands for the claim",
 }
 
 
@@ -171,7 +171,7 @@ class Finding:
     def why(self) -> str:
         """Why comparisons were not tested, the most frequent reason first; empty where all were."""
         if not self.claim.tests:
-            return f"figure only: {self.claim.note}" if self.claim.note else "figure only"
+            return f"{self.claim.untested}: {self.claim.note.rstrip('.')}"
         reasons = Counter(each.found for each in self.tested if isinstance(each.found, str))
         return "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(2))
 

@@ -9,8 +9,10 @@ from typing import Any
 
 from benchmarks.tables.spec import UNREDUCED
 from reports.aggregate import TableResult
+from reports.findings.claims import expanded, margins
 from reports.findings.comparisons import AGAINST, FOR
 from reports.findings.verdicts import Finding, Tested, Verdict
+from reports.labels import name
 from reports.layout import pair
 from reports.significance import ALPHA
 
@@ -92,7 +94,7 @@ def by_paper(finding: Finding) -> str:
     """Return the verdict by the printed numbers, and how many comparisons it rests on."""
     total = finding.printed.total()
     if not total:
-        return "no numbers printed" if finding.claim.tests else "figure only"
+        return finding.claim.untested or "no numbers printed"
     other = f", {finding.printed[AGAINST]} the other way" if finding.printed[AGAINST] else ""
     how = "by sign, as errors are not printed" if finding.by_sign else "by two standard errors"
     return f"{finding.by_paper}: {finding.printed[FOR]} of {total}{other} ({how})"
@@ -134,9 +136,23 @@ def protocol(finding: Finding) -> str:
     return f"protocol {finding.protocol}" + ("" if finding.protocol in UNREDUCED else ", reduced")
 
 
-def on_table(name: str, findings: Iterable[Finding]) -> str:
+def margin(finding: Finding) -> str:
+    """Return the margins of a claim that something is not worse, and whose they are; empty for other claims."""
+    if finding.claim.kind != "not_worse":
+        return ""
+    patterns = expanded(tuple(pattern for rule in finding.claim.tests for pattern in rule.columns))
+    named = dict.fromkeys(pattern.rpartition(":")[2] for pattern in patterns)
+    told = [
+        f"{name(metric).partition(' (')[0]} {known.size:g}" + (" of the other's value" if known.relative else "")
+        for metric in named
+        if (known := margins().get(metric))
+    ]
+    return f"Margin (ours, as the paper names none): {', '.join(told)}." if told else ""
+
+
+def on_table(table: str, findings: Iterable[Finding]) -> str:
     """Return how many claims on a table have which verdict; empty without any."""
-    own = [each for each in findings if name in each.claim.tables]
+    own = [each for each in findings if table in each.claim.tables]
     told = [f"{len(each)} {verdict}" for verdict, each in _by(own).items() if each]
     return f"Claims on this table: {', '.join(told)}." if told else ""
 

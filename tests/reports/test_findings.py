@@ -20,11 +20,11 @@ from benchmarks.errors import BenchmarkError, UnknownName
 from benchmarks.records import published
 from benchmarks.suite import Suite
 from reports import interface
-from reports.aggregate import TableResult, aggregate
+from reports.aggregate import aggregate
 from reports.cli import build
 from reports.findings import claims, latex, page, words
 from reports.findings.claims import FORMS, KINDS, Claim, Rule, expanded, load, margins, papers
-from reports.findings.comparisons import AGAINST, FOR, OPEN, check, of
+from reports.findings.comparisons import AGAINST, FOR, OPEN, check
 from reports.findings.verdicts import Finding, Verdict, judge
 from reports.page.site import write as write_site
 from reports.records import Records
@@ -239,6 +239,19 @@ def test_not_worse_allows_a_share_of_the_other(runs: Callable[..., Path]) -> Non
         assert judged(results, claim(row, "Ensemble"))[0].by_records == Verdict.REVERSED
 
 
+def test_the_margin_is_said_and_whose_it_is(runs: Callable[..., Path]) -> None:
+    results = runs(MFVI=A, Ensemble=B)
+    (found,) = judged(results, claim("MFVI", "Ensemble", kind="not_worse"))
+    assert words.margin(found) == "Margin (ours, as the paper names none): RMSE 0.05 of the other's value."
+    assert words.margin(judged(results, claim("MFVI", "Ensemble"))[0]) == ""
+
+
+def test_every_metric_of_a_claim_that_something_is_not_worse_has_a_margin() -> None:
+    for one in (one for paper in papers() for one in load(paper) if one.kind == "not_worse"):
+        metrics = {name.rpartition(":")[2] for test in one.tests for name in expanded(test.columns)}
+        assert metrics <= margins().keys(), one.id
+
+
 def test_protocols_are_never_mixed(runs: Callable[..., Path]) -> None:
     results = runs(MFVI=A)
     results = runs("short", Ensemble=B)
@@ -257,95 +270,9 @@ def test_why_a_claim_is_not_tested(runs: Callable[..., Path]) -> None:
         (found,) = judged(results, claim("MFVI", row))
         assert found.by_records == Verdict.UNTESTED and found.why == f"{row}: {why} (1)"
     (found,) = judged(results, Claim("x", "p", "Figure 1", "words", "qualitative", "Curves."))
-    assert (words.by_paper(found), words.by_records(found)) == ("figure only", "not tested: figure only: Curves.")
-
-
-# Forms
-
-
-def effects(result: TableResult, test: Rule) -> dict[str, float]:
-    found = {}
-    for each in of(test, {"free": result}, False):
-        tested = each.tested()
-        found[f"{each.words}, {each.column}"] = tested.gap if not isinstance(tested, str) else math.nan
-    return found
-
-
-COLUMNS = tuple(
-    Column(Cell("mnist", f"angle={angle}", metric), f"{metric} {angle}")
-    for metric in ("accuracy", "predictive_entropy")
-    for angle in (0, 10, 20)
-)
-WIDE = fake_table("free", tuple(Row(name, None, name) for name in "abcd"), COLUMNS, n_runs=2, one_split=True)
-MEANS = {"a": (0.9, 0.8, 0.6), "b": (0.7, 0.7, 0.7), "c": (0.5, 0.6, 0.9), "d": (0.2, 0.1, 0.05)}
-
-
-@pytest.fixture
-def wide(write: Writer) -> TableResult:
-    for row, means in MEANS.items():
-        values = {
-            (column.cell.condition, column.cell.metric): [mean - 0.01, mean + 0.01]
-            for column, mean in zip(COLUMNS, means * 2)
-        }
-        results = write(row, "mnist", values, one_split=True)
-    return aggregate(WIDE, "paper", Records(results))
-
-
-AT = "mnist:angle={}:accuracy".format
-
-
-@pytest.mark.parametrize(
-    ("test", "wanted"),
-    [
-        (Rule(("free",), ("a",), ("b", "c"), (AT(0),), "each"), [0.2, 0.4]),
-        (Rule(("free",), ("a", "b"), ("c", "d"), (AT(0),), "matched"), [0.4, 0.5]),
-        (Rule(("free",), ("a",), ("b",), (AT(0),), "equal"), [0.2, -0.2]),
-        (Rule(("free",), ("a", "b", "c"), (), (AT(0),), "rows", -1), [0.2, 0.2]),
-        (Rule(("free",), ("a",), (), (AT("*"),), "columns", 1), [-0.1, -0.2]),
-        (Rule(("free",), ("a",), (), (AT(0),), "each", value=0.85), [0.05]),
-        (Rule(("free",), ("b",), (), (AT(20),), "each", base=(AT(0),)), [0.0]),
-        (Rule(("free",), ("a",), ("c",), ("mnist:angle=20:predictive_entropy",), "each", 1, base=(AT(0),)), [-0.7]),
-        (Rule(("free",), ("a minus b",), ("c minus d",), (AT(0),), "each"), [-0.1]),
-        # Ranges 0.9 - 0.7 of a and b, 0.5 - 0.2 of c and d; the smaller one is claimed.
-        (Rule(("free",), ("a", "b"), ("c", "d"), (AT(0),), "spread"), [0.1]),
-        (Rule(("free",), ("b",), ("a", "c", "d"), (AT(0),), "second"), [0.2]),
-    ],
-)
-def test_forms_compare_what_they_say(wide: TableResult, test: Rule, wanted: list[float]) -> None:
-    assert list(effects(wide, test).values()) == pytest.approx(wanted)
-
-
-def test_ranks_are_compared_over_data_sets(write: Writer) -> None:
-    """By the rule of cinquin2024: a is first twice and second once, b the reverse."""
-    columns = tuple(Column(Cell(name, "", "rmse"), name) for name in ("boston", "energy", "wine"))
-    table = fake_table("free", (Row("a", None, "a"), Row("b", None, "b")), columns, one_split=True)
-    for row, means in (("a", (1, 1, 2)), ("b", (2, 2, 1))):
-        for name, mean in zip(("boston", "energy", "wine"), means):
-            results = write(row, name, {("", "rmse"): [mean - 0.01, mean, mean + 0.01]}, one_split=True)
-    test = Rule(("free",), ("a",), ("b",), ("*::rmse",), "rank")
-    (each,) = of(test, {"free": aggregate(table, "paper", Records(results))}, False)
-    tested = each.tested()
-    assert not isinstance(tested, str) and tested.n == 3
-    assert tested.gap == pytest.approx((1 + 1 - 1) / 3) and tested.p == pytest.approx(
-        stats.ttest_1samp([1, 1, -1], 0).pvalue
-    )
-
-
-def test_infinite_values_and_runs_without_a_partner_are_not_tested(wide: TableResult) -> None:
-    (each,) = of(Rule(("free",), ("a",), ("b",), (AT(0),), "each"), {"free": wide}, False)
-    (first, mine), (second, other) = each.own
-
-    def told(**changes: object) -> object:
-        return dataclasses.replace(each, own=((first, mine), (second, dataclasses.replace(other, **changes)))).tested()
-
-    assert told(values={(0, 0): 1.0, (0, 1): math.inf}) == "b: infinite values"
-    assert told(values={(0, 0): 1.0, (0, 7): 1.0}) == "fewer than two splits and seeds that all rows have"
-    assert str(told(machines=frozenset({"one", "other"}))).startswith("times of different machines")
-
-
-def test_a_metric_without_a_better_side_needs_one(wide: TableResult) -> None:
-    with pytest.raises(ValueError, match="needs a side"):
-        effects(wide, Rule(("free",), ("a",), ("b",), ("mnist:angle=0:predictive_entropy",), "each"))
+    assert (words.by_paper(found), words.by_records(found)) == ("figure only", "not tested: figure only: Curves")
+    (found,) = judged(results, Claim("x", "p", "Abstract", "words", "absolute", "Names no number."))
+    assert words.by_paper(found) == "no number named"
 
 
 # One aggregation behind every form

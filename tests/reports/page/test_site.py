@@ -48,7 +48,7 @@ def pages(folder: Path) -> dict[Path, Page]:
 
 def test_no_link_is_dead_and_none_leads_outside(small: Path) -> None:
     found = pages(small)
-    assert len(found) == 5 + len(METHODS)
+    assert len(found) == 6 + len(METHODS)
     for path, page in found.items():
         assert page.links
         for link in page.links:

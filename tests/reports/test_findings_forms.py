@@ -1,0 +1,104 @@
+"""The comparisons that the forms of claims name, with effects computed by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from reports.aggregate import TableResult, aggregate
+from reports.findings.claims import Rule
+from reports.findings.comparisons import of
+from reports.records import Records
+from tests.reports.fakes import Cell, Column, Row, fake_table
+
+Writer = Callable[..., Path]
+
+
+def effects(result: TableResult, test: Rule) -> dict[str, float]:
+    found = {}
+    for each in of(test, {"free": result}, False):
+        tested = each.tested()
+        found[f"{each.words}, {each.column}"] = tested.gap if not isinstance(tested, str) else math.nan
+    return found
+
+
+COLUMNS = tuple(
+    Column(Cell("mnist", f"angle={angle}", metric), f"{metric} {angle}")
+    for metric in ("accuracy", "predictive_entropy")
+    for angle in (0, 10, 20)
+)
+WIDE = fake_table("free", tuple(Row(name, None, name) for name in "abcd"), COLUMNS, n_runs=2, one_split=True)
+MEANS = {"a": (0.9, 0.8, 0.6), "b": (0.7, 0.7, 0.7), "c": (0.5, 0.6, 0.9), "d": (0.2, 0.1, 0.05)}
+
+
+@pytest.fixture
+def wide(write: Writer) -> TableResult:
+    for row, means in MEANS.items():
+        values = {
+            (column.cell.condition, column.cell.metric): [mean - 0.01, mean + 0.01]
+            for column, mean in zip(COLUMNS, means * 2)
+        }
+        results = write(row, "mnist", values, one_split=True)
+    return aggregate(WIDE, "paper", Records(results))
+
+
+AT = "mnist:angle={}:accuracy".format
+
+
+@pytest.mark.parametrize(
+    ("test", "wanted"),
+    [
+        (Rule(("free",), ("a",), ("b", "c"), (AT(0),), "each"), [0.2, 0.4]),
+        (Rule(("free",), ("a", "b"), ("c", "d"), (AT(0),), "matched"), [0.4, 0.5]),
+        (Rule(("free",), ("a",), ("b",), (AT(0),), "equal"), [0.2, -0.2]),
+        (Rule(("free",), ("a", "b", "c"), (), (AT(0),), "rows", -1), [0.2, 0.2]),
+        (Rule(("free",), ("a",), (), (AT("*"),), "columns", 1), [-0.1, -0.2]),
+        (Rule(("free",), ("a",), (), (AT(0),), "each", value=0.85), [0.05]),
+        (Rule(("free",), ("b",), (), (AT(20),), "each", base=(AT(0),)), [0.0]),
+        (Rule(("free",), ("a",), ("c",), ("mnist:angle=20:predictive_entropy",), "each", 1, base=(AT(0),)), [-0.7]),
+        (Rule(("free",), ("a minus b",), ("c minus d",), (AT(0),), "each"), [-0.1]),
+        # Ranges 0.9 - 0.7 of a and b, 0.5 - 0.2 of c and d; the smaller one is claimed.
+        (Rule(("free",), ("a", "b"), ("c", "d"), (AT(0),), "spread"), [0.1]),
+        (Rule(("free",), ("b",), ("a", "c", "d"), (AT(0),), "second"), [0.2]),
+    ],
+)
+def test_forms_compare_what_they_say(wide: TableResult, test: Rule, wanted: list[float]) -> None:
+    assert list(effects(wide, test).values()) == pytest.approx(wanted)
+
+
+def test_ranks_are_compared_over_data_sets(write: Writer) -> None:
+    """By the rule of cinquin2024: a is first twice and second once, b the reverse."""
+    columns = tuple(Column(Cell(name, "", "rmse"), name) for name in ("boston", "energy", "wine"))
+    table = fake_table("free", (Row("a", None, "a"), Row("b", None, "b")), columns, one_split=True)
+    for row, means in (("a", (1, 1, 2)), ("b", (2, 2, 1))):
+        for name, mean in zip(("boston", "energy", "wine"), means):
+            results = write(row, name, {("", "rmse"): [mean - 0.01, mean, mean + 0.01]}, one_split=True)
+    test = Rule(("free",), ("a",), ("b",), ("*::rmse",), "rank")
+    (each,) = of(test, {"free": aggregate(table, "paper", Records(results))}, False)
+    tested = each.tested()
+    assert not isinstance(tested, str) and tested.n == 3
+    assert tested.gap == pytest.approx((1 + 1 - 1) / 3) and tested.p == pytest.approx(
+        stats.ttest_1samp([1, 1, -1], 0).pvalue
+    )
+
+
+def test_infinite_values_and_runs_without_a_partner_are_not_tested(wide: TableResult) -> None:
+    (each,) = of(Rule(("free",), ("a",), ("b",), (AT(0),), "each"), {"free": wide}, False)
+    (first, mine), (second, other) = each.own
+
+    def told(**changes: object) -> object:
+        return dataclasses.replace(each, own=((first, mine), (second, dataclasses.replace(other, **changes)))).tested()
+
+    assert told(values={(0, 0): 1.0, (0, 1): math.inf}) == "b: infinite values"
+    assert told(values={(0, 0): 1.0, (0, 7): 1.0}) == "fewer than two splits and seeds that all rows have"
+    assert str(told(machines=frozenset({"one", "other"}))).startswith("times of different machines")
+
+
+def test_a_metric_without_a_better_side_needs_one(wide: TableResult) -> None:
+    with pytest.raises(ValueError, match="needs a side"):
+        effects(wide, Rule(("free",), ("a",), ("b",), ("mnist:angle=0:predictive_entropy",), "each"))
