@@ -245,6 +245,10 @@ AGAINST = {
         "Against the paper: GFSVI does not converge shortly after TFSVI but is best at 100 steps and then loses its "
         "likelihood, since the learned noise shrinks without early stopping (table cinquin2024-4-epochs)."
     ),
+    ("cinquin2024-figure-5", "paper"): (
+        "Against the paper: Laplace does not underestimate the uncertainty of the exact RBF process but exceeds it, at "
+        "the data and far away. It does not fit the sine; no experiment shows why."
+    ),
     ("rudner2021-figure-8", "short"): (
         "Against the paper: with more inducing points the calibration error falls, and neither out-of-distribution "
         "entropy nor AUROC grows. These are up to 8 points, and no experiment shows why."

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.metrics.growth import of_deviations
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from reports.figures import FIGURES, Runs, draw, recorded_runs, settings
@@ -41,6 +42,15 @@ def test_likelihood_of_gfsvi_on_boston_is_best_at_100_steps_and_then_lost() -> N
     best = {label: max(values, key=lambda n: values[n]) for label, values in found.items()}
     assert best["GFSVI"] == 100 < best["TFSVI"]
     assert found["GFSVI"][3000] < found["GFSVI"][100] - 50
+
+
+def test_laplace_is_more_uncertain_than_the_exact_process_on_the_sine() -> None:
+    runs = shown("cinquin2024-figure-5")
+    points = np.array(runs.first("GP (RBF)")["train/points"]["x"])
+    curves = {label: found[0] for label, found in runs.curves("grid/grid").items()}
+    grown = {name: of_deviations(np.array(c["x"]), np.array(c["std"]), points) for name, c in curves.items()}
+    for place in ("std_at_data", "std_far"):
+        assert grown["Laplace"][place] > grown["GP (RBF)"][place]
 
 
 def test_calibration_improves_with_inducing_points_and_out_of_distribution_metrics_do_not_grow() -> None:

@@ -91,7 +91,7 @@ def test_every_figure_is_drawn(results: Path, tmp_path: Path) -> None:
         *(("rudner2021", n) for n in "2567"),
         ("cinquin2024", "12"),
         ("cinquin2024", "13"),
-        *(("dirichlet2022", n) for n in "145678"),
+        *(("dirichlet2022", n) for n in "1456789"),
     }
 
 
