@@ -1,8 +1,8 @@
 """Tables, methods and training that cost nothing, behind the names of the real ones; and their command line.
 
-What a run does is written in its configuration: parts["training"]["do"] is "work", "raise", "nan", "die",
-"partial", "see" (which GPU), "wait" (until a file called go appears in the state folder), "save" (until it is asked to
-stop), "hog" (take memory until killed) or "once" (raise at the first attempt only).
+What a run does is written in its configuration: parts["training"]["do"] is "work", "raise", "mute", "nan",
+"die", "partial", "see" (which GPU), "wait" (until a file called go appears in the state folder), "save" (until it is
+asked to stop), "hog" (take memory until killed) or "once" (raise at the first attempt only).
 """
 
 from __future__ import annotations
@@ -104,6 +104,15 @@ def stack_limit(run: dict[str, Any]) -> int:
     return run["parts"]["training"]["stack"]
 
 
+class Mute(Exception):
+    """An error whose message cannot be had, or not be printed."""
+
+    def __str__(self) -> str:
+        if self.args[0]:
+            raise OSError
+        return "lone \ud800"
+
+
 def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outcome]:
     """Does what the configurations say. Every call leaves a line in <state>/trained."""
     todo = configs[0]["parts"]["training"]
@@ -115,6 +124,9 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
     report(0.5, "half way")
     if todo["do"] == "raise":
         raise RuntimeError("the loss\nexploded")
+    if todo["do"] == "mute":
+        print("lone \ud800")
+        raise Mute(configs[0]["seed"])
     if todo["do"] == "die" and configs[0]["seed"] == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     if todo["do"] == "once" and not (Path(state) / "tried").exists():

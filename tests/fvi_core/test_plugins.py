@@ -260,3 +260,14 @@ def test_an_installed_package_is_found_by_its_entry_point(tmp_path):
     assert "or uninstall outsider" in broken.stderr
     (tmp_path / "outsider.py").unlink()
     assert "names the module outsider, which is not there" in listed(tmp_path).stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [("raise OSError", r"\(its message cannot be had: OSError\)"), ("return 'a \\ud800'", r"Mute: a \\ud800;")],
+)
+def test_an_error_whose_message_cannot_be_printed_is_named_by_its_place(own, body, told):
+    path = own(f"class Mute(Exception):\n    def __str__(self):\n        {body}\n\nraise Mute\n")
+    with pytest.raises(PluginError, match=told) as fault:
+        methods.catalogue()
+    assert f"{path}, line 5: Mute: " in str(fault.value) and str(fault.value).encode()

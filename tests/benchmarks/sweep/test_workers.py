@@ -71,6 +71,17 @@ def test_an_exception_fails_its_group_and_no_other(make, folders):
     assert "training 1 runs" in log and "the loss\nexploded" in log
 
 
+def test_errors_whose_messages_cannot_be_printed_fail_their_groups(make, folders):
+    todo = groups([fakes.config(seed, do="mute") for seed in range(2)], folders)
+    found = {o.key: o for _, outcomes in make(todo, nothing) for o in outcomes}
+    reasons = ["Mute: lone \\ud800", "Mute: (its message cannot be had: OSError)"]
+    for seed, reason in enumerate(reasons):
+        key = run_key(fakes.config(seed, do="mute"))
+        assert (found[key].status, found[key].reason) == ("failed", reason)
+        failure = Failures(folders[1]).get(key)
+        assert failure["reason"] == reason and "lone \\ud800" in Path(failure["log"]).read_text()
+
+
 def test_a_number_that_is_none_fails_the_run(make, folders):
     ((_, (outcome,)),) = make(groups([fakes.config(do="nan")], folders), nothing)
     assert (outcome.status, outcome.reason) == ("failed", "accuracy of digits is nan") and records(folders) == {}
