@@ -1,9 +1,8 @@
 """scikit-learn's 8x8 handwritten digits; shift: rotated digits; out of distribution: patches of photographs.
 
-Pixels (0 to 16) are scaled to [-1, 1]. Stratified split: of each class 70 % for training, 30 % for testing,
-drawn with seed `split`. Scheme "validation": a fifth of each class of the training images is held out, the test images
-are the same. Of scikit-learn's two sample photographs, china.jpg gives the contexts ("photos") and
-flower.jpg the test patches ("ood-photos"), so that no context image is ever scored.
+Pixels (0 to 16) are scaled to [-1, 1]. Splits are stratified, 70 % for training and 30 % for testing, drawn with seed
+`split`. Scheme "validation" holds out a fifth of each class of the training images. Contexts ("photos") are patches of
+scikit-learn's china.jpg, test patches ("ood-photos") of its flower.jpg, so that no context image is ever scored.
 """
 
 from __future__ import annotations

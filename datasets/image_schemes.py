@@ -1,4 +1,4 @@
-"""What each paper makes of an image set: subsets, pixel scale, partners out of distribution, contexts, shifts.
+"""Schemes of image sets, one for each paper: subsets, pixel scale, partners out of distribution, contexts, shifts.
 
 dirichlet2022  all training images (App. F); MNIST with pixels in [-1, 1], turned bilinearly (the paper does not say
                how), every 10 degrees; CIFAR in units of the training images' mean and standard deviation.

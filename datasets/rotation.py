@@ -54,7 +54,7 @@ def _sources(side: int, angle: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _operator(side: int, angle: int, method: str) -> np.ndarray | sparse.csc_array:
-    """What rotation makes of every single pixel, [H * H, H * H]: it is linear, so a product turns all images."""
+    """Return rotation, which is linear, as a matrix [H * H, H * H] over pixels: one product turns all images."""
     from scipy import sparse  # here, since scipy takes a second to load
     from scipy.ndimage import rotate as rotate_array
 

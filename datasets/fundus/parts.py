@@ -25,7 +25,7 @@ def duplicates() -> dict[tuple[str, str], str]:
 
 
 def groups(name: str, ids: Sequence[str]) -> list[str]:
-    """What each image must stay together with: its patient's other eye ("10_left"), or its duplicates."""
+    """Return the group of each image, never cut apart: both eyes of a patient ("10_left"), or duplicates."""
     if name == "eyepacs":
         return [image.rpartition("_")[0] or image for image in ids]
     known = duplicates()

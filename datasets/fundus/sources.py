@@ -132,7 +132,7 @@ def table(path: Path, *columns: str) -> list[tuple[str, ...]]:
 
 
 def digest_of(tables: list[Path], images: list[Path]) -> str:
-    """Of the content of tables, and of the names and sizes of images: 16 digits."""
+    """Return 16 digits of the SHA-256 over the content of tables and the names and sizes of images."""
     digest = hashlib.sha256(READING)
     for path in tables:
         with reading(path, "a file"):
