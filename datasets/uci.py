@@ -128,7 +128,7 @@ def _published(source: Source, split: int, root: str | os.PathLike | None) -> di
 
 
 def cross_validation(rows: int, split: int, folds: int = 5) -> dict[str, np.ndarray]:
-    """Return rows: "test" is fold `split`, "train" 9/10 of the smallest remainder of all folds, "validation" the rest."""
+    """Return rows: "test" is fold `split`, "train" 9/10 of the smallest remainder, "validation" the rest."""
     test = np.array_split(np.random.RandomState(0).permutation(rows), folds)
     rest = np.concatenate([fold for i, fold in enumerate(test) if i != split])
     rest = np.random.RandomState(split).permutation(rest)

@@ -133,7 +133,7 @@ def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split
 
 
 def statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return mean and standard deviation (1 if constant) of each channel of bytes [N, C, H, W] / 255, exactly summed."""
+    """Return mean and standard deviation (1 if constant) of each channel of bytes [N, C, H, W] / 255, by exact sums."""
     n = images.size // images.shape[1]
     sums = [(int(c.sum(dtype=np.int64)), int(np.square(c, dtype=np.int64).sum())) for c in np.moveaxis(images, 1, 0)]
     return tuple(s / n / 255 for s, _ in sums), tuple(
