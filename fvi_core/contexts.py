@@ -16,8 +16,8 @@ from fvi_core.registry import CONTEXTS, PartSpec, later, nested
 
 @dataclass(frozen=True)
 class ContextSource:
-    """What a context may draw from: the training batch ``x [R, B, ...]``, the box ``low, high [R, ...]`` of the
-    training inputs, and named pools of other inputs ``[P, ...]``, of which ``scale`` makes inputs of the network.
+    """Inputs that a context may draw from: the training batch ``x [R, B, ...]``, the box ``low, high [R, ...]`` of the
+    training inputs, and named pools of other inputs ``[P, ...]``, which ``scale`` turns into inputs of the network.
     """
 
     x: Tensor

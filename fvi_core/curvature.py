@@ -31,7 +31,7 @@ class Gradient:
     right: Tensor
 
     def rotated(self, left: Tensor, right: Tensor) -> Gradient:
-        """The same in other coordinates, whose axes are the columns of ``left [I, I]`` and ``right [J, J]``."""
+        """Return the gradient in coordinates whose axes are the columns of ``left [I, I]`` and ``right [J, J]``."""
         rows = None if self.left is None else torch.matmul(left.mT, self.left.to(left))
         return Gradient(rows, torch.matmul(right.mT, self.right.to(right)))
 
@@ -65,8 +65,8 @@ class Recorded:
 
     @cached_property
     def inputs(self) -> list[Tensor]:
-        """What each layer's parameters multiply: ``[N, I, T]``, of batch normalisation images ``[N, channels, H,
-        W]``; of layers with a Jacobian of their own the inputs ``[1, N, ...]``.
+        """Return each layer's multiplicands: ``[N, I, T]``, images ``[N, channels, H, W]`` for batch normalisation,
+        inputs ``[1, N, ...]`` for layers with a Jacobian of their own.
         """
         found = []
         for layer, a, _ in self.layers:

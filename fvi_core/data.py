@@ -1,4 +1,4 @@
-"""What a stack of replicas is trained on."""
+"""Training data of a stack of replicas."""
 
 from __future__ import annotations
 

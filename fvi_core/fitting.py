@@ -1,7 +1,7 @@
-"""What is fitted once, between training and prediction: observation noise, an exact posterior, a temperature.
+"""Fits between training and prediction: observation noise, an exact posterior, a temperature.
 
-The likelihood fits first, then the family, then the method's fit part, if it has one; each is given the parameters that
-the one before returned. They are kept as they are then: later evaluations do not fit again.
+The likelihood fits first, then the family, then the method's fit part, if it has one; each takes the parameters that
+the previous fit returned. The result is kept: later evaluations do not fit again.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from fvi_core.random import Streams
 CHUNK = 2**24
 """Most values of a layer computed at once outside training."""
 RESIDUAL_CHUNK = 2**23
-"""The same for residual networks on a CPU. They are 32 MiB as float32, the most that the C library keeps for the next
-layer: larger ones go back to the system and are taken from it again, which makes prediction a quarter slower. Other
-networks keep their pieces, since the masks of a dropout by input, and so the records made with them, depend on these.
+"""Most values of a layer computed at once for residual networks on a CPU: 32 MiB as float32, the largest block that the
+C library keeps for reuse; returning larger blocks to the system makes prediction a quarter slower. Other networks keep
+``CHUNK``, since the masks of dropout by input, and so existing records, depend on it.
 """
 ON_GPU = 8
-"""Times as many on a GPU, which small pieces leave idle."""
+"""Factor on these sizes for a GPU, which small pieces leave idle."""
 DRAWS = 100
-"""Functions drawn where the mean function is asked for; evaluations draw as many as they like."""
+"""Functions drawn to estimate a mean function in a fit; evaluations set their own number."""
 PREFIX = "fit/"
-"""What the names of a fit part's own parameters begin with."""
+"""Prefix of the names of a fit part's own parameters."""
 
 
 class FitFailed(ValueError):
-    """What could not be fitted to one replica: its run fails for this reason, and its neighbours are not touched."""
+    """Failure of the fit to one replica: its run fails with this reason, other replicas are not affected."""
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """All that may be fitted to: the parts, the training data, random streams of its own (one for each replica).
+    """Inputs of a fit: the parts, the training data, random streams (one for each replica).
 
-    ``held [R, N, ...]`` are inputs as they are held, perhaps pixels, of which ``pixels`` makes inputs of the network;
-    ``y [R, N]``. ``validation``: the same pair of the validation subset, where the data set has one. ``weight_prior``:
-    mean and precision of the Gaussian that every weight was trained with (see :meth:`Model.weight_prior`).
+    ``held [R, N, ...]``: inputs as stored, perhaps pixels, which ``pixels`` turns into inputs of the network;
+    ``y [R, N]``. ``validation``: such a pair of the validation subset, where the data set has one. ``weight_prior``:
+    mean and precision of the Gaussian prior of every weight in training (see :meth:`Model.weight_prior`).
     """
 
     network: Network
@@ -68,7 +68,7 @@ class Fitting:
         streams: Streams,
         weight_prior: tuple[float, float] | None = None,
     ) -> Fitting:
-        """What one replica's training data have (see :meth:`TrainingData.of`)."""
+        """Return the inputs of a fit to one replica's training data (see :meth:`TrainingData.of`)."""
         validation = None
         if training_data.validation is not None:
             x, y = training_data.validation[0]
@@ -77,7 +77,7 @@ class Fitting:
         return cls(network, family, likelihood, *data, weight_prior)
 
     def of_replica(self, r: int) -> Fitting:
-        """That of one replica alone, all of whose axes stay."""
+        """Return the inputs of a fit to replica r alone; its tensors keep the axis of replicas."""
         one = slice(r, r + 1)
         validation = None if self.validation is None else (self.validation[0][one], self.validation[1][one])
         return replace(
@@ -139,7 +139,7 @@ class Fitting:
             yield functions(x)
 
     def of_members(self, family: Family, count: int, streams: Streams) -> Fitting:
-        """That of ``count`` members of every replica, each by itself: ``[R*count, ...]``."""
+        """Return the inputs of separate fits to ``count`` members of every replica: ``[R*count, ...]``."""
 
         def each(x: Tensor) -> Tensor:
             # Expanded before it is flattened: for one replica the members' data are a view, for more a copy.
@@ -170,13 +170,13 @@ class Fit:
         raise NotImplementedError
 
     def numbers(self, own: Parameters) -> dict[str, float]:
-        """What the record of a run keeps of its ``own`` parameters ``[1, ...]`` of one replica, by name of a metric."""
+        """Return numbers for the record, by name of a metric, of the ``own`` parameters ``[1, ...]`` of one replica."""
         return {}
 
     def functions(
         self, network: Network, family: Family, parameters: Parameters, own: Parameters, samples: int, streams: Streams
     ) -> Functions:
-        """The functions that prediction draws, of the family's parameters and its ``own`` (without ``PREFIX``)."""
+        """Draw functions for prediction from the family's parameters and the part's ``own`` (without ``PREFIX``)."""
         return family.functions(network, parameters, samples, streams)
 
     def marginals(

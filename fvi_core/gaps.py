@@ -9,7 +9,7 @@ from torch import Tensor
 from fvi_core.compiled import njit, numba
 
 HALVINGS = 40
-"""Of the range that holds the median: more are of no use where many gaps are equal."""
+"""Most halvings of the range that holds the median: more do not help where many gaps are equal."""
 
 
 def median_gaps(x: Tensor) -> Tensor:

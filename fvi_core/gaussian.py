@@ -37,7 +37,7 @@ def _factors(cov_q: Tensor, cov_p: Tensor, jitter: float) -> tuple[Tensor, Tenso
 
 
 def _kl_of_factors(difference: Tensor, factor_q: Tensor, factor_p: Tensor) -> Tensor:
-    """The same of the means' difference ``m_q - m_p`` and the lower factors of both covariances."""
+    """KL of two Gaussians, from ``m_q - m_p`` and the Cholesky factors of both covariances."""
     batch = torch.broadcast_shapes(difference.shape[:-1], factor_q.shape[:-2], factor_p.shape[:-2])
     size = difference.shape[-1]
     if factor_q.shape[:-2] == difference.shape[:-1]:

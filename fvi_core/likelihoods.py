@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 Params = dict[str, Tensor]
 PREFIX = "likelihood/"
-"""What the names of a likelihood's parameters begin with, among all that are trained."""
+"""Prefix of the names of a likelihood's parameters among all trained parameters."""
 RHO = "rho"
 CLASS_WEIGHTS = ("none", "batch")
 NEAR_ONE = 1e-6
-"""Scores nearer to 1 than this count as that near, whose logarithm of 1 minus the score is a number."""
+"""Least distance of a score from 1, so that the logarithm of 1 minus the score is finite."""
 
 
 class Likelihood:
@@ -57,7 +57,7 @@ class Likelihood:
         raise NotImplementedError
 
     def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
-        """What training maximises, ``[R]``: the mean log-likelihood over samples and points."""
+        """Likelihood term of the objective, ``[R]``: the mean log-likelihood over samples and points."""
         return self.log_prob(params, f, y).mean((1, 2))
 
     def expected_log_prob_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
@@ -99,14 +99,12 @@ class Likelihood:
         return parameters
 
     def values(self, f: Tensor) -> Tensor:
-        """What predictions hold of the outputs ``[..., Q]``: logits of the classes, or values of the targets ``[...,
-        D]``.
-        """
+        """Turn outputs ``[..., Q]`` into predictions: logits of the classes, or values of the targets ``[..., D]``."""
         return f
 
     def predicted(self, f: Tensor, marginals: tuple[Tensor, Tensor] | None) -> Tensor:
-        """What predictions hold of draws f ``[S, N, Q]`` of functions whose mean and variance ``[N, Q]`` are these, if
-        known: ``[S or 1, N, D]``.
+        """Turn draws f ``[S, N, Q]`` of functions into predictions ``[S or 1, N, D]``; ``marginals``: mean and variance
+        ``[N, Q]`` of the functions, if known.
         """
         return self.values(f)
 

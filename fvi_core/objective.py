@@ -90,7 +90,7 @@ class Model:
         return None if found is None else (found[0], found[1] * self.weight.factor)
 
     def fitted(self, parameters: Parameters, training_data: TrainingData, streams: Streams) -> Parameters:
-        """What prediction takes of the trained parameters ``[1, ...]`` of one replica (see :mod:`fvi_core.fitting`)."""
+        """Return the parameters for prediction, fitted from one replica's ``[1, ...]`` (:mod:`fvi_core.fitting`)."""
         fitting = Fitting.of(self.network, self.family, self.likelihood, training_data, streams, self.weight_prior)
         parameters = self.family.fit(self.likelihood.fit(parameters, fitting), fitting)
         return parameters if self.fit is None else self.fit(parameters, fitting)
@@ -108,11 +108,11 @@ class Model:
         return replace(self, fit=fit), fit(parameters, fitting)
 
     def fit_numbers(self, parameters: Parameters) -> dict[str, float]:
-        """What the record of one replica keeps of what its fit part found."""
+        """Return the numbers of one replica's fit part for its record."""
         return {} if self.fit is None else self.fit.numbers(own_of(parameters)[1])
 
     def functions(self, parameters: Parameters, samples: int, streams: Streams) -> Functions:
-        """The functions that prediction draws, of fitted parameters."""
+        """Draw functions for prediction from fitted parameters."""
         rest, own = own_of(parameters)
         family = split_parameters(rest)[0]
         if self.fit is None:
@@ -166,14 +166,14 @@ class Model:
     def _closed_form_term(
         self, likelihood_parameters: Parameters, marginals: tuple[Tensor, Tensor], y: Tensor
     ) -> Tensor:
-        """The likelihood's share of the objective, ``[R]``, of a family with marginals."""
+        """Likelihood term of the objective, ``[R]``, in closed form from the family's marginals."""
         if not self.weight.alpha:
             return self.likelihood.expected_log_prob_gaussian(likelihood_parameters, *marginals, y).mean(-1)
         alpha = self.weight.alpha
         return self.likelihood.log_mean_power_gaussian(likelihood_parameters, *marginals, y, alpha).mean(-1)
 
     def _sampled_term(self, likelihood_parameters: Parameters, values: Tensor, y: Tensor) -> Tensor:
-        """The same over a draw of functions, with values ``[R, S, N, Q]``."""
+        """Likelihood term of the objective, ``[R]``, over drawn functions with values ``[R, S, N, Q]``."""
         alpha = self.weight.alpha
         if not alpha:
             return self.likelihood.data_term(likelihood_parameters, values, y)

@@ -15,13 +15,13 @@ from torch import Tensor
 from fvi_core.registry import OPTIMISERS, SCHEDULES
 
 OptimiserState = dict[str, Any]
-"""What an optimiser remembers by name: numbers, and lists of tensors, one for each trained parameter."""
+"""State of an optimiser by name: numbers, and lists of tensors, one for each trained parameter."""
 
 
 class Optimiser:
-    """Updates a list of tensors ``[R, ...]`` in place. Raises nothing on NaN: the trainer watches the loss.
+    """Optimiser that updates a list of tensors ``[R, ...]`` in place. NaN raises nothing: the trainer checks the loss.
 
-    State is a list of lists of tensors, so that it can be sliced by replica and saved.
+    Its state holds numbers and lists of tensors, so that it can be cut down to some replicas and saved.
     """
 
     name: ClassVar[str]
@@ -30,11 +30,11 @@ class Optimiser:
     weight_decay: float
 
     def start(self, parameters: Sequence[Tensor]) -> OptimiserState:
-        """Fresh state for these parameters."""
+        """Return the initial state for these parameters."""
         raise NotImplementedError
 
     def step(self, parameters: list[Tensor], gradients: list[Tensor], state: OptimiserState, lr: Tensor) -> None:
-        """One update with learning rates ``lr [R]``."""
+        """Update parameters and state in place, with learning rates ``lr [R]``."""
         raise NotImplementedError
 
     def _decayed(self, parameters: list[Tensor], gradients: list[Tensor]) -> list[Tensor]:
@@ -138,7 +138,7 @@ class Schedule:
 @SCHEDULES.register("constant")
 @dataclass(frozen=True)
 class Constant(Schedule):
-    """The same learning rate throughout."""
+    """Constant learning rate."""
 
     def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
         pass

@@ -22,11 +22,11 @@ from fvi_core.random import Streams
 from fvi_core.stack import Procedure, SavedState, Stack, State, Trained, named_streams
 
 Memory = dict[str, Any]
-"""What a chain remembers besides its position (step sizes, a momentum): tensors ``[R, ...]``, in lists and dicts."""
+"""State of a chain besides its position (step sizes, a momentum): tensors ``[R, ...]``, in lists and dicts."""
 CONVERGED = 1.05
 """R-hat from which on chains count as not converged."""
 LOOKED_AT = 50
-"""Training points whose predictions R-hat is taken of."""
+"""Number of training points at whose predictions R-hat is computed."""
 
 
 @dataclass(frozen=True)
@@ -53,33 +53,31 @@ class Sampler(Procedure):
         return Chains(model, self, training_data, streams, state)
 
     def place(self, position: Parameters, target: Target, streams: Streams) -> Parameters:
-        """Where chains begin, given the initial networks ``[R, 1, *shape]`` of the family."""
+        """Return the first positions of chains, given the family's initial networks ``[R, 1, *shape]``."""
         return position
 
     def remember(self, position: Parameters) -> Memory:
-        """What chains that begin here remember."""
+        """Return the memory of chains that begin at a position."""
         return {}
 
     def move(
         self, position: Parameters, energy: Tensor, memory: Memory, target: Target, streams: Streams, warming: bool
     ) -> tuple[Parameters, Tensor, Memory]:
-        """The next position ``[R, 1, *shape]``, its energy ``[R]``, and what is remembered; nothing is changed in
-        place.
-        """
+        """Return the next position ``[R, 1, *shape]``, its energy ``[R]`` and the memory; nothing changes in place."""
         raise NotImplementedError
 
     def diagnostics(self, memory: Memory) -> dict[str, Tensor]:
-        """Numbers ``[R]`` by name that say how each chain fared, for its record."""
+        """Return diagnostics ``[R]`` of each chain by name, for its record."""
         return {}
 
     def faults(self, memory: Memory) -> dict[int, str]:
-        """Why chains must not be used, by place, once they have ended."""
+        """Return why finished chains must not be used, by their index."""
         return {}
 
 
 @dataclass(frozen=True)
 class Target:
-    """What chains sample from: the energy of a position, for the replicas ``owner [R]`` of one set of training data."""
+    """Density that chains sample, as the energy of a position under one set of training data."""
 
     model: Model
     training_data: TrainingData

@@ -44,9 +44,9 @@ class Procedure:
 
 @dataclass
 class Trained:
-    """What training leaves of one replica: parameters ``[1, ...]``, or the reason why there are none.
+    """Result of training one replica: its parameters ``[1, ...]``, or why training failed.
 
-    ``diagnostics``: numbers that say how it went; ``warnings``: what whoever uses the parameters must know.
+    ``diagnostics``: numbers on how training went; ``warnings``: facts that a user of the parameters must know.
     """
 
     parameters: Parameters | None
@@ -159,14 +159,14 @@ class Stack:
         return state
 
     def open(self) -> None:
-        """What comes once, before the first epoch, and changes the state."""
+        """Prepare the state once, before the first epoch."""
 
     def advance(self, steps: int | None = None) -> Tensor:
-        """Train for an epoch; its loss, ``[R]``. With ``steps``, only so many of its pieces, to see what they cost."""
+        """Train for an epoch and return its loss, ``[R]``. ``steps``: only its first steps, to time them."""
         raise NotImplementedError
 
     def done(self, loss: Tensor) -> Tensor:
-        """Which replicas end before the others, ``[R]``, told after each epoch."""
+        """Return which replicas stop early, ``[R]`` bool, after an epoch with this loss."""
         return torch.zeros_like(loss, dtype=torch.bool)
 
     def outcome(self) -> Parameters:
@@ -197,7 +197,7 @@ class Stack:
 
     @property
     def parameters(self) -> Parameters:
-        """Those of the replicas that are still in training, ``[R, ...]``."""
+        """Parameters ``[R, ...]`` of the replicas still in training."""
         return self.now.parameters
 
     @property
@@ -350,7 +350,7 @@ def _copied(value: Any, device: torch.device) -> Any:
 
 
 def _each(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same dict, list or dataclass of changed values; any other value as it is."""
+    """Apply ``change`` to each value of a dict, list or dataclass; return any other value as it is."""
     if isinstance(value, dict):
         return {name: change(each) for name, each in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What takes long while data are made or kernels fitted is told to whoever listens; to nobody, unless somebody does."""
+"""Progress messages of long work, such as making data or fitting kernels, sent to a listener if there is one."""
 
 from __future__ import annotations
 

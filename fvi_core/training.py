@@ -95,7 +95,7 @@ class Best:
 
 @dataclass
 class TrainingState(State):
-    """What gradients, learning rates and early stopping remember."""
+    """State of gradient training: optimiser, learning-rate schedule and early stopping."""
 
     _: KW_ONLY
     optimiser: OptimiserState

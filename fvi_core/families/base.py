@@ -63,7 +63,7 @@ class Family:
         return parameters
 
     def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
-        """Of initial parameters the network ``[R, *shape]`` that they are of: about it a prior may be linearised."""
+        """Return the network weights ``[R, *shape]`` among initial parameters; priors are linearised around them."""
         return {name: parameters[name] for name in network.shapes if name in parameters}
 
     def independent(self) -> tuple[Family, int]:
@@ -167,15 +167,15 @@ class Process(Protocol):
     """A Gaussian process for each output and the prior that all of them have, in float64."""
 
     def covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Of the outputs' values at x1 ``[R, N, ...]`` and x2 ``[R, M, ...]``: ``[R, Q, N, M]``."""
+        """Posterior covariance ``[R, Q, N, M]`` of each output at x1 ``[R, N, ...]`` and x2 ``[R, M, ...]``."""
         ...
 
     def prior_covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """``[R, N, M]``."""
+        """Prior covariance ``[R, N, M]``, shared by the outputs."""
         ...
 
     def prior_variance(self, x: Tensor) -> Tensor:
-        """``[R, N]``."""
+        """Prior variance ``[R, N]``."""
         ...
 
 
@@ -199,7 +199,7 @@ class DrawnNetworks:
 
 
 def buffers_of(parameters: Parameters) -> Parameters:
-    """What is kept rather than trained, for every sample alike: ``[R, 1, *shape]``."""
+    """Return the buffers among the parameters, not trained and shared by all samples: ``[R, 1, *shape]``."""
     return {name: value.unsqueeze(1) for name, value in parameters.items() if name.startswith(BUFFER)}
 
 

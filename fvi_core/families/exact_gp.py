@@ -107,7 +107,7 @@ class ExactProcess:
     data: tuple[Tensor, Tensor, Tensor]
 
     def covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Of the outputs' values at x1 ``[R, N, ...]`` and x2 ``[R, M, ...]``: ``[R, Q, N, M]``."""
+        """Posterior covariance ``[R, Q, N, M]`` of each output at x1 ``[R, N, ...]`` and x2 ``[R, M, ...]``."""
         _, covariance = posterior(self.kernel, self.hyper, *self.data, torch.cat([x1, x2], dim=1), full=True)
         covariance = covariance if covariance.dim() == 4 else covariance.unsqueeze(1)
         return covariance[..., : x1.shape[1], x1.shape[1] :]

@@ -140,7 +140,7 @@ class Inducing(Family):
         raise NotImplementedError
 
     def mean_function(self, network: Network, parameters: Parameters, x: Tensor) -> Tensor | float:
-        """What is added to the process, ``[R, N, Q]``."""
+        """Mean function ``[R, N, Q]`` added to the zero-mean process."""
         return 0.0
 
     def random_inputs(self, train: TrainingSet, streams: Streams) -> tuple[Tensor, Tensor]:

@@ -20,13 +20,13 @@ STEPS = 70  # halvings: after 62 of them neighbouring numbers are left
 
 
 def evidence(eigenvalues: Tensor, distance: float, precision: float) -> float:
-    """What of the log evidence depends on the prior precision; ``distance``: |w - m|^2."""
+    """Return the terms of the log evidence that depend on the prior precision; ``distance``: |w - m|^2."""
     complexity = (eigenvalues + precision).log().sum()
     return 0.5 * (len(eigenvalues) * math.log(precision) - float(complexity) - precision * distance)
 
 
 def slope(eigenvalues: Tensor, distance: float, precision: float) -> float:
-    """Its derivative in the logarithm of the prior precision."""
+    """Return the derivative of :func:`evidence` in the logarithm of the prior precision."""
     return 0.5 * (float((eigenvalues / (eigenvalues + precision)).sum()) - precision * distance)
 
 

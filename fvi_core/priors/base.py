@@ -16,10 +16,9 @@ from fvi_core.random import Streams
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What a prior may be fitted to: inputs ``[R, N, ...]``, targets ``[R, N]``, and the number of classes (1:
-    regression).
+    """Training data for fitting a prior: inputs ``[R, N, ...]``, targets ``[R, N]``, number of outputs.
 
-    ``scale`` makes inputs of the network of any of the x, which may be pixels.
+    ``scale`` turns any of the x, which may be pixels, into inputs of the network.
     """
 
     x: Tensor
