@@ -79,12 +79,12 @@ class GaussianFit(Fit):
 
     @property
     def families(self) -> tuple[str, ...]:
-        """The families about whose trained network it may be."""
+        """Families whose trained network may be approximated."""
         return ("point",)
 
     @property
     def posterior(self) -> Posterior:
-        """The structure."""
+        """Return the posterior's structure."""
         raise NotImplementedError
 
     def check(self, network: Network, family: Family) -> None:
@@ -135,7 +135,7 @@ class GaussianFit(Fit):
         return best(self.posterior.eigenvalues(curvature), float((flat - mean).square().sum()))
 
     def _validated(self, curvature: Tensors, family: Parameters, likelihood: Params, fitting: Fitting) -> float:
-        """The first number of the grid with the lowest loss."""
+        """Return the first precision of the grid with the lowest loss."""
         ends, losses = (math.log(self.low), math.log(self.high)), {}
         for step in range(self.steps):
             precision = math.exp(ends[0] + (ends[1] - ends[0]) * step / (self.steps - 1))
@@ -144,7 +144,7 @@ class GaussianFit(Fit):
         return min(losses, key=lambda precision: losses[precision])
 
     def _validation_loss(self, own: Parameters, family: Parameters, likelihood: Params, fitting: Fitting) -> float:
-        """Minus the mean log-likelihood of the validation subset; every call draws the same numbers."""
+        """Return the negative mean log-likelihood of the validation subset; every call draws the same numbers."""
         network, streams = fitting.network, fitting.streams.child("laplace")
         functions = self.functions(network, fitting.family, family, own, self.samples, streams)
         total, count = 0.0, 0
@@ -264,7 +264,7 @@ def _log_predictive(
     x: Tensor,
     y: Tensor,
 ) -> Tensor:
-    """log p(y | x) ``[R, N]``: of Gaussian noise in closed form where f has moments, else by the functions drawn."""
+    """Return log p(y | x) ``[R, N]``: in closed form for Gaussian noise and moments of f, else from drawn functions."""
     std = likelihood.noise_std(params)
     if moments is None or std is None:
         log = likelihood.log_prob(params, functions(x), y)
