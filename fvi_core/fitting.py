@@ -96,20 +96,17 @@ class Fitting:
 
     @property
     def x(self) -> Tensor:
-        """All training inputs as the network takes them; images as numbers take four times the memory of their
-        bytes.
-        """
+        """All training inputs of the network; images then take four times the memory of their bytes."""
         return self.scale(self.held)
 
     def scale(self, x: Tensor) -> Tensor:
-        """Data as the network takes them."""
+        """Turn stored inputs into inputs of the network."""
         return x if self.pixels is None else self.pixels(x)
 
     def batches(self, size: int, validation: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
-        """Training data ``x [R, B, ...]``, ``y [R, B]`` in order, as the network takes them; or the validation
-        subset's.
+        """Yield training (or validation) data in order, as inputs of the network ``x [R, B, ...]`` and ``y [R, B]``.
 
-        Raises ValueError where the data set has no validation subset.
+        Raises ValueError if the data set has no validation subset.
         """
         data = self.validation if validation else (self.held, self.y)
         if data is None:
@@ -120,7 +117,7 @@ class Fitting:
             yield self.scale(x), targets
 
     def some(self, count: int, streams: Streams) -> Tensor:
-        """So many random training inputs, or all where there are fewer, ``[R, count, ...]``."""
+        """Return ``count`` random training inputs, or all if there are fewer, ``[R, count, ...]``."""
         order = streams.permutation(self.n_train)[:, :count]
         rows = torch.arange(len(self.held), device=self.held.device)[:, None]
         return self.scale(self.held[rows, order])
@@ -129,9 +126,7 @@ class Fitting:
     def functions_at(
         self, parameters: Parameters, streams: Streams, draws: int = DRAWS, validation: bool = False
     ) -> Iterator[Tensor]:
-        """Values ``[R, S, B, Q]`` of one draw of functions at all training (or validation) inputs, a batch at a
-        time.
-        """
+        """Yield values ``[R, S, B, Q]`` of one draw of functions at all training (or validation) inputs, by batches."""
         functions = self.family.functions(self.network, split_parameters(parameters)[0], draws, streams)
         points = (self.validation[0] if validation and self.validation else self.held).shape[1]
         size = rows_at_once(self.network, draws, self.held.device) if self.family.pointwise else points
@@ -154,19 +149,19 @@ class Fitting:
 
 
 class Fit:
-    """The contract of a fit part: the last to change the parameters, and what is predicted with them.
+    """Contract of a fit part: it changes trained parameters last, and draws the functions that predict.
 
-    A subclass is a dataclass of hyper-parameters. What it adds to the parameters is named with ``PREFIX``, and is not
-    handed to the family.
+    A subclass is a dataclass of hyper-parameters. Names of the parameters that it adds begin with ``PREFIX``; the
+    family does not get these parameters.
     """
 
     name: ClassVar[str]
 
     def check(self, network: Network, family: Family) -> None:
-        """Raise ValueError or NotSupported for what it cannot fit, before anything is trained."""
+        """Raise ValueError or NotSupported, before training, for a network or family that the part cannot fit."""
 
     def __call__(self, parameters: Parameters, fitting: Fitting) -> Parameters:
-        """The parameters that prediction will have, ``[R, ...]``. Raises :class:`FitFailed`."""
+        """Return the parameters for prediction, ``[R, ...]``. Raises :class:`FitFailed`."""
         raise NotImplementedError
 
     def numbers(self, own: Parameters) -> dict[str, float]:
@@ -182,18 +177,18 @@ class Fit:
     def marginals(
         self, network: Network, family: Family, parameters: Parameters, own: Parameters, x: Tensor
     ) -> tuple[Tensor, Tensor] | None:
-        """Mean and variance ``[R, N, Q]`` of these functions where they have a closed form, else None."""
+        """Return mean and variance ``[R, N, Q]`` of the functions in closed form, else None."""
         return family.marginals(network, parameters, x)
 
 
 def own_of(parameters: Parameters) -> tuple[Parameters, Parameters]:
-    """Split fitted tensors into those of family and likelihood, and those of the fit part."""
+    """Split fitted parameters into those of family and likelihood, and those of the fit part."""
     rest = {k: v for k, v in parameters.items() if not k.startswith(PREFIX)}
     return rest, {k.removeprefix(PREFIX): v for k, v in parameters.items() if k.startswith(PREFIX)}
 
 
 def rows_at_once(network: Network, samples: int, device: torch.device) -> int:
-    """How many inputs so many functions are evaluated at together."""
+    """Return at how many inputs ``samples`` functions are evaluated together."""
     if device.type == "cuda":
         chunk = CHUNK * ON_GPU
     else:

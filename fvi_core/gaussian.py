@@ -31,7 +31,7 @@ def gaussian_kl_full(mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tenso
 
 
 def _factors(cov_q: Tensor, cov_p: Tensor, jitter: float) -> tuple[Tensor, Tensor]:
-    """Lower factors of the variational posterior's and of the prior's covariance at the context points."""
+    """Return lower factors of the posterior's and the prior's covariance at the context points."""
     factor_p = cholesky(cov_p, jitter, "the prior's covariance at the context points", ADVICE)
     return cholesky(cov_q, jitter, "the variational posterior's covariance at the context points", ADVICE), factor_p
 
