@@ -15,7 +15,7 @@ FEWEST = 4
 
 
 def r_hat(draws: Tensor) -> float:
-    """Return the rank-normalised split R-hat, the larger of bulk and tails (eq. 14, sec. 4.1-4.2); 1 for equal draws."""
+    """Return rank-normalised split R-hat, the larger of bulk and tails (eq. 14, sec. 4.1-4.2); 1 for equal draws."""
     halves = _halves(draws.double())
     return max(_r_hat(_normal_scores(halves)), _r_hat(_normal_scores((halves - _median(halves)).abs())))
 
