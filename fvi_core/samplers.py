@@ -1,4 +1,4 @@
-"""Samplers: Markov chains of network weights in the place of the gradient loop, one for each replica of a stack."""
+"""Samplers: Markov chains of network weights instead of the gradient loop, one for each replica of a stack."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ LOOKED_AT = 50
 
 @dataclass(frozen=True)
 class Sampler(Procedure):
-    """The contract: a subclass is a dataclass, registered among TRAININGS, that moves the chains (:meth:`move`).
+    """Contract of a sampler: a subclass is a dataclass, registered in TRAININGS, that moves the chains (:meth:`move`).
 
     After ``warmup`` rounds of ``thinning`` moves each, the positions after ``samples`` further rounds are kept.
-    ``batch_size``: training points looked at together, all if None; it changes no energy but by rounding.
+    ``batch_size``: training points evaluated together, all if None; it changes energies only by rounding.
 
     The energy is N times the loss of the whole training set: minus the logarithm of the posterior density for
-    divergence "weight_penalty" at weight "elbo". Divergences that draw contexts make it random, which a chain that
-    compares energies does not allow for. Weights move, the likelihood's parameters stay where they start.
+    divergence "weight_penalty" at weight "elbo". Divergences that draw contexts make it random, which is wrong for a
+    chain that compares energies. Weights move, the likelihood's parameters stay at their initial values.
     """
 
     samples: int = 100
@@ -85,12 +85,12 @@ class Target:
     size: int | None
 
     def energy(self, position: Parameters) -> Tensor:
-        """``[R]``."""
+        """Return the energy ``[R]``."""
         with torch.no_grad():
             return cast(Tensor, sum(self._pieces(position)))
 
     def gradient(self, position: Parameters) -> tuple[Tensor, Parameters]:
-        """The energy ``[R]`` and its gradient."""
+        """Return the energy ``[R]`` and its gradient."""
         position = {name: value.detach().requires_grad_() for name, value in position.items()}
         total: Any = 0  # a tensor from the first piece on
         gradient = {name: torch.zeros_like(value) for name, value in position.items()}
@@ -119,7 +119,7 @@ class Target:
 
 @dataclass
 class ChainState(State):
-    """Energies ``[R]``, what the sampler remembers, and the positions kept so far."""
+    """Energies ``[R]``, the sampler's memory, and the positions kept so far."""
 
     energy: Tensor = field(kw_only=True)
     memory: Memory = field(default_factory=dict)
@@ -127,8 +127,9 @@ class ChainState(State):
 
 
 class Chains(Stack):
-    """Chains side by side; an epoch of theirs is a round of ``thinning`` moves. Raises ValueError, NotSupported for
-    parts that cannot be sampled.
+    """Stack of chains; an epoch is a round of ``thinning`` moves.
+
+    Raises ValueError, NotSupported for parts that cannot be sampled.
     """
 
     streams = named_streams("chain", "place", "functions", "context", "divergence", "prior")
@@ -202,7 +203,7 @@ class Chains(Stack):
         return self.sampler.faults(self.now.memory)
 
     def judged(self, trained: Trained, members: Sequence[Trained], replica: int) -> Trained:
-        """With R-hat and effective sample sizes of the log density and, the worst of them, of predictions."""
+        """Add R-hat and effective sample sizes of the log density and of predictions, the worst of these."""
         kept = self.sampler.samples
         if trained.parameters is None or kept < convergence.FEWEST:
             few = f"convergence is not judged: chains of {kept} draws, expected {convergence.FEWEST} or more"
