@@ -59,7 +59,7 @@ def load(split: int, scheme: str = "") -> Split:
 
 
 def images_and_labels() -> tuple[np.ndarray, np.ndarray]:
-    """All images [1797, 1, 8, 8] float32 in [-1, 1] and labels [1797]. Raises BadData."""
+    """Return all images [1797, 1, 8, 8] float32 in [-1, 1] and labels [1797]. Raises BadData."""
     from sklearn.datasets import load_digits  # here, since it takes a second to load
 
     data = load_digits()
@@ -76,7 +76,7 @@ def images_and_labels() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def patches(photo: str) -> np.ndarray:
-    """8x8 windows, two pixels apart, of the photograph in grey at a quarter of its size.
+    """Return 8x8 windows, two pixels apart, of a photograph in grey at a quarter of its size.
 
     [P, 1, 8, 8] float32 in [-1, 1].
     """

@@ -1,4 +1,4 @@
-"""Image sets of users, as arrays on disk, of any shape: one npz with images and labels for each subset, or two npy."""
+"""Users' image sets of any shape: for each subset one npz file with images and labels, or two npy files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Source = tuple[Path, ...]  # one npz, or images and labels as npy
 
 @dataclass(frozen=True)
 class Form:
-    """How arrays are read. All of it goes into the data set's version, so that another form is another run."""
+    """Options for reading arrays. They are part of the data version: changing them changes the run's key."""
 
     classes: int
     channels_last: bool
