@@ -37,7 +37,7 @@ class EarlyStopping:
     ``patience`` epochs.
 
     The validation loss is minus the mean log-likelihood of the validation subset. With ``objective`` it is the whole
-    objective on the validation subset instead of the training data, whose size also scales the divergence.
+    objective with the validation subset as training data: the subset's size also scales the divergence.
     """
 
     patience: int
