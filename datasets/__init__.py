@@ -1,7 +1,7 @@
-"""Data sets: `load(name, split)` gives checked arrays; `names()`, `describe(name)` say what there is.
+"""Data sets: `load(name, split)` returns checked arrays; `names()` and `describe(name)` list and describe data sets.
 
-`add_table` and `add_images` add a user's files, `add` whatever a function makes. `training_content(name)` and
-`evaluation_content(name)` name the user's files; these belong to the identity of runs.
+`add_table` and `add_images` add a user's files, `add` adds a data set that a function loads. `training_content(name)`
+and `evaluation_content(name)` return digests of the user's files, which are part of a run's key.
 """
 
 from .checks import BadData, DataNotFound, UnknownDataset, UnknownSplit

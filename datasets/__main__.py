@@ -23,7 +23,7 @@ from .needs import lacking
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status 1 when a file could not be had, 2 for an unknown data set."""
+    """Run the command; return exit status 1 for a missing or bad file, 2 for an unknown data set or wrong option."""
     parser = argparse.ArgumentParser(prog="python -m datasets", description=__doc__)
     parser.add_argument("command", nargs="?", choices=("fetch", "list", "corrupt"), default="fetch")
     parser.add_argument("names", nargs="*", help="data sets to fetch, or to corrupt (default: all)")
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _list() -> int:
-    import_module("fvi_core.plugins").load()  # by name: this room is built on no other, and only this command needs it
+    import_module("fvi_core.plugins").load()  # by name: datasets/ imports no other room, only this command needs it
     print(f"{'name':20} {'task':14} {'train':>6} {'test':>5} {'input':>9} {'splits':>6}  origin")
     for name in names():
         try:

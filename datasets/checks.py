@@ -14,7 +14,7 @@ from .contract import Arrays, Split
 from .npy import Header
 
 GET_AGAIN = "delete it and get it again (`make data`), or correct the folder that it came from"
-WHOLE = "iu"  # kinds of dtype; np.integer would take lengths of time for whole numbers
+WHOLE = "iu"  # kinds of dtype; np.timedelta64 is a subtype of np.integer
 
 
 class UnknownDataset(KeyError):
@@ -39,7 +39,7 @@ class DataNotFound(FileNotFoundError):
 
 @contextmanager
 def reading(where: Path | str, expected: str, remedy: str = GET_AGAIN) -> Iterator[None]:
-    """Makes BadData of whatever a damaged file makes its reader raise: no format's reader has a list of that."""
+    """Turn any exception of a file's reader into BadData: no reader documents what it raises on damaged files."""
     try:
         yield
     except BadData:
@@ -50,14 +50,14 @@ def reading(where: Path | str, expected: str, remedy: str = GET_AGAIN) -> Iterat
 
 
 def decoded(path: Path) -> str:
-    """Text of a file in UTF-8, or in UTF-16 if it begins with a byte-order mark; the mark is no part of the text."""
+    """Return the text of a UTF-8 file, or of a UTF-16 file with a byte-order mark, without the mark."""
     content = path.read_bytes()
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     return content.decode("utf-16" if wide else "utf-8-sig")
 
 
 def stamped(path: Path, remedy: str = GET_AGAIN) -> tuple[Path, int, int]:
-    """The file with its size and time of change, by which a process knows what it has read. Raises BadData."""
+    """Return the path with its file's size and time of change, a key for caches of its content. Raises BadData."""
     with reading(path, "a file", remedy):
         stat = path.stat()
         return path, stat.st_size, stat.st_mtime_ns
@@ -66,10 +66,10 @@ def stamped(path: Path, remedy: str = GET_AGAIN) -> tuple[Path, int, int]:
 def read_table(
     path: Path, rows: int, columns: int, header: str | None = None, separator: str | None = None
 ) -> np.ndarray:
-    """Numbers of a white-space separated file, of one with this separator, or of one separated by commas with this
-    first line, [rows, columns] float64.
+    """Return the numbers of a text file, [rows, columns] float64.
 
-    BadData names the first bad line.
+    Columns are separated by white space, by `separator`, or by commas after the first line `header`. Raises BadData,
+    which names the first bad line.
     """
     with reading(path, "a text file"):
         lines = path.read_text(errors="replace").splitlines()
@@ -100,7 +100,7 @@ def read_table(
 
 
 def read_indices(path: Path, below: int, remedy: str = GET_AGAIN) -> np.ndarray:
-    """Row numbers, one to a line, int64. BadData for anything but distinct whole numbers in [0, below)."""
+    """Return row numbers, int64, of a text file. Raises BadData unless they are distinct and in [0, below)."""
     with reading(path, "row numbers", remedy):
         values = np.array([float(word) for word in decoded(path).split()])
     wrong = values[~((values >= 0) & (values < below) & (values == np.floor(values)))]
@@ -122,14 +122,14 @@ def check_finite(values: np.ndarray, where: str) -> None:
 
 
 def check_one_label_each(labels: np.ndarray | Header, n: int, where: str, remedy: str) -> None:
-    """There must be a whole number for each of n images, in an array or as its header promises."""
+    """Raise BadData unless an array, or the header of one, has a whole number for each of n images."""
     if labels.shape != (n,) or labels.dtype.kind not in WHOLE:
         found = f"{labels.dtype} {list(labels.shape)}"
         raise BadData(f"{where}: expected whole-number labels [{n}], one for each image, found {found}; {remedy}")
 
 
 def check_labels(y: np.ndarray, n_classes: int, where: str, all_occur: bool = True) -> None:
-    """Labels must be whole, lie in [0, n_classes), and every class must occur."""
+    """Raise BadData unless labels are whole, lie in [0, n_classes), and, with all_occur, every class occurs."""
     if y.dtype.kind not in WHOLE:
         raise BadData(f"{where}: expected whole-number labels, found {y.dtype}")
     found = np.unique(y)
@@ -142,7 +142,7 @@ def check_labels(y: np.ndarray, n_classes: int, where: str, all_occur: bool = Tr
 
 
 def check_split(split: Split) -> Split:
-    """The promises of the contract that can be checked on any data set; returns the split. Raises BadData."""
+    """Return the split after checking shapes, types, labels and box against the contract. Raises BadData."""
     shape = split.train.x.shape[1:]
     for subset in ("train", "validation", "test"):
         arrays: Arrays | None = getattr(split, subset)

@@ -19,9 +19,9 @@ CHUNK = 2**20
 
 
 def read(path: Path, members: Sequence[str], records: int, labels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Images uint8 [N, 3, 32, 32] and labels int64 [N] of the members of the tar.gz archive, one after another.
+    """Return images uint8 [N, 3, 32, 32] and labels int64 [N] of members of a tar.gz archive, one after another.
 
-    records: in each member; labels: bytes before each image, of which the last is the label (CIFAR-100: coarse, fine).
+    records: in each member; labels: bytes before each image, the last of which is the label (CIFAR-100: coarse, fine).
     Nothing is unpacked to disk. Raises BadData on a damaged archive, a missing member, a member of another length.
     """
     size = labels + int(np.prod(IMAGE))
@@ -42,7 +42,7 @@ def read(path: Path, members: Sequence[str], records: int, labels: int) -> tuple
             content = archive.extractfile(entry)
             assert content is not None  # it is a file
             found[entry.name] = np.frombuffer(content.read(), np.uint8).reshape(records, size)
-        while stream.read(CHUNK):  # to the end, where the checksum is compared
+        while stream.read(CHUNK):  # gzip compares the checksum at the end
             pass
     missing = [member for member in members if member not in found]
     if missing:

@@ -1,4 +1,4 @@
-"""What every data set hands over: arrays, a split, evaluation sets. No data set is special to its users."""
+"""Contract of every data set: arrays, splits, evaluation sets, pools of contexts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Arrays:
-    """The training, validation or test subset of a split.
+    """Training, validation or test subset of a split.
 
-    Inputs x [N, ...] float32, or pixels; targets y [N], int64 labels or float64
-    values; or vectors of D of these, [N, D], where a split has D outputs.
-
-    Pixels: images [N, C, H, W], uint8 or float32 from 0 to 255, of a split that says how they enter a network.
+    x: inputs [N, ...], float32; uint8 images [N, C, H, W] from 0 to 255 where the split has `pixels`.
+    y: int64 labels [N], or float64 values [N], [N, D] where a regression split has D > 1 outputs.
     """
 
     x: np.ndarray
@@ -27,33 +25,33 @@ class Arrays:
         return len(self.x)
 
     def copied(self) -> Arrays:
-        """The same subset in arrays that nobody else has."""
+        """Return a copy of the subset that shares no memory with it."""
         return Arrays(np.array(self.x), np.array(self.y))
 
 
 @dataclass(frozen=True)
 class Pixels:
-    """How pixels 0 to 255 enter a network: (x / 255 - mean) / std, one mean and std for each channel."""
+    """Scaling of pixels 0 to 255 for a network: (x / 255 - mean) / std, one mean and std for each channel."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Pixels [..., C, H, W] in network units, float32."""
+        """Return pixels [..., C, H, W] in network units, float32."""
         mean, std = (np.array(values)[:, None, None] for values in (self.mean, self.std))
         return ((x / 255 - mean) / std).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """Inputs on which a trained model is asked.
+    """Inputs at which a trained model predicts.
 
     kind: "id" (as the training data), "shift" (changed inputs, labels still hold), "ood" (another source),
-    "grid" (for plots), "spectrum" (for the covariance of functions there) or "attack" (clean inputs, to be changed
-    against the model by at most `epsilon`).
-    condition: the same words as in the published tables, e.g. "shift=rotation;angle=30".
-    x [N, ...] and y [N] as in Arrays, y None for "ood", "grid" and "spectrum". source: whose inputs, where a reader of
-    the record could not know: "kmnist, test part".
+    "grid" (for plots), "spectrum" (for the covariance of functions) or "attack" (clean inputs, which an attack changes
+    by at most `epsilon`).
+    condition: as the published tables write it, "shift=rotation;angle=30".
+    x [N, ...] and y [N] as in Arrays, y None for "ood", "grid" and "spectrum". source: origin of the inputs, where the
+    name does not tell: "kmnist, test part".
     """
 
     name: str
@@ -66,21 +64,21 @@ class EvaluationSet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """sha256 of name, kind, condition, epsilon, and of both arrays' dtype, shape, bytes."""
+        """SHA-256 of name, kind, condition, epsilon, and of both arrays' dtype, shape, bytes."""
         about = [self.name, self.kind, self.condition, float(self.epsilon).hex()]
         return _fingerprint(about, [("x", self.x), *([] if self.y is None else [("y", self.y)])])
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Inputs x [P, ...] that contexts draw from, in the units of the training inputs, and whose they are."""
+    """Inputs x [P, ...] that contexts draw from, in the units of the training inputs, and their source in words."""
 
     x: np.ndarray
     source: str
 
     @cached_property
     def fingerprint(self) -> str:
-        """sha256 of the inputs' dtype, shape, bytes."""
+        """SHA-256 of the inputs' dtype, shape, bytes."""
         return _fingerprint([], [("x", self.x)])
 
 
@@ -90,9 +88,9 @@ class Split:
 
     Targets of regression sets are standardised: y_original = y * y_std + y_mean. low and high [...] bound the
     box of the uniform context points: the range of the training inputs, or the range that the paper names.
-    rows: for each subset, the row numbers in the source (empty for generated data, and where the source has subsets).
-    pixels: given if all inputs are pixels; low and high are in network units nevertheless.
-    screens: of two classes label 1 is a finding; cases of which a model is uncertain are referred to an expert.
+    rows: row numbers of each subset in the source; empty for generated data and for sources with subsets.
+    pixels: scaling of the inputs if all are pixels; low and high are in network units nevertheless.
+    screens: whether label 1 of the two classes is a finding and uncertain cases are referred to an expert.
     """
 
     name: str
@@ -116,16 +114,16 @@ class Split:
 
     @cached_property
     def fingerprint(self) -> str:
-        """sha256 of name, version, scheme, split, target scale, pixels, and of every array's dtype, shape, bytes."""
+        """SHA-256 of name, version, scheme, split, target scale, pixels, and of every array's dtype, shape, bytes."""
         return self._fingerprint("train", "validation", "test")
 
     @cached_property
     def training_fingerprint(self) -> str:
-        """As `fingerprint`, without the test subset: of all that training can see."""
+        """SHA-256 as in `fingerprint`, without the test subset: all that training can see."""
         return self._fingerprint("train", "validation")
 
     def copied(self) -> Split:
-        """The same split in arrays that nobody else has: its maker may go on writing into those that it keeps."""
+        """Return a copy of the split that shares no memory with it; a plug-in may change the arrays that it keeps."""
 
         def evaluation(make: Callable[[], EvaluationSet]) -> EvaluationSet:
             made = make()
@@ -160,7 +158,7 @@ class Split:
         return ["test", *(["validation"] if self.validation is not None else []), *self.evaluations]
 
     def evaluation(self, name: str) -> EvaluationSet:
-        """The evaluation set `name`; KeyError naming the ones there are."""
+        """Return the evaluation set `name`. Raises KeyError, which names the known sets."""
         if name == "test":
             return EvaluationSet("test", "id", "", self.test.x, self.test.y)
         if name == "validation" and self.validation is not None:
@@ -168,7 +166,7 @@ class Split:
         return self._one_of(self.evaluations, name, "evaluation set", self.evaluation_sets())()
 
     def require(self, evaluation_sets: Iterable[str]) -> None:
-        """Raise what `evaluation` would, KeyError or DataNotFound, but make nothing yet."""
+        """Raise KeyError for an unknown evaluation set, without making any."""
         for name in evaluation_sets:
             if name != "test" and not (name == "validation" and self.validation is not None):
                 self._one_of(self.evaluations, name, "evaluation set", self.evaluation_sets())
@@ -177,7 +175,7 @@ class Split:
         return ["train", *self.pools]
 
     def pool(self, name: str) -> Pool:
-        """Inputs that may serve as contexts, never test inputs; KeyError naming the pools."""
+        """Return inputs that may serve as contexts, never test inputs. Raises KeyError, which names the pools."""
         if name == "train":
             return Pool(self.train.x, f"{self.name}, training part")
         return self._one_of(self.pools, name, "pool of contexts", self.pool_names())()
@@ -190,7 +188,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Description:
-    """What is known without loading; n_splits is that of `scheme`, shape that of one input."""
+    """Facts about a data set, known without loading it. n_splits: splits of `scheme`; shape: shape of one input."""
 
     name: str
     task: str

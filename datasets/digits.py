@@ -1,9 +1,8 @@
 """scikit-learn's 8x8 handwritten digits; shift: rotated digits; out of distribution: patches of photographs.
 
-Pixels (0 to 16) are scaled to [-1, 1]. Stratified split: of each class 70 % for training, 30 % for testing,
-drawn with seed `split`. Scheme "validation": a fifth of each class of the training images is held out, the test images
-are the same. Of scikit-learn's two sample photographs, china.jpg gives the contexts ("photos") and
-flower.jpg the test patches ("ood-photos"), so that no context image is ever scored.
+Pixels (0 to 16) are scaled to [-1, 1]. Splits are stratified, 70 % for training and 30 % for testing, drawn with seed
+`split`. Scheme "validation" holds out a fifth of each class of the training images. Contexts ("photos") are patches of
+scikit-learn's china.jpg, test patches ("ood-photos") of its flower.jpg, so that no context image is ever scored.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def load(split: int, scheme: str = "") -> Split:
 
 
 def images_and_labels() -> tuple[np.ndarray, np.ndarray]:
-    """All images [1797, 1, 8, 8] float32 in [-1, 1] and labels [1797]. Raises BadData."""
+    """Return all images [1797, 1, 8, 8] float32 in [-1, 1] and labels [1797]. Raises BadData."""
     from sklearn.datasets import load_digits  # here, since it takes a second to load
 
     data = load_digits()
@@ -77,7 +76,7 @@ def images_and_labels() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def patches(photo: str) -> np.ndarray:
-    """8x8 windows, two pixels apart, of the photograph in grey at a quarter of its size.
+    """Return 8x8 windows, two pixels apart, of a photograph in grey at a quarter of its size.
 
     [P, 1, 8, 8] float32 in [-1, 1].
     """

@@ -85,7 +85,7 @@ def _no_urls(name: str) -> tuple[str, ...]:
 
 
 BY_HAND = {"song": "it is made of 1,176 lines of YearPredictionMSD.txt (UCI, data set 203)"}
-"""Files that no address has as they are, and where they come from."""
+"""Files without a download address, and how to make them."""
 
 
 def _image_urls(name: str) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ URLS: dict[str, Callable[[str], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class File:
-    """A registered file: its name relative to the cache and to every mirror, SHA-256, size in bytes, URLs."""
+    """Registered file: name relative to the cache and to every mirror, SHA-256, size in bytes, URLs."""
 
     name: str
     sha256: str
@@ -116,7 +116,7 @@ class File:
 
 @cache
 def registry() -> dict[str, File]:
-    """All registered files by name, from registry.txt (name, SHA-256, size)."""
+    """Return all registered files by name, from registry.txt (name, SHA-256, size)."""
     lines = Path(__file__).with_name("registry.txt").read_text().splitlines()
     rows = [line.split() for line in lines if line and not line.startswith("#")]
     return {name: File(name, sha256, int(size), URLS[name.split("/")[0]](name)) for name, sha256, size in rows}
@@ -192,7 +192,7 @@ def locate(name: str, root: str | os.PathLike | None = None, download: bool = Tr
 
 
 def check_file(path: Path, file: File) -> str | None:
-    """What is wrong with `path` as a copy of `file`, in words; None when size and SHA-256 are right."""
+    """Return the fault of `path` as a copy of `file`, in words; None when size and SHA-256 are right."""
     try:
         stat = path.stat()
         if stat.st_size != file.size:
@@ -210,13 +210,13 @@ def check_file(path: Path, file: File) -> str | None:
 
 @lru_cache(maxsize=4096)
 def sha256(path: Path, size: int, modified: int) -> str:
-    """Of the file, read once for every state of it. Raises OSError."""
+    """Return the SHA-256 of a file, cached by size and time of change. Raises OSError."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _download(url: str, file: File, root: Path) -> str | None:
-    """Bring `url` into the cache `root` whole or not at all; what went wrong in words, or None."""
+    """Download `url` into the cache `root`, whole or not at all. Return the fault in words, or None."""
     target = root / file.name
     if not reachable(url):
         return UNREACHABLE
@@ -265,9 +265,7 @@ def _remove_empty_folders(folder: Path, root: Path) -> None:
 
 
 def fetch(groups: Mapping[str, Iterable[str]], root: str | os.PathLike | None, say: Callable[[str], None]) -> list[str]:
-    """Get all files of every group (data set -> file names) that can be had, with a line on each; the incomplete
-    ones.
-    """
+    """Fetch the files of every group (data set -> file names), with a line on each. Return the incomplete groups."""
     failed = []
     for number, (group, names) in enumerate(groups.items(), start=1):
         names = list(names)

@@ -1,18 +1,18 @@
-"""What the sets of graded fundus photographs share: the findings, and where the eye is in an image."""
+"""Findings of graded fundus photographs, and the outline of the eye in an image."""
 
 from __future__ import annotations
 
 import numpy as np
 
 FINDINGS = {"moderate": 2, "mild": 1}
-"""The lowest grade of the finding: 2, retinopathy that threatens sight, or 1, any."""
-_DARK = 10  # an image's mean brightness by this is darkness (Graham 2015)
+"""Lowest grade of each finding: 2, retinopathy that threatens sight; 1, any retinopathy."""
+_DARK = 10  # pixels darker than a tenth of the image's mean brightness are background (Graham 2015)
 
 
 def outlines(images: np.ndarray, side: int) -> np.ndarray:
-    """Which share of each block of pixels belongs to the eye, as bytes [N, 1, side, side], of images [N, 3, H, H].
+    """Return the share of the eye in each block of pixels, bytes [N, 1, side, side], for images [N, 3, H, H].
 
-    A pixel does where its brightness is more than a tenth of the image's mean. H must be a multiple of side.
+    A pixel brighter than a tenth of its image's mean belongs to the eye. H must be a multiple of side.
     """
     n, _, height, width = images.shape
     bright = images.sum(1, dtype=np.uint32)

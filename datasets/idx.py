@@ -1,4 +1,4 @@
-"""Images and labels in the idx files of MNIST and of the sets made in its likeness."""
+"""Read images and labels from idx files (MNIST and similar sets)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ UNSIGNED_BYTE = 0x08
 
 
 def read(path: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """The uint8 array [*shape] of a gzipped idx file.
+    """Return the uint8 array [*shape] of a gzipped idx file.
 
-    Two zero bytes, type, number of axes, each axis's length as a big-endian int32, then the values.
-    Raises BadData on another header or shape, and on a file that is cut off, damaged, or longer than it says.
+    Format: two zero bytes, type, number of axes, each axis's length as a big-endian int32, then the values.
+    Raises BadData for another header or shape, and for a file that is truncated, damaged or too long.
     """
     header, size = 4 + 4 * len(shape), math.prod(shape)
     with reading(path, "a whole gzip file"), gzip.open(path) as stream:
-        content = stream.read(header + size + 1)  # with the end, where the checksum is compared
+        content = stream.read(header + size + 1)  # one byte more: gzip compares the checksum at the end
     magic = bytes([0, 0, UNSIGNED_BYTE, len(shape)])
     if content[:4] != magic:
         raise BadData(

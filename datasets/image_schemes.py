@@ -1,22 +1,21 @@
-"""What each paper makes of an image set: subsets, pixel scale, partners out of distribution, contexts, shifts.
+"""Schemes of image sets, one for each paper: subsets, pixel scale, partners out of distribution, contexts, shifts.
 
-dirichlet2022  all training images (App. F); MNIST with pixels in [-1, 1], turned bilinearly (the paper does not say
-               how), every 10 degrees; CIFAR in units of the training images' mean and standard deviation.
-rudner2022     all training images, in the units of the authors' code. It has none for rotated MNIST: there, the
+dirichlet2022  all training images (App. F); MNIST with pixels in [-1, 1], rotated every 10 degrees, bilinearly (the
+               paper does not say how); CIFAR in units of the training images' mean and standard deviation.
+rudner2022     all training images, in the units of the authors' code. The code has no rotated MNIST: there, the
                rotations of Ovadia et al. (2019), as the paper says, and the training images' mean and deviation.
 rudner2021     as rudner2022, whose first code it shares.
 cinquin2024-pixelwise
-               a random tenth of the training images for validation, drawn with seed `split` (App. C.4); every pixel in
-               units of its own mean and deviation, of KMNIST's and the partner's images by their own (see
-               `standardisation`); out of distribution: as many *training* images of the partner as there are test
-               images (App. C.5), the first ones; contexts from all images of KMNIST, 70,000 in the paper; turned as
-               they are standardised, every 20 degrees. What the paper leaves open is as in the code of its first
-               author's next paper.
+               a random tenth of the training images for validation, drawn with seed `split` (App. C.4); every pixel
+               standardised by its own mean and deviation, KMNIST's and the partner's by their own images'
+               (`standardisation`); out of distribution: the first *training* images of the partner, as many as there
+               are test images (App. C.5); contexts from all images of KMNIST, 70,000 in the paper; standardised images
+               are rotated, every 20 degrees. Open points are decided by the code of the first author's next paper.
 ovadia2019     the last 10,000 training images for validation, pixels in [0, 1], every 15 degrees, cubic splines.
 
-Else partners are scaled like the training images of the set, and their test images are scored. Contexts come from the
-training images of a partner, or from its test images where only these are at hand; a set that is a scheme's
-context is scored only where its training images are there to serve as contexts.
+In other schemes partners are scaled like the training images, and their test images are scored. Contexts come from a
+partner's training images, or from its test images if the training images are missing; a partner that is also a context
+is scored only if its training images serve as contexts.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class Scheme:
-    """How one paper uses one set. held_out: validation images, "" none, the "last" sixth or a "random" tenth.
+    """One paper's use of one image set. held_out: validation images, "" none, the "last" sixth or a "random" tenth.
 
-    pixels: the scale of all images; None where every pixel of every set is standardised by itself, and inputs are
-    float32. ood, contexts: partners; ood_subset: which of their subsets is scored; whole_contexts: contexts are drawn
-    from all their images. angles, rotation: of the turned test images. corrupted, attacked: whether the tables have
-    corrupted test images and attacks on the model.
+    pixels: the scale of all images; None if every pixel is standardised separately, and inputs are float32. ood,
+    contexts: partners; ood_subset: the subset of them that is scored; whole_contexts: contexts are drawn from all their
+    images. angles, rotation: angles and method of rotated test images. corrupted, attacked: whether the tables have
+    corrupted test images and attacks.
     """
 
     pixels: Pixels | None
@@ -56,7 +55,7 @@ class Scheme:
         return FOLDS if self.held_out == "random" else 1
 
     def held(self, n: int, split: int) -> np.ndarray:
-        """Which of n training images are held out, [n] bool."""
+        """Return which of n training images are held out, [n] bool."""
         held = np.zeros(n, bool)
         if self.held_out == "last":
             held[n - n // 6 :] = True

@@ -1,4 +1,4 @@
-"""Evaluation sets of image sets: turned, corrupted, attacked, and other sets' images."""
+"""Evaluation sets of image sets: rotated, corrupted and attacked images, and images of other sets."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ EPSILONS = ("0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3")  # dirichlet2022 t
 
 
 def reduction(evaluation_set: str) -> int | None:
-    """How many of the test images a reduced set has; None for a set of all."""
+    """Return the number of test images in a reduced evaluation set; None for a set of all."""
     found = re.fullmatch(f".*?{REDUCED}", evaluation_set)
     return int(found[1]) if found and found[1] else None
 
 
 def some(labels: np.ndarray, count: int) -> np.ndarray:
-    """Row numbers of `count` of the images with these labels, of each class its share, in the images' order.
+    """Return ascending row numbers of `count` images, drawn with each class's share of the labels.
 
-    The same in every set, and so for every corruption, severity and epsilon. Shares are rounded down; the classes that
-    lose most have one image more, the lower ones first.
+    The rows are equal for every corruption, severity and epsilon. Shares are rounded down; the classes that lose most
+    get one image more, lower labels first.
     """
     classes, sizes = np.unique(labels, return_counts=True)
     shares, lost = np.divmod(sizes * count, len(labels))
@@ -46,14 +46,14 @@ def some(labels: np.ndarray, count: int) -> np.ndarray:
 
 
 def partner(name: str, evaluation_set: str) -> str | None:
-    """The image set whose images "ood-<partner>" of image set `name` would hold; None for another form or shape."""
+    """Return the partner of `name` in an evaluation set "ood-<partner>"; None for another form or image shape."""
     other = evaluation_set.removeprefix("ood-")
     fits = other not in (name, evaluation_set) and other in SOURCES and SOURCES[other].shape == SOURCES[name].shape
     return other if fits else None
 
 
 class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
-    """Evaluation sets by the form of their name, made when they are called. Iteration gives those of the paper.
+    """Evaluation sets by the form of their name, made when called. Iteration yields the paper's sets.
 
     rotation-<degrees>, nearest-rotation-<degrees> (pixels moved, none interpolated), ood-<set>, fgsm-<epsilon>,
     <set>_c-<severity> (all corruptions), <set>_c-<corruption>-<severity>. Corrupted and attacked sets may be reduced:
@@ -73,7 +73,7 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
         return len(list(iter(self)))
 
     def __getitem__(self, name: str) -> Callable[[], EvaluationSet]:
-        """Raises KeyError for another name, DataNotFound if a partner is out of reach."""
+        """Return the set's maker. Raises KeyError for another name, DataNotFound for a partner without files."""
         forms: list[tuple[str, Callable[..., Callable[[], EvaluationSet]]]] = [
             (r"(nearest-)?rotation-(\d+)", self._rotated),
             (r"ood-\w+", self._partner),
@@ -151,9 +151,7 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
         return lambda: EvaluationSet(name, "attack", condition, x, y, source, float(epsilon))
 
     def _some(self, name: str, count: str | None) -> tuple[np.ndarray | None, str]:
-        """The test images of a reduced set and what its source says of them. Raises KeyError if there are not so
-        many.
-        """
+        """Return rows of a reduced set's test images and a note for its source. Raises KeyError for a wrong count."""
         if count is None:
             return None, ""
         if not 0 < int(count) < len(self.test):

@@ -54,13 +54,13 @@ def training_content(name: str, scheme: str, pools: Iterable[str]) -> dict[str, 
 
 
 def evaluation_content(name: str, scheme: str, sets: Iterable[str]) -> dict[str, str]:
-    """The user's arrays in place of the test subset, and of the partners that are scored."""
+    """Return digests of the user's arrays for the test subset and for scored partners."""
     others = [other for each in sets if (other := partner(name, each))]
     return user_arrays.content([(name, "test"), *((other, SCHEMES[name][scheme].ood_subset) for other in others)])
 
 
 def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
-    """A split whose arrays are shared by all who load it in this process. Raises DataNotFound, BadData."""
+    """Return a split; calls in one process share its arrays. Raises DataNotFound, BadData."""
     folder = None if root is None else os.fspath(root)
     return _assemble(name, split, scheme, folder, *(read_subset(name, subset, root) for subset in SUBSETS))
 
@@ -108,6 +108,6 @@ def _pool(name: str, root: str | None, scheme: Scheme) -> Pool:
 
 @lru_cache(maxsize=1)
 def _scaled_pool(source: str, pixelwise: bool, *subsets: Subset) -> Pool:
-    """A pool that is made once for all splits that ask for it."""
+    """Return a pool, made once and shared by all splits."""
     images = subsets[0].images if len(subsets) == 1 else np.concatenate([each.images for each in subsets])
     return Pool(standardised(images) if pixelwise else images, source)

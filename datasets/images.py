@@ -1,6 +1,6 @@
-"""The image sets by name and subset, as uint8 arrays that a process reads once.
+"""Read image sets by name and subset, as uint8 arrays that a process reads once.
 
-The readers are small since the formats are: torchvision would add its import and, for CIFAR, unpickling.
+The formats need small readers only: torchvision would add its import and, for CIFAR, unpickling.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GREY, COLOUR = (1, 28, 28), (3, 32, 32)
 
 @dataclass(frozen=True)
 class Source:
-    """An image set: the registered files of each subset and how they are read; sizes: images in each subset."""
+    """Image set: registered files and reader of each subset; sizes: number of images in each subset."""
 
     shape: tuple[int, int, int]
     origin: str
@@ -36,7 +36,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """Images uint8 [N, C, H, W], labels int64 [N], and in words what they are: "kmnist, test part, 10000 images"."""
+    """Images uint8 [N, C, H, W], labels int64 [N], and their source in words: "kmnist, test part, 10000 images"."""
 
     images: np.ndarray
     labels: np.ndarray
@@ -107,7 +107,7 @@ SOURCES: dict[str, Source] = {
 
 
 def read_subset(name: str, subset: str, root: str | os.PathLike | None = None) -> Subset:
-    """A subset of an image set: the user's arrays if there are any, else from the registered files.
+    """Return a subset of an image set, from the user's arrays if there are any, else from the registered files.
 
     Calls share the arrays; do not write to them. Raises DataNotFound, BadData.
     """
@@ -121,12 +121,12 @@ def read_subset(name: str, subset: str, root: str | os.PathLike | None = None) -
 
 
 def context_subsets(name: str, root: str | os.PathLike | None = None, whole: bool = False) -> list[Subset]:
-    """The subsets that contexts draw from. Raises DataNotFound, BadData."""
+    """Return the subsets that contexts draw from. Raises DataNotFound, BadData."""
     return [read_subset(name, subset, root) for subset in which_for_contexts(name, root, whole)]
 
 
 def which_for_contexts(name: str, root: str | os.PathLike | None = None, whole: bool = False) -> tuple[str, ...]:
-    """Contexts draw from "train", or from "test" where its images are all that is at hand; `whole`: from both."""
+    """Return the subsets for contexts: "train", or "test" if only its files are there; `whole`: both."""
     found = tuple(subset for subset in SUBSETS if _at_hand(name, subset, root)) or SUBSETS
     return found if whole else found[:1]
 
@@ -148,7 +148,7 @@ def _files(source: Source, name: str, subset: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=len(SOURCES) * len(SUBSETS))
 def _read(name: str, subset: str, users: bool, *stamped: tuple[Path, int, int]) -> Subset:
-    """Read once for every state of the files: path, size and time of change."""
+    """Read a subset; cached by path, size and time of change of its files."""
     source, paths = SOURCES[name], [path for path, *_ in stamped]
     images, labels = user_arrays.read(paths[0], source.shape) if users else source.read[subset](*paths)
     check_labels(labels, source.n_classes, " and ".join(map(str, paths)))

@@ -1,4 +1,4 @@
-"""The files that data are read from: which of them are not at hand, and getting these. No array is loaded."""
+"""Find the missing files of data sets, and download them. No array is loaded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Folder = str | os.PathLike | None
 
 @dataclass(frozen=True)
 class Lack:
-    """Registered files of a data set that are not at hand. reason: why they cannot be had; empty where nobody tried."""
+    """Missing files of a data set. reason: why they are not available; empty before a download is tried."""
 
     dataset: str
     files: tuple[str, ...]
@@ -28,7 +28,7 @@ class Lack:
 
     @property
     def megabytes(self) -> float:
-        """Of all these files."""
+        """Size of the missing files together."""
         return sum(fetch.registry()[name].size for name in self.files) / 1e6
 
 
@@ -39,7 +39,7 @@ def lacking(
     pools: Iterable[str] = (),
     root: Folder = None,
 ) -> list[Lack]:
-    """What is not at hand of a data set, of partners in these evaluation sets, and of sets that contexts draw from.
+    """List the missing files of a data set, its evaluation partners and its context pools.
 
     Nothing is downloaded. Raises UnknownDataset, UnknownSplit.
     """
@@ -71,7 +71,7 @@ def lacking(
 
 
 def get(lack: Lack, say: Callable[[str], None]) -> Lack | None:
-    """Download files that are lacking, with a line on each; what is lacking then, and why. None: nothing is."""
+    """Download missing files, with a line on each. Return those still missing and why, or None."""
     for i, name in enumerate(lack.files):
         if any(map(fetch.reachable, fetch.registry()[name].urls)):
             say(f"fetching {name} ({fetch.registry()[name].size / 1e6:.3g} MB)")
@@ -85,7 +85,7 @@ def get(lack: Lack, say: Callable[[str], None]) -> Lack | None:
 
 
 def _subsets(name: str, scheme: str, sets: list[str], pools: Iterable[str], root: Folder) -> list[tuple[str, str]]:
-    """The subsets of image sets that are read."""
+    """Return the subsets of image sets that training and evaluation read."""
     chosen = SCHEMES[name][scheme]
     found = [(name, subset) for subset in SUBSETS]
     drawn = {pool: which_for_contexts(pool, root, chosen.whole_contexts) for pool in chosen.contexts}
@@ -93,12 +93,12 @@ def _subsets(name: str, scheme: str, sets: list[str], pools: Iterable[str], root
     for other in filter(None, (partner(name, each) for each in sets)):
         found.append((other, chosen.ood_subset))
         if chosen.ood_subset in drawn.get(other, ()):
-            found.append((other, "train"))  # what contexts draw from is not scored
+            found.append((other, "train"))  # images that contexts draw from are not scored
     return list(dict.fromkeys(found))
 
 
 def _frost(name: str, sets: Iterable[str], root: Folder) -> dict[str, None]:
-    """The pictures that corrupting with frost needs, if these evaluation sets do."""
+    """Return the missing files that the corruption frost needs, if the evaluation sets have it."""
     forms = (re.fullmatch(rf"{name}_c-(?:([a-z_]+)-)?([1-5]){REDUCED}", each) for each in sets)
     files = [file for file in fetch.registry() if file.startswith("frost/")]
     if not any(form and form[1] in (None, "frost") for form in forms) or all(_at_hand(file, root) for file in files):

@@ -1,4 +1,4 @@
-"""Headers of .npy arrays: what an array is, before any memory is taken for it."""
+"""Read headers of .npy arrays, before any memory is allocated for the values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGE, RATIO = 256 * 2**20, 100
 
 
 class Header(NamedTuple):
-    """start: bytes before the values; by_column: whether the first index runs fastest."""
+    """Header of an array. start: bytes before the values; by_column: whether the first index runs fastest."""
 
     shape: tuple[int, ...]
     by_column: bool
@@ -27,7 +27,7 @@ class Header(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole array, as promised."""
+        """Bytes of header and values."""
         return self.start + math.prod(self.shape) * self.dtype.itemsize
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Header(NamedTuple):
 
 
 def read_header(stream: IO[bytes]) -> Header:
-    """Leaves the stream where the values begin. Raises what numpy raises, or ValueError for what it lets pass."""
+    """Read a header and leave the stream at the values. Raises ValueError, also for what numpy accepts."""
     before = stream.tell()
     version = npy_format.read_magic(stream)
     if version not in READERS:
@@ -48,8 +48,10 @@ def read_header(stream: IO[bytes]) -> Header:
 
 @contextmanager
 def member(archive: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
-    """The array `name` of an npz file, as a stream. Raises ValueError before it unpacks a small member into a huge
-    array, or into another number of bytes than the array's header promises."""
+    """Open the array `name` of an npz file as a stream.
+
+    Raises ValueError, before unpacking, for a small member that unpacks into a huge array, or into another number of
+    bytes than its header says."""
     about = archive.getinfo(f"{name}.npy")
     if about.file_size > max(LARGE, RATIO * about.compress_size):
         raise ValueError(

@@ -1,13 +1,12 @@
-"""Surface currents of the Gulf of Mexico: velocities of 20 points on tracks of drifting buoys, and on a grid of 34 x
-16.
+"""Surface currents of the Gulf of Mexico: velocities at 20 points of buoys' tracks, and on a grid of 34 x 16.
 
-The cut of the GulfDrifters set (Lilly and Perez-Brunius 2021) that GPJax's example of Helmholtz kernels uses, which
-cinquin2024 follows. Inputs are degrees east and north of the training inputs' mean: not scaled, so that gradients and
-rotated gradients stay what they are. Targets are two velocities in metres a second, as they are.
+The subset of GulfDrifters (Lilly and Perez-Brunius 2021) in GPJax's example of Helmholtz kernels, which cinquin2024
+follows. Inputs are degrees east and north of the training inputs' mean, unscaled, so that gradients and rotated
+gradients keep their meaning. Targets are two velocities in metres a second, unscaled.
 
-Scheme "scaled", of the networks in the script of the first author's next paper: inputs divided by the training inputs'
-standard deviations too, and both components of velocities in units of one mean and standard deviation, those of all
-numbers of the test subset.
+Scheme "scaled", as the networks in the script of the first author's next paper: inputs are also divided by the training
+inputs' standard deviations; both velocities are standardised by one mean and standard deviation over all targets of the
+test subset.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def describe(scheme: str) -> Description:
 
 
 def load(root: str | os.PathLike | None = None, scheme: str = "") -> Split:
-    """The one split; the box is that of the grid, which is the test subset. Raises DataNotFound, BadData."""
+    """Return the only split; its box is the range of the grid, the test subset. Raises DataNotFound, BadData."""
     tables = [
         read_table(locate(file, root), size, header.count(",") + 1, header)
         for file, size, header in zip(FILES, SIZES, HEADERS)

@@ -1,6 +1,6 @@
-"""Splits that tensorflow-datasets has prepared, read without TensorFlow.
+"""Read splits prepared by tensorflow-datasets, without TensorFlow.
 
-They have to be prepared in a format of random access (`download_and_prepare(file_format="array_record")`).
+The format must allow random access (`download_and_prepare(file_format="array_record")`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ INFO = "dataset_info.json"
 
 
 def latest(home: Path) -> Path | None:
-    """The folder of the latest version below that of a configuration; None where nothing is prepared."""
+    """Return the folder of the latest version in a configuration's folder; None if nothing is prepared."""
     versions = sorted(path for path in home.glob("*") if (path / INFO).exists())
     return versions[-1] if versions else None
 
 
 def opened(folder: Path, split: str) -> Sequence[dict[str, Any]]:
-    """The rows of one split. Raises BadData for files that were prepared in another format."""
+    """Return the rows of one split. Raises BadData for files in another format."""
     import tensorflow_datasets as tfds  # here, since it takes seconds to load
 
     with reading(
@@ -33,7 +33,7 @@ def opened(folder: Path, split: str) -> Sequence[dict[str, Any]]:
 
 
 def shards(where: Path, split: str) -> str:
-    """The files of a split and the one that describes them, in words."""
+    """Return the names of a split's files and of the file that describes them, in words."""
     names = sorted(path.name for path in where.glob(f"*-{split}.*")) if where.is_dir() else []
     more = f" or another of its {len(names)} files" if len(names) > 1 else ""
     return ", ".join([str(where / INFO), *(f"{name}{more}" for name in names[:1])])

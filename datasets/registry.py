@@ -1,4 +1,4 @@
-"""The data sets by name. A new one adds an Entry here and nothing elsewhere; one from outside is added by `add`."""
+"""Data sets by name. A new data set is an Entry here and nothing elsewhere; plug-ins call `add`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .fundus import splits as fundus
 
 @dataclass(frozen=True)
 class UserFile:
-    """A file that a user's data set reads: what it is called in the identity of runs, and where it is.
+    """File of a user's data set: its name in the configuration of runs, and its path.
 
-    of: what depends on it, "training" (also where the test subset is in the same file), "test", or the name of another
-    evaluation set.
+    of: what depends on the file, "training" (also if it holds the test subset too), "test", or an evaluation set's
+    name.
     """
 
     name: str
@@ -32,10 +32,10 @@ class UserFile:
 
 @dataclass(frozen=True)
 class Entry:
-    """load(split, scheme, root) -> Split; describe(scheme) -> Description. The default scheme is first.
+    """Functions of one data set: load(split, scheme, root) -> Split, describe(scheme) -> Description.
 
-    training_content(scheme, pools), evaluation_content(scheme, sets): the user's files among those in use.
-    files: those of a data set from outside. module: whose code makes the data, where that is not this room.
+    training_content(scheme, pools), evaluation_content(scheme, sets): digests of the user's files in use. schemes: the
+    default first. files: files of a data set from outside; module: the module of its code (None: datasets/).
     """
 
     load: Callable[[int, str, str | os.PathLike | None], Split]
@@ -159,7 +159,7 @@ WHERE = "put it there, or name the right file where the data set is added"
 
 
 def names() -> list[str]:
-    """Names of all data sets."""
+    """Return the names of all data sets."""
     return list(ENTRIES)
 
 
@@ -171,11 +171,11 @@ def add(
     files: Iterable[UserFile] = (),
     describe: Callable[[], Description] | None = None,
 ) -> None:
-    """Add a data set: load(split) gives each of its splits, under this very name.
+    """Add a data set: load(split) returns each of its splits, with this name.
 
-    files: what it reads. Their content belongs to the identity of runs, and so is the code of `load`'s module where
-    that is not this room. describe: what there is to know of it without the arrays; without it split 0 is loaded once.
-    Raises ValueError if the name is taken.
+    files: the files that `load` reads. Their content is part of a run's key, and so is the source of `load`'s module
+    outside datasets/. describe: returns the Description; without it split 0 is loaded once. Raises ValueError if the
+    name is taken.
     """
     if name in ENTRIES:
         raise ValueError(f"two data sets are named {name!r}; give one of them another name")
@@ -205,14 +205,14 @@ def _described(name: str, split: Split, splits: int) -> Description:
 
 
 def made_by(name: str) -> str | None:
-    """The module whose code makes a data set, or None where that is this room. Raises UnknownDataset."""
+    """Return the module whose code makes a data set, or None for datasets/. Raises UnknownDataset."""
     return _entry(name).module
 
 
 def describe(name: str, scheme: str | None = None) -> Description:
-    """What is known of `name` without loading it.
+    """Return facts about a data set without loading it.
 
-    Raises UnknownDataset, UnknownSplit (no such scheme), DataNotFound for a user's file that is not there.
+    Raises UnknownDataset, UnknownSplit (unknown scheme), DataNotFound for a missing file of the user.
     """
     entry = _entry(name)
     for file in entry.files:
@@ -222,25 +222,25 @@ def describe(name: str, scheme: str | None = None) -> Description:
 
 
 def training_content(name: str, scheme: str | None = None, pools: Iterable[str] = ()) -> dict[str, str]:
-    """The user's files in place of registered ones, as far as training depends on them.
+    """Return digests of the user's files that training depends on.
 
-    "<data set>/<subset>" -> first 16 digits of the file's SHA-256, for the data set's training subset and for what the
-    pools of contexts (`Split.pool_names`) draw from; empty where all data are registered or generated. Nothing is
-    loaded. Raises UnknownDataset, UnknownSplit, BadData for a file that cannot be read.
+    "<data set>/<subset>" -> first 16 digits of the file's SHA-256, for the training subset and the context pools
+    (`Split.pool_names`); empty where all data are registered or generated. Nothing is loaded. Raises UnknownDataset,
+    UnknownSplit, BadData for a file that cannot be read.
     """
     entry = _entry(name)
     return entry.training_content(_scheme(name, entry, scheme), pools) | _content(name, entry, {"training"})
 
 
 def evaluation_content(name: str, scheme: str | None = None, sets: Iterable[str] = ()) -> dict[str, str]:
-    """As `training_content`, for the data set's test subset and the partners in these evaluation sets."""
+    """Return digests as `training_content`, for the test subset and the partners in these evaluation sets."""
     entry = _entry(name)
     sets = list(sets)
     return entry.evaluation_content(_scheme(name, entry, scheme), sets) | _content(name, entry, {"test", *sets})
 
 
 def load(name: str, split: int = 0, *, scheme: str | None = None, root: str | os.PathLike | None = None) -> Split:
-    """Split `split` of data set `name`, cut by `scheme` (default: the first of describe(name).schemes).
+    """Return split number `split` of a data set, cut by `scheme` (default: the first of describe(name).schemes).
 
     root: folder of the file cache instead of $FVI_DATA_CACHE.
     Raises UnknownDataset, UnknownSplit, DataNotFound, BadData.

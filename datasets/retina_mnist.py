@@ -1,8 +1,8 @@
 """RetinaMNIST (Yang et al. 2023): fundus photographs of 28x28 pixels from DeepDRiD, graded 0 to 4.
 
 The finding is retinopathy of grade 2 or more ("moderate": it threatens sight) or of grade 1 or more ("mild"). Scheme
-"outline" has the finding of "moderate" and, in the place of the images, only where the eye is in them. The parts are
-the source's own, split 0 the only one; row numbers count the training, validation and test images in this order.
+"outline" has the finding of "moderate" and outlines of the eye instead of images. Split 0, the only one, has the
+source's parts; row numbers count the training, validation and test images in this order.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def describe(scheme: str) -> Description:
 
 
 def load(scheme: str, root: str | os.PathLike | None = None) -> Split:
-    """The one split. Raises DataNotFound, BadData."""
+    """Return the only split. Raises DataNotFound, BadData."""
     graded = _read(*stamped(locate(FILE, root)))
     outline, first = scheme == "outline", FINDINGS["moderate" if scheme == "outline" else scheme]
     parts = {
@@ -78,12 +78,12 @@ def load(scheme: str, root: str | os.PathLike | None = None) -> Split:
 
 @lru_cache(maxsize=2)
 def _read(path: Path, size: int, changed: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Images uint8 [N, 3, 28, 28] and grades [N] of each part, read once for every state of the file."""
+    """Return the result of :func:`read`, cached by size and time of change of the file."""
     return read(path)
 
 
 def read(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Images uint8 [N, 3, 28, 28] and grades [N] of each part of MedMNIST's file. Raises BadData."""
+    """Return images uint8 [N, 3, 28, 28] and grades [N] of each part of MedMNIST's file. Raises BadData."""
     parts = {}
     with reading(path, "an .npz file of plain arrays"), zipfile.ZipFile(path) as archive:
         for part, n in SIZES.items():
@@ -95,7 +95,7 @@ def read(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def _array(path: Path, archive: zipfile.ZipFile, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """An array whose header is right: it is read only then."""
+    """Return an array after checking its header. Raises BadData."""
     with archive.open(f"{name}.npy") as stream:
         header = read_header(stream)
     bytes_asked = len(shape) > 2

@@ -1,4 +1,4 @@
-"""Rotated images, as the papers that score them turn theirs."""
+"""Rotate images as the papers do."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ METHODS = ("bilinear", "cubic", "nearest", "spline")
 
 
 def rotate(images: np.ndarray, angle: int, method: str) -> np.ndarray:
-    """Images [N, C, H, H] turned counter-clockwise about the centre by `angle` degrees, 0 where nothing was.
+    """Rotate images [N, C, H, H] counter-clockwise about the centre by `angle` degrees; uncovered pixels are 0.
 
-    "bilinear" interpolates within the frame. "cubic" is the cubic spline on an enlarged canvas, cut to its centre, of
-    Ovadia et al. (2019), whose values may leave 0 to 255; "spline" is that spline within the frame, as scipy turns
-    images with reshape=False. float32 in the images' units. "nearest" moves pixels only, as Pillow and so torchvision
-    do by default, and a multiple of 90 degrees does by any method: both keep the type.
-    Raises ValueError for another method.
+    "bilinear" interpolates within the frame. "cubic" is the cubic spline of Ovadia et al. (2019), on an enlarged
+    canvas cut to its centre; values may leave 0 to 255. "spline" is that spline within the frame, as scipy's
+    reshape=False. These return float32 in the images' units. "nearest" only moves pixels, as Pillow and torchvision by
+    default, and so does a multiple of 90 degrees by any method: both keep the type. Raises ValueError for another
+    method.
     """
     if method not in METHODS:
         raise ValueError(f"rotation by {method!r}: expected one of {', '.join(METHODS)}")
@@ -36,7 +36,7 @@ def rotate(images: np.ndarray, angle: int, method: str) -> np.ndarray:
 
 
 def interpolated(images: np.ndarray, angle: float, background: float = 0.0) -> np.ndarray:
-    """Images [..., H, H] turned counter-clockwise about the centre, bilinearly within the frame, in their own type."""
+    """Rotate images [..., H, H] counter-clockwise about the centre, bilinearly within the frame, keeping their type."""
     from scipy.ndimage import rotate as rotate_array  # here, since scipy takes a second to load
 
     axes = (images.ndim - 2, images.ndim - 1)
@@ -45,7 +45,7 @@ def interpolated(images: np.ndarray, angle: float, background: float = 0.0) -> n
 
 @lru_cache(maxsize=64)
 def _sources(side: int, angle: int) -> np.ndarray:
-    """Which pixel Pillow's rotation puts at each place, [H * H]: side * side where nothing was."""
+    """Return the source pixel of each pixel in Pillow's rotation, [H * H]; side * side if uncovered."""
     from PIL import Image  # here, since most sets need none
 
     numbers = Image.fromarray(np.arange(side * side, dtype=np.int32).reshape(side, side))
@@ -54,7 +54,7 @@ def _sources(side: int, angle: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _operator(side: int, angle: int, method: str) -> np.ndarray | sparse.csc_array:
-    """What rotation makes of every single pixel, [H * H, H * H]: it is linear, so a product turns all images."""
+    """Return rotation, which is linear, as a matrix [H * H, H * H] over pixels: one product turns all images."""
     from scipy import sparse  # here, since scipy takes a second to load
     from scipy.ndimage import rotate as rotate_array
 

@@ -1,12 +1,12 @@
 """Songs as out-of-distribution inputs of small tables (cinquin2024 App. C.5): rows of UCI's YearPredictionMSD.
 
-Of the paper's "subset of equal length and with an equal number of features" it is not said which. Here: the first
-features of the file, and as many of its rows as the test subset has, another draw for every split (neighbours in the
-file are often of one artist). Standardised by themselves, as the paper's "same preprocessing" is understood: on the
-scale of the training inputs their raw values would be far away from everything.
+The paper's "subset of equal length and with an equal number of features" is not specified further. Here: the first
+features of the file and as many random rows as the test subset has, drawn for each split (neighbouring rows are often
+of one artist). Songs are standardised by their own mean and deviation, our reading of the paper's "same preprocessing":
+in units of the training inputs they would be far from all data.
 
-In the set "ood-song-year" the year is the first feature, since it is the first column of the file: the authors' later
-code takes the last column of every file for its target and the first of the others, scaled by the rows that it drew.
+In the set "ood-song-year" the year, first column of the file, is the first feature: the authors' later code takes the
+last column of every file as target and the first of the others as features, standardised over the rows drawn.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ ROWS, FEATURES = 1176, 90
 
 
 def evaluations(split: Split, root: str | os.PathLike | None = None) -> dict[str, partial[EvaluationSet]]:
-    """The sets of songs of a table's split; none where the file has too few rows or features."""
+    """Return the song sets for a table's split; none if the file has too few rows or features."""
     n, features = split.test.x.shape
     enough = n <= ROWS and features <= FEATURES
     return {name: partial(songs, n, features, split.split, root, name == YEAR) for name in SETS} if enough else {}
 
 
 def songs(n: int, features: int, seed: int, root: str | os.PathLike | None = None, year: bool = False) -> EvaluationSet:
-    """n of the songs [n, features], with the year as the first feature or without. Raises DataNotFound, BadData."""
+    """Return n songs [n, features]; with `year` it is the first feature. Raises DataNotFound, BadData."""
     table = read_table(locate(FILE, root), ROWS, 1 + FEATURES, separator=",")
     first = 0 if year else 1
     x, rows = table[:, first : first + features], np.random.RandomState(seed).permutation(ROWS)[:n]

@@ -12,7 +12,7 @@ SIDE = 32
 
 
 def read(path: Path, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Images uint8 [n, 3, 32, 32] and labels int64 [n] of a file with X [32, 32, 3, n] and y [n, 1].
+    """Return images uint8 [n, 3, 32, 32] and labels int64 [n] of a file with X [32, 32, 3, n] and y [n, 1].
 
     The digit 0 is labelled 10 in the file and 0 here. Raises BadData.
     """

@@ -1,4 +1,4 @@
-"""Tables of users as pandas frames: one reader for CSV, npz and Parquet, whose guesses are listed and printed."""
+"""Read users' tables (CSV, npz, Parquet) as pandas frames, and list the guesses made."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ INDEX = ("index", "level_0")
 
 @dataclass(frozen=True)
 class Form:
-    """How a table is read. What is None is guessed, and the guess is printed.
+    """Options for reading a table. Options that are None are guessed, and the guess is printed.
 
-    drop: columns that are no inputs. missing: what becomes of rows without a label, target or input.
+    drop: columns that are no inputs. missing: whether rows without a label, target or input are refused or dropped.
     """
 
     header: bool | None = None
@@ -39,13 +39,13 @@ class Form:
 
     @property
     def changes(self) -> dict:
-        """The options that are not the defaults."""
+        """Options that differ from the defaults."""
         return {key: value for key, value in asdict(self).items() if value != getattr(Form(), key)}
 
 
 @dataclass
 class Table:
-    """Columns as text or numbers, the line in the file of each row, and what was guessed and dropped."""
+    """Columns as text or numbers, the file's line of each row, and notes on what was guessed and dropped."""
 
     path: Path
     columns: pandas.DataFrame
@@ -55,7 +55,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
 
     def place(self, wanted: str | int | None) -> int:
-        """Number of the column with this name or number; the last without one. Raises BadData."""
+        """Return the number of the column with this name or number; None: the last. Raises BadData."""
         place = -1 if wanted is None else wanted
         if isinstance(place, int) and -len(self.names) <= place < len(self.names):
             return place % len(self.names)
@@ -81,7 +81,7 @@ class Table:
 
 
 def inputs(table: Table, target: int, form: Form) -> list[int]:
-    """Columns that are inputs. Raises BadData for a nameless column that may be an index or not."""
+    """Return the numbers of input columns. Raises BadData for a nameless column that may be an index."""
     left = [table.place(name) for name in form.drop]
     if left:
         table.leave_out(left, "as drop says")
@@ -114,7 +114,7 @@ def inputs(table: Table, target: int, form: Form) -> list[int]:
 
 
 def _counts(table: Table, i: int) -> bool:
-    """Whether a column counts the rows, from any number on."""
+    """Return whether a column counts the rows, from any number on."""
     values = numbers(table, i, strict=False)
     return values is not None and len(values) > 2 and bool((np.diff(values) == 1).all())
 
@@ -125,7 +125,7 @@ def _real(table: Table, i: int) -> bool:
 
 
 def missing(values: pandas.Series) -> np.ndarray:
-    """Which cells are empty, or a word that says so."""
+    """Return which cells are empty or a word for a missing value."""
     absent = values.isna().to_numpy(dtype=bool, copy=True)
     if _is_text(values):
         absent |= np.array([isinstance(v, str) and v.strip().lower() in MISSING for v in values], dtype=bool)
@@ -137,7 +137,7 @@ def _is_text(values: pandas.Series) -> bool:
 
 
 def numbers(table: Table, i: int, strict: bool = True) -> np.ndarray | None:
-    """A column as float64, NaN where a cell is missing. Else BadData with the first cell that is no number, or None."""
+    """Return a column as float64, NaN for missing cells. For other text raise BadData, or return None if not strict."""
     import pandas
 
     values = table.columns.iloc[:, i]
@@ -169,7 +169,7 @@ def _number(value: object, decimal: str | None) -> float | None:
 
 
 def labels(table: Table, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """A column as labels, whole numbers or names, and which are missing."""
+    """Return a column as labels, whole numbers or names, and which are missing."""
     import pandas
 
     values, absent = table.columns.iloc[:, i], missing(table.columns.iloc[:, i])
@@ -183,7 +183,7 @@ def labels(table: Table, i: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_csv(path: Path, target: str | int | None, form: Form) -> Table:
-    """Text in columns. Raises BadData."""
+    """Read text in columns. Raises BadData."""
     import pandas
 
     text = table_text.read(path, target, form.header, form.delimiter, form.decimal)
@@ -192,7 +192,7 @@ def read_csv(path: Path, target: str | int | None, form: Form) -> Table:
 
 
 def read_npz(path: Path, target: str | int | None, form: Form) -> Table:
-    """Arrays x [N, D] and y [N], the latter under the target's name. Raises BadData."""
+    """Read arrays x [N, D] and y [N], the latter under the target's name. Raises BadData."""
     import pandas
 
     wanted = "x", "y" if target is None else str(target)
@@ -217,7 +217,7 @@ def read_npz(path: Path, target: str | int | None, form: Form) -> Table:
 
 
 def read_parquet(path: Path, target: str | int | None, form: Form) -> Table:
-    """Columns of numbers or text. Raises BadData."""
+    """Read columns of numbers or text. Raises BadData."""
     import pandas  # here, since it takes a second to load
 
     try:

@@ -1,4 +1,4 @@
-"""Text of a CSV file as rows of words: encoding, delimiter, decimal mark and header, given or guessed."""
+"""Read a CSV file as rows of words; encoding, delimiter, decimal mark and header are given or guessed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ COMMA = re.compile(r"[+-]?(\d+|\d*,\d+)([eE][+-]?\d+)?")
 WHOLE = re.compile(r"[+-]?\d+")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 SPECIAL = re.compile(r"[+-]?(inf|infinity|nan)|true|false|na|n/a|#n/a|null|<na>|\?|", re.IGNORECASE)
-LOOK = 200  # rows by which a delimiter is guessed
+LOOK = 200  # rows that the guess of a delimiter uses
 
 
 @dataclass
 class Text:
-    """Rows of words of equal number, the line on which each row ends, and what was guessed."""
+    """Rows of equally many words, the line on which each row ends, and notes on guesses."""
 
     rows: list[list[str]]
     names: list[str]
@@ -35,7 +35,7 @@ class Text:
 
 
 def number(word: str, decimal: str | None) -> float | None:
-    """The value of a word; None for one that is no number."""
+    """Return the value of a word, or None if it is no number."""
     if decimal == "," and "," in word:
         return float(word.replace(",", ".")) if COMMA.fullmatch(word) else None
     try:
@@ -45,7 +45,7 @@ def number(word: str, decimal: str | None) -> float | None:
 
 
 def read(path: Path, target: str | int | None, header: bool | None, delimiter: str | None, decimal: str | None) -> Text:
-    """The rows of a file. Raises BadData where the form of the file cannot be known."""
+    """Return the rows of a file. Raises BadData if the form of the file is ambiguous."""
     text = decoded(path)
     mark = delimiter or _delimiter(path, text)
     lines, rows = _split(text, mark)
@@ -63,7 +63,7 @@ def read(path: Path, target: str | int | None, header: bool | None, delimiter: s
         and len({len(row) for row in rows[1:]}) == 1
         and _names(rows[0])
     ):
-        rows[0].insert(0, "")  # as R writes names of rows
+        rows[0].insert(0, "")  # R writes row names without a header
     for line, row in zip(lines, rows):
         if len(row) != len(rows[0]):
             raise BadData(
@@ -102,7 +102,7 @@ def _split(text: str, mark: str, most: int | None = None) -> tuple[list[int], li
 
 
 def _delimiter(path: Path, text: str) -> str:
-    """The one that gives equally long rows of most numbers."""
+    """Return the delimiter that yields rows of equal length with most numbers."""
     shares: dict[str, float] = {}
     for mark in DELIMITERS:
         try:
@@ -130,7 +130,7 @@ def _numeric(word: str) -> bool:
 
 
 def _decimal(path: Path, rows: list[list[str]], given: str | None) -> str:
-    """Commas where numbers have them. Raises BadData if they may separate thousands, or points occur too."""
+    """Return the decimal mark, a comma if numbers have it. Raises BadData for thousands separators or both marks."""
     if given:
         return given
     words = [
@@ -156,10 +156,10 @@ def _names(row: list[str]) -> bool:
 
 
 def _header(path: Path, rows: list[list[str]], target: str | int | None, decimal: str) -> bool:
-    """Whether the first row has names. Raises BadData if it may be either.
+    """Return whether the first row is a header. Raises BadData if it may be data as well.
 
-    It has if the target is among them, if it has no number but others have, or a word over a column of numbers. A row
-    of numbers is a header if they are whole, distinct and growing over columns of real numbers.
+    It is a header if it contains the target, or a word over a column of numbers, or no number and a new word. A row of
+    numbers is a header if they are whole, distinct and growing over columns of real numbers.
     """
     first, rest = rows[0], rows[1 : 1 + 5 * LOOK]
     if isinstance(target, str) and target in first:

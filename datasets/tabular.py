@@ -1,4 +1,4 @@
-"""From rows to a split: cut, standardise on the training subset, draw inputs where uncertainty is compared."""
+"""Make splits of tables: cut rows, standardise by the training subset, draw inputs where uncertainty is compared."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def assemble(
     classes: int = 0,
     standardise: bool = True,
 ) -> Split:
-    """Cut x [N, D] and y [N] into subsets, standardise by the training subset's mean and standard deviation.
+    """Cut x [N, D] and y [N] into subsets, standardised by the training subset's mean and standard deviation.
 
-    rows: row numbers of "train", "test" and perhaps "validation". classes: how many labels there are, 0 for a
-    regression. Raises BadData for numbers that are too large or too close together to be standardised.
+    rows: row numbers of "train", "test" and optionally "validation". classes: number of classes, 0 for regression.
+    Raises BadData for numbers that are too large or too close together to be standardised.
     """
     _check_sizes(f"data set {name}, inputs", x, standardise)
     if not classes:
@@ -73,9 +73,10 @@ def _check_sizes(where: str, values: np.ndarray, standardise: bool) -> None:
 
 
 def standardisation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation (ddof 0) of each column of x [N, D]; a constant column is divided by 1.
+    """Return mean and standard deviation (ddof 0) of each column of x [N, D]; 1 for a constant column.
 
-    Sums are exactly rounded, so that fingerprints do not depend on a processor's order of addition.
+    Sums are exactly rounded, so that fingerprints do not depend on the order of addition. Raises BadData for a column
+    whose deviation underflows.
     """
     mean = np.array([math.fsum(column) / len(column) for column in x.T])
     std = np.array([math.sqrt(math.fsum((column - m) ** 2) / len(column)) for column, m in zip(x.T, mean)])
@@ -90,9 +91,9 @@ def standardisation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stratified(y: np.ndarray, seed: int, fraction: float, each: bool = False) -> dict[str, np.ndarray]:
-    """Rows of "train" (`fraction` of each class, rounded) and "test", each in random order.
+    """Return rows of "train" (`fraction` of each class, rounded) and "test", each in random order.
 
-    each: at least one row of each class in both; classes need two rows for this.
+    each: put at least one row of each class in both; every class then needs two rows.
     """
     random = np.random.RandomState(seed)
     train, test = [], []
@@ -106,7 +107,7 @@ def stratified(y: np.ndarray, seed: int, fraction: float, each: bool = False) ->
 
 
 def compared_inputs(train: Arrays, low: np.ndarray, high: np.ndarray, n: int) -> dict[str, Callable[[], EvaluationSet]]:
-    """n training pairs ("train"), n uniform inputs ("ood-uniform"); as in Pequignot et al. 2020, fig. 2."""
+    """Return n training pairs ("train") and n uniform inputs ("ood-uniform"), as in Pequignot et al. 2020, fig. 2."""
 
     def uniform() -> EvaluationSet:
         draws = np.random.RandomState(0).uniform(low, high, (n, *low.shape)).astype(np.float32)

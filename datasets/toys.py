@@ -1,8 +1,8 @@
-"""Small sets for pictures: two moons, two curves, Snelson's. Each has a "grid" over the plotted range.
+"""Toy data sets: two moons, curves, Snelson's. Each has an evaluation set "grid" over the plotted range.
 
-The drawn sets take the split number as random seed (split s of the Dirichlet moons is random_state 456 + s).
-Their "test" subset is 1,000 fresh draws, their box (low, high) is the plotted range. Inputs of the moons of Cinquin and
-Bamler are standardised by the training subset, as in the code of the authors' next paper; nothing else is.
+Generated sets use the split number as random seed (split s of the Dirichlet moons is random_state 456 + s), 1,000 fresh
+draws as test subset, and the plotted range as box (low, high). Of them only the moons of Cinquin and Bamler have
+inputs standardised by the training subset, as in the code of the authors' next paper.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .tabular import assemble, compared_inputs, standardisation
 VERSION = "1"
 N_TEST = 1000
 N_SPLITS = 10
-N_SPECTRUM = 200  # points at which the covariance of functions is looked at
+N_SPECTRUM = 200  # points at which the covariance of functions is evaluated
 TEST_SEED = 1_000_000  # added to the seed of the training subset
 
 SNELSON_FILES = ("snelson/snelson_train_inputs.dat", "snelson/snelson_train_outputs.dat")
@@ -35,7 +35,7 @@ Draw = Callable[[int, int], tuple[np.ndarray, np.ndarray]]  # (n, seed) -> x [n,
 
 @dataclass(frozen=True)
 class Toy:
-    """A distribution to draw from; the plotted box low..high is walked in steps of `step`.
+    """Distribution of a toy data set. step: spacing of the grid over the plotted box from low to high.
 
     standardised: inputs are standardised by the training subset, and the box is in these units.
     """
@@ -57,7 +57,7 @@ class Toy:
 
 
 def moons(noise: float) -> Draw:
-    """Two half circles with Gaussian noise of standard deviation `noise`; labels 0 (upper), 1 (lower)."""
+    """Return a draw of two half circles with N(0, noise^2) noise; labels 0 (upper), 1 (lower)."""
 
     def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         from sklearn.datasets import make_moons  # here, since it takes a second to load
@@ -68,7 +68,7 @@ def moons(noise: float) -> Draw:
 
 
 def curve(function: Callable[[np.ndarray], np.ndarray], noise: float = 0.1) -> Draw:
-    """y = function(x) + N(0, noise^2), x uniform on [-1, -0.5] and [0.5, 1]."""
+    """Return a draw of y = function(x) + N(0, noise^2), x uniform on [-1, -0.5] and [0.5, 1]."""
 
     def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         random = np.random.RandomState(seed)
@@ -169,7 +169,7 @@ def load(name: str, split: int) -> Split:
 
 
 def load_snelson(root: str | os.PathLike | None = None) -> Split:
-    """Snelson's 200 pairs; those with 1.5 <= x <= 3 are taken out before standardising and are the test subset.
+    """Return Snelson's 200 pairs; the pairs with 1.5 <= x <= 3, not used to standardise, are the test subset.
 
     Raises DataNotFound, BadData.
     """
@@ -189,7 +189,7 @@ def load_snelson(root: str | os.PathLike | None = None) -> Split:
 
 
 def grid(low: tuple[float, ...], high: tuple[float, ...], step: float) -> np.ndarray:
-    """Points [G, D] of the regular grid from low to high, both included; the last coordinate runs fastest."""
+    """Return points [G, D] of the regular grid from low to high, both included; the last coordinate runs fastest."""
     axes = [np.linspace(a, b, round((b - a) / step) + 1, dtype=np.float32) for a, b in zip(low, high)]
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 

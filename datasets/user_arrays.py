@@ -1,7 +1,7 @@
-"""A user's arrays of images: `<folder>/<data set>/<subset>.npz`, with FVI_ARRAYS naming the folder.
+"""Read a user's arrays of images: `<folder>/<data set>/<subset>.npz`, with FVI_ARRAYS naming the folder.
 
-They take the place of the data set's own files. Other arrays under the same name are told apart by the digest of their
-file before they are read (`content`), and by the fingerprint of the data afterwards.
+The arrays replace the data set's own files. The digest of the file (`content`) and the fingerprint of the data
+distinguish different arrays of one name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WRITE_AGAIN = "write it with numpy.savez"
 
 
 def find(name: str, subset: str) -> Path | None:
-    """The user's arrays for a subset of a data set, if there are any; reading them shows whether that can be done."""
+    """Return the path of the user's arrays for a subset, or None; the file may turn out unreadable."""
     folder = os.environ.get(VARIABLE)
     if not folder:
         return None
@@ -32,16 +32,15 @@ def find(name: str, subset: str) -> Path | None:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError:  # it may be there; who reads it is told why that cannot be known
+    except OSError:  # the file may exist; reading it raises the reason
         pass
     return path
 
 
 def content(subsets: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Those subsets (data set, subset) that have arrays of the user's: "<data set>/<subset>" -> 16 digits of the
-    SHA-256.
+    """Return digests of the user's arrays among subsets (data set, subset): "<data set>/<subset>" -> 16 digits.
 
-    A process reads a file once for every state of it. Raises BadData for one that cannot be read.
+    Digests (SHA-256) are cached until a file changes. Raises BadData for a file that cannot be read.
     """
     digests = {}
     for name, subset in subsets:
@@ -53,14 +52,14 @@ def content(subsets: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def how(name: str, subset: str, shape: tuple[int, int, int]) -> str:
-    """How arrays are given, in words."""
+    """Return in words how to give arrays for a subset."""
     return f"give arrays: set {VARIABLE} to a folder with {name}/{subset}.npz that holds {_forms(shape)} and labels [N]"
 
 
 def read(path: Path, shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Images uint8 [N, C, H, W] and labels int64 [N]; shape is C, H, W, and channels may also come last in the file.
+    """Return images uint8 [N, C, H, W] and labels int64 [N]; shape is C, H, W, channels may come last in the file.
 
-    Other arrays in the file are left alone, and these are not read before their headers are right. Raises BadData.
+    Other arrays in the file are ignored; headers are checked before values are read. Raises BadData.
     """
     with reading(path, "an npz file of plain arrays", WRITE_AGAIN), zipfile.ZipFile(path) as archive:
         found = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]

@@ -1,4 +1,4 @@
-"""Image sets of users, as arrays on disk, of any shape: one npz with images and labels for each subset, or two npy."""
+"""Users' image sets of any shape: for each subset one npz file with images and labels, or two npy files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Source = tuple[Path, ...]  # one npz, or images and labels as npy
 
 @dataclass(frozen=True)
 class Form:
-    """How arrays are read. All of it goes into the data set's version, so that another form is another run."""
+    """Options for reading arrays. They are part of the data version: changing them changes the run's key."""
 
     classes: int
     channels_last: bool
@@ -80,7 +80,7 @@ def add_images(
 
 
 def describe(name: str, sources: dict[str, Source], form: Form) -> Description:
-    """Looks at the headers of the arrays. Raises BadData."""
+    """Describe the images from the headers of their arrays. Raises BadData."""
     shapes = {subset: _shape(sources[subset], form) for subset in ("train", "test")}
     return Description(
         name,
@@ -99,7 +99,7 @@ def describe(name: str, sources: dict[str, Source], form: Form) -> Description:
 
 
 def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split:
-    """The one split. Raises BadData."""
+    """Return the only split. Raises BadData."""
     train, test = (_labelled(sources[subset], form) for subset in ("train", "test"))
     check_labels(train.y, form.classes, " and ".join(map(str, sources["train"])))
     pixels = None
@@ -133,7 +133,7 @@ def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split
 
 
 def statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel of bytes [N, C, H, W], in units of 255: from exact sums."""
+    """Return mean and standard deviation (1 if constant) of each channel of bytes [N, C, H, W] / 255, by exact sums."""
     n = images.size // images.shape[1]
     sums = [(int(c.sum(dtype=np.int64)), int(np.square(c, dtype=np.int64).sum())) for c in np.moveaxis(images, 1, 0)]
     return tuple(s / n / 255 for s, _ in sums), tuple(
@@ -165,7 +165,7 @@ def _scaled(images: np.ndarray, form: Form) -> np.ndarray:
 
 
 def read(source: Source, form: Form) -> tuple[np.ndarray, np.ndarray | None]:
-    """Images [N, C, H, W], bytes or float32, and labels, if there are any. Raises BadData."""
+    """Return images [N, C, H, W], bytes or float32, and labels or None. Raises BadData."""
     return _read(tuple(stamped(path, CORRECT) for path in source), form)
 
 

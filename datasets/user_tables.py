@@ -28,7 +28,7 @@ MOST = 20  # names in a summary
 
 @dataclass(frozen=True)
 class Cut:
-    """How a table becomes splits. All of it goes into the data set's version, so that another cut is another run."""
+    """Rule that splits a user's table. It is part of the data version: changing it changes the run's key."""
 
     target: str | int | None
     task: str
@@ -108,7 +108,7 @@ def add_table(
 
 
 def describe(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...]) -> Description:
-    """Looks at the file once. Raises BadData."""
+    """Describe the table; the file is read once and cached. Raises BadData."""
     x, _, classes = read(path, cut)
     sizes = [
         {subset: len(rows) for subset, rows in partition(path, cut, test_rows, split).items()}
@@ -137,14 +137,14 @@ def describe(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...]) -> De
 
 
 def load(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> Split:
-    """One split. Raises BadData."""
+    """Return one split. Raises BadData."""
     x, y, classes = read(path, cut)
     rows = partition(path, cut, test_rows, split)
     return assemble(name, cut.version, split, "", x, y, rows, classes=len(classes), standardise=cut.standardise)
 
 
 def partition(path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> dict[str, np.ndarray]:
-    """Row numbers of the subsets of a split. Raises BadData."""
+    """Return row numbers of a split's subsets. Raises BadData."""
     _, y, classes = read(path, cut)
     if test_rows:
         test = read_indices(test_rows[split], len(y), CORRECT)
@@ -185,7 +185,7 @@ def _check_sizes(path: Path, y: np.ndarray, classes: tuple, least: int) -> None:
 
 
 def read(path: Path, cut: Cut) -> tuple[np.ndarray, np.ndarray, tuple]:
-    """Inputs [N, D] and targets [N], as float64 or as labels of these classes (none: regression). Raises BadData."""
+    """Return inputs [N, D], targets [N] (float64, or labels) and classes (none: regression). Raises BadData."""
     return _read(stamped(path, CORRECT), cut.target, cut.task, cut.form)
 
 
@@ -226,7 +226,7 @@ def _read(
 
 
 def _kept(table: Table, gaps: np.ndarray, columns: list[int], form: Form) -> np.ndarray:
-    """Numbers of the rows without a gap. Raises BadData for gaps unless they are to be dropped."""
+    """Return the numbers of rows without missing values. Raises BadData for missing values unless they are dropped."""
     lacking = gaps.any(1)
     if lacking.any():
         row = int(np.flatnonzero(lacking)[0])

@@ -1,4 +1,4 @@
-"""Adversarial attacks: inputs changed against a model within a small distance."""
+"""Adversarial attacks: small changes of inputs that mislead a model."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def fgsm(
     """The fast gradient sign method: ``x + epsilon sign(grad_x loss(x, y))`` (Goodfellow et al. 2015, sec. 4).
 
     The loss is the negative log-likelihood of the mean predictive, ``-log 1/S sum_s softmax(f_s(x))_y``.
-    Inputs ``x [R, N, ...]`` of a floating type; labels ``y [R, N]``; ``functions`` gives logits ``[R, S, N, K]``, for
-    each point apart from the others. ``epsilon`` and the bounds ``low``, ``high`` of the result are numbers, or tensors
-    that broadcast to ``x`` (one per channel), in the units of ``x``; what is beyond a bound already goes no further.
-    Points are attacked ``chunk`` at a time. The result is a constant; parameters receive no gradient, and the caller
-    may have switched gradients off. Raises TypeError for other inputs, ValueError for a negative epsilon.
+    Inputs ``x [R, N, ...]`` of a floating type; labels ``y [R, N]``; ``functions`` returns logits ``[R, S, N, K]``,
+    each point's independent of the others. ``epsilon`` and the bounds ``low``, ``high`` of the result are numbers, or
+    tensors that broadcast to ``x`` (one per channel), in the units of ``x``; a value beyond a bound moves no further
+    out. Points are attacked ``chunk`` at a time. The result is a constant; parameters get no gradient, also within
+    ``no_grad``. Raises TypeError for other inputs, ValueError for a negative epsilon.
 
     dirichlet2022 (sec. 4.5, tables 14 to 16 and 20 to 22) has epsilon = 0, 0.05, ..., 0.3 and leaves open: its units;
     whether attacked images are clipped to the range of pixels; whether the loss is that of the mean predictive or of
@@ -48,9 +48,9 @@ def fgsm(
 
 @torch.enable_grad()
 def _gradient(functions: Functions, x: Tensor, y: Tensor) -> Tensor:
-    """Gradient of each point's loss with respect to the point, in the shape of ``x``."""
+    """Return the gradient of each point's loss in the point, in the shape of ``x``."""
     x = x.clone().requires_grad_()
-    # In float64: where the model is sure of y, 1 - p_y is lost in float32, and with it the way up.
+    # In float64: where the model is sure of y, float32 rounds 1 - p_y, and so the gradient, to 0.
     log_p = functions(x).double().log_softmax(-1)
     labels = y[:, None, :, None].expand(*log_p.shape[:-1], 1)
     log_mean = log_p.gather(-1, labels)[..., 0].logsumexp(1) - math.log(log_p.shape[1])

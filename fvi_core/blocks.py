@@ -1,7 +1,7 @@
-"""Many sampled networks at shared inputs, a block of samples at a time.
+"""Evaluate many sampled networks at shared inputs, a block of samples at a time.
 
-Hidden activations of hundreds of sampled networks do not fit in a processor's cache; a block's do, so that each layer
-finds its input there. The values are the same to the bit.
+Hidden activations of a block fit in a processor's cache, those of hundreds of networks do not. The values are equal to
+the bit.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from fvi_core.networks import Network, Parameters
 BLOCK_ELEMENTS = 2**18
 """Activations of the widest layer in one block: 1 MiB in float32, about a core's second-level cache."""
 FEW = 8
-"""Below this many samples the network's own layers are used."""
+"""Fewest samples for blocks; fewer use the network's own layers."""
 
 
 def evaluate(network: Network, parameters: Parameters, x: Tensor) -> Tensor:
-    """``network(parameters, x)`` for parameters ``[R, S, *shape]`` and inputs ``[R, N, ...]``, with gradient to
-    parameters only.
+    """Return ``network(parameters, x)`` for parameters ``[R, S, *shape]`` and inputs ``[R, N, ...]``.
+
+    Only the parameters get gradients.
     """
     samples = next(iter(parameters.values())).shape[1]
     if samples >= FEW and shallow.fits(network, x) and not x.requires_grad:

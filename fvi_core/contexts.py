@@ -1,4 +1,4 @@
-"""Context distributions: at which inputs functions are compared (index sets, measurement points, inducing points)."""
+"""Contexts: distributions of the inputs at which functions are compared (index sets, measurement points)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fvi_core.registry import CONTEXTS, PartSpec, later, nested
 
 @dataclass(frozen=True)
 class ContextSource:
-    """What a context may draw from: the training batch ``x [R, B, ...]``, the box ``low, high [R, ...]`` of the
-    training inputs, and named pools of other inputs ``[P, ...]``, of which ``scale`` makes inputs of the network.
+    """Inputs that a context may draw from: the training batch ``x [R, B, ...]``, the box ``low, high [R, ...]`` of the
+    training inputs, and named pools of other inputs ``[P, ...]``, which ``scale`` turns into inputs of the network.
     """
 
     x: Tensor
@@ -28,7 +28,7 @@ class ContextSource:
 
 
 class Context:
-    """A distribution of context sets ``[R, K, ...]``. A subclass is a dataclass of hyper-parameters."""
+    """Distribution of context sets ``[R, K, ...]``. A subclass is a dataclass of hyper-parameters."""
 
     name: ClassVar[str]
 
@@ -36,15 +36,15 @@ class Context:
         raise NotImplementedError
 
     def pools(self) -> set[str]:
-        """Names of the pools that it draws from."""
+        """Return the names of the pools that the context draws from."""
         return set()
 
     def is_batch(self) -> bool:
-        """Whether it is the training batch itself, the very tensor."""
+        """Return whether the context is the training batch itself, the very tensor."""
         return False
 
     def extends_batch(self) -> bool:
-        """Whether its first points are the whole training batch, and others follow."""
+        """Return whether the context begins with the whole training batch."""
         return False
 
 
@@ -72,8 +72,8 @@ class UniformBox(Context):
 @CONTEXTS.register("grid")
 @dataclass(frozen=True)
 class Grid(Context):
-    """The regular grid over [low_d, high_d] in every dimension, of the given ``step`` (dirichlet2022 App. F), or of
-    ``counts`` points in each; not random. Raises ValueError unless there is one of the two.
+    """Regular grid over [low_d, high_d] in every dimension d, by ``step`` (dirichlet2022 App. F) or ``counts``, the
+    number of points in each dimension; not random. Raises ValueError unless exactly one of the two is set.
     """
 
     low: tuple[float, ...]
@@ -100,7 +100,7 @@ class Grid(Context):
 @CONTEXTS.register("training_batch")
 @dataclass(frozen=True)
 class TrainingBatch(Context):
-    """The training batch itself, or ``points`` of it drawn without replacement."""
+    """Training batch itself, or ``points`` of it drawn without replacement."""
 
     points: int | None = None
 
@@ -117,10 +117,10 @@ class TrainingBatch(Context):
 @CONTEXTS.register("rotated_batch")
 @dataclass(frozen=True)
 class RotatedBatch(Context):
-    """The training batch turned counter-clockwise by each of A ``angles``, ``[R, B A, ...]`` (dirichlet2022 sec. 4.3).
+    """Training batch turned counter-clockwise by each of A ``angles``, ``[R, B A, ...]`` (dirichlet2022 sec. 4.3).
 
-    The angles are multiples of 90 degrees, so that pixels are moved and nothing is interpolated. Raises ValueError for
-    others, and for a batch that does not hold square images ``[R, B, C, H, H]``.
+    Angles are multiples of 90 degrees, so that nothing is interpolated. Raises ValueError for other angles, and for a
+    batch without square images ``[R, B, C, H, H]``.
     """
 
     angles: tuple[int, ...]
@@ -153,9 +153,9 @@ class RandomPixel(Context):
 @CONTEXTS.register("random_monochrome")
 @dataclass(frozen=True)
 class RandomMonochrome(Context):
-    """Images of one constant value or colour, that of a random pixel of the training batch (rudner2022 sec. 3.3).
+    """Monochrome images in the colour of a random pixel of the training batch (rudner2022 sec. 3.3).
 
-    ``channels`` "joint": the true colour of one pixel; "independent": each channel's value from another pixel.
+    ``channels`` "joint": the colour of one pixel; "independent": each channel's value from another pixel.
     """
 
     points: int
@@ -208,7 +208,7 @@ class Images(Context):
 @CONTEXTS.register("mixture")
 @dataclass(frozen=True)
 class Mixture(Context):
-    """The union of several contexts' points, each drawn for itself; fractions follow from their numbers of points."""
+    """Union of several contexts, drawn independently; fractions follow from their numbers of points."""
 
     parts: tuple[PartSpec, ...] = nested(CONTEXTS)
 

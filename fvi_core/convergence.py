@@ -1,6 +1,6 @@
-"""Whether Markov chains agree, and how many independent draws theirs are worth (Vehtari et al. 2021).
+"""Convergence of Markov chains: R-hat and effective sample sizes (Vehtari et al. 2021).
 
-Draws of a scalar are ``[C, S]``: C chains of S draws each. All numbers are those of ``arviz``.
+Draws of a scalar are ``[C, S]``: C chains of S draws each. All numbers equal those of ``arviz``.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ import torch
 from torch import Tensor
 
 FEWEST = 4
-"""Draws of a chain below which neither number is defined: two halves of two."""
+"""Fewest draws of a chain for which the numbers are defined: two halves of two."""
 
 
 def r_hat(draws: Tensor) -> float:
-    """Split R-hat of ranks: the larger of the bulk's and the tails' (eq. 14, sec. 4.1 and 4.2); 1 for equal draws."""
+    """Return rank-normalised split R-hat, the larger of bulk and tails (eq. 14, sec. 4.1-4.2); 1 for equal draws."""
     halves = _halves(draws.double())
     return max(_r_hat(_normal_scores(halves)), _r_hat(_normal_scores((halves - _median(halves)).abs())))
 
 
 def bulk_ess(draws: Tensor) -> float:
-    """Effective sample size of the normal scores of ranks (sec. 4.3)."""
+    """Return the effective sample size of the normal scores of ranks (sec. 4.3)."""
     return _ess(_normal_scores(_halves(draws.double())))
 
 
 def tail_ess(draws: Tensor) -> float:
-    """The smaller effective sample size of the two indicators ``draw <= quantile`` at 5 and 95 % (sec. 4.3)."""
+    """Return the smaller effective sample size of the indicators ``draw <= quantile`` at 5 and 95 % (sec. 4.3)."""
     draws = draws.double()
     ends = torch.quantile(draws.flatten(), draws.new_tensor([0.05, 0.95]))
     return min(_ess(_halves((draws <= end).double())) for end in ends)
 
 
 def _halves(draws: Tensor) -> Tensor:
-    """Each chain as two, ``[2 C, S // 2]``; of an odd number of draws the one in the middle is left out."""
+    """Split each chain into halves, ``[2 C, S // 2]``, without the middle draw of an odd number."""
     half = draws.shape[1] // 2
     return torch.cat([draws[:, :half], draws[:, -half:]])
 
@@ -50,7 +50,7 @@ def _median(draws: Tensor) -> Tensor:
 
 
 def _r_hat(draws: Tensor) -> float:
-    """sqrt((S - 1) / S + B / (S W)): variances between and within chains (eq. 3)."""
+    """Return sqrt((S - 1) / S + B / (S W)), with variances B between and W within chains (eq. 3)."""
     s = draws.shape[1]
     within, between = draws.var(1).mean().item(), draws.mean(1).var().item()
     if within == 0:
@@ -59,7 +59,7 @@ def _r_hat(draws: Tensor) -> float:
 
 
 def _ess(draws: Tensor) -> float:
-    """C S / tau, tau from Geyer's initial monotone sequence of pairs of autocorrelations (eq. 10 to 13)."""
+    """Return C S / tau, with tau from Geyer's initial monotone sequence of paired autocorrelations (eq. 10 to 13)."""
     chains, s = draws.shape
     if draws.max() == draws.min():
         return float(draws.numel())
@@ -80,7 +80,7 @@ def _ess(draws: Tensor) -> float:
 
 
 def _autocovariance(draws: Tensor) -> Tensor:
-    """``[C, S]``, each lag's sum over the chain divided by S."""
+    """Return autocovariances ``[C, S]``, each lag's sum over the chain divided by S."""
     s = draws.shape[1]
     size = 2 ** math.ceil(math.log2(2 * s))
     spectrum = torch.fft.rfft(draws - draws.mean(1, keepdim=True), n=size)

@@ -1,6 +1,6 @@
-"""Gradients of a network's outputs in its weights, layer by layer: what generalised Gauss-Newton matrices are made of.
+"""Gradients of a network's outputs in its weights, layer by layer, for generalised Gauss-Newton matrices.
 
-All of this is about one network, without axes for replicas or samples: parameters ``[*shape]``, inputs ``[N, ...]``.
+They are of one network, without axes for replicas or samples: parameters ``[*shape]``, inputs ``[N, ...]``.
 """
 
 from __future__ import annotations
@@ -20,34 +20,33 @@ BLOCK = 2**22
 
 @dataclass(frozen=True)
 class Gradient:
-    """Gradients of one number at each of N inputs in one parameter, ``sum_t left[n, i, t] right[n, j, t]``: ``[N, I,
-    J]``.
+    """Gradients ``[N, I, J]`` of a scalar at N inputs in one parameter, ``sum_t left[n, i, t] right[n, j, t]``.
 
     A weight is a matrix with a row for each of the layer's inputs and a column for each of its units; t are the places
-    of a convolution. A vector has no ``left``: ``sum_t right[n, j, t]``.
+    of a convolution. A vector parameter has no ``left`` and gradients ``sum_t right[n, j, t]``.
     """
 
     left: Tensor | None
     right: Tensor
 
     def rotated(self, left: Tensor, right: Tensor) -> Gradient:
-        """The same in other coordinates, whose axes are the columns of ``left [I, I]`` and ``right [J, J]``."""
+        """Return the gradient in coordinates whose axes are the columns of ``left [I, I]`` and ``right [J, J]``."""
         rows = None if self.left is None else torch.matmul(left.mT, self.left.to(left))
         return Gradient(rows, torch.matmul(right.mT, self.right.to(right)))
 
     def values(self) -> Tensor:
-        """``[N, I, J]``, or ``[N, J]`` of a vector."""
+        """Return the gradients ``[N, I, J]``, or ``[N, J]`` for a vector."""
         return self.right.sum(-1) if self.left is None else torch.matmul(self.left, self.right.mT)
 
     def squares(self) -> Tensor:
-        """Their squares summed over inputs, ``[I, J]`` or ``[J]``, in float64."""
+        """Return squared gradients summed over inputs, ``[I, J]`` or ``[J]``, in float64."""
         if self.left is None or self.left.shape[-1] > 1:
             return self.values().square().sum(0, dtype=torch.float64)
         left, right = self.left[..., 0].double(), self.right[..., 0].double()
         return torch.matmul(left.square().mT, right.square())
 
     def quadratic(self, weights: Tensor) -> Tensor:
-        """``sum_ij weights[i, j] g[n, i, j]^2``, ``[N]`` in float64."""
+        """Return ``sum_ij weights[i, j] g[n, i, j]^2``, ``[N]`` in float64."""
         if self.left is None or self.left.shape[-1] > 1:
             return torch.matmul(self.values().double().square().flatten(1), weights.flatten())
         left, right = self.left[..., 0].double(), self.right[..., 0].double()
@@ -56,7 +55,7 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A pass of a network: outputs ``[N, Q]``, and of every layer with parameters what went in and what came out."""
+    """Pass of a network: outputs ``[N, Q]``, and inputs and outputs of every layer with parameters."""
 
     parameters: Parameters
     outputs: Tensor
@@ -65,8 +64,8 @@ class Recorded:
 
     @cached_property
     def inputs(self) -> list[Tensor]:
-        """What each layer's parameters multiply: ``[N, I, T]``, of batch normalisation images ``[N, channels, H,
-        W]``; of layers with a Jacobian of their own the inputs ``[1, N, ...]``.
+        """Return each layer's multiplicands: ``[N, I, T]``, images ``[N, channels, H, W]`` for batch normalisation,
+        inputs ``[1, N, ...]`` for layers with a Jacobian of their own.
         """
         found = []
         for layer, a, _ in self.layers:
@@ -82,7 +81,7 @@ class Recorded:
         return found
 
     def gradients(self, direction: Tensor) -> dict[str, Gradient]:
-        """Gradients of ``sum_q direction[n, q] f_q(x_n)``, by parameter."""
+        """Return gradients of ``sum_q direction[n, q] f_q(x_n)``, by parameter."""
         ends, double = [z for _, _, z in self.layers], self.differentiable
         deltas = torch.autograd.grad(self.outputs, ends, direction, retain_graph=True, create_graph=double)
         found: dict[str, Gradient] = {}
@@ -102,11 +101,10 @@ class Recorded:
 
 
 def record(network: Network, parameters: Parameters, x: Tensor, head: bool = False) -> Recorded:
-    """A pass at x ``[N, ...]``; with ``head`` the last layer is all that is recorded.
+    """Record a pass at x ``[N, ...]``; with ``head``, of the last layer alone.
 
-    Without its running statistics among the parameters batch normalisation takes the batch's, and an output depends on
-    the other inputs too. Gradients may be differentiated in x
-    where x asks for it.
+    If the parameters lack running statistics, batch normalisation uses the batch's, and an output depends on the other
+    inputs too. Gradients are differentiable in x if x requires gradients.
     """
     differentiable = torch.is_grad_enabled() and x.requires_grad
     at = {name: value.detach()[None, None] for name, value in parameters.items()}
@@ -121,26 +119,26 @@ def record(network: Network, parameters: Parameters, x: Tensor, head: bool = Fal
 
 
 def weights(network: Network) -> dict[str, ParametricLayer]:
-    """The parameters that are matrices, the weights of linear and convolutional layers, and the layer of each."""
+    """Return the names of weight matrices, of linear and convolutional layers, with their layers."""
     return {next(iter(x.shapes)): x for x in network.parametrised if not isinstance(x, BatchNorm | PlacesLayer)}
 
 
 def as_matrix(layer: ParametricLayer, weight: Tensor) -> Tensor:
-    """A weight ``[..., *shape]`` of a layer as :class:`Gradient` has it, ``[..., I, J]``."""
+    """Reshape a layer's weight ``[..., *shape]`` to the matrix of :class:`Gradient`, ``[..., I, J]``."""
     return weight.flatten(-3).mT if isinstance(layer, Conv2d) else weight
 
 
 def from_matrix(layer: ParametricLayer, matrix: Tensor) -> Tensor:
-    """The inverse of :func:`as_matrix`."""
+    """Invert :func:`as_matrix`."""
     if isinstance(layer, Conv2d):
         return matrix.mT.unflatten(-1, (layer.inputs, layer.kernel, layer.kernel))
     return matrix
 
 
 def jacobian(network: Network, gradients: dict[str, Gradient], columns: dict[str, Tensor]) -> Tensor:
-    """The gradients at some elements of each parameter, side by side in the order of ``network.shapes``: ``[N, n]``.
+    """Return the gradients of some elements of the parameters, ``[N, n]``, in the order of ``network.shapes``.
 
-    ``columns``: which elements of a parameter, as it is laid out; one that is not there has none.
+    ``columns``: indices of a parameter's elements, in its memory order; parameters not named are left out.
     """
     layers, pieces = weights(network), []
     for name in network.shapes:
@@ -155,5 +153,5 @@ def jacobian(network: Network, gradients: dict[str, Gradient], columns: dict[str
 
 
 def inputs_at_once(network: Network, numbers: int) -> int:
-    """How many inputs to look at together, each of which takes so many numbers."""
+    """Return how many inputs to process together, given the numbers held for each."""
     return max(1, BLOCK // max(numbers, network.width))

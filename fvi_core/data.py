@@ -1,4 +1,4 @@
-"""What a stack of replicas is trained on."""
+"""Training data of a stack of replicas."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class TrainingData:
 
     ``low``, ``high`` ``[D, ...]`` bound the training inputs; ``pools`` are named inputs ``[P, ...]`` that contexts draw
     from. ``validation`` holds one pair (x ``[V, ...]``, y ``[V]``) for each data set; their sizes may differ. Inputs,
-    validation and pools may be pixels 0 to 255, of any type: then ``pixels`` makes inputs of the network of them.
+    validation and pools may be pixels 0 to 255, of any type, which ``pixels`` turns into inputs of the network.
 
-    ``batches``: gives the ``steps`` batches x ``[B, ...]``, y ``[B]`` of an epoch, the same for all replicas, where
-    data are read anew at each epoch; x and y are then :class:`fvi_core.reading.Unheld`.
+    ``batches(epoch)``, for data that are read anew at each epoch, yields its ``steps`` batches x ``[B, ...]``, y
+    ``[B]``, equal for all replicas; x and y are then :class:`fvi_core.reading.Unheld`.
     """
 
     x: Tensor
@@ -38,11 +38,11 @@ class TrainingData:
     steps: int = 0
 
     def scale(self, x: Tensor) -> Tensor:
-        """Data as the network takes them."""
+        """Turn stored inputs into inputs of the network."""
         return x if self.pixels is None else self.pixels(x)
 
     def at(self, owner: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        """A batch ``x [R, B, ...]``, ``y [R, B]`` for replicas that own data set ``owner [R]``."""
+        """Return a batch ``x [R, B, ...]``, ``y [R, B]`` for replicas with data sets ``owner [R]``."""
         if isinstance(batch, tuple):
             x, y = (each.expand(len(owner), *each.shape) for each in batch)
             return x, y
@@ -55,14 +55,14 @@ class TrainingData:
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """Every tensor by a name for messages."""
+        """All tensors by names for messages."""
         found = {f"training data {name}": getattr(self, name) for name in ("x", "y", "low", "high")}
         for pair in self.validation or ():
             found |= {f"validation data {name}": tensor for name, tensor in zip("xy", pair)}
         return found | {f"context pool {name!r}": pool for name, pool in self.pools.items()}
 
     def of(self, replica: int) -> TrainingData:
-        """The training data of one replica of the stack."""
+        """Return the training data of one replica of the stack."""
         if self.x.shape[0] == 1:
             return self
         tensors = {name: getattr(self, name)[replica : replica + 1] for name in ("x", "y", "low", "high")}
@@ -71,12 +71,12 @@ class TrainingData:
 
 
 def take(x: Tensor, owner: Tensor, index: Tensor | None = None) -> Tensor:
-    """Rows of ``x [D, N, ...]`` for replicas that own data set ``owner [R]``: ``[R, N, ...]``, or those of ``index [R,
-    B]``.
+    """Return x of each replica's data set, ``[R, N, ...]`` from ``[D, N, ...]`` by ``owner [R]``, or its rows ``index
+    [R, B]``.
     """
     if index is not None:
         return rows(x, index, owner)
-    if not isinstance(x, Tensor):  # read anew at each epoch: what needs its values is refused there
+    if not isinstance(x, Tensor):  # Unheld: raises NotSupported if its values are needed
         return x
     if x.shape[0] == 1:
         return x.expand(len(owner), *x.shape[1:])
@@ -84,9 +84,7 @@ def take(x: Tensor, owner: Tensor, index: Tensor | None = None) -> Tensor:
 
 
 def rows(x: Tensor, index: Tensor, owner: Tensor | None = None) -> Tensor:
-    """Rows ``index [R, B]`` of ``x [D, N, ...]``: those of replica r from x[owner[r]], or from x[r]; of one x for
-    all.
-    """
+    """Return rows ``index [R, B]`` of ``x [D, N, ...]``, for replica r of x[owner[r]], else x[r]; x[0] if D = 1."""
     if len(x) == 1:  # rows of one array are copied whole, much faster than by pairs of indices
         return x[0].index_select(0, index.flatten()).unflatten(0, index.shape)
     owner = torch.arange(len(x), device=x.device) if owner is None else owner

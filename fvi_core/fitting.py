@@ -1,7 +1,7 @@
-"""What is fitted once, between training and prediction: observation noise, an exact posterior, a temperature.
+"""Fits between training and prediction: observation noise, an exact posterior, a temperature.
 
-The likelihood fits first, then the family, then the method's fit part, if it has one; each is given the parameters that
-the one before returned. They are kept as they are then: later evaluations do not fit again.
+The likelihood fits first, then the family, then the method's fit part, if it has one; each takes the parameters that
+the previous fit returned. The result is kept: later evaluations do not fit again.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from fvi_core.random import Streams
 CHUNK = 2**24
 """Most values of a layer computed at once outside training."""
 RESIDUAL_CHUNK = 2**23
-"""The same for residual networks on a CPU. They are 32 MiB as float32, the most that the C library keeps for the next
-layer: larger ones go back to the system and are taken from it again, which makes prediction a quarter slower. Other
-networks keep their pieces, since the masks of a dropout by input, and so the records made with them, depend on these.
+"""Most values of a layer computed at once for residual networks on a CPU: 32 MiB as float32, the largest block that the
+C library keeps for reuse; returning larger blocks to the system makes prediction a quarter slower. Other networks keep
+``CHUNK``, since the masks of dropout by input, and so existing records, depend on it.
 """
 ON_GPU = 8
-"""Times as many on a GPU, which small pieces leave idle."""
+"""Factor on these sizes for a GPU, which small pieces leave idle."""
 DRAWS = 100
-"""Functions drawn where the mean function is asked for; evaluations draw as many as they like."""
+"""Functions drawn to estimate a mean function in a fit; evaluations set their own number."""
 PREFIX = "fit/"
-"""What the names of a fit part's own parameters begin with."""
+"""Prefix of the names of a fit part's own parameters."""
 
 
 class FitFailed(ValueError):
-    """What could not be fitted to one replica: its run fails for this reason, and its neighbours are not touched."""
+    """Failure of the fit to one replica: its run fails with this reason, other replicas are not affected."""
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """All that may be fitted to: the parts, the training data, random streams of its own (one for each replica).
+    """Inputs of a fit: the parts, the training data, random streams (one for each replica).
 
-    ``held [R, N, ...]`` are inputs as they are held, perhaps pixels, of which ``pixels`` makes inputs of the network;
-    ``y [R, N]``. ``validation``: the same pair of the validation subset, where the data set has one. ``weight_prior``:
-    mean and precision of the Gaussian that every weight was trained with (see :meth:`Model.weight_prior`).
+    ``held [R, N, ...]``: inputs as stored, perhaps pixels, which ``pixels`` turns into inputs of the network;
+    ``y [R, N]``. ``validation``: such a pair of the validation subset, where the data set has one. ``weight_prior``:
+    mean and precision of the Gaussian prior of every weight in training (see :meth:`Model.weight_prior`).
     """
 
     network: Network
@@ -68,7 +68,7 @@ class Fitting:
         streams: Streams,
         weight_prior: tuple[float, float] | None = None,
     ) -> Fitting:
-        """What one replica's training data have (see :meth:`TrainingData.of`)."""
+        """Return the inputs of a fit to one replica's training data (see :meth:`TrainingData.of`)."""
         validation = None
         if training_data.validation is not None:
             x, y = training_data.validation[0]
@@ -77,7 +77,7 @@ class Fitting:
         return cls(network, family, likelihood, *data, weight_prior)
 
     def of_replica(self, r: int) -> Fitting:
-        """That of one replica alone, all of whose axes stay."""
+        """Return the inputs of a fit to replica r alone; its tensors keep the axis of replicas."""
         one = slice(r, r + 1)
         validation = None if self.validation is None else (self.validation[0][one], self.validation[1][one])
         return replace(
@@ -96,20 +96,17 @@ class Fitting:
 
     @property
     def x(self) -> Tensor:
-        """All training inputs as the network takes them; images as numbers take four times the memory of their
-        bytes.
-        """
+        """All training inputs of the network; images then take four times the memory of their bytes."""
         return self.scale(self.held)
 
     def scale(self, x: Tensor) -> Tensor:
-        """Data as the network takes them."""
+        """Turn stored inputs into inputs of the network."""
         return x if self.pixels is None else self.pixels(x)
 
     def batches(self, size: int, validation: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
-        """Training data ``x [R, B, ...]``, ``y [R, B]`` in order, as the network takes them; or the validation
-        subset's.
+        """Yield training (or validation) data in order, as inputs of the network ``x [R, B, ...]`` and ``y [R, B]``.
 
-        Raises ValueError where the data set has no validation subset.
+        Raises ValueError if the data set has no validation subset.
         """
         data = self.validation if validation else (self.held, self.y)
         if data is None:
@@ -120,7 +117,7 @@ class Fitting:
             yield self.scale(x), targets
 
     def some(self, count: int, streams: Streams) -> Tensor:
-        """So many random training inputs, or all where there are fewer, ``[R, count, ...]``."""
+        """Return ``count`` random training inputs, or all if there are fewer, ``[R, count, ...]``."""
         order = streams.permutation(self.n_train)[:, :count]
         rows = torch.arange(len(self.held), device=self.held.device)[:, None]
         return self.scale(self.held[rows, order])
@@ -129,9 +126,7 @@ class Fitting:
     def functions_at(
         self, parameters: Parameters, streams: Streams, draws: int = DRAWS, validation: bool = False
     ) -> Iterator[Tensor]:
-        """Values ``[R, S, B, Q]`` of one draw of functions at all training (or validation) inputs, a batch at a
-        time.
-        """
+        """Yield values ``[R, S, B, Q]`` of one draw of functions at all training (or validation) inputs, by batches."""
         functions = self.family.functions(self.network, split_parameters(parameters)[0], draws, streams)
         points = (self.validation[0] if validation and self.validation else self.held).shape[1]
         size = rows_at_once(self.network, draws, self.held.device) if self.family.pointwise else points
@@ -139,7 +134,7 @@ class Fitting:
             yield functions(x)
 
     def of_members(self, family: Family, count: int, streams: Streams) -> Fitting:
-        """That of ``count`` members of every replica, each by itself: ``[R*count, ...]``."""
+        """Return the inputs of separate fits to ``count`` members of every replica: ``[R*count, ...]``."""
 
         def each(x: Tensor) -> Tensor:
             # Expanded before it is flattened: for one replica the members' data are a view, for more a copy.
@@ -154,46 +149,46 @@ class Fitting:
 
 
 class Fit:
-    """The contract of a fit part: the last to change the parameters, and what is predicted with them.
+    """Contract of a fit part: it changes trained parameters last, and draws the functions that predict.
 
-    A subclass is a dataclass of hyper-parameters. What it adds to the parameters is named with ``PREFIX``, and is not
-    handed to the family.
+    A subclass is a dataclass of hyper-parameters. Names of the parameters that it adds begin with ``PREFIX``; the
+    family does not get these parameters.
     """
 
     name: ClassVar[str]
 
     def check(self, network: Network, family: Family) -> None:
-        """Raise ValueError or NotSupported for what it cannot fit, before anything is trained."""
+        """Raise ValueError or NotSupported, before training, for a network or family that the part cannot fit."""
 
     def __call__(self, parameters: Parameters, fitting: Fitting) -> Parameters:
-        """The parameters that prediction will have, ``[R, ...]``. Raises :class:`FitFailed`."""
+        """Return the parameters for prediction, ``[R, ...]``. Raises :class:`FitFailed`."""
         raise NotImplementedError
 
     def numbers(self, own: Parameters) -> dict[str, float]:
-        """What the record of a run keeps of its ``own`` parameters ``[1, ...]`` of one replica, by name of a metric."""
+        """Return numbers for the record, by name of a metric, of the ``own`` parameters ``[1, ...]`` of one replica."""
         return {}
 
     def functions(
         self, network: Network, family: Family, parameters: Parameters, own: Parameters, samples: int, streams: Streams
     ) -> Functions:
-        """The functions that prediction draws, of the family's parameters and its ``own`` (without ``PREFIX``)."""
+        """Draw functions for prediction from the family's parameters and the part's ``own`` (without ``PREFIX``)."""
         return family.functions(network, parameters, samples, streams)
 
     def marginals(
         self, network: Network, family: Family, parameters: Parameters, own: Parameters, x: Tensor
     ) -> tuple[Tensor, Tensor] | None:
-        """Mean and variance ``[R, N, Q]`` of these functions where they have a closed form, else None."""
+        """Return mean and variance ``[R, N, Q]`` of the functions in closed form, else None."""
         return family.marginals(network, parameters, x)
 
 
 def own_of(parameters: Parameters) -> tuple[Parameters, Parameters]:
-    """Split fitted tensors into those of family and likelihood, and those of the fit part."""
+    """Split fitted parameters into those of family and likelihood, and those of the fit part."""
     rest = {k: v for k, v in parameters.items() if not k.startswith(PREFIX)}
     return rest, {k.removeprefix(PREFIX): v for k, v in parameters.items() if k.startswith(PREFIX)}
 
 
 def rows_at_once(network: Network, samples: int, device: torch.device) -> int:
-    """How many inputs so many functions are evaluated at together."""
+    """Return at how many inputs ``samples`` functions are evaluated together."""
     if device.type == "cuda":
         chunk = CHUNK * ON_GPU
     else:

@@ -1,4 +1,4 @@
-"""The median distance of samples in every dimension, which the spectral Stein gradient estimator has for its widths."""
+"""Median distance of samples in every dimension, for the widths of the spectral Stein gradient estimator."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch import Tensor
 from fvi_core.compiled import njit, numba
 
 HALVINGS = 40
-"""Of the range that holds the median: more are of no use where many gaps are equal."""
+"""Most halvings of the range that holds the median: more do not help where many gaps are equal."""
 
 
 def median_gaps(x: Tensor) -> Tensor:
-    """The lower median of ``|x_i - x_j|`` over all S^2 pairs of samples ``[R, S, M]`` -> ``[R, M]``.
+    """Return the lower median of ``|x_i - x_j|`` over all S^2 pairs of samples ``[R, S, M]`` -> ``[R, M]``.
 
-    Of samples in order, every gap stands for two pairs, and S pairs are 0. nan where their range is not finite.
+    Every gap between ordered samples counts for two pairs, and S pairs are 0. NaN if the range is not finite.
     """
     s = x.shape[1]
     place = ((s * s - 1) // 2 - s) // 2
@@ -33,7 +33,7 @@ if numba is not None:
 
     @njit()
     def _not_above(row, bound):
-        """How many gaps of ordered samples are at most so large."""
+        """Return how many gaps of ordered samples are at most ``bound``."""
         count, j = 0, 1
         for i in range(len(row) - 1):
             j = max(j, i + 1)
@@ -44,10 +44,9 @@ if numba is not None:
 
     @njit()
     def _of_rows(rows, place):
-        """For each row of ordered samples, of all gaps in order the one at ``place``, counted from 0.
+        """Return the gap of rank ``place``, from 0, for each row of ordered samples.
 
-        The range that holds it is halved until few gaps are left in it; only those are sorted, so that thousands of
-        gaps need be neither kept nor compared with each other.
+        The range of the gap is halved until few gaps are left in it; only these are stored and sorted.
         """
         samples = rows.shape[1]
         found, left = np.empty(len(rows), rows.dtype), np.empty(samples * (samples - 1) // 2, rows.dtype)

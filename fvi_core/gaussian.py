@@ -31,13 +31,13 @@ def gaussian_kl_full(mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tenso
 
 
 def _factors(cov_q: Tensor, cov_p: Tensor, jitter: float) -> tuple[Tensor, Tensor]:
-    """Lower factors of the variational posterior's and of the prior's covariance at the context points."""
+    """Return lower factors of the posterior's and the prior's covariance at the context points."""
     factor_p = cholesky(cov_p, jitter, "the prior's covariance at the context points", ADVICE)
     return cholesky(cov_q, jitter, "the variational posterior's covariance at the context points", ADVICE), factor_p
 
 
 def _kl_of_factors(difference: Tensor, factor_q: Tensor, factor_p: Tensor) -> Tensor:
-    """The same of the means' difference ``m_q - m_p`` and the lower factors of both covariances."""
+    """KL of two Gaussians, from ``m_q - m_p`` and the Cholesky factors of both covariances."""
     batch = torch.broadcast_shapes(difference.shape[:-1], factor_q.shape[:-2], factor_p.shape[:-2])
     size = difference.shape[-1]
     if factor_q.shape[:-2] == difference.shape[:-1]:

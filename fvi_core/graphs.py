@@ -1,4 +1,4 @@
-"""Steps of training as CUDA graphs: captured once for each batch size, then replayed whole, by one call each."""
+"""Training steps as CUDA graphs: captured once for each batch size, then replayed by one call each."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from fvi_core.optimisers import Optimiser
 from fvi_core.printing import message
 
 WARM_UP = 3
-"""Steps of each batch size before it is captured: what libraries set up at their first calls cannot be."""
+"""Steps of each batch size before its capture: libraries' set-up at their first calls cannot be captured."""
 DEVICES = ("cuda",)
 
 
 class CaptureFailed(RuntimeError):
-    """A step that is no fixed sequence of operations on the device."""
+    """The step is not a fixed sequence of operations on the device."""
 
 
 def check(device: torch.device, optimiser: Optimiser) -> None:
-    """Raise ValueError for what is known beforehand to do part of a step on the host."""
+    """Raise ValueError without a GPU, or for an optimiser that counts its steps on the host."""
     if device.type not in DEVICES:
         raise ValueError(f"training: graph: expected a GPU, found {device.type}; leave it off")
     if not optimiser.capturable:
@@ -30,11 +30,11 @@ def check(device: torch.device, optimiser: Optimiser) -> None:
 
 
 class Graphs:
-    """``step(index)``, the loss ``[R]`` of a step on rows ``index [R, B]``, as graphs.
+    """Graphs of ``step(index)``, which returns the loss ``[R]`` of a step on rows ``index [R, B]``.
 
-    All that a step reads and writes must stay where it is in memory. The steps before a capture are steps of training
-    like any other; the capture itself computes nothing. ``generators`` are those that a step draws from: each replay
-    goes on where they are. The loss is overwritten by the next replay.
+    All tensors that a step reads and writes must keep their memory. Steps before a capture are ordinary training steps;
+    the capture itself computes nothing. ``generators``: the random generators of a step, which each replay continues.
+    The next replay overwrites the loss.
     """
 
     def __init__(self, step: Callable[[Tensor], Tensor], generators: Iterable[torch.Generator], device: torch.device):
@@ -57,7 +57,7 @@ class Graphs:
         return loss
 
     def _beside(self, index: Tensor) -> Tensor:
-        """A step on the stream that will be captured."""
+        """Run a step on the stream that will be captured."""
         self.stream.wait_stream(cuda.current_stream())
         with cuda.stream(self.stream):
             loss = self.step(index)

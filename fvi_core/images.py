@@ -28,7 +28,7 @@ class Scale:
 
 @lru_cache(maxsize=16)
 def _affine(scale: Scale, device: torch.device) -> tuple[Tensor, Tensor] | tuple[float, float]:
-    """What pixels are multiplied by, and what is then added; kept on the device, since a copy to it waits for it."""
+    """Return factor and shift of pixels; cached on the device, since a copy to a device waits for it."""
     factors = [1 / (255 * std) for std in scale.std]
     shifts = [-mean / std for mean, std in zip(scale.mean, scale.std, strict=True)]
     if len(factors) == 1:  # a number makes a faster loop than a tensor of channels

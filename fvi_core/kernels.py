@@ -19,7 +19,7 @@ FIELDS = {
     "curl_free": ("potential",),
     "divergence_free": ("stream",),
 }
-"""Whose gradients make up a field, by its name."""
+"""Potentials whose gradients make up a field, by the field's name."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class Kernel:
 
     Inputs ``[R, N, ...]`` are flattened to features. ``kernel(params, x1, x2)`` -> ``[R, N, M]``,
     ``kernel.diagonal(params, x)`` -> ``[R, N]``, both float64. ``log_variance`` ``[R]`` is log sigma^2, the output
-    scale. Of a ``vector`` kernel values have as many numbers D as inputs have features: ``[R, N D, M D]`` and ``[R, N
-    D]``, the numbers at one input together.
+    scale. A ``vector`` kernel has values with as many numbers D as inputs have features: ``[R, N D, M D]`` and ``[R, N
+    D]``, with the numbers at one input together.
     """
 
     vector: ClassVar[bool] = False
 
     def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
-        """Unit hyper-parameters; length-scales from the median distance of ``x`` ``[R, N, ...]`` if given."""
+        """Return unit hyper-parameters; length-scales from the median distance of ``x`` ``[R, N, ...]`` if given."""
         device = None if x is None else x.device
         return {"log_variance": torch.zeros(replicas, dtype=torch.float64, device=device)}
 
@@ -76,7 +76,7 @@ class Stationary(Kernel):
         return params["log_variance"].exp()[:, None].expand(x.shape[:2])
 
     def embed(self, params: Params, x: Tensor) -> Tensor:
-        """Points whose Euclidean distance is r: ``[R, N, D]`` -> ``[R, N, D']``."""
+        """Map points to points whose Euclidean distance is r: ``[R, N, D]`` -> ``[R, N, D']``."""
         return x / params["log_lengthscale"].exp()[:, None]
 
     def correlation(self, params: Params, r: Tensor) -> Tensor:
@@ -222,7 +222,7 @@ class Helmholtz(Kernel):
         return summed.expand(-1, x[0, 0].numel()).repeat(1, x.shape[1])
 
     def _of(self, part: str, params: Params, difference: Tensor) -> Tensor:
-        """The covariance of one gradient, ``[R, N, M, D, D]``."""
+        """Return the covariance of one potential's gradient, ``[R, N, M, D, D]``."""
         square = (2 * params[f"{part}.log_lengthscale"]).exp()[:, None, None]  # [R, 1, 1, 1 or D]
         outer = difference.unsqueeze(-1) * difference.unsqueeze(-2) / square.unsqueeze(-2)
         slopes = torch.eye(difference.shape[-1], dtype=difference.dtype, device=difference.device) - outer
@@ -237,18 +237,18 @@ class Helmholtz(Kernel):
 
 
 def _variances_of_slopes(params: Params, part: str) -> Tensor:
-    """Variances of a gradient's components ``[R, 1 or D]``, in the order that they have in the field."""
+    """Return variances of a gradient's components ``[R, 1 or D]``, in their order in the field."""
     found = (params[f"{part}.log_variance"][:, None] - 2 * params[f"{part}.log_lengthscale"]).exp()
     return found.flip(-1) if part == "stream" else found
 
 
 def evenly_spaced(x: Tensor, most: int = 256) -> Tensor:
-    """At most so many of the points ``[R, N, ...]``, from the first to the last."""
+    """Return at most ``most`` of the points ``[R, N, ...]``, evenly spaced from the first to the last."""
     return x[:, torch.linspace(0, x.shape[1] - 1, min(most, x.shape[1]), device=x.device).round().long()]
 
 
 def median_distance(x: Tensor, per_feature: bool) -> Tensor:
-    """Median distance of pairs of points ``[R, N, ...]`` -> ``[R, 1]``, or ``[R, D]`` times sqrt(D).
+    """Return the median distance of pairs of points ``[R, N, ...]`` -> ``[R, 1]``, or ``[R, D]`` times sqrt(D).
 
     The factor sqrt(D) makes the scaled distance of typical points order 1 in any dimension. Taken over
     evenly spaced points; a zero median (a constant or mostly equal feature) becomes 1.

@@ -1,6 +1,4 @@
-"""Likelihoods p(y | f): what the data term of the objective is made of, and what prediction makes of a network's
-outputs.
-"""
+"""Likelihoods p(y | f): the data term of the objective, and predictions from a network's outputs."""
 
 from __future__ import annotations
 
@@ -22,15 +20,15 @@ if TYPE_CHECKING:
 
 Params = dict[str, Tensor]
 PREFIX = "likelihood/"
-"""What the names of a likelihood's parameters begin with, among all that are trained."""
+"""Prefix of the names of a likelihood's parameters among all trained parameters."""
 RHO = "rho"
 CLASS_WEIGHTS = ("none", "batch")
 NEAR_ONE = 1e-6
-"""Scores nearer to 1 than this count as that near, whose logarithm of 1 minus the score is a number."""
+"""Least distance of a score from 1, so that the logarithm of 1 minus the score is finite."""
 
 
 class Likelihood:
-    """The contract: values of the network's outputs f ``[R, S, N, Q]`` and targets y ``[R, N]`` (or ``[R, N, D]``) in.
+    """Contract of a likelihood of targets y ``[R, N]`` (or ``[R, N, D]``) given outputs f ``[R, S, N, Q]``.
 
     A subclass is a dataclass of hyper-parameters with :meth:`log_prob`; all else has a default.
     """
@@ -41,15 +39,15 @@ class Likelihood:
 
     @property
     def learned(self) -> bool:
-        """Whether training moves its parameters."""
+        """Whether training changes the likelihood's parameters."""
         return False
 
     def outputs(self, targets: int) -> int:
-        """How many outputs a network needs, for so many classes or so many numbers in a target."""
+        """Return the number of network outputs for ``targets`` classes, or numbers in a target."""
         return targets
 
     def init(self, replicas: int, dtype: torch.dtype = torch.float32) -> Params:
-        """Its own parameters, one of each replica."""
+        """Return the likelihood's initial parameters, one for each replica."""
         return {}
 
     def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
@@ -57,22 +55,20 @@ class Likelihood:
         raise NotImplementedError
 
     def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
-        """What training maximises, ``[R]``: the mean log-likelihood over samples and points."""
+        """Likelihood term of the objective, ``[R]``: the mean log-likelihood over samples and points."""
         return self.log_prob(params, f, y).mean((1, 2))
 
     def expected_log_prob_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
-        """E log p(y | f) for f ~ N(mean, var), ``[R, N]``. Raises NotImplementedError: ask ``has_closed_form``
-        first.
-        """
+        """E log p(y | f) for f ~ N(mean, var), ``[R, N]``. Raises NotImplementedError without ``has_closed_form``."""
         raise NotImplementedError(
             f"likelihood {self.name!r} has no closed-form expectation under a Gaussian; average log_prob over "
             "function samples"
         )
 
     def curvature_root(self, params: Params, f: Tensor) -> Tensor:
-        """Some L with ``L L^T = -d^2 log p(y | f) / df^2`` (or its mean over y), ``[R, S, N, Q, C]``.
+        """Return an L with ``L L^T = -d^2 log p(y | f) / df^2`` (or its mean over y), ``[R, S, N, Q, C]``.
 
-        Generalised Gauss-Newton matrices are made of it. Raises NotImplementedError where a likelihood has none.
+        Generalised Gauss-Newton matrices use it. Raises NotImplementedError for a likelihood without it.
         """
         raise NotImplementedError(
             f"likelihood {self.name!r} has no root of its second derivative (curvature_root), which generalised "
@@ -80,40 +76,39 @@ class Likelihood:
         )
 
     def log_mean_power_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor, alpha: float) -> Tensor:
-        """``log E[p(y | f)^alpha] / alpha`` for f ~ N(mean, var), ``[R, N]``; there where ``has_closed_form``."""
+        """``log E[p(y | f)^alpha] / alpha`` for f ~ N(mean, var), ``[R, N]``, if ``has_closed_form``."""
         raise NotImplementedError(
             f"likelihood {self.name!r} has no closed-form power expectation under a Gaussian; average over function "
             "samples"
         )
 
     def noise_std(self, params: Params) -> Tensor | None:
-        """Standard deviation of Gaussian noise in a target, ``[R]``; None where there is no such noise."""
+        """Return the standard deviation ``[R]`` of Gaussian noise in a target, or None."""
         return None
 
     def joined(self, params: Params) -> Params:
-        """Parameters ``[R, M]`` of members that trained independently as one's, ``[R]``."""
+        """Join parameters ``[R, M]`` of independently trained members to ``[R]``."""
         return {name: value.mean(1) for name, value in params.items()}
 
     def fit(self, parameters: Params, fitting: Fitting) -> Params:
-        """All parameters, those of the family too, once training has ended (see :mod:`fvi_core.fitting`)."""
+        """Return all parameters, including the family's, after training (see :mod:`fvi_core.fitting`)."""
         return parameters
 
     def values(self, f: Tensor) -> Tensor:
-        """What predictions hold of the outputs ``[..., Q]``: logits of the classes, or values of the targets ``[...,
-        D]``.
-        """
+        """Turn outputs ``[..., Q]`` into predictions: logits of the classes, or values of the targets ``[..., D]``."""
         return f
 
     def predicted(self, f: Tensor, marginals: tuple[Tensor, Tensor] | None) -> Tensor:
-        """What predictions hold of draws f ``[S, N, Q]`` of functions whose mean and variance ``[N, Q]`` are these, if
-        known: ``[S or 1, N, D]``.
+        """Turn draws f ``[S, N, Q]`` of functions into predictions ``[S or 1, N, D]``; ``marginals``: mean and variance
+        ``[N, Q]`` of the functions, if known.
         """
         return self.values(f)
 
     def scores(self, values: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Uncertainties of its own by name, ``[N]`` each (high: out of distribution), of predictions ``[S, N, D]``.
+        """Return the likelihood's own uncertainty scores ``[N]`` by name (high: out of distribution).
 
-        They come before those that every likelihood of its kind has; the first of all is meant where none is named.
+        ``values``: predictions ``[S, N, D]``. Own scores precede the scores common to all likelihoods of the kind; the
+        first of all is the default.
         """
         return {}
 
@@ -126,7 +121,7 @@ class Gaussian(Likelihood):
     Vectors y ``[R, N, D]`` have independent noise of this level in each of their numbers. ``init_std``: initial
     standard deviation; ``min_std``: floor that it never falls below, both in units of the targets; ``learned=False``
     keeps ``init_std``: no gradient then reaches the parameter. ``scale`` "exp": ``std = min_std + exp(rho)``, which
-    Adam moves faster from above 1 to next to nothing. Raises ValueError if init_std <= min_std.
+    Adam moves faster from above 1 to near 0. Raises ValueError if init_std <= min_std.
     """
 
     init_std: float = 0.5
@@ -203,8 +198,7 @@ class Gaussian(Likelihood):
 @LIKELIHOODS.register("residual_gaussian")
 @dataclass(frozen=True)
 class ResidualGaussian(Gaussian):
-    """Gaussian noise for a network trained on the root mean square error alone (the ensembles of pequignot2020, App.
-    E).
+    """Gaussian noise for a network trained on root mean square error alone (ensembles of pequignot2020, App. E).
 
     Training minimises sqrt(mean (y - f)^2) of a batch, or with ``error`` "mean_square" its square; the noise is then
     set to the residuals of the training set.
@@ -222,14 +216,14 @@ class ResidualGaussian(Gaussian):
             )
 
     def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
-        """Minus the error that is trained on, ``[R]``."""
+        """Return the negative training error, ``[R]``."""
         squares = (y[:, None] - _single(f)).square().mean((1, 2))
         return -(squares.sqrt() if self.error == "root_mean_square" else squares)
 
     def fit(self, parameters: Params, fitting: Fitting) -> Params:
-        """Noise whose standard deviation is the root mean square residual of the mean function at the training set.
+        """Set the noise to the root mean square residual of the mean function at the training set.
 
-        Where residuals are below ``min_std + 1e-6``, it is that.
+        It is at least ``min_std + 1e-6``.
         """
         family, own = split_parameters(parameters)
         mean = torch.cat(
@@ -346,7 +340,7 @@ class RobustMax(Likelihood):
         return ((below * others).sum(-2).exp() * weights).sum(-1) / math.sqrt(math.pi)
 
     def values(self, f: Tensor) -> Tensor:
-        """Logits of each function's own probabilities of the classes."""
+        """Return logits of each function's class probabilities."""
         high, low = self._logits(f.shape[-1])
         largest = torch.nn.functional.one_hot(f.argmax(-1), f.shape[-1]).bool()
         return torch.where(largest, high, low).to(f.dtype)
@@ -370,7 +364,7 @@ def split_parameters(parameters: Params) -> tuple[Params, Params]:
 
 
 def join_parameters(family: Params, likelihood: Params) -> Params:
-    """The family's parameters and the likelihood's as one: the inverse of :func:`split_parameters`."""
+    """Join the family's and the likelihood's parameters, the inverse of :func:`split_parameters`."""
     return family | {PREFIX + name: value for name, value in likelihood.items()}
 
 

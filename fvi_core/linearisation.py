@@ -88,8 +88,8 @@ def last_layer_moments(
 
 
 def head_moments(phi: Tensor, mean: Parameters, log_var: Parameters, covariance: str = "full") -> tuple[Tensor, Tensor]:
-    """The same, given the features ``phi`` themselves, ``[R, N, F]``, or ``[R, N, F, Q]`` of a head that all outputs
-    share.
+    """Moments as :func:`last_layer_moments`, given the features ``phi``: ``[R, N, F]``, or ``[R, N, F, Q]`` for a head
+    that all outputs share.
     """
     weight, bias = f"{HEAD}.weight", f"{HEAD}.bias"
     if phi.dim() == 4:
@@ -196,7 +196,7 @@ def _chained(network: Network, at: Parameters, tape: Tape) -> list[Tensor]:
 
 
 def _asked(network: Network, f: Tensor, tape: Tape, differentiable: bool) -> list[Tensor]:
-    """The same ``[R, Q, N, ...]`` of any network: asked of autograd, one output after another."""
+    """Gradients ``[R, Q, N, ...]`` of the outputs in each layer's output, by autograd, one output after another."""
     outputs = [z for _, _, z in tape.entries]
     each = [
         torch.autograd.grad(f[..., q].sum(), outputs, create_graph=differentiable, retain_graph=True)

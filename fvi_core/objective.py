@@ -1,4 +1,4 @@
-"""The one objective: E_q[log p(y | f(X))] - weight * D(q || p), per training point and replica."""
+"""Objective of every method: E_q[log p(y | f(X))] - weight * D(q || p), per training point and replica."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCALINGS = ("elbo", "batch", "context", "none")
 
 @dataclass(frozen=True)
 class Weight:
-    """How much the divergence counts against the mean log-likelihood of a batch.
+    """Weight of the divergence against the mean log-likelihood of a batch.
 
     ``scaling`` "elbo": ``factor / N``, the true ELBO with N training points (pequignot2020 eq. 8, cinquin2024 alg. 1);
     "batch": ``factor / B``, the divergence against the batch's summed log-likelihood (rudner2022 eq. 17 as its first
@@ -52,17 +52,17 @@ class Weight:
             raise ValueError(f"weight scaling {self.scaling!r} is not known; {nearest(self.scaling, SCALINGS)}")
 
     def __call__(self, n_train: int, batch: int, context: int, progress: float = 1.0) -> float:
-        """``progress``: share of all steps, with the one that it is for."""
+        """Return the weight. ``progress``: share of all steps, including the current one."""
         factor = self.factor * min(1.0, progress / self.rise) if self.rise else self.factor
         return factor / {"elbo": n_train, "batch": batch, "context": batch * context, "none": 1}[self.scaling]
 
 
 @dataclass(frozen=True)
 class Model:
-    """The four parts, the likelihood, the weight and the fit part of one method, built for one data set.
+    """Method built for one data set: its four parts, likelihood, weight and fit part.
 
-    ``precision``: of the networks that prediction draws (see :meth:`Network.in_precision`); what is fitted after
-    training, and a fit part's own functions, are in that of the inputs.
+    ``precision``: precision of the networks that prediction draws (see :meth:`Network.in_precision`); fits, and a fit
+    part's own functions, use the precision of the inputs.
     """
 
     network: Network
@@ -81,8 +81,9 @@ class Model:
 
     @property
     def weight_prior(self) -> tuple[float, float] | None:
-        """Mean and precision of the Gaussian that the objective has as the prior of every weight, against the summed
-        log-likelihood. None where it has no such prior, or counts it otherwise than scaling "elbo" does.
+        """Mean and precision of the objective's Gaussian prior of every weight, against the summed log-likelihood.
+
+        None if there is no such prior, or its scaling is not "elbo".
         """
         if self.divergence is None or self.prior is None or self.weight.scaling != "elbo":
             return None
@@ -90,7 +91,7 @@ class Model:
         return None if found is None else (found[0], found[1] * self.weight.factor)
 
     def fitted(self, parameters: Parameters, training_data: TrainingData, streams: Streams) -> Parameters:
-        """What prediction takes of the trained parameters ``[1, ...]`` of one replica (see :mod:`fvi_core.fitting`)."""
+        """Return the parameters for prediction, fitted from one replica's ``[1, ...]`` (:mod:`fvi_core.fitting`)."""
         fitting = Fitting.of(self.network, self.family, self.likelihood, training_data, streams, self.weight_prior)
         parameters = self.family.fit(self.likelihood.fit(parameters, fitting), fitting)
         return parameters if self.fit is None else self.fit(parameters, fitting)
@@ -98,9 +99,9 @@ class Model:
     def refitted(
         self, fit: Fit, parameters: Parameters, training_data: TrainingData, streams: Streams
     ) -> tuple[Model, Parameters]:
-        """The model with a fit part after its training, and fitted parameters ``[1, ...]`` with what that adds.
+        """Return the model with another fit part, and its fitted parameters ``[1, ...]``.
 
-        Raises ValueError for a model that has one already, FitFailed, and what the part's ``check`` does.
+        Raises ValueError for a model that has a fit part already, FitFailed, and errors of the part's ``check``.
         """
         if self.fit is not None:
             raise ValueError(f"fit {fit.name!r}: expected a model without a fit part, found {self.fit.name!r}")
@@ -108,11 +109,11 @@ class Model:
         return replace(self, fit=fit), fit(parameters, fitting)
 
     def fit_numbers(self, parameters: Parameters) -> dict[str, float]:
-        """What the record of one replica keeps of what its fit part found."""
+        """Return the numbers of one replica's fit part for its record."""
         return {} if self.fit is None else self.fit.numbers(own_of(parameters)[1])
 
     def functions(self, parameters: Parameters, samples: int, streams: Streams) -> Functions:
-        """The functions that prediction draws, of fitted parameters."""
+        """Draw functions for prediction from fitted parameters."""
         rest, own = own_of(parameters)
         family = split_parameters(rest)[0]
         if self.fit is None:
@@ -121,7 +122,7 @@ class Model:
         return self.fit.functions(self.network, self.family, family, own, samples, streams)
 
     def marginals(self, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Their mean and variance ``[R, N, Q]`` where these have a closed form that is of use, else None."""
+        """Return mean and variance ``[R, N, Q]`` of the functions in closed form, if it is of use, else None."""
         if not self.likelihood.has_closed_form:
             return None
         rest, own = own_of(parameters)
@@ -131,11 +132,11 @@ class Model:
         return self.fit.marginals(self.network, self.family, family, own, x)
 
     def noise_std(self, parameters: Parameters) -> Tensor | None:
-        """Standard deviation ``[R]`` of the noise, where there is Gaussian noise."""
+        """Return the standard deviation ``[R]`` of Gaussian noise, or None."""
         return self.likelihood.noise_std(split_parameters(own_of(parameters)[0])[1])
 
     def _context_in_same_pass(self, network: Network) -> Context | None:
-        """The context that is evaluated in one pass with the training batch, if there is one."""
+        """Return the context if it is evaluated in one pass with the training batch, else None."""
         if self.divergence is None or self.context is None:
             return None
         return (
@@ -153,9 +154,7 @@ class Model:
         samples: int,
         streams: Streams,
     ) -> Tensor:
-        """Mean over points of E_q[log p(y | f(x))], ``[R]``: in closed form where there is one, else over a draw of
-        functions.
-        """
+        """Return the mean over points of E_q[log p(y | f(x))], ``[R]``, in closed form or over a draw of functions."""
         if self.likelihood.has_closed_form:
             marginals = self.family.marginals(self.network, parameters, x)
             if marginals is not None:
@@ -166,14 +165,14 @@ class Model:
     def _closed_form_term(
         self, likelihood_parameters: Parameters, marginals: tuple[Tensor, Tensor], y: Tensor
     ) -> Tensor:
-        """The likelihood's share of the objective, ``[R]``, of a family with marginals."""
+        """Likelihood term of the objective, ``[R]``, in closed form from the family's marginals."""
         if not self.weight.alpha:
             return self.likelihood.expected_log_prob_gaussian(likelihood_parameters, *marginals, y).mean(-1)
         alpha = self.weight.alpha
         return self.likelihood.log_mean_power_gaussian(likelihood_parameters, *marginals, y, alpha).mean(-1)
 
     def _sampled_term(self, likelihood_parameters: Parameters, values: Tensor, y: Tensor) -> Tensor:
-        """The same over a draw of functions, with values ``[R, S, N, Q]``."""
+        """Likelihood term of the objective, ``[R]``, over drawn functions with values ``[R, S, N, Q]``."""
         alpha = self.weight.alpha
         if not alpha:
             return self.likelihood.data_term(likelihood_parameters, values, y)
@@ -194,10 +193,10 @@ class Model:
         seen: Parameters | None = None,
         progress: float = 1.0,
     ) -> Tensor:
-        """``-(mean log-likelihood - weight D)`` of one batch, ``[R]``, in nats per training point.
+        """Return ``-(mean log-likelihood - weight D)`` of one batch, ``[R]``, in nats per training point.
 
-        ``progress``: share of all training steps, with this one, which the divergence's weight may follow.
-        ``seen`` is told the statistics that batch normalisation met on the way to the likelihood's function values.
+        ``progress``: share of all training steps, including this one, which the divergence's weight may depend on.
+        ``seen``: filled with the batch-normalisation statistics of the pass that computes the likelihood term.
         """
         buffers = {k: v for k, v in parameters.items() if k.startswith(BUFFER)}
         parameters = {k: v for k, v in parameters.items() if k not in buffers}
@@ -209,7 +208,7 @@ class Model:
 
         def sample_context() -> Tensor:
             nonlocal context_size
-            # None fails here: the divergence asks for a context and the method has none.
+            # None fails here: the divergence needs a context and the method has none.
             context = cast(Context, self.context)(source, streams["context"])
             context_size = context.shape[1]
             return context
@@ -237,7 +236,7 @@ class Model:
             log_likelihood = self._sampled_term(likelihood_parameters, values, y)
         if self.divergence is None:
             return -log_likelihood
-        prior = cast(Prior, self.prior)  # None where the divergence asks for none
+        prior = cast(Prior, self.prior)  # None if the divergence needs no prior
         step = Step(
             network,
             self.family,

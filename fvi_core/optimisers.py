@@ -1,6 +1,4 @@
-"""Optimisers and learning-rate schedules over stacked replicas: each replica has its own learning rate and its own
-history.
-"""
+"""Optimisers and learning-rate schedules of stacked replicas, each with its own learning rate and history."""
 
 from __future__ import annotations
 
@@ -15,13 +13,13 @@ from torch import Tensor
 from fvi_core.registry import OPTIMISERS, SCHEDULES
 
 OptimiserState = dict[str, Any]
-"""What an optimiser remembers by name: numbers, and lists of tensors, one for each trained parameter."""
+"""State of an optimiser by name: numbers, and lists of tensors, one for each trained parameter."""
 
 
 class Optimiser:
-    """Updates a list of tensors ``[R, ...]`` in place. Raises nothing on NaN: the trainer watches the loss.
+    """Optimiser that updates a list of tensors ``[R, ...]`` in place. NaN raises nothing: the trainer checks the loss.
 
-    State is a list of lists of tensors, so that it can be sliced by replica and saved.
+    Its state holds numbers and lists of tensors, so that it can be cut down to some replicas and saved.
     """
 
     name: ClassVar[str]
@@ -30,11 +28,11 @@ class Optimiser:
     weight_decay: float
 
     def start(self, parameters: Sequence[Tensor]) -> OptimiserState:
-        """Fresh state for these parameters."""
+        """Return the initial state for these parameters."""
         raise NotImplementedError
 
     def step(self, parameters: list[Tensor], gradients: list[Tensor], state: OptimiserState, lr: Tensor) -> None:
-        """One update with learning rates ``lr [R]``."""
+        """Update parameters and state in place, with learning rates ``lr [R]``."""
         raise NotImplementedError
 
     def _decayed(self, parameters: list[Tensor], gradients: list[Tensor]) -> list[Tensor]:
@@ -107,7 +105,7 @@ class SGD(Optimiser):
 
 @dataclass
 class ScheduleState:
-    """Learning rates ``[R]``, whether each replica is done, and what a plateau remembers."""
+    """Learning rates ``[R]``, whether each replica is done, and the state of a plateau schedule."""
 
     lr: Tensor
     done: Tensor
@@ -125,20 +123,20 @@ class ScheduleState:
 
 
 class Schedule:
-    """Changes learning rates after each epoch, or before each step."""
+    """Schedule that changes learning rates after each epoch, or before each step."""
 
     def before_step(self, state: ScheduleState, step: int, steps: int, base_lr: float) -> None:
-        """Step number ``step``, from 0, of the ``steps`` of all epochs is next."""
+        """Update before step number ``step``, from 0, of the ``steps`` of all epochs."""
 
     def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
-        """``epoch`` epochs of ``epochs`` are over, the last with mean training loss ``loss [R]``."""
+        """Update after ``epoch`` of ``epochs``, the last with mean training loss ``loss [R]``."""
         raise NotImplementedError
 
 
 @SCHEDULES.register("constant")
 @dataclass(frozen=True)
 class Constant(Schedule):
-    """The same learning rate throughout."""
+    """Constant learning rate."""
 
     def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
         pass
@@ -185,9 +183,9 @@ class MultiStep(Schedule):
 @SCHEDULES.register("linear")
 @dataclass(frozen=True)
 class LinearSchedule(Schedule):
-    """The base rate for the share ``start`` of the epochs, then on a line to ``final`` times it at ``end``, then that.
+    """Base rate for the share ``start`` of the epochs, then linear to ``final`` times it at ``end``, then constant.
 
-    Maddox et al. (2019), who average iterates after a share s of the epochs: start .5 s, end .9 s, final the quotient
+    Maddox et al. (2019), who average iterates after a share s of the epochs: start 0.5 s, end 0.9 s, final the quotient
     of their two rates.
     """
 

@@ -51,7 +51,7 @@ class Plugin:
 
     @property
     def remedy(self) -> str:
-        """What to do about its faults."""
+        """Advice to a user on a faulty plug-in."""
         return (
             f"correct it, or uninstall {self.package}"
             if self.package

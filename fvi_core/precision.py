@@ -1,4 +1,4 @@
-"""What networks compute in: float32 as their inputs are, or products and convolutions in bfloat16."""
+"""Precision of networks: float32 as their inputs, or bfloat16 for products and convolutions."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def _say(device: str) -> None:
 
 
 def instead(device: str) -> str:
-    """That bfloat16 was asked for in vain."""
+    """Return the warning that bfloat16 is not available and float32 is used."""
     found = "neither AMX nor AVX-512 BF16" if device == "cpu" else "no instructions for it"
     return f"training: precision 'bfloat16' was asked for, but this {device} has {found}: float32 is used"

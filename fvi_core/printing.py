@@ -99,7 +99,7 @@ def _named() -> Iterator[None]:
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """What codecs print for characters that they lack, and where they go on."""
+    """Return the replacement of characters that a codec lacks, and where the codec continues."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     words = in_ascii(error.object[error.start : error.end])

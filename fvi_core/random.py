@@ -50,7 +50,7 @@ class Streams:
         return self._stack(lambda g: torch.rand(shape, generator=g, device=self.device, dtype=self.dtype))
 
     def uniform_into(self, replica: int, target: Tensor) -> Tensor:
-        """The same numbers of one replica into a tensor of ``dtype``; on a CPU in any number of pieces as at once."""
+        """Fill a tensor of ``dtype`` with one replica's uniform numbers; on a CPU, filling in pieces gives the same."""
         return target.uniform_(generator=self.generators[replica])
 
     def integers(self, high: int, *shape: int) -> Tensor:

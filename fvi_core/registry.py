@@ -9,23 +9,23 @@ from fvi_core.spelling import nearest
 
 
 class Part(Protocol):
-    """A dataclass, which its registry gives a name."""
+    """Dataclass that a registry has named."""
 
     name: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
 
 PartSpec = dict[str, Any]
-"""A part as configurations have it: its name and its hyper-parameters, which its class declares."""
+"""Part in a configuration: its name and hyper-parameters, which its class declares."""
 T = TypeVar("T", bound=Part)
 
 
 class UnknownPart(ValueError):
-    """A part or a hyper-parameter that does not exist; the message names the nearest ones that do."""
+    """Unknown part or hyper-parameter; the message names the nearest known ones."""
 
 
 class Registry(Generic[T]):
-    """The parts of one kind (families, divergences, ...), each a dataclass registered under a name."""
+    """Parts of one kind (families, divergences, ...), each a dataclass registered under a name."""
 
     def __init__(self, kind: str):
         self.kind = kind
@@ -44,7 +44,7 @@ class Registry(Generic[T]):
         return add
 
     def build(self, spec: PartSpec) -> T:
-        """The part that ``{"name": ..., **hyper-parameters}`` describes. Raises :class:`UnknownPart`."""
+        """Build the part that ``{"name": ..., **hyper-parameters}`` describes. Raises :class:`UnknownPart`."""
         if "name" not in spec:
             raise UnknownPart(f"{self.kind}: a 'name' is needed, found only {sorted(spec)}")
         hyper = dict(spec)
@@ -60,9 +60,9 @@ class Registry(Generic[T]):
 
 
 def nested(of: Registry | type, default: Any = dataclasses.MISSING) -> Any:
-    """A dataclass field that holds other parts: a dict, or a list of dicts, as ``of`` builds them.
+    """Declare a dataclass field that holds specifications of other parts, a dict or a list of dicts.
 
-    ``of`` is a registry, or a dataclass without a name of its own.
+    ``of``: the registry that builds them, or a dataclass without a name.
     """
     metadata = {"of": of}
     if isinstance(default, dict):
@@ -71,10 +71,10 @@ def nested(of: Registry | type, default: Any = dataclasses.MISSING) -> Any:
 
 
 def later(default: Any) -> Any:
-    """A hyper-parameter that a part was given when records of it existed already: what they did is the default.
+    """Declare a hyper-parameter added when records of the part existed; the default reproduces these records.
 
-    A configuration holds it only where it is not the default, so that those records keep their keys; the default is
-    never changed.
+    A configuration holds it only if it differs from the default, so that existing records keep their keys; the default
+    must never change.
     """
     return dataclasses.field(default=default, metadata={"later": True})
 

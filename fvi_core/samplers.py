@@ -1,4 +1,4 @@
-"""Samplers: Markov chains of network weights in the place of the gradient loop, one for each replica of a stack."""
+"""Samplers: Markov chains of network weights instead of the gradient loop, one for each replica of a stack."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from fvi_core.random import Streams
 from fvi_core.stack import Procedure, SavedState, Stack, State, Trained, named_streams
 
 Memory = dict[str, Any]
-"""What a chain remembers besides its position (step sizes, a momentum): tensors ``[R, ...]``, in lists and dicts."""
+"""State of a chain besides its position (step sizes, a momentum): tensors ``[R, ...]``, in lists and dicts."""
 CONVERGED = 1.05
 """R-hat from which on chains count as not converged."""
 LOOKED_AT = 50
-"""Training points whose predictions R-hat is taken of."""
+"""Number of training points at whose predictions R-hat is computed."""
 
 
 @dataclass(frozen=True)
 class Sampler(Procedure):
-    """The contract: a subclass is a dataclass, registered among TRAININGS, that moves the chains (:meth:`move`).
+    """Contract of a sampler: a subclass is a dataclass, registered in TRAININGS, that moves the chains (:meth:`move`).
 
     After ``warmup`` rounds of ``thinning`` moves each, the positions after ``samples`` further rounds are kept.
-    ``batch_size``: training points looked at together, all if None; it changes no energy but by rounding.
+    ``batch_size``: training points evaluated together, all if None; it changes energies only by rounding.
 
     The energy is N times the loss of the whole training set: minus the logarithm of the posterior density for
-    divergence "weight_penalty" at weight "elbo". Divergences that draw contexts make it random, which a chain that
-    compares energies does not allow for. Weights move, the likelihood's parameters stay where they start.
+    divergence "weight_penalty" at weight "elbo". Divergences that draw contexts make it random, which is wrong for a
+    chain that compares energies. Weights move, the likelihood's parameters stay at their initial values.
     """
 
     samples: int = 100
@@ -53,33 +53,31 @@ class Sampler(Procedure):
         return Chains(model, self, training_data, streams, state)
 
     def place(self, position: Parameters, target: Target, streams: Streams) -> Parameters:
-        """Where chains begin, given the initial networks ``[R, 1, *shape]`` of the family."""
+        """Return the first positions of chains, given the family's initial networks ``[R, 1, *shape]``."""
         return position
 
     def remember(self, position: Parameters) -> Memory:
-        """What chains that begin here remember."""
+        """Return the memory of chains that begin at a position."""
         return {}
 
     def move(
         self, position: Parameters, energy: Tensor, memory: Memory, target: Target, streams: Streams, warming: bool
     ) -> tuple[Parameters, Tensor, Memory]:
-        """The next position ``[R, 1, *shape]``, its energy ``[R]``, and what is remembered; nothing is changed in
-        place.
-        """
+        """Return the next position ``[R, 1, *shape]``, its energy ``[R]`` and the memory; nothing changes in place."""
         raise NotImplementedError
 
     def diagnostics(self, memory: Memory) -> dict[str, Tensor]:
-        """Numbers ``[R]`` by name that say how each chain fared, for its record."""
+        """Return diagnostics ``[R]`` of each chain by name, for its record."""
         return {}
 
     def faults(self, memory: Memory) -> dict[int, str]:
-        """Why chains must not be used, by place, once they have ended."""
+        """Return why finished chains must not be used, by their index."""
         return {}
 
 
 @dataclass(frozen=True)
 class Target:
-    """What chains sample from: the energy of a position, for the replicas ``owner [R]`` of one set of training data."""
+    """Density that chains sample, as the energy of a position under one set of training data."""
 
     model: Model
     training_data: TrainingData
@@ -87,12 +85,12 @@ class Target:
     size: int | None
 
     def energy(self, position: Parameters) -> Tensor:
-        """``[R]``."""
+        """Return the energy ``[R]``."""
         with torch.no_grad():
             return cast(Tensor, sum(self._pieces(position)))
 
     def gradient(self, position: Parameters) -> tuple[Tensor, Parameters]:
-        """The energy ``[R]`` and its gradient."""
+        """Return the energy ``[R]`` and its gradient."""
         position = {name: value.detach().requires_grad_() for name, value in position.items()}
         total: Any = 0  # a tensor from the first piece on
         gradient = {name: torch.zeros_like(value) for name, value in position.items()}
@@ -121,7 +119,7 @@ class Target:
 
 @dataclass
 class ChainState(State):
-    """Energies ``[R]``, what the sampler remembers, and the positions kept so far."""
+    """Energies ``[R]``, the sampler's memory, and the positions kept so far."""
 
     energy: Tensor = field(kw_only=True)
     memory: Memory = field(default_factory=dict)
@@ -129,8 +127,9 @@ class ChainState(State):
 
 
 class Chains(Stack):
-    """Chains side by side; an epoch of theirs is a round of ``thinning`` moves. Raises ValueError, NotSupported for
-    parts that cannot be sampled.
+    """Stack of chains; an epoch is a round of ``thinning`` moves.
+
+    Raises ValueError, NotSupported for parts that cannot be sampled.
     """
 
     streams = named_streams("chain", "place", "functions", "context", "divergence", "prior")
@@ -204,7 +203,7 @@ class Chains(Stack):
         return self.sampler.faults(self.now.memory)
 
     def judged(self, trained: Trained, members: Sequence[Trained], replica: int) -> Trained:
-        """With R-hat and effective sample sizes of the log density and, the worst of them, of predictions."""
+        """Add R-hat and effective sample sizes of the log density and of predictions, the worst of these."""
         kept = self.sampler.samples
         if trained.parameters is None or kept < convergence.FEWEST:
             few = f"convergence is not judged: chains of {kept} draws, expected {convergence.FEWEST} or more"

@@ -1,4 +1,4 @@
-"""Unknown names, answered by the known ones. Every room may import this module, and it loads nothing."""
+"""Suggestions for unknown names. Every room may import this module, and it loads nothing."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """'did you mean ...' with the names that are like an unknown one or hold it; all names without any."""
+    """Return 'did you mean ...' with known names that resemble or contain an unknown one; all names without any."""
     names = sorted(known)
     found = near(name, names)
     return f"did you mean {' or '.join(map(repr, found))}?" if found else f"known: {', '.join(names) or 'none'}"
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
-    """The names that are like an unknown one or hold it, in whatever case: a few, the likest first."""
+    """Return a few known names that resemble or contain an unknown one, whatever the case, most similar first."""
     import difflib  # here, since only errors need it
 
     names = sorted(known)
@@ -23,7 +23,7 @@ def near(name: str, known: Iterable[str]) -> list[str]:
 
 
 def alike(start: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """The names that share the longest beginning with an unknown one; none that shares nothing."""
+    """Return the known names with the longest common prefix with an unknown one, if it is not empty."""
 
     def shared(name: str) -> int:
         return next((k for k, (a, b) in enumerate(zip(name, start)) if a != b), min(len(name), len(start)))

@@ -1,4 +1,4 @@
-"""A stack: replicas in training side by side, each for itself, by the gradient loop or by a sampler."""
+"""Stack of replicas that train side by side and independently, by the gradient loop or by a sampler."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from fvi_core.priors.base import TrainingSet
 from fvi_core.random import Streams
 
 FUNCTIONS_LABEL = "noise"
-"""The label of the streams that functions are drawn with; it is part of the seeds of all committed records."""
+"""Label of the streams that draw functions; it is part of the seeds of all committed records."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 Report = Callable[[float, str], None]
 SavedState = dict[str, Any]
-"""A training state as tensors, numbers, lists and dicts only: what a checkpoint holds."""
+"""Training state of tensors, numbers, lists and dicts only, as a checkpoint holds it."""
 
 
 class Procedure:
-    """A way to parameters, as ``parts["training"]`` names it. A subclass is a dataclass of hyper-parameters.
+    """Way of training, named by ``parts["training"]``. A subclass is a dataclass of hyper-parameters.
 
-    ``dtype``: that of parameters and data.
+    ``dtype``: type of parameters and data.
     """
 
     name: ClassVar[str]
@@ -36,17 +36,15 @@ class Procedure:
     def start(
         self, model: Model, training_data: TrainingData, streams: Streams, state: SavedState | None = None
     ) -> Stack:
-        """Replicas, one for each of ``streams``, ready to run; with a ``state`` of theirs (:meth:`Stack.state`) from
-        there.
-        """
+        """Return a stack with a replica for each of ``streams``, resumed from ``state`` (:meth:`Stack.state`)."""
         raise NotImplementedError
 
 
 @dataclass
 class Trained:
-    """What training leaves of one replica: parameters ``[1, ...]``, or the reason why there are none.
+    """Result of training one replica: its parameters ``[1, ...]``, or why training failed.
 
-    ``diagnostics``: numbers that say how it went; ``warnings``: what whoever uses the parameters must know.
+    ``diagnostics``: numbers on how training went; ``warnings``: facts that a user of the parameters must know.
     """
 
     parameters: Parameters | None
@@ -59,11 +57,11 @@ class Trained:
 
 @dataclass
 class State:
-    """All that changes while replicas train. A subclass adds fields: numbers, tensors ``[R, ...]`` of the replicas that
-    are still in training, streams, and lists, dicts and dataclasses of these.
+    """Everything that changes while replicas train. A subclass adds fields: numbers, tensors ``[R, ...]`` of the
+    replicas still in training, streams, and lists, dicts and dataclasses of these.
 
-    ``active``: the numbers of these replicas; ``owner [R]``: their data sets; ``prior``: what the prior fitted. The
-    loss of every epoch and the results of those that have left are held by their numbers.
+    ``active``: the numbers of these replicas; ``owner [R]``: their data sets; ``prior``: the prior's constants. Losses
+    of epochs and results of finished replicas are stored by replica number.
     """
 
     active: list[int]
@@ -78,17 +76,17 @@ class State:
     WHOLE: ClassVar[tuple[str, ...]] = ("epoch", "losses", "results")
 
     def subset(self, kept: Sequence[int]) -> Self:
-        """The replicas at these places alone."""
+        """Return the state of the replicas at these indices alone."""
         index = torch.tensor(kept, dtype=torch.long, device=self.owner.device)
         values = {name: subset_of(value, kept, index) for name, value in self._per_replica().items()}
         return replace(self, **values, active=[self.active[i] for i in kept])
 
     def saved(self) -> SavedState:
-        """Tensors, numbers, lists and dicts only; not copies."""
+        """Return the state as tensors, numbers, lists and dicts only; nothing is copied."""
         return {each.name: _saved(getattr(self, each.name)) for each in fields(self)}
 
     def restored(self, saved: SavedState) -> Self:
-        """This fresh state, gone on to what :meth:`saved` gave; what is given is copied."""
+        """Return this initial state updated from the result of :meth:`saved`, which is copied."""
         kept = self.subset([self.active.index(r) for r in saved["active"]])
         device = self.owner.device
         values = {name: _restored(value, saved[name], device) for name, value in kept._per_replica().items()}
@@ -101,11 +99,11 @@ class State:
 
 
 class Stack:
-    """Replicas in training: each has its own data, random numbers and end.
+    """Replicas in training, each with its own data, random numbers and end.
 
-    One that finishes or fails leaves the stack; the others go on with the numbers that they would have had without it.
-    A subclass makes the first state (:meth:`begin`) and goes on by an epoch (:meth:`advance`); what it needs besides is
-    kept in the state. ``streams``: what it draws random numbers for, and the label that their seeds are made with.
+    A replica that finishes or fails leaves the stack; the others' numbers do not depend on it. A subclass makes the
+    first state (:meth:`begin`) and trains for an epoch (:meth:`advance`); the state holds all else that it needs.
+    ``streams``: purposes of random numbers, with the labels in their seeds.
     """
 
     streams: ClassVar[Mapping[str, str]] = {}
@@ -129,7 +127,7 @@ class Stack:
         own_streams = {purpose: streams.child(label) for purpose, label in labels.items()}
         start = self.model.family.init(self.model.network, own_streams["init"])
         prior = {}
-        if state is None:  # else what was made of the training set is in it
+        if state is None:  # else the state holds what was fitted to the training set
             train = self._training_set(owner)
             start = self.model.family.prepare(self.model.network, start, train, streams.child("prepare"))
             prior = self._fit_prior(start, train, streams.child("prior-fit"))
@@ -146,58 +144,58 @@ class Stack:
 
     @property
     def epochs(self) -> int:
-        """How many there are; what an epoch is, is the subclass's affair."""
+        """Number of epochs; the subclass defines an epoch."""
         raise NotImplementedError
 
     @property
     def steps(self) -> int:
-        """The smallest pieces of an epoch: how many of them :meth:`advance` can be told to go."""
+        """Number of steps in an epoch, the smallest pieces that :meth:`advance` can train."""
         return 1
 
     def begin(self, state: State) -> State:
-        """The first state, of what all ways of training have in theirs."""
+        """Return the first state, made from the fields common to all ways of training."""
         return state
 
     def open(self) -> None:
-        """What comes once, before the first epoch, and changes the state."""
+        """Prepare the state once, before the first epoch."""
 
     def advance(self, steps: int | None = None) -> Tensor:
-        """Train for an epoch; its loss, ``[R]``. With ``steps``, only so many of its pieces, to see what they cost."""
+        """Train for an epoch and return its loss, ``[R]``. ``steps``: only its first steps, to time them."""
         raise NotImplementedError
 
     def done(self, loss: Tensor) -> Tensor:
-        """Which replicas end before the others, ``[R]``, told after each epoch."""
+        """Return which replicas stop early, ``[R]`` bool, after an epoch with this loss."""
         return torch.zeros_like(loss, dtype=torch.bool)
 
     def outcome(self) -> Parameters:
-        """The parameters that replicas have when they leave, ``[R, ...]``."""
+        """Return the parameters ``[R, ...]`` with which replicas leave."""
         return self.now.parameters
 
     def diagnostics(self) -> dict[str, Tensor]:
-        """Numbers ``[R]`` by name that say how training went, for the records of replicas that leave."""
+        """Return diagnostics ``[R]`` of training by name, for the records of replicas that leave."""
         return {}
 
     def faults(self) -> dict[int, str]:
-        """Why the parameters of replicas that leave must not be used, by place."""
+        """Return why the parameters of replicas that leave must not be used, by their index."""
         return {}
 
     def judged(self, trained: Trained, members: Sequence[Trained], replica: int) -> Trained:
-        """A replica's result, looked at beside those of the members that it was joined of."""
+        """Return a replica's result, with diagnostics that compare the members joined in it."""
         return trained
 
     @property
     def epoch(self) -> int:
-        """Epochs that are over."""
+        """Number of finished epochs."""
         return self.now.epoch
 
     @property
     def active(self) -> list[int]:
-        """The numbers of the replicas that are still in training."""
+        """Numbers of the replicas still in training."""
         return self.now.active
 
     @property
     def parameters(self) -> Parameters:
-        """Those of the replicas that are still in training, ``[R, ...]``."""
+        """Parameters ``[R, ...]`` of the replicas still in training."""
         return self.now.parameters
 
     @property
@@ -208,7 +206,7 @@ class Stack:
     def run(self, report: Report | None = None, checkpoint: Callable[[Stack], None] | None = None) -> list[Trained]:
         """Train to the end and return one :class:`Trained` for each replica.
 
-        ``report(fraction, text)`` hears of progress after each epoch; ``checkpoint(self)`` may save :meth:`state`.
+        ``report(fraction, text)`` is called after each epoch; ``checkpoint(self)`` may save :meth:`state`.
         """
         if not self.epoch:
             self.open()
@@ -226,21 +224,21 @@ class Stack:
         return self.end()
 
     def end(self) -> list[Trained]:
-        """Results with the parameters that replicas have now: also of a training that was stopped."""
+        """Return results with the current parameters, also for a stopped training."""
         self._finish(list(range(len(self.now.active))))
         found = [self.now.results[r] for r in sorted(self.now.results)]
         groups = [found[i : i + self.members] for i in range(0, len(found), self.members)]
         return [self.judged(self._join(group), group, r) for r, group in enumerate(groups)]
 
     def state(self) -> SavedState:
-        """Everything that training needs to go on from here: tensors, numbers, lists and dicts only.
+        """Return all that training needs to resume: tensors, numbers, lists and dicts only.
 
-        They are the stack's own, not copies: save them before the next step changes them.
+        They are not copies: save them before the next step changes them.
         """
         return self.now.saved()
 
     def restore(self, state: SavedState) -> None:
-        """Continue from :meth:`state`, made by a stack of the same configuration; what is given is copied."""
+        """Continue from the :meth:`state` of a stack of equal configuration; the state is copied."""
         self.now = self.now.restored(state)
 
     def _training_set(self, owner: Tensor) -> TrainingSet:
@@ -284,7 +282,7 @@ class Stack:
             self.now.results[r] = Trained(kept, self.epoch, self.now.losses[r], faults.get(i), diagnostics)
 
     def _join(self, members: list[Trained]) -> Trained:
-        """Members that trained independently as one, with the means of their diagnostics; one that failed fails it."""
+        """Join independently trained members, with their mean diagnostics; if one failed, the result has failed."""
         if len(members) == 1:
             return members[0]
         for m, member in enumerate(members):
@@ -302,17 +300,17 @@ class Stack:
 
 
 def named_streams(*purposes: str) -> dict[str, str]:
-    """Labels of streams by what they are for."""
+    """Return labels of streams by purpose."""
     return {purpose: FUNCTIONS_LABEL if purpose == "functions" else purpose for purpose in purposes}
 
 
 def trained_names(parameters: Parameters) -> list[str]:
-    """The names of what training moves; the rest of the parameters is kept."""
+    """Return the names of the parameters that training changes, not of those that are kept."""
     return [name for name in parameters if not name.startswith(KEPT)]
 
 
 def subset_of(value: Any, kept: Sequence[int], index: Tensor) -> Any:
-    """The replicas at these places, ``index`` a tensor of them, of whatever a state may hold."""
+    """Cut a value of a state down to the replicas at the indices ``kept``, also given as the tensor ``index``."""
     if isinstance(value, Tensor):
         return value.detach()[index]
     if isinstance(value, Streams):
@@ -331,7 +329,7 @@ def _saved(value: Any) -> Any:
 
 
 def _restored(value: Any, saved: Any, device: torch.device) -> Any:
-    """``saved`` in the shape of ``value``; random streams go on in place."""
+    """Return ``saved`` in the structure of ``value``; random streams are restored in place."""
     if isinstance(value, Streams):
         value.restore(saved)
         return value
@@ -343,14 +341,14 @@ def _restored(value: Any, saved: Any, device: torch.device) -> Any:
 
 
 def _copied(value: Any, device: torch.device) -> Any:
-    """A copy, in depth, with its tensors on the device."""
+    """Return a deep copy with its tensors on the device."""
     return (
         value.to(device, copy=True) if isinstance(value, Tensor) else _each(value, lambda each: _copied(each, device))
     )
 
 
 def _each(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same dict, list or dataclass of changed values; any other value as it is."""
+    """Apply ``change`` to each value of a dict, list or dataclass; return any other value as it is."""
     if isinstance(value, dict):
         return {name: change(each) for name, each in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What takes long while data are made or kernels fitted is told to whoever listens; to nobody, unless somebody does."""
+"""Progress messages of long work, such as making data or fitting kernels, sent to a listener if there is one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", def
 
 
 def tell(text: str) -> None:
-    """Say how far something has come."""
+    """Send a progress message to the listener, if there is one."""
     listener = _listener.get()
     if listener is not None:
         listener(text)
@@ -18,7 +18,7 @@ def tell(text: str) -> None:
 
 @contextmanager
 def listening(listener: Callable[[str], None]) -> Iterator[None]:
-    """Meanwhile the listener is told."""
+    """Send progress messages to a listener within the block."""
     before = _listener.set(listener)
     try:
         yield
@@ -27,7 +27,7 @@ def listening(listener: Callable[[str], None]) -> Iterator[None]:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people write them: 8 s, 3 min, 2 h 05 min, 5 days."""
+    """Format seconds: 8 s, 3 min, 2 h 05 min, 5 days."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

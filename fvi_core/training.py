@@ -1,6 +1,4 @@
-"""Training by stochastic gradients: the one loop, over stacked replicas, that every method runs through unless it
-samples.
-"""
+"""Training by stochastic gradients: the loop over stacked replicas for every method that does not sample."""
 
 from __future__ import annotations
 
@@ -35,11 +33,11 @@ VALIDATION_IMAGES = 500
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """Training ends when the validation loss, looked at every so many epochs, has not fallen for ``patience``
-    epochs.
+    """Rule that ends training when the validation loss, computed every ``every`` epochs, has not fallen for
+    ``patience`` epochs.
 
     The validation loss is minus the mean log-likelihood of the validation subset. With ``objective`` it is the whole
-    objective, with the validation subset in the place of the training data: the divergence counts by its N too.
+    objective with the validation subset as training data: the subset's size also scales the divergence.
     """
 
     patience: int
@@ -50,8 +48,7 @@ class EarlyStopping:
 @TRAININGS.register("gradient")
 @dataclass(frozen=True)
 class Training(Procedure):
-    """How the objective is optimised, by stochastic gradients. ``samples``: function draws of the likelihood term in
-    each step.
+    """Optimisation by stochastic gradients. ``samples``: function draws of the likelihood term in each step.
 
     ``early_stopping`` {"patience": epochs, "every": epochs} keeps the parameters of the lowest validation loss, which
     is the whole objective's with "objective": true.
@@ -59,8 +56,8 @@ class Training(Procedure):
     training images. ``precision`` "bfloat16": products and convolutions of the network in that type, in prediction
     too, where the device has it (see :mod:`fvi_core.precision`); parameters, statistics of batches, likelihood and
     divergence stay in ``dtype``. ``compile``: the network's passes by torch.compile, for large networks on a GPU.
-    ``graph``: steps captured as CUDA graphs (see :mod:`fvi_core.graphs`), the same operations in the same order; why a
-    matrix has no Cholesky factor is then not told.
+    ``graph``: steps captured as CUDA graphs (see :mod:`fvi_core.graphs`), the same operations in the same order;
+    failures then lack the cause of a failed Cholesky factorisation.
     """
 
     epochs: int
@@ -84,9 +81,7 @@ class Training(Procedure):
 
 @dataclass
 class Best:
-    """The lowest validation loss ``[R]``, the epochs since, and the parameters that had it (without early stopping:
-    none).
-    """
+    """Lowest validation loss ``[R]``, the epochs since, and its parameters (none without early stopping)."""
 
     loss: Tensor
     age: Tensor
@@ -95,7 +90,7 @@ class Best:
 
 @dataclass
 class TrainingState(State):
-    """What gradients, learning rates and early stopping remember."""
+    """State of gradient training: optimiser, learning-rate schedule and early stopping."""
 
     _: KW_ONLY
     optimiser: OptimiserState
@@ -187,7 +182,7 @@ class Trainer(Stack):
         return total / points
 
     def _batches(self) -> Iterator[tuple[Batch, int]]:
-        """The batches of an epoch, with their numbers of points."""
+        """Yield the batches of an epoch, with their sizes."""
         n, size = self.training_data.x.shape[1], self.training.batch_size
         if self.training_data.batches is not None:
             yield from ((batch, len(batch[0])) for batch in self.training_data.batches(self.epoch))
@@ -197,7 +192,7 @@ class Trainer(Stack):
             yield None if order is None else order[:, start : start + size], min(size, n - start)
 
     def _stepper(self) -> Callable[[Batch], Tensor]:
-        """One step on a batch; its loss ``[R]``."""
+        """Return a function that takes a step on a batch and returns its loss ``[R]``."""
         now, training_data, n = self.now, self.training_data, self.training_data.x.shape[1]
         if self.graphs is not None and self.graphs[0] is now:
             return self._replayed
@@ -250,7 +245,7 @@ class Trainer(Stack):
         return self.now.schedule.done
 
     def _note_step(self, losses: Sequence[Tensor], total: Tensor) -> None:
-        """Where an epoch's loss is no number: the first step at which it was none."""
+        """Store the first step at which a loss was not finite, for replicas whose epoch's loss is not."""
         if torch.isfinite(total).all():
             return
         finite = torch.isfinite(torch.stack(list(losses))).tolist()
@@ -260,7 +255,7 @@ class Trainer(Stack):
                 self.stopped.setdefault(r, f"step {bad[0]} of {len(losses)} of ")
 
     def _note_cause(self, loss: Tensor, tried: Sequence[Factorisation]) -> None:
-        """Where losses are no numbers: why, if it is a matrix without a factor, before the step spoils parameters."""
+        """Store the failed factorisation behind a loss that is not finite, before the step spoils parameters."""
         if not tried or self.training.graph or torch.isfinite(loss).all():
             return
         for place, (r, finite) in enumerate(zip(self.now.active, torch.isfinite(loss).tolist(), strict=True)):
@@ -268,7 +263,7 @@ class Trainer(Stack):
                 self.explained.setdefault(r, cause)
 
     def _hold(self, values: Parameters) -> None:
-        """Keep new values; with graphs, which read and write the same memory at every replay, in that of the old."""
+        """Store new values; with graphs, which use the same memory at every replay, in place of the old."""
         held = self.now.parameters
         for name, value in values.items():
             if self.training.graph and name in held and held[name].shape == value.shape:
@@ -298,9 +293,7 @@ class Trainer(Stack):
         now.schedule.done |= best.age >= rule["patience"]
 
     def _validation_loss(self, place: int, x: Tensor, y: Tensor) -> Tensor:
-        """Validation loss ``[1]`` of one replica, whose validation subset is x, y; random numbers are those of every
-        look.
-        """
+        """Return the validation loss ``[1]`` of one replica at x, y; every call uses the same random numbers."""
         family, likelihood = split_parameters(
             {name: value[place : place + 1] for name, value in self.now.parameters.items()}
         )
@@ -328,7 +321,7 @@ class Trainer(Stack):
         samples: int,
         fixed: Streams,
     ) -> Tensor:
-        """Objective ``[1]`` of one replica with n validation points as the training data, of which x, y is a piece."""
+        """Return the objective ``[1]`` of one replica on a piece x, y of n validation points as training data."""
         low, high = (
             take(box, self.now.owner[place : place + 1]) for box in (self.training_data.low, self.training_data.high)
         )

@@ -140,8 +140,8 @@ class NaturalGradient(Trainer):
     def _replica(
         self, drawn: Parameters, likelihood: Parameters, x: Tensor, y: Tensor, seen: list[Parameters]
     ) -> tuple[Tensor, Parameters, Parameters]:
-        """Of one replica minus the mean log-likelihood, its mean gradient and the mean of its examples' squared
-        gradients, over the networks ``drawn [S, *shape]``; ``seen`` is told the statistics that each of them met.
+        """Return one replica's negative mean log-likelihood, its gradient and the examples' mean squared gradients,
+        each averaged over the networks ``drawn [S, *shape]``; ``seen`` gains each network's batch statistics.
         """
         count, totals = self.options.samples, (dict[str, Tensor](), dict[str, Tensor]())
         loss = x.new_zeros(())
@@ -169,7 +169,7 @@ class NaturalGradient(Trainer):
         self._hold({MEAN + name: moved, LOG_VAR + name: self._log_variance(name, now.curvature[name])})
 
     def _divergence(self, family: Parameters, x: Tensor) -> Tensor:
-        """What it adds to the loss, ``[R]``."""
+        """Divergence term of the loss, ``[R]``."""
         now, model = self.now, self.model
         weight_kl, prior = cast(Divergence, model.divergence), cast(Prior, model.prior)
         streams, prior_streams = now.streams["divergence"], now.streams["prior"]

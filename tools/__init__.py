@@ -1,1 +1,1 @@
-"""For those who work on this project: a toy cluster, what training steps cost."""
+"""Tools for developers: a toy SLURM cluster, benchmarks of training steps and of the site."""

@@ -1,4 +1,4 @@
-"""Estimates of a sweep's cost, tried on records: ``python -m tools.estimates``.
+"""Check estimates of a sweep's cost against records: ``python -m tools.estimates``.
 
 The records of each of the kinds with most hours are left out, and their cost is estimated from those of other kinds.
 """

@@ -27,7 +27,7 @@ return table && table.getBoundingClientRect().height > 0
 
 
 def chosen(folder: Path) -> list[str]:
-    """The first page, and the largest pages of tables. Raises FileNotFoundError where there is no site."""
+    """Return the start page and the largest pages of tables. Raises FileNotFoundError without a site."""
     if not (folder / "index.html").exists():
         raise FileNotFoundError(f"{folder}: no site there; make page writes one")
     tables = sorted(folder.glob("tables/*.html"), key=lambda path: path.stat().st_size, reverse=True)
@@ -35,7 +35,7 @@ def chosen(folder: Path) -> list[str]:
 
 
 def measured(driver: Any, address: str) -> tuple[float, float, float]:
-    """Seconds until something is painted, until the table is laid out, and of the processor for the page's thread."""
+    """Return seconds until the first paint, until the table's layout, and of the page's thread on the processor."""
     driver.get("about:blank")
     before = _spent(driver)
     driver.get(address)
@@ -50,7 +50,7 @@ def _spent(driver: Any) -> float:
 
 
 def rows(driver: Any, folder: Path) -> Iterator[tuple[str, ...]]:
-    """A row for every page: medians over a few turns."""
+    """Yield a row for every page: medians over a few turns."""
     for page in chosen(folder):
         turns = [measured(driver, f"file://{folder.resolve()}/{page}") for _ in range(REPEATS)]
         painted, laid, spent = (median(column) for column in zip(*turns))
@@ -59,7 +59,7 @@ def rows(driver: Any, folder: Path) -> Iterator[tuple[str, ...]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status 2 where there is no site or no Chromium."""
+    """Print the table; return exit status 2 without a site or without Chromium."""
     parser = argparse.ArgumentParser(prog="python -m tools.first_view", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help=f"the site ({FOLDER})")
     options = parser.parse_args(arguments)

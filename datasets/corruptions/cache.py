@@ -1,9 +1,8 @@
-"""Generated images in the file cache: a file for each severity, filled by any number of processes, a corruption at a
-time.
+"""Cache corrupted images: one file for each severity, which several processes may fill, one corruption at a time.
 
-`severity-3.npy` is uint8 [19, N, 3, 32, 32]. Behind the array stands the SHA-256 of each corruption's images, or zeros
-while there are none. Images whose digest is right are there, all others are made: a process that was killed while it
-wrote, or a file that was damaged since, costs no more than these images.
+`severity-3.npy` is uint8 [19, N, 3, 32, 32], followed by the SHA-256 of each corruption's images, or zeros while they
+are missing. Images whose digest does not match are made again, so that a killed process or a damaged file costs no
+more than the affected corruptions.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from typing import IO
 import numpy as np
 
 DIGEST = 32  # bytes
-PATIENCE = 60.0  # seconds; images of a corruption take one or two, so who has them that long was stopped
+PATIENCE = 60.0  # seconds; a corruption takes one or two, so a process that holds it longer was stopped
 PAUSE = 0.05
 
 Make = Callable[[int], np.ndarray]
@@ -32,17 +31,17 @@ Say = Callable[[int, int], None]
 
 
 class SeverityFile:
-    """The file of one severity: K corruptions' images, shape [K, ...]."""
+    """File of one severity: images of K corruptions, shape [K, ...]."""
 
     def __init__(self, path: Path, shape: tuple[int, ...]) -> None:
         self.path, self.shape = path, shape
         self.header, self.bytes = _header(shape), math.prod(shape[1:])
 
     def images(self, wanted: range, make: Make, say: Say = lambda made, lacking: None) -> np.ndarray:
-        """The images of some corruptions [len(wanted), ...], mapped from the file; `make(i)` makes those that it lacks.
+        """Return images of some corruptions [len(wanted), ...], mapped from the file; `make(i)` makes missing ones.
 
-        Several processes share what is to be made; `say(corruptions made here, lacking at first)` is called after each.
-        Where the file cannot be written, a warning says so, and the images are made for this process alone.
+        Several processes share the work; `say(corruptions made here, missing at first)` is called after each. If the
+        file cannot be written, a warning says so and the images are made for this process alone.
         """
         lacking = self._lacking(wanted)
         if lacking:
@@ -51,13 +50,12 @@ class SeverityFile:
             except Unwritable as error:
                 warnings.warn(f"{self.path}: cannot be kept ({error}), and will be made again", stacklevel=2)
                 return np.stack([make(i) for i in wanted])
-        # Copied where it is written to, since tensors are made of it and PyTorch knows of no memory that is not
-        # written.
+        # Copy on write: PyTorch makes tensors only of writable memory.
         mapped = np.memmap(self.path, np.uint8, "c", len(self.header), self.shape)
         return mapped[wanted.start : wanted.stop]
 
     def _lacking(self, wanted: range) -> list[int]:
-        """Those that are not there, or not as they were written."""
+        """Return the corruptions whose images are missing or damaged."""
         try:
             with open(self.path, "rb") as file:
                 return [i for i in wanted if not self._whole(file) or not self._there(file, i)]
@@ -65,11 +63,11 @@ class SeverityFile:
             return list(wanted)
 
     def _fill(self, lacking: list[int], make: Make, say: Say) -> None:
-        """Make those that nobody else is making, then those that another process has begun and not finished."""
+        """Make images that no other process is making, then images that another process left unfinished."""
         done, first = 0, len(lacking)
         with unwritable():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Unbuffered: what other processes write meanwhile is to be seen.
+            # Unbuffered, to see what other processes write meanwhile.
             file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644), "r+b", 0)
         with file:
             with unwritable(), _turn(file, 0, PATIENCE):
@@ -90,7 +88,7 @@ class SeverityFile:
                             lacking.remove(i)
 
     def _begin(self, file: IO[bytes]) -> None:
-        """Give a new file, or one that is no such file, its header and its length."""
+        """Write header and length of a file that is new or of another form."""
         if not self._whole(file):
             file.truncate(0)
             _write(file, 0, self.header)
@@ -125,7 +123,7 @@ class Unwritable(Exception):
 
 @contextmanager
 def unwritable() -> Iterator[None]:
-    """Makes Unwritable of the errors of the system; what makes images has errors of its own."""
+    """Turn OSError into Unwritable; errors of the function that makes images stay as they are."""
     try:
         yield
     except OSError as error:
@@ -133,7 +131,7 @@ def unwritable() -> Iterator[None]:
 
 
 def _write(file: IO[bytes], place: int, content: bytes | memoryview) -> None:
-    """Raises OSError also for what was written in part."""
+    """Write `content` at `place`. Raises OSError, also if only a part was written."""
     file.seek(place)
     if file.write(content) != len(content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -149,9 +147,9 @@ def _header(shape: tuple[int, ...]) -> bytes:
 
 @contextmanager
 def _turn(file: IO[bytes], place: int, patience: float) -> Iterator[bool]:
-    """Between processes: whether this one has a place, a byte of the file that is locked, for as long as it is in here.
+    """Lock byte `place` of the file between processes; yield whether this process holds the lock.
 
-    Nobody waits longer than `patience` seconds. Where the file system has no locks, everybody has it.
+    A process waits at most `patience` seconds. On a file system without locks every process holds it.
     """
     limit = time.monotonic() + patience
     while True:

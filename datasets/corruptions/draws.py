@@ -1,4 +1,4 @@
-"""Random numbers for corruptions: every image has its own stream, so that no result depends on the batch."""
+"""Random numbers of corruptions: every image has its own stream, so that no result depends on the batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Draws:
-    """Streams of the images of these numbers, each seeded by `names` and its image's number alone.
+    """Random streams of images, each seeded by `names` and its image's number alone.
 
     Every draw has shape [len(numbers), *shape].
     """

@@ -1,11 +1,10 @@
-"""The 19 corruptions of Hendrycks and Dietterich (2019) at five severities, for 32x32 colour images.
+"""Generate the 19 corruptions of Hendrycks and Dietterich (2019) at five severities, for 32x32 colour images.
 
 Definitions and severities are those of CIFAR-10-C and CIFAR-100-C (script `make_cifar_c.py` of
-hendrycks/robustness, commit ca36008), which are milder than ImageNet-C's, including what its script does and
-its paper does not say: values are cut off, not rounded; the sixth frost overlay is never drawn; glass blur
-copies where it means to swap. Random numbers cannot be the published ones, so neither are the images. Beyond
-that, JPEG depends on the library's version, and values that should be whole do not lose a level to
-floating-point noise when they are cut off.
+hendrycks/robustness, commit ca36008), which are milder than ImageNet-C's, including behaviour that the paper does not
+mention: values are truncated, not rounded; the sixth frost overlay is never drawn; glass blur copies where it means to
+swap. Images differ from the published ones: their random numbers are not known, JPEG depends on the library's version,
+and here truncation does not lose a level to floating-point noise.
 """
 
 from __future__ import annotations
@@ -115,12 +114,12 @@ def corrupt(
     numbers: Sequence[int] | np.ndarray | None = None,
     root: str | os.PathLike | None = None,
 ) -> np.ndarray:
-    """Corrupted copies of uint8 images [N, 32, 32, 3], in the same form; severity 0 changes nothing.
+    """Return corrupted copies of uint8 images [N, 32, 32, 3]; severity 0 changes nothing.
 
-    An image's random numbers are seeded by the seed, the corruption, the severity and its number (`numbers`; 0, 1, ...
-    where none are given), so that any images of a set may be made without the others. root: folder of the file cache
-    instead of $FVI_DATA_CACHE, for frost. Raises ValueError for images, a corruption or a severity that do not fit,
-    DataNotFound without the frost files.
+    An image's random numbers are seeded by the seed, the corruption, the severity and the image's number (`numbers`,
+    default 0, 1, ...), so that any image of a set can be made without the others. root: folder of the file cache
+    instead of $FVI_DATA_CACHE, for frost. Raises ValueError for unsuitable images, corruption or severity, DataNotFound
+    without the frost files.
     """
     check_name(corruption, severity)
     if images.dtype != np.uint8 or images.shape[1:] != SHAPE:

@@ -1,4 +1,4 @@
-"""Corrupted test images of CIFAR-10 and CIFAR-100: the published ones if they are at hand, else generated ones."""
+"""Corrupted test images of CIFAR-10 and CIFAR-100: the published images if available, else generated ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .generator import CORRUPTIONS, VERSION, check_name, corrupt
 
 
 def published(name: str, root: str | os.PathLike | None = None) -> bool:
-    """Whether the published images are at hand, in either form."""
+    """Return whether the published images are available, in either form."""
     return bool(upstream.find(name, root) or prepared.find(name, root))
 
 
@@ -30,14 +30,14 @@ def corrupted(
     rows: np.ndarray | None = None,
     say: Say = lambda made, lacking: None,
 ) -> tuple[np.ndarray, str]:
-    """Test images of `name` ("cifar10", "cifar100") with a corruption at a severity, and in words whose they are.
+    """Return corrupted test images of `name` ("cifar10", "cifar100") at a severity, and their source in words.
 
-    Without a corruption: with all 19, one after another; at severity 0 they are there once. Severities go from 0 (none)
-    to 5. test_images uint8 [N, 3, 32, 32], test_labels [N]; rows: of these images only, which are the same as among
-    all. Generated images are kept in the file cache (584 MB for 10,000 at one severity), so that each is made once on a
-    machine, and mapped from there; `say(corruptions made, lacking at first)` tells of progress. Raises KeyError for
-    another data set, ValueError for another corruption or severity, BadData if published images are there but damaged
-    or in another order, DataNotFound for frost without its files.
+    corruption None: all 19, one after another; severity 0 returns the clean images once. Severities are 0 (none) to 5.
+    test_images uint8 [N, 3, 32, 32], test_labels [N]; rows: only these images, equal to those among all. Generated
+    images are stored in the file cache (584 MB for 10,000 at one severity) and mapped from it, so that a machine makes
+    each once; `say(corruptions made, missing at first)` reports progress. Raises KeyError for another data set,
+    ValueError for another corruption or severity, BadData if published images are damaged or in another order,
+    DataNotFound for frost without its files.
     """
     check_name(corruption or CORRUPTIONS[0], severity)
     archive, first = upstream.ARCHIVES[name], CORRUPTIONS.index(corruption) if corruption else 0
@@ -68,7 +68,7 @@ def _generated(
     root: str | os.PathLike | None,
     say: Say,
 ) -> np.ndarray:
-    """Images [n, 3, 32, 32] of these numbers, under each of the chosen corruptions, [len(chosen) n, 3, 32, 32]."""
+    """Corrupt images [n, 3, 32, 32] of these numbers by each chosen corruption, [len(chosen) n, 3, 32, 32]."""
     channels_last = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
     digest = hashlib.sha256(channels_last.data)
     if not np.array_equal(numbers, np.arange(len(numbers))):

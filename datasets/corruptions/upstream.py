@@ -1,8 +1,8 @@
-"""CIFAR-10-C and CIFAR-100-C as their authors publish them: one array per corruption, in an archive or unpacked.
+"""Read CIFAR-10-C and CIFAR-100-C as published: one array per corruption, in an archive or unpacked.
 
 `<corruption>.npy` is uint8 [5 N, 32, 32, 3]: the N test images at severity 1, then at severity 2, and so on;
-`labels.npy` repeats the N labels five times. Looked for in the file cache and the mirrors. Arrays are mapped
-from where they lie: nothing is unpacked, and only what is used is read.
+`labels.npy` repeats the N labels five times. Files are found in the cache or the mirrors and mapped in place: nothing
+is unpacked, and only the pages in use are read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMPARED = 1000  # images for which the order of the severities is checked
 
 
 class Member(NamedTuple):
-    """Where the bytes of one .npy file lie."""
+    """Location of the bytes of one .npy file."""
 
     path: Path
     start: int
@@ -35,7 +35,7 @@ class Member(NamedTuple):
 
 
 def find(name: str, root: str | os.PathLike | None = None) -> Path | None:
-    """The tar archive of data set `name`, or the folder of its unpacked files; None where there is neither.
+    """Return the tar archive of data set `name`, or the folder of its unpacked files, or None.
 
     `<cache or mirror>/<name>_c/` holds CIFAR-10-C.tar, or a folder CIFAR-10-C, or the arrays themselves.
     """
@@ -51,7 +51,7 @@ def find(name: str, root: str | os.PathLike | None = None) -> Path | None:
 
 
 def read(path: Path, corruption: str, severity: int, images: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The images [N, 32, 32, 3] of one severity, mapped from `path` (what `find` gives).
+    """Return the images [N, 32, 32, 3] of one severity, mapped from `path`, the result of `find`.
 
     images [N, 32, 32, 3] and labels [N]: the clean test set. Raises BadData for a damaged archive, a missing
     array, another shape or type, labels in another order, or severities that are not in the order of their
@@ -105,13 +105,13 @@ def _array(path: Path, file: str) -> np.ndarray:
 
 
 def _unpacked(folder: Path) -> dict[str, Member]:
-    """The .npy files of a folder by name."""
+    """Return the .npy files of a folder by name."""
     return {path.name: Member(path, 0, size) for path, size, _ in map(stamped, folder.glob("*.npy"))}
 
 
 @lru_cache(maxsize=8)
 def _archived(path: Path, size: int, modified: int) -> dict[str, Member]:
-    """The .npy files of a tar archive by name, read once for every state of the archive."""
+    """Return the .npy files of a tar archive by name, cached by the archive's size and time of change."""
     with reading(path, "a whole, uncompressed tar archive"), tarfile.open(path, "r:") as archive:
         entries = [entry for entry in archive if entry.isfile() and not entry.issparse()]
     return {

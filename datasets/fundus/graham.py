@@ -1,9 +1,9 @@
 """Preprocessing of fundus photographs: the eye's box as a square, then Graham's (2015) local averages.
 
-RETINA scales an image until the eye's radius is 300 pixels, takes a Gaussian blur of a thirtieth of the radius away,
-4 x - 4 blur + 128, greys out what is outside 90 % of the radius, and cuts the image to what is left
-(tensorflow-datasets, "btgraham-300"). Here the eye's box is stretched to a square first, so that half its side is the
-radius; a grey rim of a twentieth of the side stays on every edge; no JPEG of quality 72 is made between.
+RETINA scales an image to an eye of radius 300 pixels, subtracts a Gaussian blur of a thirtieth of the radius,
+4 x - 4 blur + 128, greys out pixels outside 90 % of the radius, and crops the image to the rest
+(tensorflow-datasets, "btgraham-300"). Here the eye's box is first stretched to a square, half of whose side is the
+radius; a grey rim of a twentieth of the side remains; images are not compressed as JPEG of quality 72 in between.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from scipy.ndimage import gaussian_filter
 
 GREY = 128
 _DARK, _SHARE = 10, 0.02
-_LEAST = 0.1  # of an image's sides: a smaller eye is none
+_LEAST = 0.1  # least share of an image's sides that an eye has
 
 
 def eye_box(image: np.ndarray) -> tuple[int, int, int, int]:
-    """Left, top, right and bottom of the eye in an image [H, W, 3]; of the whole image where there is no eye.
+    """Return left, top, right and bottom of the eye in an image [H, W, 3], or of the image if no eye is found.
 
-    Rows and columns belong to it of whose pixels a fiftieth is brighter than a tenth of the image's mean.
+    A row or column belongs to the eye if more than a fiftieth of its pixels exceed a tenth of the image's mean.
     """
     bright = image.sum(-1, dtype=np.int64)
     eye = bright * _DARK > bright.mean()
@@ -35,7 +35,7 @@ def eye_box(image: np.ndarray) -> tuple[int, int, int, int]:
 
 
 def square(image: Image.Image, side: int, cut: bool = True) -> np.ndarray:
-    """The eye's box (or the whole image), stretched to bytes [3, side, side]."""
+    """Stretch the eye's box (or the whole image) to bytes [3, side, side]."""
     whole = image.convert("RGB")
     whole = whole.crop(eye_box(np.asarray(whole))) if cut else whole
     resized = whole.resize((side, side), Image.Resampling.BILINEAR)
@@ -43,7 +43,7 @@ def square(image: Image.Image, side: int, cut: bool = True) -> np.ndarray:
 
 
 def graham(images: np.ndarray) -> np.ndarray:
-    """Local averages taken away from squares [N, 3, S, S], bytes to bytes."""
+    """Subtract local averages from squares [N, 3, S, S], bytes to bytes."""
     side = images.shape[-1]
     x = images.astype(np.float32)
     blurred = gaussian_filter(x, (0, 0, side / 60, side / 60), mode="mirror", truncate=3.0)

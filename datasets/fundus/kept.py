@@ -1,4 +1,4 @@
-"""Preprocessed photographs, kept as bytes in the file cache: made once, in batches, by any number of processes."""
+"""Cache preprocessed photographs as bytes in files: several processes make them once, in batches."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ OUTLINE, FROM = 16, 64  # pixels of an outline's side, and of the squares that i
 
 
 def images(source: Source, side: int, root: str | os.PathLike | None = None) -> np.ndarray:
-    """Squares [N, 3, side, side] after Graham's preprocessing, mapped from the cache. Raises BadData."""
+    """Return squares [N, 3, side, side] after Graham's preprocessing, mapped from the cache. Raises BadData."""
     from .graham import graham
 
     return _kept(source, f"graham-{side}", (3, side, side), lambda rows: graham(_squares(source, side, rows)), root)
 
 
 def eye_outlines(source: Source, root: str | os.PathLike | None = None) -> np.ndarray:
-    """Which share of each block of the image is eye: [N, 1, 16, 16]. Raises BadData."""
+    """Return the share of the eye in each block of the image, [N, 1, 16, 16]. Raises BadData."""
     made = lambda rows: outlines(_squares(source, FROM, rows), OUTLINE)
     return _kept(source, "outline", (1, OUTLINE, OUTLINE), made, root)
 

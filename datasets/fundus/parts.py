@@ -1,4 +1,4 @@
-"""Which images may be told apart in training and testing: eyes of one patient, and known duplicates, may not."""
+"""Parts of fundus sets: both eyes of a patient, and known duplicates, stay in one part."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _ENDS = (0.7, 0.8)  # of the training and the validation part
 
 @cache
 def duplicates() -> dict[tuple[str, str], str]:
-    """The group of every image that is known to be another one's duplicate, by set and id."""
+    """Return the group of every known duplicate, by set and id."""
     with Path(__file__).with_name("duplicates.csv").open(newline="") as file:
         return {(row["set"], row["id"]): f"duplicates {row['group']}" for row in csv.DictReader(file)}
 
 
 def groups(name: str, ids: Sequence[str]) -> list[str]:
-    """What each image must stay together with: its patient's other eye ("10_left"), or its duplicates."""
+    """Return the group of each image, never cut apart: both eyes of a patient ("10_left"), or duplicates."""
     if name == "eyepacs":
         return [image.rpartition("_")[0] or image for image in ids]
     known = duplicates()
@@ -33,10 +33,10 @@ def groups(name: str, ids: Sequence[str]) -> list[str]:
 
 
 def parted(together: Sequence[str], grades: np.ndarray) -> np.ndarray:
-    """The part of each image: of the groups of each worst grade, in the order of a hash of their names, those that
-    begin in the first 70 % of the images train, those in the next 10 % validate, the others test.
+    """Return the part of each image, which depends on names and grades alone.
 
-    So it depends on names and grades alone, and not on where the images come from.
+    Groups of equal worst grade are ordered by a hash of their names: groups that begin in the first 70 % of these
+    images are for training, in the next 10 % for validation, the rest for testing.
     """
     members: dict[str, list[int]] = defaultdict(list)
     for i, group in enumerate(together):
@@ -54,7 +54,7 @@ def parted(together: Sequence[str], grades: np.ndarray) -> np.ndarray:
 
 
 def check_apart(where: str, together: Sequence[str], part: np.ndarray) -> None:
-    """Raises BadData where images that must stay together are in two parts."""
+    """Raise BadData if images of one group are in two parts."""
     found: dict[str, str] = {}
     for group, own in zip(together, part):
         if found.setdefault(group, own) != own:

@@ -1,4 +1,4 @@
-"""What tensorflow-datasets has prepared, read without TensorFlow: EyePACS as `diabetic_retinopathy_detection`.
+"""Read EyePACS as prepared by tensorflow-datasets (`diabetic_retinopathy_detection`), without TensorFlow.
 
 See docs/retinopathy.md.
 """

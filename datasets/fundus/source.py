@@ -1,4 +1,4 @@
-"""Graded photographs, wherever they come from."""
+"""Graded photographs of any origin."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ GRADES = 5
 class Source:
     """Graded images, in the order of their ids.
 
-    official: the part that upstream puts each image in, empty where it has none. image: the i-th, to be read in order.
-    cut: whether the eye's box is still to be cut out. largest: side in pixels that images are large enough for.
-    digest: of a user's folder, empty for known files.
+    official: upstream's part of each image, empty without parts. image: reads the i-th image, fastest in order.
+    cut: whether the eye's box must still be cut out. largest: largest side in pixels that images suffice for.
+    digest: digest of a user's folder, empty for known files.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Source:
 
 
 def graded(where: str, rows: list[tuple[str, str]]) -> tuple[tuple[str, ...], np.ndarray]:
-    """Distinct ids and grades 0 to 4 of a table's pairs (id, grade), in the order of the ids. Raises BadData."""
+    """Return distinct ids and grades 0 to 4 of a table's pairs (id, grade), sorted by id. Raises BadData."""
     if not rows:
         raise BadData(f"{where}: expected graded images, found none; {GET_AGAIN}")
     for image, grade in rows:

@@ -45,14 +45,14 @@ _WHERE = {
 
 
 def folder_of(name: str) -> Path | None:
-    """The user's folder of a set, if there is one."""
+    """Return the user's folder of a set, or None."""
     root = os.environ.get(VARIABLE)
     path = Path(os.path.expanduser(root)) / name if root else None
     return path if path and path.is_dir() else None
 
 
 def find(name: str, root: str | os.PathLike | None = None) -> Source:
-    """The photographs of a set. Raises DataNotFound, BadData."""
+    """Return the photographs of a set. Raises DataNotFound, BadData."""
     folder = folder_of(name)
     if folder is None:
         return _mosaics(name, *(_known(file, name, root) for file in (LABELS, *_files(name))))
@@ -66,17 +66,17 @@ def find(name: str, root: str | os.PathLike | None = None) -> Source:
 
 
 def content(name: str) -> dict[str, str]:
-    """The digest of a user's folder, as the identity of runs has it; empty where known files are used."""
+    """Return the digest of a user's folder for a run's key; empty if known files are used."""
     return {f"{name}/images": find(name).digest} if folder_of(name) else {}
 
 
 def forget() -> None:
-    """Let go of the mosaics, which take some hundred megabytes."""
+    """Free the cached mosaics, some hundred megabytes."""
     _opened.cache_clear()
 
 
 def at_hand(name: str, root: str | os.PathLike | None = None) -> str:
-    """Why a set is not at hand; empty where it is."""
+    """Return why a set is not available; empty if it is."""
     try:
         if folder_of(name) is None:
             for file in (LABELS, *_files(name)):
@@ -89,7 +89,7 @@ def at_hand(name: str, root: str | os.PathLike | None = None) -> str:
 
 
 def opened(path: Path) -> Image.Image:
-    """An image whose pixels are read, upright as its EXIF orientation says, 16-bit grey as 8 bits. Raises BadData."""
+    """Read an image, upright by its EXIF orientation, 16-bit grey as 8 bits. Raises BadData."""
     from PIL import Image, ImageOps  # here, since most commands read no image
 
     with reading(path, "a whole image"):
@@ -99,7 +99,7 @@ def opened(path: Path) -> Image.Image:
 
 
 def _in_bytes(path: Path, image: Image.Image) -> Image.Image:
-    """Pillow would cut wider pixels off at 255, which makes them white."""
+    """Scale wider pixels to 8 bits; Pillow would clip them at 255, to white."""
     from PIL import Image
 
     if not image.mode.startswith(("I", "F")):
@@ -117,7 +117,7 @@ def _in_bytes(path: Path, image: Image.Image) -> Image.Image:
 
 
 def table(path: Path, *columns: str) -> list[tuple[str, ...]]:
-    """These columns of a CSV file with a header. Raises BadData."""
+    """Return columns of a CSV file with a header. Raises BadData."""
     with (
         reading(path, f"a table with the columns {', '.join(columns)}"),
         io.StringIO(decoded(path), newline="") as file,
@@ -132,7 +132,7 @@ def table(path: Path, *columns: str) -> list[tuple[str, ...]]:
 
 
 def digest_of(tables: list[Path], images: list[Path]) -> str:
-    """Of the content of tables, and of the names and sizes of images: 16 digits."""
+    """Return 16 digits of the SHA-256 over the content of tables and the names and sizes of images."""
     digest = hashlib.sha256(READING)
     for path in tables:
         with reading(path, "a file"):
@@ -154,7 +154,7 @@ def _read(name: str, folder: Path, *tables: tuple[Path, int, int]) -> Source:
 
 
 def _folder(name: str, folder: Path) -> Source:
-    """Upstream's files. Each graded image must be there, and no other one."""
+    """Read upstream's files, which must hold exactly the graded images."""
     tables, found = {"eyepacs": _eyepacs, "aptos": _aptos, "idrid": _idrid}[name](folder)
     where = " and ".join(map(str, tables))
     ids, grades = graded(where, [(image, grade) for image, (grade, _, _) in found.items()])
@@ -214,14 +214,14 @@ def _idrid(folder: Path) -> tuple[list[Path], Found]:
 
 
 def _once(path: Path, *columns: str) -> list[tuple[str, ...]]:
-    """A table of images, of which each is graded, and once. Rows without a name are blank ones of IDRiD's."""
+    """Return rows of a table that grades each image once; IDRiD's has blank rows, which are dropped."""
     rows = [row for row in table(path, *columns) if any(row)]
     graded(str(path), [(row[0], row[1]) for row in rows])
     return rows
 
 
 def _check_files(folder: Path, where: str, paths: list[Path]) -> None:
-    """A graded image that is not there, and one without a grade, raise BadData."""
+    """Raise BadData for a graded image without a file, and for a file without a grade."""
     wanted = {path.name for path in paths}
     with reading(folder, "a folder of images"):
         there = {path.name for path in folder.iterdir() if path.suffix == paths[0].suffix}
@@ -239,7 +239,7 @@ def _check_files(folder: Path, where: str, paths: list[Path]) -> None:
 
 @lru_cache(maxsize=1)
 def known_files() -> dict[str, fetch.File]:
-    """The mosaics by name, from known.txt."""
+    """Return the mosaics by name, from known.txt."""
     lines = Path(__file__).with_name("known.txt").read_text().splitlines()
     rows = [line.split() for line in lines if line and not line.startswith("#")]
     return {name: fetch.File(name, sha256, int(size), ()) for name, sha256, size in rows}

@@ -117,7 +117,7 @@ def evaluation_content(name: str, scheme: str, sets: Iterable[str]) -> dict[str,
 
 
 def lacking(name: str, sets: Iterable[str], root: str | os.PathLike | None = None) -> dict[str, str]:
-    """Of this set and of those in evaluation sets, the ones that are not at hand, and why."""
+    """Return which of this data set and those in evaluation sets are missing, and why."""
     return {own: why for own in dict.fromkeys((name, *_others(sets))) if (why := sources.at_hand(own, root))}
 
 
@@ -126,7 +126,7 @@ def _others(sets: Iterable[str]) -> list[str]:
 
 
 def load(name: str, scheme: str, root: str | os.PathLike | None = None) -> Split:
-    """The one split. Raises DataNotFound, BadData."""
+    """Return the only split. Raises DataNotFound, BadData."""
     return _assemble(name, scheme, None if root is None else os.fspath(root), sources.find(name, root))
 
 

@@ -1,4 +1,4 @@
-"""How two distributions over functions are compared. Importing this package registers every divergence."""
+"""Divergences between distributions over functions. Importing this package registers every divergence."""
 
 from fvi_core.divergences import (  # noqa: F401
     dirichlet,

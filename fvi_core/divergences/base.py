@@ -1,4 +1,4 @@
-"""The contract of a divergence: one training step in, one number for each replica out."""
+"""Contract of a divergence: one training step in, one number for each replica out."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from fvi_core.random import Streams
 
 @dataclass
 class Step:
-    """All that a divergence may ask of one training step.
+    """Inputs of a divergence at one training step.
 
-    ``x [R, B, ...]`` are the batch inputs, ``functions`` the draw that the likelihood term used and ``values [R, S, B,
-    Q]`` its values at x, so that a divergence on the training batch needs no second forward pass. ``sample_context()``
-    draws a context set ``[R, K, ...]``; it is ``x`` itself when the context is the training batch. ``parameters`` are
-    the trained ones; ``buffers`` are those that are kept (running statistics), for a divergence that needs the network
-    as it predicts. ``marginals`` are mean and variance ``[R, B, Q]`` at x, where the likelihood term was made of these
-    and not of a draw.
+    ``x [R, B, ...]``: batch inputs; ``functions``: the draw of the likelihood term; ``values [R, S, B, Q]``: its values
+    at x, so that a divergence on the training batch needs no second forward pass. ``sample_context()`` draws a context
+    set ``[R, K, ...]``, ``x`` itself if the context is the training batch. ``parameters``: trained parameters;
+    ``buffers``: kept ones (running statistics), for a divergence that needs the network as it predicts. ``marginals``:
+    mean and variance ``[R, B, Q]`` at x if the likelihood term used these instead of a draw.
     """
 
     network: Network
@@ -51,7 +50,5 @@ class Divergence:
         raise NotImplementedError
 
     def weight_prior(self, prior: Prior) -> tuple[float, float] | None:
-        """Mean and precision of the Gaussian whose negative log-density at the weights it is, where it is one; else
-        None.
-        """
+        """Return mean and precision of the Gaussian over weights whose negative log-density this is, or None."""
         return None

@@ -20,8 +20,8 @@ class LinearisedKL(Divergence):
     """``max_{s <= S} sum_k D(N(f_k(C_s), cov_k) || prior)`` over outputs k and S context sets (rudner2022 eq. 16-17).
 
     ``jacobian``: "last_layer" (rudner2022 eq. 14, R = 1) or "full"; ``stop_gradient`` holds the full Jacobian constant.
-    ``outputs`` "independent" compares each output by itself, as the papers do; "joint" the outputs at all points
-    together, which a prior whose outputs depend on one another asks for.
+    ``outputs`` "independent" compares each output separately, as the papers do; "joint" compares the outputs at all
+    points together, as a prior with dependent outputs needs.
     """
 
     jacobian: str = "last_layer"
@@ -40,7 +40,7 @@ class LinearisedKL(Divergence):
 
     @property
     def compared(self) -> str:
-        """The covariance that it asks for, as :mod:`fvi_core.linearisation` names them."""
+        """Kind of covariance to compute, in the words of :mod:`fvi_core.linearisation`."""
         return "joint" if self.outputs == "joint" else self.covariance
 
     def __post_init__(self):
@@ -87,7 +87,7 @@ class LinearisedKL(Divergence):
 @DIVERGENCES.register("gaussian_kl")
 @dataclass(frozen=True)
 class GaussianKL(LinearisedKL):
-    """The KL divergence (rudner2022 eq. 16-17).
+    """KL divergence of Gaussians (rudner2022 eq. 16-17).
 
     ``covariance``: "full" or "diagonal" (rudner2021 alg. 1); ``jitter`` is added to both covariances.
     """

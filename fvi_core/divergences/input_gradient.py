@@ -1,4 +1,4 @@
-"""A penalty on gradients in the inputs: how fast functions change from one input to its neighbours."""
+"""Penalty on the gradients of functions in their inputs."""
 
 from __future__ import annotations
 

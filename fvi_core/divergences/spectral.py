@@ -50,8 +50,7 @@ def bandwidths(x: Tensor) -> Tensor:
 @DIVERGENCES.register("spectral_kl")
 @dataclass(frozen=True)
 class SpectralKL(Divergence):
-    """A number whose gradient estimates that of ``KL(q(f(C)) || p(f(C)))``; the number itself means nothing (Sun et al.
-    2019).
+    """Surrogate whose gradient, not value, estimates that of ``KL(q(f(C)) || p(f(C)))`` (Sun et al. 2019).
 
     ``E_q <stop(grad log q(f)), f> - E_q log p(f)``: the score of q is estimated from the functions that the likelihood
     term draws (their number is training's ``samples``), or from as many ``draws`` of functions for itself, at all

@@ -1,4 +1,4 @@
-"""How a random function is drawn. Importing this package registers every family."""
+"""Families of distributions over functions. Importing this package registers every family."""
 
 from fvi_core.families import (  # noqa: F401
     centroids,

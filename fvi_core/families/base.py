@@ -1,4 +1,4 @@
-"""The contract of a family: variational parameters in, random functions out."""
+"""Contract of a family: variational parameters in, random functions out."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from fvi_core.priors.base import TrainingSet
 
 Functions = Callable[[Tensor], Tensor]
-"""S random functions of each replica: inputs ``[R, N, ...]`` to values ``[R, S, N, Q]``, the same draw at every call.
-"""
+"""S random functions of each replica: inputs ``[R, N, ...]`` to values ``[R, S, N, Q]``; every call uses one draw."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,11 @@ class AffineImage:
 class Family:
     """A distribution over functions with trainable parameters ``dict[str, Tensor [R, ...]]``.
 
-    A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; the optional methods are what
-    some divergences ask for, and raise ``NotSupported`` by default. Parameters whose names start with ``BUFFER`` are
-    kept and not trained: a training step leaves them out of what it hands to the family and the network, prediction
-    hands them over. Those whose names start with ``CONSTANT`` are never changed, and always handed over; ``FOLLOWING``
-    are handed over as well, and changed by :meth:`after_step` alone.
+    A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; some divergences need
+    optional methods, which raise ``NotSupported`` by default. Parameters whose names start with ``BUFFER`` are not
+    trained: family and network get them in prediction but not in training steps. Parameters named ``CONSTANT...`` never
+    change and are always passed; parameters named ``FOLLOWING...`` are always passed, and only :meth:`after_step`
+    changes them.
     """
 
     name: ClassVar[str]
@@ -53,69 +52,65 @@ class Family:
     draws_networks: ClassVar[bool] = False  # functions are DrawnNetworks
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        """Initial variational parameters, one draw for each replica, and the network's buffers."""
+        """Return initial variational parameters, one draw for each replica, and the network's buffers."""
         raise NotImplementedError
 
     def prepare(self, network: Network, parameters: Parameters, train: TrainingSet, streams: Streams) -> Parameters:
-        """Initial parameters where the training set is known (inducing points, say), of those that :meth:`init`
-        made.
-        """
+        """Return initial parameters that depend on the training set (inducing points), from those of :meth:`init`."""
         return parameters
 
     def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
-        """Of initial parameters the network ``[R, *shape]`` that they are of: about it a prior may be linearised."""
+        """Return the network weights ``[R, *shape]`` among initial parameters; priors are linearised around them."""
         return {name: parameters[name] for name in network.shapes if name in parameters}
 
     def independent(self) -> tuple[Family, int]:
-        """The family that is trained, and how many of it, each by itself, make up this one: itself, once."""
+        """Return the family to train independently and the number of members that form this one: itself, 1."""
         return self, 1
 
     def member_streams(self, streams: Streams) -> Streams:
-        """The streams of what is trained independently: M for each replica, member m of replica r at r*M + m."""
+        """Return streams of M independently trained members for each replica, member m of replica r at r*M + m."""
         return streams
 
     def joined(self, parameters: Parameters) -> Parameters:
-        """Parameters ``[R*M, ...]`` of what was trained independently as this family's ``[R, ...]``."""
+        """Turn parameters ``[R*M, ...]`` of independently trained members into this family's ``[R, ...]``."""
         return parameters
 
     def sampled(self, positions: Sequence[Parameters]) -> Parameters:
-        """Parameters of the distribution that is the positions of a chain, each as :meth:`init` makes one."""
+        """Return parameters of the uniform distribution over positions of a chain, each as :meth:`init` returns it."""
         raise NotSupported(f"family {self.name!r} does not hold the positions of a chain; use family 'samples'")
 
     def after_step(self, network: Network, parameters: Parameters, x: Tensor, y: Tensor) -> Parameters:
-        """New values of what follows the weights, after a training step on the batch x, y and with all parameters."""
+        """Return new values of parameters that follow the weights, after a training step on the batch x, y."""
         return {}
 
     def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int) -> Parameters:
-        """New values of what is kept, after ``epoch`` of ``epochs``."""
+        """Return new values of buffers, after ``epoch`` of ``epochs``."""
         return {}
 
     def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
-        """Parameters as prediction needs them, once training has ended; an exact model keeps its training set here.
+        """Return parameters for prediction after training; an exact model stores its training set in them.
 
-        They are the likelihood's too, already fitted (see :mod:`fvi_core.fitting`).
+        They include the likelihood's, already fitted (see :mod:`fvi_core.fitting`).
         """
         return parameters
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
-        """``samples`` random functions of each replica; a family of fewer distinct functions may return fewer."""
+        """Draw ``samples`` functions of each replica; a family with fewer distinct functions may return fewer."""
         raise NotImplementedError
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
-        """Random network parameters ``[R, S, *shape]``."""
+        """Draw network parameters ``[R, S, *shape]``."""
         raise NotSupported(f"family {self.name!r} does not draw network parameters")
 
     def affine_image(
         self, network: Network, parameters: Parameters, samples: int, streams: Streams
     ) -> AffineImage | None:
-        """Random flat network parameters as a linear image of few coordinates, where the family makes them so; else
-        None.
-        """
+        """Draw flat network parameters as an affine image of few coordinates; None for a family without such form."""
         return None
 
     def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
-        """Means and log-variances ``[R, *shape]`` of an independent Gaussian over network parameters; means alone of
-        those that are points.
+        """Return means and log-variances ``[R, *shape]`` of an independent Gaussian over network parameters; parameters
+        without a log-variance are points.
         """
         raise NotSupported(f"family {self.name!r} is not a Gaussian over network parameters")
 
@@ -141,7 +136,7 @@ class Family:
         raise NotSupported(f"family {self.name!r} has no inducing points")
 
     def process(self, parameters: Parameters) -> Process:
-        """The Gaussian process that functions are, about their mean, with the prior process that it is of."""
+        """Return the Gaussian process of the functions about their mean, with its prior process."""
         raise NotSupported(f"family {self.name!r} is not a Gaussian process with a prior process of its own")
 
     def marginals(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -157,35 +152,33 @@ class Family:
         x: Tensor,
         y: Tensor,
     ) -> Tensor | None:
-        """Log marginal likelihood ``[R]`` of an exact model: where there is one, it is the whole objective; else
-        None.
-        """
+        """Return the log marginal likelihood ``[R]`` of an exact model, then the whole objective; else None."""
         return None
 
 
 class Process(Protocol):
-    """A Gaussian process for each output and the prior that all of them have, in float64."""
+    """Gaussian process for each output, and the prior that all outputs share, in float64."""
 
     def covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Of the outputs' values at x1 ``[R, N, ...]`` and x2 ``[R, M, ...]``: ``[R, Q, N, M]``."""
+        """Posterior covariance ``[R, Q, N, M]`` of each output at x1 ``[R, N, ...]`` and x2 ``[R, M, ...]``."""
         ...
 
     def prior_covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """``[R, N, M]``."""
+        """Prior covariance ``[R, N, M]``, shared by the outputs."""
         ...
 
     def prior_variance(self, x: Tensor) -> Tensor:
-        """``[R, N]``."""
+        """Prior variance ``[R, N]``."""
         ...
 
 
 class NotSupported(TypeError):
-    """A divergence or prior asked of a family what it cannot give; the message says which pair does not fit."""
+    """A divergence or prior needs a method that a family lacks; the message names the pair."""
 
 
 @dataclass(frozen=True)
 class DrawnNetworks:
-    """Random functions that are the network at random parameters ``[R, S, *shape]``."""
+    """Random functions: the network at random parameters ``[R, S, *shape]``."""
 
     network: Network
     parameters: Parameters
@@ -199,15 +192,15 @@ class DrawnNetworks:
 
 
 def buffers_of(parameters: Parameters) -> Parameters:
-    """What is kept rather than trained, for every sample alike: ``[R, 1, *shape]``."""
+    """Return the buffers among the parameters, not trained and shared by all samples: ``[R, 1, *shape]``."""
     return {name: value.unsqueeze(1) for name, value in parameters.items() if name.startswith(BUFFER)}
 
 
 def random_layers(network: Network, which: str) -> list[ParametricLayer]:
-    """Layers that a family draws: "all"; "weighted", the linear and convolutional ones; "hidden", these but the last;
-    "last".
+    """Return the layers that a family draws: "all"; "weighted", linear and convolutional layers; "hidden", the weighted
+    layers except the last; "last".
 
-    Raises NotSupported for a network without hidden layers, of which nothing would be random.
+    Raises NotSupported for a network without hidden layers if nothing would be random.
     """
     weighted = [layer for layer in network.parametrised if not isinstance(layer, BatchNorm)]
     hidden = [layer for layer in weighted if layer is not network.head]

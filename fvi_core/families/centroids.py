@@ -25,8 +25,8 @@ COUNT, SUM = f"{FOLLOWING}centroids.count", f"{FOLLOWING}centroids.sum"
 @dataclass(frozen=True)
 class Centroids(Family):
     """Functions ``f_c(x) = log K_c(x)``, ``K_c(x) = exp(-mean_j (z_cj(x) - e_cj)^2 / (2 length^2))`` (van Amersfoort et
-    al. 2020), where ``z_c = W_c phi(x)`` has ``size`` numbers, of the features before the network's head, which it
-    replaces.
+    al. 2020). ``z_c = W_c phi(x)`` has ``size`` numbers; phi are the features before the network's head, which is
+    replaced.
 
     ``e_c = m_c / N_c`` is not trained but follows: after each step, with the network as it predicts,
     ``N_c <- decay N_c + (1 - decay) n_c`` and ``m_c <- decay m_c + (1 - decay) sum z_c``, over the n_c inputs of class

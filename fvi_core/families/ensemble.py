@@ -1,4 +1,4 @@
-"""An ensemble of any family."""
+"""Ensemble of any family."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Ensemble(Family):
         return parameters if self.joint else self.group(parameters)
 
     def streams_of_members(self, streams: Streams) -> Streams:
-        """Independent streams of R*M members, member m of replica r at r*M + m."""
+        """Return independent streams of R*M members, member m of replica r at r*M + m."""
         seeds = [seed_from(seed, "member", m) for seed in streams.seeds for m in range(self.size)]
         return Streams(seeds, streams.device, streams.dtype)
 
     def group(self, parameters: Parameters) -> Parameters:
-        """Members' parameters ``[R*M, ...]`` as an ensemble's ``[R, M, ...]``."""
+        """Reshape members' parameters ``[R*M, ...]`` to an ensemble's ``[R, M, ...]``."""
         return {name: value.unflatten(0, (-1, self.size)) for name, value in parameters.items()}
 
     def init(self, network: Network, streams: Streams) -> Parameters:
@@ -98,7 +98,7 @@ class Ensemble(Family):
         return evaluate
 
     def _drawn_from(self, parameters: Parameters, samples: int, streams: Streams) -> tuple[Parameters, Streams, int]:
-        """Members' parameters and streams ``[R*M, ...]``, and how many samples are drawn of each."""
+        """Return members' parameters and streams ``[R*M, ...]``, and the number of samples drawn from each."""
         members = {name: value.flatten(0, 1) for name, value in parameters.items()}
         # Fresh seeds at every call: the member streams are rebuilt from the replica's own next integers.
         draws = streams.integers(2**62, self.size)

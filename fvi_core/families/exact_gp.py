@@ -28,8 +28,8 @@ class ExactGP(Family):
     """``f ~ GP(0, k)`` conditioned on the training set; its objective is the log marginal likelihood (Rasmussen &
     Williams eq. 2.30).
 
-    Trained parameters are the logarithms of the kernel's hyper-parameters; the noise is the likelihood's. Targets that
-    are vectors are processes of their own with one kernel, or with a kernel of vectors one process.
+    Trained parameters are the logarithms of the kernel's hyper-parameters; the noise belongs to the likelihood. Numbers
+    of a vector target are independent processes with one kernel, or one process with a kernel of vectors.
     """
 
     pointwise = False
@@ -87,7 +87,7 @@ class ExactGP(Family):
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         def evaluate(x: Tensor) -> Tensor:
             mean, covariance = self._posterior(parameters, x, full=True)
-            if covariance.dim() == 4:  # processes of their own
+            if covariance.dim() == 4:  # an independent process for each output
                 epsilon = streams.normal(mean.shape[-1], samples, x.shape[1]).to(mean.dtype)
                 drawn = product(epsilon.flatten(0, 1), cholesky(covariance, jitter=1e-6).mT.flatten(0, 1))
                 return mean.unsqueeze(1) + drawn.unflatten(0, epsilon.shape[:2]).movedim(1, -1)
@@ -100,14 +100,14 @@ class ExactGP(Family):
 
 @dataclass(frozen=True)
 class ExactProcess:
-    """A process conditioned on training data, and the prior that it is of; see :class:`Process`."""
+    """Process conditioned on training data, and its prior; see :class:`Process`."""
 
     kernel: Kernel
     hyper: Parameters
     data: tuple[Tensor, Tensor, Tensor]
 
     def covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Of the outputs' values at x1 ``[R, N, ...]`` and x2 ``[R, M, ...]``: ``[R, Q, N, M]``."""
+        """Posterior covariance ``[R, Q, N, M]`` of each output at x1 ``[R, N, ...]`` and x2 ``[R, M, ...]``."""
         _, covariance = posterior(self.kernel, self.hyper, *self.data, torch.cat([x1, x2], dim=1), full=True)
         covariance = covariance if covariance.dim() == 4 else covariance.unsqueeze(1)
         return covariance[..., : x1.shape[1], x1.shape[1] :]
@@ -122,6 +122,6 @@ class ExactProcess:
 
 
 def _split(parameters: Parameters) -> tuple[Parameters, tuple[Tensor, Tensor, Tensor]]:
-    """Hyper-parameters of the kernel; noise, inputs and targets of the training data."""
+    """Split parameters into the kernel's hyper-parameters and noise, inputs and targets of the training data."""
     hyper = {name: value for name, value in parameters.items() if "train/" not in name}
     return hyper, (parameters["train/noise"], parameters["train/x"], parameters["train/y"])

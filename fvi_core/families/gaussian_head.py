@@ -1,4 +1,4 @@
-"""A mean-field Gaussian over the last layer's weights, above inner layers that dropout makes random."""
+"""Mean-field Gaussian over the last layer's weights, with dropout in the inner layers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from fvi_core.registry import FAMILIES
 @dataclass(frozen=True)
 class GaussianHead(Family):
     """``w ~ prod_i N(m_i, exp(log_var_i))`` for the last layer's weights and biases; all other weights are points, and
-    their activations have dropout of this ``rate``, in training and in prediction, with a mask for every input.
+    inner activations have dropout of this ``rate``, in training and in prediction, with a mask for every input.
 
-    A draw of the masks is a draw of the inner layers, so that rudner2022's eq. 14 (R = 1) holds of it: so are random
-    networks in the FashionMNIST notebook of that paper's first code (runs 3.1 to 3.4). ``log_var_init``: bounds of the
-    uniform initial log-variances.
+    A draw of masks is a draw of the inner layers, so that rudner2022's eq. 14 (R = 1) applies, as in the FashionMNIST
+    notebook of that paper's first code (runs 3.1 to 3.4). ``log_var_init``: bounds of the uniform initial
+    log-variances.
     """
 
     rate: float = 0.1
@@ -72,7 +72,7 @@ class GaussianHead(Family):
 
 @dataclass(frozen=True)
 class DroppedNetworks:
-    """Random functions that are the network at random parameters ``[R, S or 1, *shape]``, under dropout."""
+    """Random functions: the network at random parameters ``[R, S or 1, *shape]``, under dropout."""
 
     network: Network
     parameters: Parameters

@@ -1,4 +1,4 @@
-"""Gaussian measures whose mean is a network and whose covariance is a sparse process's (Wild et al. 2022)."""
+"""Gaussian measures with a network as mean and the covariance of a sparse process (Wild et al. 2022)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class GWI(Inducing):
     """``f_k ~ GP(network_k, r_k)``, ``r(x, x') = k(x, x') - k_xZ K_ZZ^-1 k_Zx' + k_xZ L L^T k_Zx'`` (Wild et al. 2022
     sec. 4).
 
-    The network and a lower triangular L of each output are trained. Z, random training inputs, and the kernel are not:
-    its hyper-parameters maximise the marginal likelihood of the targets at Z before training, by ``fit_steps`` of Adam
-    at ``fit_lr`` (of labels, the targets of Milios et al. 2018, ``alpha_eps``). L starts where r is the posterior
-    covariance of the best sparse process, had it seen as many further training inputs Z': ``L L^T = (K_ZZ + k_ZZ' N^-1
+    Training moves the network and a lower triangular L of each output. Z, random training inputs, and the kernel are
+    fixed before: hyper-parameters maximise the marginal likelihood of the targets at Z by ``fit_steps`` of Adam at
+    ``fit_lr`` (for labels, the targets of Milios et al. 2018 with ``alpha_eps``). At the start r is the posterior
+    covariance of the optimal sparse process given as many further training inputs Z': ``L L^T = (K_ZZ + k_ZZ' N^-1
     k_Z'Z)^-1`` with the fitted noise variances N.
     """
 
@@ -92,7 +92,7 @@ class GWI(Inducing):
 
 
 def inverse_factor(matrix: Tensor) -> Tensor:
-    """Lower L of ``L L^T = matrix^-1``, ``[..., M, M]``; all NaN where the matrix is not positive definite."""
+    """Return lower L with ``L L^T = matrix^-1``, ``[..., M, M]``; all NaN if the matrix is not positive definite."""
     upper = cholesky(matrix.flip(-2, -1)).flip(-2, -1)  # matrix = upper upper^T
     identity = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device).expand_as(matrix)
     return solve_lower(upper.mT, identity)

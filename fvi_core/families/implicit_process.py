@@ -1,4 +1,4 @@
-"""A process whose functions are combinations of a Bayesian network's prior functions (Ma et al. 2019)."""
+"""Process of linear combinations of a Bayesian network's prior functions (Ma et al. 2019)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class ImplicitProcess(Family):
     """``f = m + sum_d a_d phi_d``, ``q(a) = N(mu, L L^T)`` against ``p(a) = N(0, I)`` (Ma et al. 2019).
 
     ``m`` is the mean and ``phi_d = (f_d - m) / sqrt(D - 1)`` the deviations of D = ``draws`` prior functions f_d:
-    networks of weights ``mu_w + s z_d``. The z_d are drawn once; the weights' means and standard deviations (at the
-    start those of an untrained network, and ``std_init``) are trained with mu and L. All outputs share the coefficients
-    a, so that they depend on each other as in the prior. Divergence "weight_kl" is that of the coefficients.
+    networks of weights ``mu_w + s z_d``. The z_d are drawn once; mu_w and s (initially an untrained network's weights
+    and ``std_init``) are trained with mu and L. All outputs share the coefficients a, so that they depend on each other
+    as in the prior. Divergence "weight_kl" compares the coefficients.
     """
 
     closed_form = True
@@ -59,7 +59,7 @@ class ImplicitProcess(Family):
         return {name: parameters[MEAN + name] for name in network.shapes}
 
     def basis(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean ``[R, N, Q]`` of the prior functions at x and their deviations ``[R, D, N, Q]``."""
+        """Return mean ``[R, N, Q]`` and deviations ``[R, D, N, Q]`` of the prior functions at x."""
         means = network.flatten({name: parameters[MEAN + name] for name in network.shapes}).unsqueeze(1)
         stds = network.flatten({name: parameters[LOG_STD + name] for name in network.shapes}).exp().unsqueeze(1)
         weights = network.unflatten(means + stds * parameters[NOISE]) | buffers_of(parameters)
@@ -68,7 +68,7 @@ class ImplicitProcess(Family):
         return mean, (f - mean.unsqueeze(1)) / math.sqrt(self.draws - 1)
 
     def factor(self, parameters: Parameters) -> Tensor:
-        """L ``[R, D, D]``, whose diagonal is held by its logarithm."""
+        """Return L ``[R, D, D]``; the parameters hold the logarithm of its diagonal."""
         return lower_triangle(parameters[FACTOR])
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:

@@ -1,6 +1,4 @@
-"""Gaussian processes that are known through their values at inducing points; all in float64, an output a process of its
-own.
-"""
+"""Gaussian processes defined by their values at inducing points, in float64; outputs are independent processes."""
 
 from __future__ import annotations
 
@@ -24,18 +22,17 @@ if TYPE_CHECKING:
 
 INPUTS = "inducing/x"
 FLOOR = 1e-12
-"""Least variance of what is drawn; rounding leaves less, or less than nothing, beside an inducing point."""
+"""Least variance of a draw: beside an inducing point, rounding may leave a negative variance."""
 LEFT = "the covariance that the inducing points leave"
 ADVICE = "a larger jitter, fewer points or a smaller learning rate may help"
 
 
 @dataclass(frozen=True)
 class InducingPoints:
-    """A process f ~ GP(0, k) seen from its values u at points Z ``[R, M, D]``: ``u = L v`` with ``L L^T = K_ZZ + jitter
-    I``.
+    """Process f ~ GP(0, k) given its values ``u = L v`` at points Z ``[R, M, D]``, with ``L L^T = K_ZZ + jitter I``.
 
-    Given v, f(x) has mean ``a^T v`` and covariance ``k - a^T a``, where ``a = L^-1 k_Zx``. All NaN where K_ZZ + jitter
-    I is not positive definite, for that replica alone.
+    Given v, f(x) has mean ``a^T v`` and covariance ``k - a^T a``, where ``a = L^-1 k_Zx``. A replica whose K_ZZ +
+    jitter I is not positive definite gets NaN.
     """
 
     kernel: Kernel
@@ -64,9 +61,9 @@ class InducingPoints:
 
 @dataclass(frozen=True)
 class InducedProcess:
-    """The process of each output whose whitened values at the inducing points are ``v ~ N(m, C C^T)``.
+    """Process of each output with whitened values ``v ~ N(m, C C^T)`` at the inducing points.
 
-    Of m ``[R, Q, M]`` and C ``[R, Q, M, M]`` it has mean ``a^T m`` and covariance ``k - a^T a + a^T C C^T a``.
+    Its mean is ``a^T m``, its covariance ``k - a^T a + a^T C C^T a``, with m ``[R, Q, M]`` and C ``[R, Q, M, M]``.
     """
 
     points: InducingPoints
@@ -106,10 +103,9 @@ class InducedProcess:
 class Inducing(Family):
     """``f_k = mean_k + g_k`` with a process g_k of whitened values ``v_k ~ N(m_k, C_k C_k^T)`` at the inducing points.
 
-    Outputs share points and kernel. ``points``: how many, at most as many as there are training points; ``jitter`` is
-    added to the diagonal of the kernel matrix as it is, of no other size. ``draws`` "joint": the values of a draw at
-    all inputs of one call vary together; "marginal": as inputs vary apart given v, each by itself, in any number of
-    inputs.
+    Outputs share points and kernel. ``points``: number of inducing points, at most the number of training points;
+    ``jitter``: added to the diagonal of the kernel matrix, not scaled by its variance. ``draws`` "joint": a draw's
+    values at all inputs of one call are correlated; "marginal": they are independent given v, for any number of inputs.
     """
 
     closed_form = True
@@ -140,13 +136,11 @@ class Inducing(Family):
         raise NotImplementedError
 
     def mean_function(self, network: Network, parameters: Parameters, x: Tensor) -> Tensor | float:
-        """What is added to the process, ``[R, N, Q]``."""
+        """Mean function ``[R, N, Q]`` added to the zero-mean process."""
         return 0.0
 
     def random_inputs(self, train: TrainingSet, streams: Streams) -> tuple[Tensor, Tensor]:
-        """Random training inputs, each once, as many as there are inducing points: their rows ``[R, M]``, and they
-        ``[R, M, D]``.
-        """
+        """Draw M training inputs without replacement: their rows ``[R, M]`` and values ``[R, M, D]``."""
         index = streams.permutation(train.x.shape[1])[:, : self.points]
         return index, train.scale(rows(train.x, index)).flatten(2)
 

@@ -1,4 +1,4 @@
-"""The network linearised about its mean weights, under mean-field Gaussian weights (cinquin2024 eq. 2.6-2.7)."""
+"""Network linearised about its mean weights, under mean-field Gaussian weights (cinquin2024 eq. 2.6-2.7)."""
 
 from __future__ import annotations
 

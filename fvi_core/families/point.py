@@ -1,4 +1,4 @@
-"""One function: the network at its trained parameters (MAP)."""
+"""Single function: the network at its trained parameters (MAP)."""
 
 from __future__ import annotations
 

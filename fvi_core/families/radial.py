@@ -26,10 +26,10 @@ class Radial(Family):
     """``w = m + s * eps / |eps| * |r|`` for all weights of a layer, ``eps ~ N(0, I)``, ``r ~ N(0, 1)``,
     ``s = softplus(rho)`` (Farquhar et al. 2020; dirichlet2022 table 1).
 
-    ``layers`` "all": every parameter is drawn; "weighted": those of linear and convolutional layers; "hidden": of these
-    without the last (dirichlet2022 App. F); the others are points. ``kl``: the divergence from a Gaussian over the
-    weights that are drawn, "monte_carlo" as Farquhar et al. estimate it, or "gaussian", that of ``N(m, s^2)`` in closed
-    form (dirichlet2022 App. F).
+    ``layers``: which parameters are random, the others are points: "all"; "weighted", linear and convolutional layers;
+    "hidden", these except the last (dirichlet2022 App. F). ``kl``: divergence from a Gaussian over the random weights,
+    "monte_carlo" as Farquhar et al. estimate it, or "gaussian", the closed form of ``N(m, s^2)`` (dirichlet2022 App.
+    F).
     """
 
     draws_networks = True
@@ -95,7 +95,7 @@ class Radial(Family):
         return squares / (2 * variance) + constant - entropy
 
     def tied_weight_kl(self, network: Network, parameters: Parameters, gain: float) -> Tensor:
-        """In closed form whatever ``kl``: of a layer of D parameters, ``E|w - m|^2 = sum s^2 / D``."""
+        """Return the KL in closed form, whatever ``kl``: in a layer of D parameters, ``E|w - m|^2 = sum s^2 / D``."""
         total: Any = 0
         for layer in self.drawn(network):
             size, variance = sum(network.sizes[name] for name in layer.shapes), gain / layer.fan_in

@@ -1,4 +1,4 @@
-"""Networks of given weights, equally likely: what a Markov chain leaves."""
+"""Equally likely networks of given weights: the draws of a Markov chain."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fvi_core.registry import FAMILIES
 @FAMILIES.register("samples")
 @dataclass(frozen=True)
 class Samples(Family):
-    """``q(f) = 1/S sum_s delta(f - f_{w_s})`` with parameters ``[R, S, *shape]``; one network as long as it is trained.
+    """``q(f) = 1/S sum_s delta(f - f_{w_s})`` with parameters ``[R, S, *shape]``; S = 1 during training.
 
-    Asked for S functions or more it gives all, asked for fewer it gives so many, evenly spaced along the chain. Nothing
-    is drawn at random.
+    A call for S functions or more returns all, a call for fewer returns functions evenly spaced along the chain;
+    nothing is random.
     """
 
     draws_networks = True

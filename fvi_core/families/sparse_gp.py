@@ -29,12 +29,12 @@ class SparseGP(Inducing):
     2013).
 
     ``L L^T = K_ZZ + jitter I``: m and C are whitened, and start at 0 and I, the prior. Inducing points start at random
-    training inputs, length-scales at the median distance; points, m, C and the logarithms of the kernel's
-    hyper-parameters are trained together, and the likelihood's noise with them. The objective is the evidence bound
-    with divergence "inducing_kl". Of the network only its shapes of inputs and outputs count.
+    training inputs, length-scales at the median distance; points, m, C, the logarithms of the kernel's hyper-parameters
+    and the likelihood's noise are trained together. The objective is the evidence bound with divergence "inducing_kl".
+    Only the shapes of the network's inputs and outputs are used.
 
-    ``fit_steps`` above 0: the hyper-parameters are those that a prior "gaussian_process" would have, of the largest
-    marginal likelihood of all training data by so many steps of Adam at ``fit_lr``, and are held. Not for classes.
+    ``fit_steps`` above 0: hyper-parameters are fixed before training, as for a prior "gaussian_process", by so many
+    steps of Adam at ``fit_lr`` on the marginal likelihood of all training data. Not for classes.
     """
 
     fit_steps: int = later(0)
@@ -60,7 +60,7 @@ class SparseGP(Inducing):
         return self._named(hyper) | _start(z.to(parameters[INPUTS].dtype), network.n_outputs)
 
     def _named(self, hyper: Params) -> Parameters:
-        """Hyper-parameters as they stand among the parameters: trained, or held."""
+        """Name hyper-parameters as trained parameters, or as constants."""
         return {(CONSTANT + name if self.fit_steps else name): value for name, value in hyper.items()}
 
     def process(self, parameters: Parameters) -> InducedProcess:

@@ -30,10 +30,9 @@ class SWAG(Point):
     ``w = mean + scale (diag^(1/2) z1 / sqrt(2) + D z2 / sqrt(2 (K - 1)))``, z1, z2 standard normal, with the iterates'
     mean and variances (diag) and the last K <= ``rank`` deviations of an iterate from the mean at its time (D).
 
-    Iterates are taken after the share ``start`` of the epochs, at every ``every``-th epoch; training itself is that of
-    a point. ``scale`` 0 predicts with the mean alone (stochastic weight averaging). With batch normalisation each drawn
-    network gets its own statistics (alg. 1), here those of ``rank * points`` random training inputs, chosen once
-    training has ended.
+    Iterates are collected after the share ``start`` of the epochs, at every ``every``-th epoch; training is as for a
+    point. ``scale`` 0 predicts with the mean alone (stochastic weight averaging). With batch normalisation each drawn
+    network gets its own statistics (alg. 1), here over ``rank * points`` random training inputs, chosen after training.
     """
 
     rank: int = 20
@@ -86,9 +85,7 @@ class SWAG(Point):
         return parameters | {POINTS: fitting.some(self.rank * self.points, fitting.streams.child("swag"))}
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
-        """Draws ``[R, S, *shape]``; one of the mean without ``scale``, and of the point before anything was
-        collected.
-        """
+        """Draw weights ``[R, S, *shape]``. S = 1: the mean if ``scale`` is 0, or the point before the first iterate."""
         if COUNT not in parameters or not parameters[COUNT].any():
             names = [*network.shapes, *(name for name in network.buffers if name in parameters)]
             return {name: parameters[name].unsqueeze(1) for name in names}
@@ -119,5 +116,5 @@ def _against(count: Tensor, value: Tensor) -> Tensor:
 
 
 def _pushed(rows: Tensor, newest: Tensor) -> Tensor:
-    """Rows ``[R, K, ...]`` without the oldest and with the newest ``[R, k, ...]`` at the end."""
+    """Append the newest rows ``[R, k, ...]`` to rows ``[R, K, ...]`` and drop the oldest."""
     return torch.cat([rows[:, newest.shape[1] :], newest.to(rows.dtype)], dim=1)

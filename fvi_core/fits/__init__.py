@@ -1,3 +1,3 @@
-"""Fit parts: what a method may do to trained parameters before they predict. Importing this package registers them."""
+"""Fit parts: changes to trained parameters before prediction. Importing this package registers them."""
 
 from fvi_core.fits import laplace, temperature  # noqa: F401

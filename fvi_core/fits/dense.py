@@ -19,14 +19,14 @@ from fvi_core.random import Streams
 
 @dataclass(frozen=True)
 class Dense(Posterior):
-    """All of H over some weights; the others stay as they were trained. This one: over all."""
+    """Posterior with all of H over some weights, in this class all of them; other weights stay as trained."""
 
     def index(self, around: Around) -> Tensor:
-        """Which weights, by their places in a flat row of all, ascending."""
+        """Return ascending indices of the random weights among all weights."""
         return torch.arange(around.network.n_parameters, device=around.fitting.held.device)
 
     def size(self, network: Network) -> int:
-        """How many weights."""
+        """Return the number of random weights."""
         return network.n_parameters
 
     def check(self, network: Network) -> None:
@@ -101,10 +101,10 @@ class LastLayer(Dense):
 class Subnetwork(Dense):
     """All of H over the ``count`` weights of largest marginal variance among those of linear and convolutional layers.
 
-    That is the choice of Daxberger et al. (2021): it has the smallest Wasserstein-2 distance from a whole posterior
-    that is diagonal. Variances "diagonal": of the diagonal Laplace approximation; "swag": of the iterates that family
-    'swag' has seen, as that paper's code takes them. Biases and batch normalisation are not chosen, as in that code. Of
-    equal variances the first in the network's order are taken.
+    Daxberger et al. (2021) choose them so: the result has the smallest Wasserstein-2 distance from a diagonal posterior
+    over all weights. Variances "diagonal": of the diagonal Laplace approximation; "swag": of the iterates of family
+    'swag', as in that paper's code. As there, biases and batch normalisation are never chosen. Ties are broken by the
+    network's order.
     """
 
     count: int = 1000
@@ -139,7 +139,7 @@ class Subnetwork(Dense):
 
 
 def _columns(network: Network, index: Tensor) -> dict[str, Tensor]:
-    """By parameter, which of its elements are at these places of a flat row of all; without those that have none."""
+    """Map indices among all weights to indices within each parameter; parameters without any are left out."""
     found, start = {}, 0
     for name, size in network.sizes.items():
         inside = index[(index >= start) & (index < start + size)] - start

@@ -1,10 +1,10 @@
-"""The Laplace evidence as a function of the prior precision, and its one maximum.
+"""Laplace evidence as a function of the prior precision, and its maximum.
 
     log p(D) ~ log p(D | w) + 1/2 [ P log delta - sum_i log(l_i + delta) - delta |w - m|^2 ]
 
 at the trained weights w, with the curvature's eigenvalues l_i and the prior N(m, I / delta) of the P weights that have
-a posterior (MacKay 1992; Immer et al. 2021, sec. 2). Half of ``sum_i l_i / (l_i + delta) - delta |w - m|^2`` is its
-derivative in log delta, which falls all the way: there is one maximum at most.
+a posterior (MacKay 1992; Immer et al. 2021, sec. 2). Its derivative in log delta, half of ``sum_i l_i / (l_i + delta)
+- delta |w - m|^2``, decreases monotonically: there is at most one maximum.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from torch import Tensor
 from fvi_core.fitting import FitFailed
 
 LOW, HIGH = 1e-10, 1e10
-STEPS = 70  # halvings: after 62 of them neighbouring numbers are left
+STEPS = 70  # halvings: after 62 the bounds are neighbouring floating-point numbers
 
 
 def evidence(eigenvalues: Tensor, distance: float, precision: float) -> float:
-    """What of the log evidence depends on the prior precision; ``distance``: |w - m|^2."""
+    """Return the terms of the log evidence that depend on the prior precision; ``distance``: |w - m|^2."""
     complexity = (eigenvalues + precision).log().sum()
     return 0.5 * (len(eigenvalues) * math.log(precision) - float(complexity) - precision * distance)
 
 
 def slope(eigenvalues: Tensor, distance: float, precision: float) -> float:
-    """Its derivative in the logarithm of the prior precision."""
+    """Return the derivative of :func:`evidence` in the logarithm of the prior precision."""
     return 0.5 * (float((eigenvalues / (eigenvalues + precision)).sum()) - precision * distance)
 
 
 def best(eigenvalues: Tensor, distance: float) -> float:
-    """The prior precision of the largest evidence. Raises :class:`FitFailed` where it is not between LOW and HIGH."""
+    """Return the prior precision of largest evidence. Raises :class:`FitFailed` if it is not between LOW and HIGH."""
     low, high = math.log(LOW), math.log(HIGH)
     if slope(eigenvalues, distance, LOW) <= 0 or slope(eigenvalues, distance, HIGH) >= 0:
         raise FitFailed(

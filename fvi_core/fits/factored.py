@@ -20,18 +20,18 @@ PRECISION, LEFT, RIGHT = "precision/", "left/", "right/"
 
 @dataclass(frozen=True)
 class Factored(Posterior):
-    """A precision that is diagonal, in the weights themselves or in the eigenvectors of Kronecker factors.
+    """Posterior with a diagonal precision, in the weights themselves or in the eigenvectors of Kronecker factors.
 
-    Diagonal: the exact diagonal of H. Kronecker: of a weight matrix ``H = A (x) B``, A the mean over inputs n and
-    places t of ``a_nt a_nt^T`` of what goes in, B the sum of ``d_nt^T L_n d_nt`` with d the outputs' gradients in what
-    comes out; a linear layer has one place (Martens and Grosse 2015, Grosse and Martens 2016: places alike, their
-    gradients uncorrelated). A bias is a weight of its own whose input is 1: its block is B, uncorrelated with the
-    weight's. Batch normalisation, and modules of one's own that are no known layer, have their diagonal. The prior
-    precision is added to the products of eigenvalues, not to the factors.
+    Diagonal: the exact diagonal of H. Kronecker: ``H = A (x) B`` for a weight matrix, A the mean of ``a_nt a_nt^T``
+    over inputs n and places t, with a the layer's inputs, B the sum of ``d_nt^T L_n d_nt``, with d the gradients of the
+    network's outputs in the layer's outputs; a linear layer has one place (Martens and Grosse 2015; Grosse and Martens
+    2016, who assume homogeneous places with uncorrelated gradients). A bias has input 1 and block B, uncorrelated with
+    the weights. Batch normalisation and unknown modules get their diagonal. The prior precision is added to the
+    products of eigenvalues, not to the factors.
 
-    The mean over places is right: with it H is exact where d is the same at all inputs and places. The factors of
-    BackPACK lack it, as its source says: a convolution then has as many times this curvature as it has places, and the
-    marginal likelihood another optimum than with curvlinops and ASDL, whose optimum this has.
+    With the mean over places H is exact where d is the same at all inputs and places, and the marginal likelihood has
+    the optimum of curvlinops and ASDL. BackPACK, as its source says, sums instead: a convolution's curvature is then
+    larger by the number of places.
     """
 
     kronecker: bool = False
@@ -111,7 +111,7 @@ class Sums(Tensors):
     """Tensors by name, added up."""
 
     def add(self, name: str, value: Tensor) -> None:
-        """To what has that name, or in its place where there is none."""
+        """Add a value to the tensor of that name, or store the value if there is none."""
         self[name] = self[name] + value if name in self else value
 
 

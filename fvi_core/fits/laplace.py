@@ -36,22 +36,20 @@ CHOSEN = "prior_precision"
 
 @dataclass(frozen=True)
 class GaussianFit(Fit):
-    """What Laplace approximations share: ``w ~ N(w*, (H + delta I)^-1)`` about the trained weights w*, H as the
-    posterior has it.
+    """Laplace approximation ``w ~ N(w*, (H + delta I)^-1)`` at the trained weights w*; the posterior defines H.
 
-    ``precision`` delta: "prior", that of the Gaussian prior that the weights were trained with; "evidence", that of the
-    largest Laplace evidence (:mod:`fvi_core.fits.evidence`); "validation", that of the highest log-likelihood of the
-    validation subset among ``steps`` numbers from ``low`` to ``high``, equally far apart in their logarithms; or a
-    number. The trained weights stay as they are, whatever it is. Weight decay of an optimiser is no prior: give its
-    number.
+    ``precision`` delta: "prior", the precision of the Gaussian prior used in training; "evidence", which maximises the
+    Laplace evidence (:mod:`fvi_core.fits.evidence`); "validation", which maximises the log-likelihood of the validation
+    subset among ``steps`` numbers from ``low`` to ``high``, equally spaced in their logarithms; or a number. It never
+    changes the trained weights. Weight decay of an optimiser is no prior: give its number.
 
     ``criterion`` of "validation": "predictive", ``log E_f p(y | f(x))``; "expected", ``E_f log p(y | f(x))``, which
     charges the variance of f to the noise (cinquin2024, App. C.3).
 
     ``predictive`` "glm": the network linearised about w*, ``f(x; w*) + J(x) (w - w*)`` (Immer et al. 2021, eq. 8), for
-    a regression with its moments in closed form; "probit": for classes, its mean logits divided by ``sqrt(1 + pi/8 v)``
-    with the variance v of each, one function; "weights": the network itself at draws of w. ``samples``: draws by which
-    a validation subset is looked at.
+    regression with moments in closed form; "probit": for classes, one function, the mean logits divided by
+    ``sqrt(1 + pi/8 v)`` with their variances v; "weights": the network itself at draws of w. ``samples``: draws that
+    evaluate a validation subset.
     """
 
     precision: str | float = "prior"
@@ -81,12 +79,12 @@ class GaussianFit(Fit):
 
     @property
     def families(self) -> tuple[str, ...]:
-        """The families about whose trained network it may be."""
+        """Families whose trained network may be approximated."""
         return ("point",)
 
     @property
     def posterior(self) -> Posterior:
-        """The structure."""
+        """Return the posterior's structure."""
         raise NotImplementedError
 
     def check(self, network: Network, family: Family) -> None:
@@ -137,7 +135,7 @@ class GaussianFit(Fit):
         return best(self.posterior.eigenvalues(curvature), float((flat - mean).square().sum()))
 
     def _validated(self, curvature: Tensors, family: Parameters, likelihood: Params, fitting: Fitting) -> float:
-        """The first number of the grid with the lowest loss."""
+        """Return the first precision of the grid with the lowest loss."""
         ends, losses = (math.log(self.low), math.log(self.high)), {}
         for step in range(self.steps):
             precision = math.exp(ends[0] + (ends[1] - ends[0]) * step / (self.steps - 1))
@@ -146,7 +144,7 @@ class GaussianFit(Fit):
         return min(losses, key=lambda precision: losses[precision])
 
     def _validation_loss(self, own: Parameters, family: Parameters, likelihood: Params, fitting: Fitting) -> float:
-        """Minus the mean log-likelihood of the validation subset; every call draws the same numbers."""
+        """Return the negative mean log-likelihood of the validation subset; every call draws the same numbers."""
         network, streams = fitting.network, fitting.streams.child("laplace")
         functions = self.functions(network, fitting.family, family, own, self.samples, streams)
         total, count = 0.0, 0
@@ -254,7 +252,7 @@ class SubnetworkLaplace(GaussianFit):
 
 
 def _of(values: Parameters, r: int) -> Tensors:
-    """What replica r has, without the axis of replicas."""
+    """Return the values of replica r, without the axis of replicas."""
     return {name: value[r] for name, value in values.items()}
 
 
@@ -266,7 +264,7 @@ def _log_predictive(
     x: Tensor,
     y: Tensor,
 ) -> Tensor:
-    """log p(y | x) ``[R, N]``: of Gaussian noise in closed form where f has moments, else by the functions drawn."""
+    """Return log p(y | x) ``[R, N]``: in closed form for Gaussian noise and moments of f, else from drawn functions."""
     std = likelihood.noise_std(params)
     if moments is None or std is None:
         log = likelihood.log_prob(params, functions(x), y)

@@ -1,5 +1,4 @@
-"""The contract of a Gaussian posterior over the weights of one network: its precision is a curvature plus a prior
-precision.
+"""Contract of a Gaussian posterior over one network's weights: its precision is a curvature plus a prior precision.
 
 The curvature is the generalised Gauss-Newton matrix ``H = sum_n J_n^T L_n J_n`` at the trained weights, with J_n the
 Jacobian of the outputs f(x_n) and L_n the second derivative of ``-log p(y_n | f)`` (Immer et al. 2021, sec. 2), whole
@@ -21,7 +20,7 @@ from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 
 MOST = 10_000
-"""Most rows of a matrix that is held as a whole: .8 GB, of which a fit needs about three times as much."""
+"""Most rows of a matrix that is held as a whole: 0.8 GB, of which a fit needs about three times as much."""
 CURVATURE = "curvature/"
 
 Tensors = dict[str, Tensor]
@@ -29,9 +28,7 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Around:
-    """What a curvature is taken of: a network at its trained parameters ``[*shape]``, a likelihood at its own, and
-    data.
-    """
+    """Point of a curvature: trained parameters ``[*shape]`` of the network, those of the likelihood, and the data."""
 
     parameters: Parameters
     likelihood: Params
@@ -42,9 +39,9 @@ class Around:
         return self.fitting.network
 
     def passes(self, numbers: int, head: bool = False) -> Iterator[tuple[Recorded, tuple[Tensor, ...]]]:
-        """Passes at the training data, a batch at a time, with the columns ``[N, Q]`` of the roots of all ``L_n``.
+        """Yield passes over the training data, by batches, with the columns ``[N, Q]`` of the roots of all ``L_n``.
 
-        ``numbers``: how many of them each input takes.
+        ``numbers``: numbers held for each input.
         """
         for x, _ in self.fitting.batches(inputs_at_once(self.network, numbers)):
             recorded = record(self.network, self.parameters, x[0], head)
@@ -53,27 +50,27 @@ class Around:
 
 
 class Posterior:
-    """The contract of a structure: curvature once, then posteriors for any prior precision."""
+    """Contract of a covariance structure: curvature once, then posteriors for any prior precision."""
 
-    head = False  # whether it is over weights of the last layer alone, in which a network is linear
+    head = False  # whether only the last layer's weights are random, in which a network is linear
 
     def check(self, network: Network) -> None:
-        """Raise ValueError for a network that it cannot hold the matrices of."""
+        """Raise ValueError for a network whose matrices would not fit in memory."""
 
     def curvature(self, around: Around) -> Tensors:
-        """What is summed over the training data."""
+        """Return the curvature, summed over the training data."""
         raise NotImplementedError
 
     def eigenvalues(self, curvature: Tensors) -> Tensor:
-        """Those of the curvature, one for each of its weights; none is negative."""
+        """Return the curvature's eigenvalues, one for each random weight; none is negative."""
         raise NotImplementedError
 
     def chosen(self, flat: Tensor, curvature: Tensors) -> Tensor:
-        """Of all weights ``[P]`` those that it is over."""
+        """Return the random weights among all weights ``[P]``."""
         raise NotImplementedError
 
     def fitted(self, curvature: Tensors, precision: float) -> Tensors:
-        """What :meth:`draw` and :meth:`variance` take. Raises :class:`FitFailed`."""
+        """Return the tensors that :meth:`draw` and :meth:`variance` take. Raises :class:`FitFailed`."""
         raise NotImplementedError
 
     def draw(self, network: Network, own: Tensors, samples: int, streams: Streams) -> Parameters:
@@ -85,7 +82,7 @@ class Posterior:
         raise NotImplementedError
 
     def numbers(self, network: Network) -> int:
-        """How many numbers one input takes."""
+        """Return how many numbers a pass holds for each input."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""One temperature for all logits."""
+"""Temperature scaling of logits."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Temperature(Fit):
     """Logits divided by one number T (Guo et al. 2017), which maximises the likelihood of the validation subset, or of
     the training subset where there is none, under the mean of the class probabilities of ``samples`` functions.
 
-    T is sought between 1 / ``most`` and ``most``. ``held_out``: nothing but a validation subset will do. Raises
-    FitFailed for a regression, and where a subset is asked for that the data set has not.
+    T lies between 1 / ``most`` and ``most``. ``held_out``: require a validation subset. Raises FitFailed for a
+    regression, and for a data set without the required subset.
     """
 
     samples: int = 20
@@ -83,7 +83,7 @@ class Temperature(Fit):
 
 
 def golden_section(function, low: Tensor, high: Tensor, steps: int = 60) -> Tensor:
-    """Where a function ``[R] -> [R]`` of one number each, with one minimum between ``low`` and ``high``, has it."""
+    """Return the minimiser ``[R]`` of a unimodal function ``[R] -> [R]`` between ``low`` and ``high``."""
     a, b = high - SHRINK * (high - low), low + SHRINK * (high - low)
     at_a, at_b = function(a), function(b)
     for _ in range(steps):

@@ -1,7 +1,7 @@
-"""The catalogue: every method is a named row that picks a family, a divergence, a prior and a context.
+"""Catalogue of methods: every method is a named row that picks a family, a divergence, a prior and a context.
 
 Each module of this package, and each plug-in (:mod:`fvi_core.plugins`), may add rows with :func:`add`, and new parts
-with the registries of :mod:`fvi_core.registry`. Nothing else needs to know.
+with the registries of :mod:`fvi_core.registry`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class UnknownMethod(KeyError):
 
 @dataclass(frozen=True)
 class Method:
-    """One row of the catalogue: the four parts with their hyper-parameters, and the weight of the divergence.
+    """Row of the catalogue: the four parts with their hyper-parameters, and the weight of the divergence.
 
-    ``fit``: what is done to the trained parameters before they predict (a Laplace approximation, say). ``likelihood``
-    and ``training``, where they are given, stand in for those of every table that does not name the same.
-    ``aliases`` are other names that papers use for it. ``trained_as``: the method whose trainings it shares; its fit
-    part is then fitted anew by each evaluation, to their parameters, and its name is "<trained_as> (<fit part>)".
+    ``fit``: part that changes trained parameters before prediction (a Laplace approximation, say). ``likelihood`` and
+    ``training``, if given, replace a table's parts of another name. ``aliases``: other names in papers. ``trained_as``:
+    the method whose trainings this one shares; each evaluation then fits the fit part to their parameters, and the
+    method's name is "<trained_as> (<fit part>)".
     """
 
     name: str
@@ -52,11 +52,11 @@ class Method:
     trained_as: str | None = None
 
     def parts(self) -> Parts:
-        """The four parts and the weight as a fresh plain dict."""
+        """Return the four parts and the weight as a new plain dict."""
         return copy.deepcopy({name: getattr(self, name) for name in PARTS})
 
     def own_parts(self) -> Parts:
-        """The parts that a table else chooses and that this method brings itself, as a fresh plain dict."""
+        """Return the method's own likelihood and training, which tables choose otherwise, as a new plain dict."""
         own = {"likelihood": self.likelihood, "training": self.training}
         return copy.deepcopy({name: part for name, part in own.items() if part is not None})
 
@@ -65,7 +65,7 @@ _ROWS: dict[str, Method] = plugins.track({})
 
 
 def add(method: Method) -> Method:
-    """Put a row into the catalogue. Raises ValueError if its name or an alias is taken."""
+    """Add a row to the catalogue. Raises ValueError if its name or an alias is taken."""
     load_own()  # else a name that is taken would be noticed too late
     taken = {name for row in _ROWS.values() for name in (row.name, *row.aliases)}
     for name in (method.name, *method.aliases):
@@ -92,18 +92,18 @@ def _check_shared(method: Method, base: Method | None) -> None:
 
 
 def fitted_name(method: str, fit: PartSpec) -> str:
-    """The name of a method whose trained parameters get a fit part afterwards."""
+    """Return the name of a method that applies a fit part to trained parameters of another."""
     return f"{method} ({fit['name']})"
 
 
 def catalogue() -> dict[str, Method]:
-    """All rows by name, in the order of their files. Raises :class:`~fvi_core.plugins.PluginError`."""
+    """Return all rows by name, in the order of their files. Raises :class:`~fvi_core.plugins.PluginError`."""
     _load()
     return dict(_ROWS)
 
 
 def get(name: str) -> Method:
-    """The row of that name or alias. Raises :class:`UnknownMethod`, :class:`~fvi_core.plugins.PluginError`."""
+    """Return the row of a name or alias. Raises :class:`UnknownMethod`, :class:`~fvi_core.plugins.PluginError`."""
     _load()
     for method in _ROWS.values():
         if name == method.name or name in method.aliases:

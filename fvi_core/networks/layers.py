@@ -265,7 +265,7 @@ def apart(value: Tensor, lead: tuple[int, ...]) -> list[Tensor]:
 
 
 def images_apart(a: Tensor, lead: tuple[int, ...]) -> list[Tensor]:
-    """The same of images ``[R, S, N, C, H, W]``, whose gradients are laid out channels last."""
+    """Split images ``[R, S, N, C, H, W]`` as :func:`apart`, with gradients laid out channels last."""
     return [images.movedim(-1, -3) for images in apart(a.movedim(-3, -1), lead)]
 
 

@@ -52,9 +52,7 @@ class InputMasks:
         return a * ((self.streams.uniform(*a.shape[1:]) < self.keep) / self.keep)
 
     def rectified(self, z: Tensor, pool: bool) -> Tensor:
-        """The same of ``relu(z)`` for images z ``[R, S, N, C, H, W]``, then pooled where ``pool`` says so: the same
-        masks.
-        """
+        """Mask ``relu(z)`` of images z ``[R, S, N, C, H, W]`` as a call would mask it, then pool if ``pool``."""
         return rectified(z, pool, max(z.shape[1], self.samples), self._kept, _factor(self.keep, z.dtype))
 
     def _kept(self, replica: int, mask: Tensor) -> Tensor:

@@ -44,15 +44,15 @@ MOMENTUM = 0.1
 
 @dataclass
 class Tape:
-    """What linearisation needs of a forward pass: each layer with parameters, its input and its output."""
+    """Record of a forward pass for linearisation: each layer with parameters, its input and its output."""
 
     entries: list[tuple[ParametricLayer, Tensor, Tensor]] = field(default_factory=list)
 
 
 @dataclass
 class Pass:
-    """What may be changed in a forward pass: ``dropout(site, a)`` masks activations, ``apply(layer, parameters, a)``
-    stands in for a layer with parameters, ``tape`` remembers, ``seen`` is told a batch's own statistics."""
+    """Options of a forward pass: ``dropout(site, a)`` masks activations, ``apply(layer, parameters, a)`` replaces
+    a layer with parameters, ``tape`` records the pass, ``seen`` is filled with the batch's own statistics."""
 
     dropout: Masks | None = None
     apply: Apply | None = None

@@ -20,7 +20,7 @@ class Rectified:
 
 
 def together(layers: Sequence) -> list:
-    """The same layers, with those in one :class:`Rectified` that can be."""
+    """Return the layers, with each followed by a rectifier joined to it in a :class:`Rectified` where possible."""
     found: list = []
     rest = list(layers)
     while rest:

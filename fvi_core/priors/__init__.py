@@ -1,4 +1,4 @@
-"""What functions look like before data. Importing this package registers every prior."""
+"""Priors over functions. Importing this package registers every prior."""
 
 from fvi_core.priors import function, weight  # noqa: F401
 from fvi_core.priors.base import Prior

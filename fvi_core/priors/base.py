@@ -1,4 +1,4 @@
-"""The contract of a prior over functions."""
+"""Contract of a prior over functions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from fvi_core.random import Streams
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What a prior may be fitted to: inputs ``[R, N, ...]``, targets ``[R, N]``, and the number of classes (1:
-    regression).
+    """Training data for fitting a prior: inputs ``[R, N, ...]``, targets ``[R, N]``, number of outputs.
 
-    ``scale`` makes inputs of the network of any of the x, which may be pixels.
+    ``scale`` turns any of the x, which may be pixels, into inputs of the network.
     """
 
     x: Tensor
@@ -29,7 +28,7 @@ class TrainingSet:
     scale: Callable[[Tensor], Tensor] = lambda x: x
 
     def as_regression(self, alpha_eps: float) -> tuple[Tensor, Tensor | None]:
-        """Targets of a zero-mean process; of labels these of Milios et al. (2018), centred, with their noise
+        """Return targets for a zero-mean process, for labels those of Milios et al. (2018), centred, with their noise
         variances.
         """
         if not self.classification:
@@ -39,36 +38,36 @@ class TrainingSet:
 
 
 class Prior:
-    """A distribution over functions. A subclass is a dataclass of hyper-parameters and has the views that it can give.
+    """Distribution over functions. A subclass is a dataclass of hyper-parameters that implements some views.
 
-    Each divergence asks for one view: Gaussian weights, samples, Gaussian moments at a context, or Dirichlet
-    concentrations; the others raise ``NotSupported``.
+    Each divergence uses one view: Gaussian weights, samples, Gaussian moments at a context, or Dirichlet
+    concentrations; views not implemented raise ``NotSupported``.
     """
 
     name: ClassVar[str]
 
     def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
-        """Constants ``[R, ...]`` made once before training (fitted hyper-parameters, a draw of features)."""
+        """Return constants ``[R, ...]``, made once before training (fitted hyper-parameters, a draw of features)."""
         return {}
 
     def following(self, parameters: Parameters, mean: Callable[[], Parameters]) -> Parameters:
-        """Its constants at a step of training; ``mean`` gives the mean weights ``[R, *shape]`` of the family there."""
+        """Return the constants at a training step; ``mean()`` returns the family's mean weights ``[R, *shape]``."""
         return parameters
 
     def gaussian_weights(self) -> tuple[float, float]:
-        """Mean and variance of every weight."""
+        """Return mean and variance of every weight."""
         raise NotSupported(f"prior {self.name!r} is not a Gaussian over network parameters")
 
     def flat_weights(self, network: Network, samples: int, streams: Streams) -> Tensor:
-        """Random network parameters in one row each, ``[R, S, P]``."""
+        """Draw flat network parameters ``[R, S, P]``."""
         raise NotSupported(f"prior {self.name!r} does not draw network parameters")
 
     def weights(self, network: Network, samples: int, streams: Streams) -> Parameters:
-        """Random network parameters ``[R, S, *shape]``."""
+        """Draw network parameters ``[R, S, *shape]``."""
         return network.unflatten(self.flat_weights(network, samples, streams))
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
-        """Random functions."""
+        """Draw functions."""
         raise NotSupported(f"prior {self.name!r} does not draw functions")
 
     def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Priors put directly on function values: independent Gaussians, Gaussian processes, Dirichlets."""
+"""Priors on function values: independent Gaussians, Gaussian processes, Dirichlets."""
 
 from __future__ import annotations
 

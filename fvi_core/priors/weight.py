@@ -1,4 +1,4 @@
-"""Gaussian weights, and what they push forward to in function space."""
+"""Gaussian priors over weights, and their pushforward to function space."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fvi_core.registry import PRIORS
 
 FEATURES = ("initial", "draw", "current")
 CALIBRATION = 500
-"""Training points whose statistics normalise the prior's features, where these are measured once."""
+"""Number of training points whose statistics normalise the prior's features, if they are measured once."""
 
 
 @PRIORS.register("gaussian_weights")

@@ -1,7 +1,7 @@
-"""A real SLURM cluster of one node on this machine, from the packages slurm-wlm and munge, all in one folder.
+"""SLURM cluster of one node on this machine, for tests and trials, from the packages slurm-wlm and munge.
 
-For tests and for trying things out: three daemons (munged, slurmctld, slurmd), no accounting and no cgroups. More cores
-than the machine has may be declared, so that many jobs run at once.
+All files are in one folder. It has three daemons (munged, slurmctld, slurmd), no accounting and no cgroups. It may
+declare more cores than the machine has, so that many jobs run at once.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from tools.cluster.files import ClusterError, check, clear, set_up
 DAEMONS = ("munged", "slurmctld", "slurmd")  # in the order of starting
 HELPERS = ("slurmscriptd", "slurmstepd")
 COMMANDS = ("sbatch", "squeue", "scontrol", "scancel", "srun", "sinfo")
-PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"  # where daemons are, also for those without it
-PATIENCE = 30.0  # seconds for a daemon to come up or to go
+PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"  # daemons are in sbin, which users' PATH may lack
+PATIENCE = 30.0  # seconds for a daemon to start or to end
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster by its folder, whether it is up or not."""
+    """Cluster in a folder, up or not."""
 
     folder: Path
 
     @property
     def configuration(self) -> Path:
-        """The file that SLURM_CONF names."""
+        """Path for the variable SLURM_CONF."""
         return self.folder / "slurm.conf"
 
     @property
     def environment(self) -> dict[str, str]:
-        """All that sbatch, squeue, scontrol, scancel and srun need to reach this cluster."""
+        """Environment with which sbatch, squeue, scontrol, scancel and srun reach this cluster."""
         return {"SLURM_CONF": str(self.configuration)}
 
     def daemons(self) -> dict[str, int]:
-        """The daemons that live now, and their process ids."""
+        """Return the running daemons and their process ids."""
         wanted = {name: self._command(name) for name in DAEMONS}
         return {
             name: pid
@@ -55,7 +55,7 @@ class Cluster:
         }
 
     def processes(self) -> list[int]:
-        """Process ids of all that runs in the cluster's jobs, and of the helpers of slurmctld and slurmd."""
+        """Return process ids of the cluster's jobs and of the helpers of slurmctld and slurmd."""
         mine = f"SLURM_CONF={self.configuration}"
         return [
             pid
@@ -65,7 +65,7 @@ class Cluster:
         ]
 
     def status(self, seconds: float = PATIENCE) -> str:
-        """The node's status as the controller sees it ("idle", "mixed", "down", ...); "" if it does not answer."""
+        """Return the node's status in the controller ("idle", "mixed", "down", ...); "" without an answer."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._ask("sinfo", "--noheader", "--format=%T", seconds=seconds).strip()
         return ""
@@ -93,7 +93,7 @@ class Cluster:
             self._wait()
 
     def stop(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
-        """End one daemon; jobs stay as they are. None to end is no error."""
+        """End one daemon, if it is running; jobs are not touched."""
         _end(lambda: [pid for daemon, pid in self.daemons().items() if daemon == name], how)
 
     def cancel(self) -> None:
@@ -103,7 +103,7 @@ class Cluster:
             self._ask("scancel", "--quiet", *sorted(set(listed.split())))
 
     def last_logs(self, lines: int = 10) -> str:
-        """The last lines of the logs of slurmctld and slurmd."""
+        """Return the last lines of the logs of slurmctld and slurmd."""
         return "\n".join(
             f"{path.name}: {line}"
             for path in sorted((self.folder / "log").glob("*.log"))
@@ -111,7 +111,7 @@ class Cluster:
         )
 
     def down(self) -> bool:
-        """End the daemons and all jobs; slurm.conf and log/ stay. False if nothing was up."""
+        """End the daemons and all jobs; keep slurm.conf and log/. Return False if nothing was up."""
         if not self.folder.is_dir():
             return False
         with _locked(self.folder):
@@ -119,7 +119,7 @@ class Cluster:
 
     def _clear(self) -> bool:
         alive = bool(self.daemons() or self.processes())
-        self.stop("slurmctld")  # first, or it would start other jobs
+        self.stop("slurmctld")  # first, or the controller would start other jobs
         self.stop("slurmd")
         _end(self.processes, signal.SIGKILL)
         self.stop("munged")
@@ -161,18 +161,18 @@ def up(
     node_timeout: int = 30,
     message_timeout: int = 10,
 ) -> Cluster:
-    """Start a cluster and wait until its node is idle; one that is up already is returned as it is.
+    """Start a cluster and wait until its node is idle; a cluster that is up is returned unchanged.
 
-    What a cluster that died has left in the folder is ended and deleted first.
+    Processes and files that a dead cluster left in the folder are ended and deleted first.
 
     Args:
         folder: for all files of the cluster; empty, or a former cluster's. Default: :func:`default_folder`.
-        cores: how many the node has; it may be more than there are. Default: those of the machine.
+        cores: cores of the node, also more than the machine has. Default: those of the machine.
         memory: MB for each core. A job gets this much without ``--mem``, and is killed for using more.
         kill_wait: seconds between SIGTERM and SIGKILL of a job.
-        job_age: seconds for which a finished job can be asked about.
-        node_timeout: seconds without a sign of slurmd after which the node is down.
-        message_timeout: seconds for which squeue and the others try to reach a controller that is down.
+        job_age: seconds for which squeue knows a finished job.
+        node_timeout: seconds without a message from slurmd after which the node is down.
+        message_timeout: seconds for which squeue and other commands try to reach a controller that is down.
 
     Raises:
         ClusterError: not root, packages missing, an unsuitable folder, or a daemon that does not come up.
@@ -207,7 +207,7 @@ def up(
 
 
 def why_not() -> str | None:
-    """Why no cluster can be started on this machine, or None."""
+    """Return why no cluster can be started on this machine, or None."""
     missing = [name for name in (*DAEMONS, *COMMANDS) if not shutil.which(name, path=PATH)]
     if missing:
         return f"SLURM is not installed ({', '.join(missing)} not found): apt-get install slurm-wlm munge"
@@ -217,7 +217,7 @@ def why_not() -> str | None:
 
 
 def default_folder() -> Path:
-    """Where this user's cluster is unless told otherwise."""
+    """Return the default folder of this user's cluster."""
     return Path(tempfile.gettempdir()) / f"fvi-bench-slurm-{getpass.getuser()}"
 
 
@@ -232,7 +232,7 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Between processes: two that start or stop the same cluster take turns."""
+    """Lock a cluster's folder against other processes that start or stop the cluster."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -252,7 +252,7 @@ def _end(find: Callable[[], list[int]], how: signal.Signals) -> None:
 
 
 def _processes(what: str) -> Iterator[tuple[int, list[str]]]:
-    """The living processes and their command lines or environments."""
+    """Yield the living processes with their command lines or environments."""
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             texts = (folder / what).read_bytes().decode(errors="replace").rstrip("\0").split("\0")

@@ -1,4 +1,4 @@
-"""The folder of a small SLURM cluster: slurm.conf, munge's key, and places for state, sockets and logs."""
+"""Folder of a small SLURM cluster: slurm.conf, munge's key, and places for state, sockets and logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.errors import BenchmarkError
 
 MARK = "# Made by tools/cluster, which may delete this folder\n"
 FOLDERS = {"munge": 0o700, "run": 0o755, "state": 0o700, "spool": 0o755, "log": 0o700}
-LONGEST = 70  # characters of the folder's path: with a socket's name it must fit into 107
+LONGEST = 70  # characters of the folder's path: a socket's path has at most 107
 
 CONFIGURATION = """\
 ClusterName=local
@@ -54,11 +54,11 @@ PartitionName=all Nodes=local Default=YES MaxTime=INFINITE State=UP
 
 
 class ClusterError(BenchmarkError):
-    """The cluster cannot be started here, or one of its daemons does not do what it should."""
+    """The cluster cannot be started here, or one of its daemons fails."""
 
 
 def check(folder: Path) -> None:
-    """Raise :class:`ClusterError` if a cluster cannot live in a folder, or if it holds the files of others."""
+    """Raise :class:`ClusterError` for a folder unsuitable for a cluster, or with other files in it."""
     if len(str(folder)) > LONGEST or not re.fullmatch(r"[\w./+-]+", str(folder)):
         raise ClusterError(
             f"--folder {folder}: its {len(str(folder))} characters must be at most {LONGEST}, and only letters, digits "
@@ -87,7 +87,7 @@ def made_here(folder: Path) -> bool:
 def set_up(folder: Path, *, cores: int, memory: int, kill_wait: int, **settings: int) -> None:
     """Write slurm.conf and a new key, and make the folders that the daemons need.
 
-    The settings are the other names in braces in :data:`CONFIGURATION`; ``cluster.up`` says what each means.
+    settings: the other names in braces in :data:`CONFIGURATION`, documented in ``cluster.up``.
     """
     controller_port, node_port = _free_ports(2)
     host = socket.gethostname().split(".")[0]
@@ -121,16 +121,16 @@ def set_up(folder: Path, *, cores: int, memory: int, kill_wait: int, **settings:
 
 
 def clear(folder: Path) -> None:
-    """Delete what a cluster needs only while it is up: slurm.conf and the logs stay."""
+    """Delete the files that a cluster needs only while it is up; slurm.conf and the logs stay."""
     if made_here(folder):
         for name in FOLDERS.keys() - {"log"}:
             shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _address(host: str) -> tuple[str, str]:
-    """Where the daemons are reached, and the setting with which they listen only there, if that can be had.
+    """Return the daemons' address, and the setting that makes them listen only there, where SLURM allows it.
 
-    SLURM can bind to nothing but what the machine's name stands for, which may be no address, or one of a network.
+    SLURM can bind only to the address of the machine's name, which may not resolve or may be a network's.
     """
     with contextlib.suppress(OSError):
         address = socket.gethostbyname(host)
@@ -140,7 +140,7 @@ def _address(host: str) -> tuple[str, str]:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, below those that the system gives to outgoing connections."""
+    """Return unused ports below those that the system gives to outgoing connections."""
     ports: list[int] = []
     with contextlib.ExitStack() as held:
         for port in random.SystemRandom().sample(range(10000, 32000), 1000):

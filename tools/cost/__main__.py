@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 if __name__ == "__main__":
-    # Read when torch is loaded. Waiting threads then sleep; where other work wants the cores, threads that
-    # spin lose whole time slices at every parallel operation, and ratios measure that.
+    # Read when torch is loaded. Waiting threads then sleep: on a busy machine, spinning threads lose whole time slices
+    # at every parallel operation, which would distort ratios.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from benchmarks.commands.inspection import columns
@@ -33,7 +33,7 @@ HEADING = ("benchmark", "measured", "threads", "wall", "process", "goal", "met",
 def table(
     measurements: list[Measurement], earlier: Mapping[tuple[str, str], kept.Earlier] = MappingProxyType({})
 ) -> list[tuple[str, ...]]:
-    """Rows of text under :data:`HEADING`."""
+    """Return rows of text under :data:`HEADING`."""
     rows: list[tuple[str, ...]] = []
     for m in measurements:
         made_of = ", ".join(f"{name} {wall:.4g} ({process:.4g})" for name, (wall, process) in m.times.items())
@@ -44,7 +44,7 @@ def table(
 
 
 def machine() -> dict[str, Any]:
-    """Where the numbers are from; ``load``: the system's load average over the minute before."""
+    """Return facts about the machine and the code; ``load``: the load average over the last minute."""
     about = {k: v for k, v in provenance.collect().items() if k != "threads"}
     return about | {
         "cores": os.cpu_count(),
@@ -55,7 +55,7 @@ def machine() -> dict[str, Any]:
 
 
 def headline(about: dict[str, Any], repeats: int) -> str:
-    """The machine in one line."""
+    """Describe the machine in one line."""
     return (
         f"{about['cpu']}, {about['cores']} cores, load {about['load']} before the start, "
         f"OMP_WAIT_POLICY {about['waiting_threads']}, "
@@ -67,7 +67,7 @@ def headline(about: dict[str, Any], repeats: int) -> str:
 def write(
     folder: Path, about: dict[str, Any], repeats: int, measurements: list[Measurement], rows: list[tuple[str, ...]]
 ) -> list[Path]:
-    """``cost.json`` and ``cost.md`` in the folder."""
+    """Write ``cost.json`` and ``cost.md`` into the folder; return their paths."""
     found = [asdict(m) | {"met": m.met(m.wall), "met_by_process_time": m.met(m.process)} for m in measurements]
     lines = ["# Cost of training steps", "", headline(about, repeats), ""]
     texts = {
@@ -81,13 +81,13 @@ def write(
 
 
 def renew_document() -> None:
-    """``docs/speed.md`` with the kept numbers."""
+    """Write the kept numbers into ``docs/speed.md``."""
     text = kept.insert(kept.DOCUMENT.read_text(), "measured", kept.measured())
     kept.DOCUMENT.write_text(kept.insert(text, "compared", against.compared_block()))
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, print, write. Status 2: bad arguments, folder or commit; a missed goal is no error."""
+    """Measure, print, write. Return 2 for bad arguments, folder or commit; a missed goal is no error."""
     purpose = cost.__doc__.split("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m tools.cost", description=purpose)
     parser.add_argument("names", nargs="*", metavar="name", help=f"{', '.join(BENCHMARKS)}; none: all")

@@ -1,4 +1,4 @@
-"""Two commits side by side: each benchmark in turns, in processes of their own, on one machine in one run."""
+"""Compare two commits: each benchmark in turns, in separate processes, on one machine in one run."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from tools.cost import kept
 from tools.cost.timing import Measurement
 
 PLACES = ("tools/cost", "benchmarks/cost")
-"""Where the benchmarks are, now and in older commits."""
+"""Folder of the benchmarks, now and in older commits."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One number of both commits: medians over the turns, wall and process time."""
+    """Number of both commits: medians over the turns, wall and process time."""
 
     after: Measurement
     before: tuple[float, float]
 
     @property
     def factor(self) -> float:
-        """After over before, by process time."""
+        """Process time after, divided by process time before."""
         return self.after.process / self.before[1]
 
 
 def extract(commit: str, folder: Path) -> Path:
-    """The code of a commit in a new folder, with this checkout's benchmarks where it keeps them in the same place.
+    """Write a commit's code to a new folder, with this checkout's benchmarks if the commit has them in the same place.
 
     Raises ValueError if git knows no such commit.
     """
@@ -56,7 +56,7 @@ def extract(commit: str, folder: Path) -> Path:
 
 
 def measure(tree: Path, name: str) -> list[Measurement]:
-    """One turn of a benchmark with a tree's code. Raises RuntimeError if it fails."""
+    """Run a benchmark once with a tree's code. Raises RuntimeError if it fails."""
     place = next(place for place in PLACES if (tree / place).is_dir())
     with tempfile.TemporaryDirectory() as output:
         command = [sys.executable, "-m", place.replace("/", "."), name, "--repeats", "1", "--output", output]
@@ -69,7 +69,7 @@ def measure(tree: Path, name: str) -> list[Measurement]:
 
 
 def compare(commit: str, names: Sequence[str], turns: int) -> list[Compared]:
-    """Every number that both commits measure under the same name."""
+    """Return every number that both commits measure under the same name."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         other = extract(commit, Path(folder))
@@ -88,7 +88,7 @@ def compare(commit: str, names: Sequence[str], turns: int) -> list[Compared]:
 
 
 def table(compared: Sequence[Compared]) -> list[Sequence[str]]:
-    """Rows of text under a heading."""
+    """Return rows of text under a heading."""
     rows: list[Sequence[str]] = [("benchmark", "measured", "threads", "before", "after", "after/before", "goal", "met")]
     for c in compared:
         m = c.after
@@ -98,7 +98,7 @@ def table(compared: Sequence[Compared]) -> list[Sequence[str]]:
 
 
 def keep(commit: str, about: dict[str, Any], turns: int, compared: Sequence[Compared]) -> Path:
-    """Write the comparison for ``docs/speed.md``; returns the file. Raises ValueError unless the code is a commit's."""
+    """Write the comparison for ``docs/speed.md``; return the file. Raises ValueError for uncommitted code."""
     if about["dirty"] is not False:
         raise ValueError("--keep: expected the code of a commit, found changes (or no checkout); commit first")
     file = kept.path(about["cpu"], "-against")
@@ -107,7 +107,7 @@ def keep(commit: str, about: dict[str, Any], turns: int, compared: Sequence[Comp
 
 
 def compared_block() -> list[str]:
-    """The block "compared" of the document: for every processor the last comparison that was kept."""
+    """Return the document's block "compared": the last kept comparison of every processor."""
     lines: list[str] = []
     for file in sorted(kept.FOLDER.glob("*-against.json")):
         found = json.loads(file.read_text())

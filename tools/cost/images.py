@@ -1,4 +1,4 @@
-"""Image classifiers of the tables: time of a step and an epoch, ratio to MAP, share of the matmul peak."""
+"""Benchmarks of the tables' image classifiers: time of a step and an epoch, ratio to MAP, share of the matmul peak."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ GOALS = {
     "fashion_mnist": {"FSVI (monochrome)": 1.5, "FSVI (KMNIST)": 1.5},
     "cifar10": {"MAP": 2.0, "FSVI (monochrome)": 3.0},
 }
-"""Seconds of an epoch on one H200."""
+"""Goals for an epoch on one H200, in seconds."""
 RATIOS = {
     "fashion_mnist": {"MFVI": 5.0, "FSVI (monochrome)": 5.0, "FSVI (KMNIST)": 5.0, "MC Dropout": 4.5},
     "cifar10": {"FSVI (monochrome)": 1.5},
 }
-"""Over MAP, which draws one network; on FashionMNIST these methods draw five."""
+"""Goals for a step's ratio to MAP, which draws one network; on FashionMNIST these methods draw five."""
 SHARES = {"fashion_mnist": {"MAP": 0.45}, "cifar10": {}}
-"""Of the peak of products of matrices, on a CPU."""
+"""Goals for the share of the peak rate of matrix products, on a CPU."""
 COMPILED, GRAPHS = ", compiled", ", graphs"
 
 
 def random_images(dataset: str, n: int, seed: int = 0, pools: Sequence[str] = (), scheme: str | None = None) -> Split:
-    """``n`` images of random pixels in the shape of a data set, and as many in each pool."""
+    """Return ``n`` images of random pixels in a data set's shape, and as many in each pool."""
     described, rng = datasets.describe(dataset, scheme), np.random.default_rng(seed)
     shape = (n, *described.shape)
     x, y = rng.integers(256, size=shape, dtype=np.uint8), rng.integers(described.n_outputs, size=n)
@@ -53,7 +53,7 @@ def random_images(dataset: str, n: int, seed: int = 0, pools: Sequence[str] = ()
 
 
 def table_parts(table: str, label: str, dataset: str, changes: Parts | None = None) -> Parts:
-    """One row of a table as its paper's protocol trains it on the data set, but for one epoch."""
+    """Return the parts of a table's row on a data set at protocol paper, for one epoch."""
     found = tables.get(table)
     row = next(row for row in found.rows if row.label == label)
     recipe = found.recipe(row, dataset, "paper")
@@ -64,7 +64,7 @@ def table_parts(table: str, label: str, dataset: str, changes: Parts | None = No
 
 
 def matmul_peak(device: torch.device, dtype: torch.dtype) -> Timing:
-    """Floating-point operations in a second, by either clock: the best of several products of square matrices."""
+    """Measure floating-point operations per second, by either clock: the best of several square matrix products."""
     size = 8192 if device.type == "cuda" else 1024
     a = torch.ones(size, size, device=device, dtype=dtype)
     wall, process = [], []
@@ -77,7 +77,7 @@ def matmul_peak(device: torch.device, dtype: torch.dtype) -> Timing:
 
 
 def operations(parts: Parts, split: Split, device: torch.device) -> int:
-    """Floating-point operations of the products and convolutions of one epoch."""
+    """Count floating-point operations of the products and convolutions of one epoch."""
     from torch.utils.flop_counter import FlopCounterMode
 
     train = training_of(parts, [split], device)()
@@ -87,7 +87,7 @@ def operations(parts: Parts, split: Split, device: torch.device) -> int:
 
 
 def mlp(repeats: int) -> list[Measurement]:
-    """Rotated MNIST's 784-50-50-10 network in batches of 256, on one thread; ten seeds of MAP apart and together."""
+    """Measure rotated MNIST's 784-50-50-10 network, batch 256, on one thread; ten seeds of MAP apart and stacked."""
     split = random_images("mnist", STEPS * 256)
     parts = {label: table_parts("rotated-mnist", label, "mnist") for label in ROTATED}
     works = {label: training_of(own, [split]) for label, own in parts.items()}
@@ -105,21 +105,21 @@ def mlp(repeats: int) -> list[Measurement]:
 
 
 def cnn(repeats: int) -> list[Measurement]:
-    """rudner2022's FashionMNIST network, every row as its table has it."""
+    """Measure rudner2022's FashionMNIST network, every row with its table's settings."""
     return _networks("cnn", "fashion_mnist", {"rudner2022-1": FASHION}, repeats, batches=2)
 
 
 def resnet(repeats: int) -> list[Measurement]:
-    """ResNet-18 on CIFAR-10 in batches of 128; on a GPU in bfloat16."""
+    """Measure ResNet-18 on CIFAR-10, batch 128; on a GPU in bfloat16."""
     return _networks("resnet", "cifar10", CIFAR, repeats, batches=1)
 
 
 def _networks(
     name: str, dataset: str, rows: Mapping[str, Sequence[str]], repeats: int, batches: int
 ) -> list[Measurement]:
-    """Rows of tables on one data set: a step, an epoch, the ratio to the first table's MAP, the share of the peak.
+    """Measure rows of tables on one data set: a step, an epoch, the ratio to the first table's MAP, share of the peak.
 
-    On a GPU in bfloat16, as they are, compiled, and as graphs where the optimiser allows it.
+    On a GPU in bfloat16: eager, compiled, and as graphs where the optimiser allows it.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     cuda = device.type == "cuda"

@@ -1,4 +1,4 @@
-"""Measurements that are committed, the last of each benchmark on each processor model: a slower commit is seen by them.
+"""Committed measurements, the last of each benchmark on each processor model, which reveal a slower commit.
 
 ``tools/cost/measured/<processor>.json`` holds them; ``docs/speed.md`` shows them between two markers.
 """
@@ -18,12 +18,12 @@ from tools.cost.timing import Measurement
 FOLDER = Path(__file__).parent / "measured"
 DOCUMENT = Path(__file__).parents[2] / "docs" / "speed.md"
 NOISE = 0.15
-"""A change by less than this says nothing: so much the same code differs between two runs on a quiet machine."""
+"""Relative change below which two measurements agree: equal code differs by this much on a quiet machine."""
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """One kept number, and the commit that it was measured at."""
+    """Kept number, and the commit of its code."""
 
     wall: float
     process: float
@@ -31,12 +31,12 @@ class Earlier:
 
 
 def path(cpu: str, what: str = "") -> Path:
-    """The file of a processor model; ``what``: of another kind of measurement than the last ones."""
+    """Return the file of a processor model; ``what``: suffix of another kind of measurement than the last ones."""
     return FOLDER / f"{re.sub('[^a-z0-9]+', '-', cpu.lower()).strip('-')}{what}.json"
 
 
 def read(cpu: str) -> dict[tuple[str, str], Earlier]:
-    """What was kept on this processor model, by benchmark and name. Raises ValueError if its file is damaged."""
+    """Return the kept numbers of a processor model by benchmark and name. Raises ValueError for a damaged file."""
     found = {}
     for benchmark, kept in _load(path(cpu)).items():
         for m in kept["measurements"]:
@@ -45,9 +45,9 @@ def read(cpu: str) -> dict[tuple[str, str], Earlier]:
 
 
 def keep(about: dict[str, Any], turns: int, measurements: Iterable[Measurement]) -> Path:
-    """Put the numbers in place of those that were kept of the same benchmarks; returns the file.
+    """Replace the kept numbers of these benchmarks; return the file.
 
-    Raises ValueError where the code is not that of a commit: its numbers could not be found again.
+    Raises ValueError for uncommitted code, whose numbers could not be reproduced.
     """
     if about["dirty"] is not False:
         raise ValueError("--keep: expected the code of a commit, found changes (or no checkout); commit first")
@@ -69,7 +69,7 @@ def save(file: Path, document: Any) -> None:
 
 
 def change(m: Measurement, earlier: Earlier | None) -> str:
-    """The earlier number and what became of it, by process time: other work on the machine moves it least."""
+    """Describe the change from the earlier number, by process time, which other work on the machine affects least."""
     if earlier is None or not earlier.process:
         return ""
     times = m.process / earlier.process
@@ -78,7 +78,7 @@ def change(m: Measurement, earlier: Earlier | None) -> str:
 
 
 def table(kept: dict[str, Any]) -> list[str]:
-    """The lines of a processor's numbers in Markdown."""
+    """Return a processor's numbers as lines of Markdown."""
     rows: list[Sequence[str]] = [("benchmark", "measured", "threads", "wall", "process", "goal", "met", "commit")]
     for own in kept.values():
         for numbers in own["measurements"]:
@@ -91,13 +91,13 @@ def table(kept: dict[str, Any]) -> list[str]:
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table with its heading in the first row."""
+    """Format a table whose first row is the heading."""
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     return [lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]]
 
 
 def insert(text: str, block: str, lines: Sequence[str]) -> str:
-    """The text with these lines between the markers of a block. Raises ValueError where it has no such markers."""
+    """Replace the lines between a block's markers in a text. Raises ValueError without such markers."""
     begin, end = f"<!-- {block}: begin -->", f"<!-- {block}: end -->"
     head, found, rest = text.partition(begin)
     _, also, tail = rest.partition(end)
@@ -107,7 +107,7 @@ def insert(text: str, block: str, lines: Sequence[str]) -> str:
 
 
 def measured() -> list[str]:
-    """The block "measured" of the document: every processor's kept numbers."""
+    """Return the document's block "measured": every processor's kept numbers."""
     lines: list[str] = []
     for file in sorted(FOLDER.glob("*.json")):
         if file.stem.endswith("-against"):

@@ -1,4 +1,4 @@
-"""The benchmarks, each a function of the number of turns."""
+"""Benchmarks, each a function of the number of turns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools.cost.trainings import training_of
 
 
 def fsvi(repeats: int) -> list[Measurement]:
-    """One FSVI (last layer) step over one MAP step on two threads."""
+    """Measure the ratio of an FSVI (last layer) step to a MAP step, on two threads."""
     steps, split = 2, trainings.random_split((1, 28, 28), 10, 256)
     works = {f"{name} step": training_of(trainings.fsvi_parts(name), [split]) for name in ("FSVI", "MAP")}
     with threads(2):
@@ -18,7 +18,7 @@ def fsvi(repeats: int) -> list[Measurement]:
 
 
 def stacked(repeats: int) -> list[Measurement]:
-    """Ten splits of boston trained one after another, over the same ten as one stack, on one thread."""
+    """Measure ten splits of boston trained one after another, over the ten as one stack, on one thread."""
     splits = [trainings.boston(i) for i in range(10)]
     found = []
     for method in ("MAP", "MC Dropout", "MFVI"):
@@ -32,7 +32,7 @@ def stacked(repeats: int) -> list[Measurement]:
 
 
 def hyvi(repeats: int) -> list[Measurement]:
-    """Milliseconds of one step on boston, on one thread."""
+    """Measure milliseconds of one HyVI step on boston, on one thread."""
     goals, split = {"FuNN-HyVI": 18.0, "NN-HyVI": 9.0}, trainings.boston()
     works = {name: training_of(trainings.uci_parts(name, epochs=1), [split]) for name in goals}
     steps = -(-len(split.train) // trainings.uci_parts("NN-HyVI", 1)["training"]["batch_size"])
@@ -45,7 +45,7 @@ def hyvi(repeats: int) -> list[Measurement]:
 
 
 def catalogue(repeats: int) -> list[Measurement]:
-    """One step of each method over one step of MAP on the digits network, on one thread."""
+    """Measure the ratio of each method's step to MAP's on the digits network, on one thread."""
     described = datasets.describe("digits")
     steps, split = 4, trainings.random_split(described.shape, described.n_outputs, 4 * 128)
     works = {name: training_of(parts, [split]) for name, parts in trainings.catalogue_parts().items()}
@@ -56,7 +56,7 @@ def catalogue(repeats: int) -> list[Measurement]:
 
 
 def gfsvi(repeats: int) -> list[Measurement]:
-    """Milliseconds of a GFSVI step on boston with cinquin2024's 500 context points, on one thread."""
+    """Measure milliseconds of a GFSVI step on boston with cinquin2024's 500 context points, on one thread."""
     parts, split = trainings.gfsvi_parts(points=500, epochs=1), trainings.boston()
     with threads(1):
         times = interleave({"GFSVI step, 500 points": training_of(parts, [split])}, repeats)

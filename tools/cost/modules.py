@@ -1,4 +1,4 @@
-"""A step on a user's module over the same step on the built-in network, and over a plain PyTorch loop."""
+"""Benchmarks of a step on a user's module, over the step on the built-in network and over a plain PyTorch loop."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ LR = 1e-3
 
 
 def perceptron() -> nn.Module:
-    """8-50-50-1."""
+    """Return an 8-50-50-1 network."""
     return nn.Sequential(nn.Linear(8, 50), nn.ReLU(), nn.Linear(50, 50), nn.ReLU(), nn.Linear(50, 1))
 
 
 def convolutional() -> nn.Module:
-    """rudner2022's FashionMNIST network."""
+    """Return rudner2022's FashionMNIST network."""
     first = (nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
     second = (nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
     return nn.Sequential(*first, *second, nn.Linear(64 * 49, 256), nn.ReLU(), nn.Linear(256, 10))
 
 
 def group_normed() -> nn.Module:
-    """A convolutional network with group normalisation."""
+    """Return a convolutional network with group normalisation."""
     first = (nn.Conv2d(1, 16, 3, padding=1), nn.GroupNorm(4, 16), nn.ReLU(), nn.MaxPool2d(2))
     second = (nn.Conv2d(16, 32, 3, padding=1), nn.GroupNorm(4, 32), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
     return nn.Sequential(*first, *second, nn.Linear(32 * 49, 10))
 
 
 class Attentive(nn.Module):
-    """Tokens, or patches of images, through a transformer layer."""
+    """Transformer layer over tokens or patches of images."""
 
     def __init__(self, lift: nn.Module, units: int = 32) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Attentive(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """The last state of an LSTM over the rows of images."""
+    """Classifier on the last state of an LSTM over the rows of images."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Recurrent(nn.Module):
 
 
 def data(shape: Sequence[int], n: int, outputs: int, tokens: int = 0) -> TrainingData:
-    """Random inputs, with labels or, for one output, numbers as targets."""
+    """Return random inputs, with labels or, for one output, numbers as targets."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(1, n, *shape, generator=generator)
     x = torch.randint(tokens, x.shape, generator=generator).float() if tokens else x
@@ -74,7 +74,7 @@ def data(shape: Sequence[int], n: int, outputs: int, tokens: int = 0) -> Trainin
 
 
 def training(network: Network, method: str, given: TrainingData, batch: int, samples: int = 1) -> Work:
-    """One epoch of a method."""
+    """Return one epoch of a method as timed work."""
     parts: dict[str, Any] = methods.get(method).parts()
     parts["likelihood"] = {"name": "categorical" if given.classification else "gaussian"}
     if parts["context"] is not None:
@@ -86,7 +86,7 @@ def training(network: Network, method: str, given: TrainingData, batch: int, sam
 
 
 def plain(make: Callable[[], nn.Module], given: TrainingData, batch: int, tokens: bool) -> Work:
-    """The epoch that a user writes for MAP: cross-entropy, a penalty on weights, Adam."""
+    """Return an epoch as a user writes it for MAP: cross-entropy, a penalty on weights, Adam."""
 
     def begin() -> Callable[[], list[Trained]]:
         module = make()
@@ -109,7 +109,7 @@ def plain(make: Callable[[], nn.Module], given: TrainingData, batch: int, tokens
 def _pair(
     name: str, way: str, make: Callable[[], nn.Module], built: Network, given: TrainingData, batch: int, goal: float
 ) -> Callable[[str, int, int], Measurement]:
-    """A measurement of a method, with so many samples, in so many turns: the module's step over the built-in one's."""
+    """Return a function (method, samples, repeats) that measures the module's step over the built-in network's."""
     network = ModuleNetwork(make, given.x[0, :3], way=way)
 
     def measured(method: str, samples: int, repeats: int) -> Measurement:
@@ -123,7 +123,7 @@ def _pair(
 
 
 def modules(repeats: int) -> list[Measurement]:
-    """Steps on modules over steps on the built-in networks that they equal, and over plain PyTorch, on one thread."""
+    """Measure steps on modules over steps on equal built-in networks, and over plain PyTorch, on one thread."""
     table, image, colour = data((8,), 3000, 1), data((1, 28, 28), 128, 10), data((3, 32, 32), 8, 10)
     mlp = NETWORKS.build({"name": "mlp", "hidden": [50, 50]}).build((8,), 1)
     cnn = NETWORKS.build({"name": "cnn", "channels": [32, 64], "pool": [1, 1], "dense": [256]}).build((1, 28, 28), 10)

@@ -1,4 +1,4 @@
-"""What the runner costs beside training: runs that train nothing, and a plan of ten thousand runs that are recorded."""
+"""Benchmarks of the runner without training: runs that train nothing, and a plan of ten thousand recorded runs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ SUITE = Suite(execute=f"{__name__}:train_nothing", limit=f"{__name__}:alone")
 
 
 def alone(config: RunConfig) -> int:
-    """Runs that are trained together: one, so that nothing of the runner's is shared between runs."""
+    """Return the size of a run group: 1, so that runs share none of the runner's work."""
     return 1
 
 
 def train_nothing(configs: list[RunConfig], *, state: Path, report: Callable[[float, str], None]) -> list[Outcome]:
-    """Outcomes with as many metrics as there are, made at once."""
+    """Return outcomes with all metrics, without training."""
     about = {"dataset": configs[0]["dataset"]["name"], "condition": "part=test", "n": 1}
     rows: list[Any] = [
         {"metric": name, **about, "value": min(0.5, metric.range[1])} for name, metric in METRICS.items()
@@ -40,13 +40,13 @@ def train_nothing(configs: list[RunConfig], *, state: Path, report: Callable[[fl
 
 
 def some_runs() -> Iterator[RunConfig]:
-    """Runs of every method and data set of table ``uci``, with ever more seeds."""
+    """Yield runs of every method and data set of table ``uci``, with ever more seeds."""
     firsts = tables.get("uci").runs("paper", (0,))
     return ({**config, "seed": seed} for seed in count() for config in firsts)
 
 
 def running(folder: Path, configs: list[RunConfig]) -> Work:
-    """A sweep over runs that are missing, each time in new folders."""
+    """Return a sweep over missing runs as timed work, each time in new folders."""
     turns = count()
 
     def make() -> Callable[[], list[Trained]]:
@@ -62,7 +62,7 @@ def running(folder: Path, configs: list[RunConfig]) -> Work:
 
 
 def planning(folder: Path, configs: list[RunConfig]) -> Work:
-    """A plan of runs that all have their record."""
+    """Return a plan of recorded runs as timed work."""
     results, state = folder / "results", folder / "state"
     store = Store(results, SUITE.metrics)
     for config in configs:
@@ -79,7 +79,7 @@ def planning(folder: Path, configs: list[RunConfig]) -> Work:
 
 
 def overhead(repeats: int) -> list[Measurement]:
-    """The runner's own time for each run, and for a plan of many."""
+    """Measure the runner's own time for each run, and for a plan of many."""
     with tempfile.TemporaryDirectory() as folder, threads(1):
         run = interleave({"run": running(Path(folder) / "run", list(islice(some_runs(), RUNS)))}, repeats, RUNS)
         plan = interleave({"plan": planning(Path(folder) / "plan", list(islice(some_runs(), RECORDS)))}, repeats)
@@ -90,5 +90,5 @@ def overhead(repeats: int) -> list[Measurement]:
 
 
 def measured(name: str, took: Timing, unit: str, scale: float, goal: float) -> Measurement:
-    """One of the numbers, in its unit, on one thread."""
+    """Return one number in its unit, on one thread."""
     return Measurement("overhead", name, 1, unit, scale * took.wall, scale * took.process, {}, goal)

@@ -1,4 +1,4 @@
-"""Timing in turns, and the numbers that come of it."""
+"""Timing in turns, and measurements made of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from fvi_core.training import Trained
 
 Work = Callable[[], Callable[[], list[Trained]]]
-"""Makes fresh trainers, which is not timed, and returns the training, which is."""
+"""Function that makes fresh trainers, untimed, and returns the training to be timed."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Timing:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One number by either clock, in ``unit``; ``times``: what it was made of, wall and process, in ms.
+    """Number by either clock, in ``unit``; ``times``: the timings behind it, wall and process, in ms.
 
-    ``goal`` bounds it from above, or from below (``at_least``); None where none was set.
+    ``goal`` bounds the number from above, or from below (``at_least``); None without a goal.
     """
 
     benchmark: str
@@ -49,21 +49,21 @@ class Measurement:
 
     @property
     def aim(self) -> str:
-        """The goal in words; empty where there is none."""
+        """Goal in words; empty without a goal."""
         return "" if self.goal is None else f"{'>=' if self.at_least else '<='} {self.goal:g} {self.unit}"
 
     @property
     def verdict(self) -> str:
-        """By wall time; where process time says otherwise, that too."""
+        """Verdict by wall time, and by process time where it differs."""
         said = {None: "", True: "yes", False: "no"}
         wall, process = said[self.met(self.wall)], said[self.met(self.process)]
         return wall if wall == process else f"{wall} (process: {process})"
 
 
 def interleave(works: dict[str, Work], repeats: int, steps: int = 1) -> dict[str, Timing]:
-    """Each work in turn, ``repeats`` times after one turn that is not counted; seconds divided by ``steps``.
+    """Time each work in turn, ``repeats`` times after a discarded turn; seconds are divided by ``steps``.
 
-    Raises RuntimeError if a training fails, since it would then be short.
+    Raises RuntimeError if a training fails, since its time would be too short.
     """
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
     for turn in range(repeats + 1):
@@ -84,7 +84,7 @@ def interleave(works: dict[str, Work], repeats: int, steps: int = 1) -> dict[str
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Torch works with that many threads."""
+    """Let torch use ``count`` threads in the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -102,7 +102,7 @@ def ratio(
     goal: float | None = None,
     at_least: bool = False,
 ) -> Measurement:
-    """How many times ``bottom`` goes into ``top``, by both clocks, on ``count`` threads."""
+    """Return the ratio of ``top`` to ``bottom``, by both clocks, on ``count`` threads."""
     a, b = times[top], times[bottom]
     made_of = {name: (1e3 * times[name].wall, 1e3 * times[name].process) for name in (top, bottom)}
     wall, process = a.wall / b.wall, a.process / b.process

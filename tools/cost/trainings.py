@@ -1,4 +1,4 @@
-"""What is trained: methods with the settings of their tables, on random arrays of the data's shapes."""
+"""Trainings to time: methods with the settings of their tables, on random arrays of the data's shapes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tools.cost.timing import Work
 
 
 def random_split(shape: Sequence[int], n_outputs: int, n: int, seed: int = 0) -> Split:
-    """``n`` random inputs: classification into ``n_outputs`` classes, or regression where it is 1."""
+    """Return ``n`` random inputs with labels of ``n_outputs`` classes, or regression targets if it is 1."""
     rng = np.random.default_rng(seed)
     x = rng.random((n, *shape), dtype=np.float32)
     y = rng.integers(n_outputs, size=n) if n_outputs > 1 else rng.standard_normal(n)
@@ -36,7 +36,7 @@ CPU = torch.device("cpu")
 def training_of(
     parts: Parts, splits: list[Split], device: torch.device = CPU, seeds: Sequence[int] | None = None
 ) -> Work:
-    """Training of a method's parts, all stacked: one replica for each split, or for each of ``seeds`` on one split."""
+    """Return the training of a method as one stack: a replica for each split, or for each of ``seeds`` on one split."""
     settings = TRAININGS.build({"name": "gradient", **parts["training"]})
     dtype = DTYPES[settings.dtype]
     model = build_model(resolve(parts), splits[0])
@@ -46,7 +46,7 @@ def training_of(
 
 
 def one_by_one(works: list[Work]) -> Work:
-    """The same trainings, one after another."""
+    """Join trainings into one work that runs them one after another."""
 
     def make() -> Callable[[], list[Trained]]:
         trainings = [work() for work in works]
@@ -56,7 +56,7 @@ def one_by_one(works: list[Work]) -> Work:
 
 
 def fsvi_parts(method: str) -> Parts:
-    """A method on rudner2022's FashionMNIST network: batch 128, one sample, 32 monochrome context images."""
+    """Return a method on rudner2022's FashionMNIST network: batch 128, one sample, 32 monochrome context images."""
     parts = merge(
         methods.get(method).parts(),
         {
@@ -70,10 +70,10 @@ def fsvi_parts(method: str) -> Parts:
 
 
 def uci_parts(method: str, epochs: int) -> Parts:
-    """A method on boston as in pequignot2020's table 5; one that it lacks, with its MC Dropout's, in batches of 50."""
+    """Return a method on boston as in pequignot2020's table 5, or with its MC Dropout's settings and batches of 50."""
     listed = method in {row.method for row in pequignot.ROWS}
     row = Row(method, None, method if listed else "MC Dropout")
-    own = cast(Recipe, pequignot.recipe(row, "boston", "paper")).parts  # every row has one there
+    own = cast(Recipe, pequignot.recipe(row, "boston", "paper")).parts  # every row has a recipe there
     if not listed:
         own = merge(
             {kind: own[kind] for kind in ("network", "likelihood", "training")}, {"training": {"batch_size": 50}}
@@ -82,20 +82,20 @@ def uci_parts(method: str, epochs: int) -> Parts:
 
 
 def gfsvi_parts(points: int, epochs: int) -> Parts:
-    """GFSVI on boston as in cinquin2024's table 1, whole batch; the prior is fitted for few steps, not timed."""
+    """Return GFSVI on boston as in cinquin2024's table 1, whole batch; the prior's few fit steps are not timed."""
     recipe = cinquin_candidates.candidate("GFSVI", "rbf", "boston", "smoke")
     own = merge(methods.get("GFSVI").parts(), cast(Recipe, recipe).parts)
     return merge(own, {"context": {"points": points}, "training": {"epochs": epochs, "early_stopping": None}})
 
 
 def boston(split: int = 0) -> Split:
-    """Random numbers in the shape of boston's training subset."""
+    """Return random numbers in the shape of boston's training subset."""
     described = datasets.describe("boston", pequignot.PAPER)
     return random_split(described.shape, 1, described.n_train, split)
 
 
 def digits_parts(method: str) -> Parts:
-    """A method as in table ``digits``, one epoch; a prior is fitted for few steps, which are not timed."""
+    """Return a method as in table ``digits``, one epoch; a prior's few fit steps are not timed."""
     recipe = digits.recipe(Row(method, None, method), "digits", "smoke")
     parts = merge(merge(methods.get(method).parts(), recipe.parts), {"training": {"epochs": 1}})
     spectral = (parts["divergence"] or {}).get("name") == "spectral_kl"  # compares draws with one another
@@ -103,6 +103,6 @@ def digits_parts(method: str) -> Parts:
 
 
 def catalogue_parts() -> dict[str, Parts]:
-    """Every row of the catalogue but exact Gaussian processes, which are no networks and only regress."""
+    """Return every row of the catalogue except exact Gaussian processes, which have no network and no classes."""
     rows = methods.catalogue().values()
     return {row.name: digits_parts(row.name) for row in rows if row.family["name"] != "exact_gp"}
