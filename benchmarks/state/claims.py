@@ -103,6 +103,12 @@ class Claims:
         self.held.discard(key)
         return False
 
+    def take(self, key: str) -> None:
+        """Put the claim of this process in place of a child's."""
+        self.held.add(key)
+        with contextlib.suppress(OSError), locked(self.folder):
+            self._put(key)
+
     def release(self, key: str) -> None:
         """Give up a claim; one that another process has taken over is left alone."""
         with contextlib.suppress(OSError), locked(self.folder):

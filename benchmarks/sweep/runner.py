@@ -76,27 +76,28 @@ def run(
     results, state, display = Path(results).resolve(), Path(state).resolve(), display or Display()
     start = time.monotonic()
     plan = plan or make_plan(configs, results, state, suite, asked=asked)
-    summary = Summary(plan)
+    summary, claims = Summary(plan), Claims(state / "claims")
     todo = plan.groups(results, state, suite) if groups is None else groups
     left = {run.key: run for run in plan.select("running", *TO_TRAIN)} if groups is None else {}
     if todo or left:
         check_folders(results, state)
     display.begin(plan, todo, Forecast(todo, estimate, workers.count if workers else 1))
     try:
-        while todo or left:
-            with closing((workers.outcomes if workers else work)(todo, display.report)) as made:
-                for group, outcomes in made:
-                    for outcome in outcomes:
-                        if outcome.status != "elsewhere":
-                            left.pop(outcome.key, None)
-                        _note(outcome, summary)
-                    _save_again(summary, Store(results, suite.metrics))
-                    display.end(group, outcomes)
-            todo = _wait(left, summary, results, state, suite, display)
+        with claims:
+            while todo or left:
+                with closing((workers.outcomes if workers else work)(todo, display.report)) as made:
+                    for group, outcomes in made:
+                        for outcome in outcomes:
+                            if outcome.status != "elsewhere":
+                                left.pop(outcome.key, None)
+                            _note(outcome, summary, claims)
+                        _save_again(summary, Store(results, suite.metrics))
+                        display.end(group, outcomes)
+                todo = _wait(left, summary, results, state, suite, display)
     except KeyboardInterrupt:
         summary.interrupted = True
     finally:
-        Claims(state / "claims").clear_dead()
+        claims.clear_dead()
         _save_again(summary, Store(results, suite.metrics))
         _forget(state, {*summary.made, *(run.key for run in plan.select("done"))})
         display.close()
@@ -119,12 +120,13 @@ def check_folders(results: Path, state: Path) -> None:
         claims.acquire(".probe")
 
 
-def _note(outcome: RunOutcome, summary: Summary) -> None:
+def _note(outcome: RunOutcome, summary: Summary, claims: Claims) -> None:
     if outcome.status == "failed":
         summary.failed[outcome.key] = outcome.reason
     elif outcome.status == "unsaved":
         assert outcome.record is not None, "an unsaved run comes with its record"
         summary.unsaved[outcome.key] = outcome.record
+        claims.take(outcome.key)  # from a worker: others would train it again, and save it no better
     elif outcome.status != "elsewhere":
         (summary.made if outcome.status == "done" else summary.elsewhere).append(outcome.key)
 

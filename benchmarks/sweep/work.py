@@ -292,6 +292,7 @@ class _Making:
             self.fail(run, str(error), final=True)
         except StoreError as error:
             self.note(run, "unsaved", str(error), record)
+            self.claims.held.discard(run.key)  # it stays claimed by who has the record
         else:
             self.failures.clear(run.key)
             self.checkpoints.clear(run.key)

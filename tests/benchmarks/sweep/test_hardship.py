@@ -19,6 +19,7 @@ from benchmarks.state.claims import ClaimError, Claims, Holder
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
+from benchmarks.sweep.workers import Workers
 from tests.benchmarks import fakes
 from tests.benchmarks.experiment.test_execute import config, numbers, run
 from tests.benchmarks.state.holders import put
@@ -105,6 +106,19 @@ def test_records_are_written_as_soon_as_a_full_disk_has_room(mount, sweep, tmp_p
 
     assert sweep(display=Display()).complete
     complete(sweep, tmp_path, made=0)
+
+
+def test_a_run_that_finds_no_room_is_trained_once_by_several_workers(mount, tmp_path):
+    filler = fill(mount(tmp_path / "results"))
+    folders = {"results": tmp_path / "results", "state": tmp_path / "state"}
+    runs = [fakes.config(seed, seconds=0.5 * (seed + 1)) for seed in range(3)]
+    summary = runner.run(runs, Workers(2), suite=fakes.SUITE, **folders)
+    assert len(summary.unsaved) == 3 and not summary.failed and not summary.made
+    assert len((tmp_path / "state" / "trained").read_text().splitlines()) == 3
+    assert os.listdir(tmp_path / "state" / "claims") == [".lock"]
+    filler.unlink()
+    assert len(runner.run(runs, Workers(2), suite=fakes.SUITE, **folders).made) == 3
+    assert not Failures(tmp_path / "state").keys()
 
 
 def test_a_full_disk_of_the_state_is_said_before_anything_is_computed(mount, sweep, tmp_path):

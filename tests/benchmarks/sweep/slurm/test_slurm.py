@@ -181,6 +181,22 @@ def test_an_array_task_that_dies_before_its_first_run_is_explained_when_the_cont
         assert run.note.endswith("ended before its first run: no module named torch")
 
 
+def test_a_foreign_job_whose_name_is_no_text_spoils_nothing(folders):
+    words = [
+        b"sbatch",
+        b"--parsable",
+        b"--output=/dev/null",
+        b"--mem=100M",
+        b"--job-name=\xff\xfe|a",
+        b"--wrap=sleep 60",
+    ]
+    foreign = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+    config = fakes.config()
+    submit([config], folders)
+    assert foreign in queue.array_tasks("") and foreign not in queue.array_tasks("fvi-")
+    assert {run.status for run in follow([config], folders).values()} == {"done"}
+
+
 @pytest.mark.parametrize("how", ["requeue", "signal"])
 def test_an_interrupted_run_goes_on_from_its_checkpoint(how, folders, tmp_path, monkeypatch):
     monkeypatch.setenv("FVI_CHECKPOINT_SECONDS", "0")
