@@ -271,6 +271,8 @@ def test_why_a_claim_is_not_tested(runs: Callable[..., Path]) -> None:
         assert found.by_records == Verdict.UNTESTED and found.why == f"{row}: {why} (1)"
     (found,) = judged(results, Claim("x", "p", "Figure 1", "words", "qualitative", "Curves."))
     assert (words.by_paper(found), words.by_records(found)) == ("figure only", "not tested: figure only: Curves")
+    (found,) = judged(results, Claim("x", "p", "Abstract", "words", "absolute", "Names no value."))
+    assert words.by_paper(found) == "no number named"
     (found,) = judged(results, Claim("x", "p", "Abstract", "words", "absolute", "Names no number."))
     assert words.by_paper(found) == "no number named"
 
