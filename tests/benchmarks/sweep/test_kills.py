@@ -25,7 +25,7 @@ from tests.benchmarks.sweep import killing
 
 AT_RANDOM, AT_A_TOUCH, OF_A_GROUP = 100, 76, 24
 LONG = 120.0  # seconds after which a sweep hangs
-VARYING = ("evaluated", "started", "finished", "seconds", "fit_seconds", "evaluate_seconds", "resumed", "stack")
+VARYING = ("evaluated", "started", "finished", "seconds", "fit_seconds", "evaluate_seconds", "busy", "resumed", "stack")
 TIMES = ("training_seconds",)
 
 
