@@ -107,4 +107,4 @@ def test_every_page_is_in_the_index_and_the_readme_fits_a_screen() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
     pages = {Path(name).name for name in DOCUMENTS if name.startswith("docs/")} - {"README.md"}
     assert [name for name in sorted(pages) if f"]({name})" not in index] == []
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 60
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 80
