@@ -154,6 +154,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo 'Making $(VENV) (once; a few GB of packages)'
 	@"$$INTERPRETER" -m venv --clear $(VENV)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
-	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt $(compiled) -e '.[check,test]'
+	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt $(compiled) -e '.[suite,check,test]'
+	@echo "$(CURDIR)" > "$$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/suite.pth"
 	@$(VENV)/bin/python -c 'from benchmarks.commands.parts import text; text()'
 	@touch $@

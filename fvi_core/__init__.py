@@ -3,6 +3,8 @@
 import os
 import warnings
 
+__version__ = "0.1.0"
+
 # Otherwise the last bits of MKL's products depend on where their operands lie in memory, and with them a replica's
 # numbers on its place in the stack. MKL reads this at its first call.
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")

@@ -150,7 +150,8 @@ def test_an_unsuitable_interpreter_is_named(checkout: Path, interpreter: str) ->
 def test_constraints_pin_every_direct_dependency_within_its_range() -> None:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
-    for text in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["test"]:
+    extras = PROJECT["optional-dependencies"]
+    for text in PROJECT["dependencies"] + extras["fast"] + extras["suite"] + extras["test"]:
         requirement = Requirement(text)
         version = pins.get(canonicalize_name(requirement.name))
         assert version is not None, f"constraints.txt does not pin {requirement.name}"

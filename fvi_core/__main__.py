@@ -1,0 +1,31 @@
+"""``python -m fvi_core``: version, methods and parts."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Sequence
+
+from fvi_core import __version__, interface, methods
+
+LIKELIHOODS_AND_TRAININGS = {"likelihood": interface.LIKELIHOODS, "training": interface.TRAININGS}
+
+
+def text() -> str:
+    """Return the version, every method of the catalogue and every part by its kind."""
+    parts = {kind: registry.classes for kind, registry in (interface.KINDS | LIKELIHOODS_AND_TRAININGS).items()}
+    listed = {"methods": methods.catalogue(), **parts}
+    lines = [f"fvi-core {__version__}"]
+    for kind, names in listed.items():
+        lines += ["", kind, *textwrap.wrap(", ".join(sorted(names)), 100, initial_indent="  ", subsequent_indent="  ")]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print :func:`text`."""
+    argparse.ArgumentParser("python -m fvi_core", description="version, methods and parts").parse_args(arguments)
+    print(text())
+
+
+if __name__ == "__main__":
+    main()
