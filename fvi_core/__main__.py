@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fvi_core import __version__, interface, methods
 
@@ -14,7 +14,7 @@ LIKELIHOODS_AND_TRAININGS = {"likelihood": interface.LIKELIHOODS, "training": in
 def text() -> str:
     """Return the version, every method of the catalogue and every part by its kind."""
     parts = {kind: registry.classes for kind, registry in (interface.KINDS | LIKELIHOODS_AND_TRAININGS).items()}
-    listed = {"methods": methods.catalogue(), **parts}
+    listed: dict[str, Iterable[str]] = {"methods": methods.catalogue(), **parts}
     lines = [f"fvi-core {__version__}"]
     for kind, names in listed.items():
         lines += ["", kind, *textwrap.wrap(", ".join(sorted(names)), 100, initial_indent="  ", subsequent_indent="  ")]
