@@ -162,7 +162,7 @@ def score(
 
     Raises Refused, a BenchmarkError that names the file and the set, and UsageError.
     """
-    from benchmarks.experiment.brought import score as score_file  # here, since it needs torch
+    from benchmarks.experiment.external import score as score_file  # here, since it needs torch
 
     found = suite.table(table)
     chosen, store = found.check_protocol(protocol), Store(results, suite.metrics)

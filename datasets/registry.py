@@ -31,7 +31,7 @@ class UserFile:
 
 
 @dataclass(frozen=True)
-class Entry:
+class DatasetEntry:
     """Functions of one data set: load(split, scheme, root) -> Split, describe(scheme) -> Description.
 
     training_content(scheme, pools), evaluation_content(scheme, sets): digests of the user's files in use. schemes: the
@@ -47,7 +47,7 @@ class Entry:
     module: str | None = None
 
 
-def _uci_entry(name: str) -> Entry:
+def _uci_entry(name: str) -> DatasetEntry:
     source = uci.SOURCES[name]
 
     def describe(scheme: str) -> Description:
@@ -68,10 +68,10 @@ def _uci_entry(name: str) -> Entry:
             uci.files(name, scheme),
         )
 
-    return Entry(lambda split, scheme, root: uci.load(name, split, scheme, root), describe, uci.SCHEMES)
+    return DatasetEntry(lambda split, scheme, root: uci.load(name, split, scheme, root), describe, uci.SCHEMES)
 
 
-def _toy_entry(name: str) -> Entry:
+def _toy_entry(name: str) -> DatasetEntry:
     toy = toys.TOYS[name]
     description = Description(
         name,
@@ -87,11 +87,11 @@ def _toy_entry(name: str) -> Entry:
         toy.source,
         (),
     )
-    return Entry(lambda split, scheme, root: toys.load(name, split), lambda scheme: description)
+    return DatasetEntry(lambda split, scheme, root: toys.load(name, split), lambda scheme: description)
 
 
-def _image_entry(name: str) -> Entry:
-    return Entry(
+def _image_entry(name: str) -> DatasetEntry:
+    return DatasetEntry(
         lambda split, scheme, root: image_splits.load(name, split, scheme, root),
         lambda scheme: image_splits.describe(name, scheme),
         tuple(image_splits.SCHEMES[name]),
@@ -100,8 +100,8 @@ def _image_entry(name: str) -> Entry:
     )
 
 
-def _fundus_entry(name: str) -> Entry:
-    return Entry(
+def _fundus_entry(name: str) -> DatasetEntry:
+    return DatasetEntry(
         lambda split, scheme, root: fundus.load(name, scheme, root),
         lambda scheme: fundus.describe(name, scheme),
         fundus.SCHEMES,
@@ -142,13 +142,13 @@ _SNELSON = Description(
     toys.SNELSON_FILES,
 )
 
-ENTRIES: dict[str, Entry] = {
-    "digits": Entry(lambda split, scheme, root: digits.load(split, scheme), _digits, digits.SCHEMES),
-    retina_mnist.NAME: Entry(
+ENTRIES: dict[str, DatasetEntry] = {
+    "digits": DatasetEntry(lambda split, scheme, root: digits.load(split, scheme), _digits, digits.SCHEMES),
+    retina_mnist.NAME: DatasetEntry(
         lambda split, scheme, root: retina_mnist.load(scheme, root), retina_mnist.describe, retina_mnist.SCHEMES
     ),
-    ocean.NAME: Entry(lambda split, scheme, root: ocean.load(root, scheme), ocean.describe, ocean.SCHEMES),
-    "snelson": Entry(lambda split, scheme, root: toys.load_snelson(root), lambda scheme: _SNELSON),
+    ocean.NAME: DatasetEntry(lambda split, scheme, root: ocean.load(root, scheme), ocean.describe, ocean.SCHEMES),
+    "snelson": DatasetEntry(lambda split, scheme, root: toys.load_snelson(root), lambda scheme: _SNELSON),
     **{name: _toy_entry(name) for name in toys.TOYS},
     **{name: _uci_entry(name) for name in uci.SOURCES},
     **{name: _image_entry(name) for name in image_splits.SCHEMES},
@@ -182,7 +182,7 @@ def add(
     whose = getattr(getattr(load, "func", load), "__module__", type(load).__module__)
     module = None if whose.partition(".")[0] == __package__ else whose
     known = cache(describe or (lambda: _described(name, check_split(load(0)), splits)))
-    ENTRIES[name] = Entry(
+    ENTRIES[name] = DatasetEntry(
         lambda split, scheme, root: load(split), lambda scheme: known(), files=tuple(files), module=module
     )
 
@@ -255,7 +255,7 @@ def load(name: str, split: int = 0, *, scheme: str | None = None, root: str | os
     return loaded if entry.module is None else loaded.copied()
 
 
-def _content(name: str, entry: Entry, of: set[str]) -> dict[str, str]:
+def _content(name: str, entry: DatasetEntry, of: set[str]) -> dict[str, str]:
     found = {}
     for file in entry.files:
         if file.of in of:
@@ -265,13 +265,13 @@ def _content(name: str, entry: Entry, of: set[str]) -> dict[str, str]:
     return found
 
 
-def _entry(name: str) -> Entry:
+def _entry(name: str) -> DatasetEntry:
     if name not in ENTRIES:
         raise UnknownDataset(f"no data set '{name}'; {nearest(name, ENTRIES)}")
     return ENTRIES[name]
 
 
-def _scheme(name: str, entry: Entry, scheme: str | None) -> str:
+def _scheme(name: str, entry: DatasetEntry, scheme: str | None) -> str:
     scheme = entry.schemes[0] if scheme is None else scheme
     if scheme not in entry.schemes:
         known = ", ".join(repr(known) for known in entry.schemes)

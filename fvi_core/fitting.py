@@ -40,7 +40,7 @@ class FitFailed(ValueError):
 
 
 @dataclass(frozen=True)
-class Fitting:
+class FitData:
     """Inputs of a fit: the parts, the training data, random streams (one for each replica).
 
     ``held [R, N, ...]``: inputs as stored, perhaps pixels, which ``pixels`` turns into inputs of the network;
@@ -67,7 +67,7 @@ class Fitting:
         training_data: TrainingData,
         streams: Streams,
         weight_prior: tuple[float, float] | None = None,
-    ) -> Fitting:
+    ) -> FitData:
         """Return the inputs of a fit to one replica's training data (see :meth:`TrainingData.of`)."""
         validation = None
         if training_data.validation is not None:
@@ -76,7 +76,7 @@ class Fitting:
         data = (training_data.x, training_data.y, streams, validation, training_data.pixels)
         return cls(network, family, likelihood, *data, weight_prior)
 
-    def of_replica(self, r: int) -> Fitting:
+    def of_replica(self, r: int) -> FitData:
         """Return the inputs of a fit to replica r alone; its tensors keep the axis of replicas."""
         one = slice(r, r + 1)
         validation = None if self.validation is None else (self.validation[0][one], self.validation[1][one])
@@ -133,7 +133,7 @@ class Fitting:
         for x, _ in self.batches(size, validation):
             yield functions(x)
 
-    def of_members(self, family: Family, count: int, streams: Streams) -> Fitting:
+    def of_members(self, family: Family, count: int, streams: Streams) -> FitData:
         """Return the inputs of separate fits to ``count`` members of every replica: ``[R*count, ...]``."""
 
         def each(x: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ class Fit:
     def check(self, network: Network, family: Family) -> None:
         """Raise ValueError or NotSupported, before training, for a network or family that the part cannot fit."""
 
-    def __call__(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+    def __call__(self, parameters: Parameters, fitting: FitData) -> Parameters:
         """Return the parameters for prediction, ``[R, ...]``. Raises :class:`FitFailed`."""
         raise NotImplementedError
 

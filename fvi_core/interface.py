@@ -36,7 +36,7 @@ from fvi_core.random import Streams, seed_from
 from fvi_core.reading import Data, Survey, Targets, changes, drawn_from, read, streamed, training_data
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, LIKELIHOODS, PRIORS, TRAININGS, PartSpec
 from fvi_core.spelling import nearest
-from fvi_core.stack import Stack, Trained
+from fvi_core.stack import ReplicaResult, Stack
 from fvi_core.watch import Watch
 
 KINDS = {"family": FAMILIES, "divergence": DIVERGENCES, "prior": PRIORS, "context": CONTEXTS, "fit": FITS}
@@ -257,7 +257,7 @@ def _refuse_streaming(model: Model) -> None:
         raise NotSupported(f"fit {model.fit.name!r} takes data in memory: train without it, then use posterior.after()")
 
 
-def _run(stack: Stack, method: str, progress: bool) -> Trained:
+def _run(stack: Stack, method: str, progress: bool) -> ReplicaResult:
     try:
         with Watch(stack, method) if progress else contextlib.nullcontext():
             return stack.run()[0]

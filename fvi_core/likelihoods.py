@@ -16,7 +16,7 @@ from fvi_core.scales import inverse_softplus, inverse_softplus_of
 from fvi_core.spelling import nearest
 
 if TYPE_CHECKING:
-    from fvi_core.fitting import Fitting
+    from fvi_core.fitting import FitData
 
 Params = dict[str, Tensor]
 PREFIX = "likelihood/"
@@ -90,7 +90,7 @@ class Likelihood:
         """Join parameters ``[R, M]`` of independently trained members to ``[R]``."""
         return {name: value.mean(1) for name, value in params.items()}
 
-    def fit(self, parameters: Params, fitting: Fitting) -> Params:
+    def fit(self, parameters: Params, fitting: FitData) -> Params:
         """Return all parameters, including the family's, after training (see :mod:`fvi_core.fitting`)."""
         return parameters
 
@@ -220,7 +220,7 @@ class ResidualGaussian(Gaussian):
         squares = (y[:, None] - _single(f)).square().mean((1, 2))
         return -(squares.sqrt() if self.error == "root_mean_square" else squares)
 
-    def fit(self, parameters: Params, fitting: Fitting) -> Params:
+    def fit(self, parameters: Params, fitting: FitData) -> Params:
         """Set the noise to the root mean square residual of the mean function at the training set.
 
         It is at least ``min_std + 1e-6``.

@@ -12,7 +12,7 @@ from fvi_core.contexts import Context, ContextSource
 from fvi_core.data import TrainingData
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import Family, Functions, NotSupported
-from fvi_core.fitting import Fit, Fitting, own_of
+from fvi_core.fitting import Fit, FitData, own_of
 from fvi_core.likelihoods import Likelihood, split_parameters
 from fvi_core.networks import BUFFER, Network, Parameters
 from fvi_core.priors.base import Prior
@@ -92,7 +92,7 @@ class Model:
 
     def fitted(self, parameters: Parameters, training_data: TrainingData, streams: Streams) -> Parameters:
         """Return the parameters for prediction, fitted from one replica's ``[1, ...]`` (:mod:`fvi_core.fitting`)."""
-        fitting = Fitting.of(self.network, self.family, self.likelihood, training_data, streams, self.weight_prior)
+        fitting = FitData.of(self.network, self.family, self.likelihood, training_data, streams, self.weight_prior)
         parameters = self.family.fit(self.likelihood.fit(parameters, fitting), fitting)
         return parameters if self.fit is None else self.fit(parameters, fitting)
 
@@ -105,7 +105,7 @@ class Model:
         """
         if self.fit is not None:
             raise ValueError(f"fit {fit.name!r}: expected a model without a fit part, found {self.fit.name!r}")
-        fitting = Fitting.of(self.network, self.family, self.likelihood, training_data, streams, self.weight_prior)
+        fitting = FitData.of(self.network, self.family, self.likelihood, training_data, streams, self.weight_prior)
         return replace(self, fit=fit), fit(parameters, fitting)
 
     def fit_numbers(self, parameters: Parameters) -> dict[str, float]:

@@ -19,7 +19,7 @@ from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams
-from fvi_core.stack import Procedure, SavedState, Stack, State, Trained, named_streams
+from fvi_core.stack import Procedure, ReplicaResult, SavedState, Stack, State, named_streams
 
 Memory = dict[str, Any]
 """State of a chain besides its position (step sizes, a momentum): tensors ``[R, ...]``, in lists and dicts."""
@@ -202,7 +202,7 @@ class Chains(Stack):
     def faults(self) -> dict[int, str]:
         return self.sampler.faults(self.now.memory)
 
-    def judged(self, trained: Trained, members: Sequence[Trained], replica: int) -> Trained:
+    def judged(self, trained: ReplicaResult, members: Sequence[ReplicaResult], replica: int) -> ReplicaResult:
         """Add R-hat and effective sample sizes of the log density and of predictions, the worst of these."""
         kept = self.sampler.samples
         if trained.parameters is None or kept < convergence.FEWEST:
@@ -213,7 +213,7 @@ class Chains(Stack):
         for name, scalars in (("log_density", [energies]), ("predictions", self._predictions(members, replica))):
             worst = max(map(convergence.r_hat, scalars))
             if worst == math.inf:
-                return Trained(None, trained.epochs, trained.loss, "no trajectory of the chains was accepted")
+                return ReplicaResult(None, trained.epochs, trained.loss, "no trajectory of the chains was accepted")
             told[f"r_hat_{name}"] = worst
             told[f"ess_bulk_{name}"] = min(map(convergence.bulk_ess, scalars))
             told[f"ess_tail_{name}"] = min(map(convergence.tail_ess, scalars))
@@ -224,7 +224,7 @@ class Chains(Stack):
         return replace(trained, diagnostics=told, warnings=warnings)
 
     @torch.no_grad()
-    def _predictions(self, members: Sequence[Trained], replica: int) -> list[Tensor]:
+    def _predictions(self, members: Sequence[ReplicaResult], replica: int) -> list[Tensor]:
         """Draws ``[C, S]`` of each output at some training points."""
         training_data, network = self.training_data.of(replica), self.model.network
         x = training_data.scale(evenly_spaced(training_data.x, LOOKED_AT))

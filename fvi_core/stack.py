@@ -41,7 +41,7 @@ class Procedure:
 
 
 @dataclass
-class Trained:
+class ReplicaResult:
     """Result of training one replica: its parameters ``[1, ...]``, or why training failed.
 
     ``diagnostics``: numbers on how training went; ``warnings``: facts that a user of the parameters must know.
@@ -71,7 +71,7 @@ class State:
     prior: dict[str, Tensor]
     epoch: int = 0
     losses: dict[int, list[float]] = field(default_factory=dict)
-    results: dict[int, Trained] = field(default_factory=dict)
+    results: dict[int, ReplicaResult] = field(default_factory=dict)
 
     WHOLE: ClassVar[tuple[str, ...]] = ("epoch", "losses", "results")
 
@@ -90,7 +90,7 @@ class State:
         kept = self.subset([self.active.index(r) for r in saved["active"]])
         device = self.owner.device
         values = {name: _restored(value, saved[name], device) for name, value in kept._per_replica().items()}
-        results = {r: Trained(**_copied(result, device)) for r, result in saved["results"].items()}
+        results = {r: ReplicaResult(**_copied(result, device)) for r, result in saved["results"].items()}
         return replace(kept, **values, epoch=saved["epoch"], losses=_copied(saved["losses"], device), results=results)
 
     def _per_replica(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Stack:
         """Return why the parameters of replicas that leave must not be used, by their index."""
         return {}
 
-    def judged(self, trained: Trained, members: Sequence[Trained], replica: int) -> Trained:
+    def judged(self, trained: ReplicaResult, members: Sequence[ReplicaResult], replica: int) -> ReplicaResult:
         """Return a replica's result, with diagnostics that compare the members joined in it."""
         return trained
 
@@ -203,8 +203,10 @@ class Stack:
         """Whether no replica has an epoch left."""
         return not self.now.active or self.now.epoch >= self.epochs
 
-    def run(self, report: Report | None = None, checkpoint: Callable[[Stack], None] | None = None) -> list[Trained]:
-        """Train to the end and return one :class:`Trained` for each replica.
+    def run(
+        self, report: Report | None = None, checkpoint: Callable[[Stack], None] | None = None
+    ) -> list[ReplicaResult]:
+        """Train to the end and return one :class:`ReplicaResult` for each replica.
 
         ``report(fraction, text)`` is called after each epoch; ``checkpoint(self)`` may save :meth:`state`.
         """
@@ -223,7 +225,7 @@ class Stack:
                 checkpoint(self)
         return self.end()
 
-    def end(self) -> list[Trained]:
+    def end(self) -> list[ReplicaResult]:
         """Return results with the current parameters, also for a stopped training."""
         self._finish(list(range(len(self.now.active))))
         found = [self.now.results[r] for r in sorted(self.now.results)]
@@ -266,7 +268,7 @@ class Stack:
                 where = f"{step}{self.unit} {self.epoch} of {self.epochs}"
                 reason = f"the loss or a parameter stopped being finite in {where}"
                 reason = ": ".join(filter(None, (reason, self.explained.get(now.active[i]))))
-                now.results[now.active[i]] = Trained(None, self.epoch, now.losses[now.active[i]], reason)
+                now.results[now.active[i]] = ReplicaResult(None, self.epoch, now.losses[now.active[i]], reason)
         self._finish([i for i, left in enumerate(gone) if left and finite[i]])
         self.now = now.subset([i for i, left in enumerate(gone) if not left])
 
@@ -279,15 +281,15 @@ class Stack:
             parameters = {name: value[i : i + 1].detach().clone() for name, value in outcome.items()}
             diagnostics = {name: value[i].item() for name, value in told.items()}
             kept = None if i in faults else parameters
-            self.now.results[r] = Trained(kept, self.epoch, self.now.losses[r], faults.get(i), diagnostics)
+            self.now.results[r] = ReplicaResult(kept, self.epoch, self.now.losses[r], faults.get(i), diagnostics)
 
-    def _join(self, members: list[Trained]) -> Trained:
+    def _join(self, members: list[ReplicaResult]) -> ReplicaResult:
         """Join independently trained members, with their mean diagnostics; if one failed, the result has failed."""
         if len(members) == 1:
             return members[0]
         for m, member in enumerate(members):
             if member.reason:
-                return Trained(None, member.epochs, member.loss, f"ensemble member {m}: {member.reason}")
+                return ReplicaResult(None, member.epochs, member.loss, f"ensemble member {m}: {member.reason}")
         each = [member.parameters for member in members if member.parameters is not None]  # without a reason: all
         stacked = {name: torch.cat([one[name] for one in each]) for name in each[0]}
         family, likelihood = split_parameters(stacked)
@@ -296,7 +298,7 @@ class Stack:
         parameters = join_parameters(self.family.joined(family), self.model.likelihood.joined(likelihood))
         told = {name: sum(m.diagnostics[name] for m in members) / len(members) for name in members[0].diagnostics}
         warnings = list(dict.fromkeys(warning for m in members for warning in m.warnings))
-        return Trained(parameters, max(m.epochs for m in members), losses, None, told, warnings)
+        return ReplicaResult(parameters, max(m.epochs for m in members), losses, None, told, warnings)
 
 
 def named_streams(*purposes: str) -> dict[str, str]:

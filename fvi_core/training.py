@@ -22,10 +22,10 @@ from fvi_core.objective import Model
 from fvi_core.optimisers import OptimiserState, ScheduleState
 from fvi_core.random import Streams
 from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, PartSpec, later, nested
-from fvi_core.stack import DTYPES, Procedure, SavedState, Stack, State, Trained, named_streams, trained_names
+from fvi_core.stack import DTYPES, Procedure, ReplicaResult, SavedState, Stack, State, named_streams, trained_names
 from fvi_core.triangular import Factorisation, first_cause, watched
 
-__all__ = ["DTYPES", "EarlyStopping", "Trained", "Trainer", "Training", "TrainingData"]
+__all__ = ["DTYPES", "EarlyStopping", "ReplicaResult", "Trainer", "Training", "TrainingData"]
 
 VALIDATION_IMAGES = 500
 """Validation images looked at together: a convolutional network's activations at all of them need not fit in memory."""
@@ -153,7 +153,7 @@ class Trainer(Stack):
             schedule=ScheduleState.start(self.optimiser.lr, replicas, device),
         )
 
-    def judged(self, trained: Trained, members: Sequence[Trained], replica: int) -> Trained:
+    def judged(self, trained: ReplicaResult, members: Sequence[ReplicaResult], replica: int) -> ReplicaResult:
         if self.precision == self.training.precision:
             return trained
         told = precision.instead(self.training_data.x.device.type)

@@ -20,8 +20,8 @@ from benchmarks.shapes import RunConfig
 from reports.agreement import UNDECIDED, Comparison, range_of
 from reports.hours import Hours, hours
 from reports.labels import direction
-from reports.origins import Asked, Made, ask, different_data, different_note
-from reports.records import Broken, Records, Run, recorded
+from reports.origins import CellRuns, Made, ask, different_data, different_note
+from reports.records import Broken, Recorded, Records, recorded
 from reports.significance import bold, worse
 
 NOT_PLANNED, DIFFERENT = "not planned", "different data"
@@ -200,7 +200,7 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
     broken: dict[Broken, None] = {}
     ranges = _ranges(table.columns, numbers)
     named: dict[str, set[tuple[str, str, int]]] = {}
-    runs: list[tuple[RunConfig, Run | None]] = []
+    runs: list[tuple[RunConfig, Recorded | None]] = []
     cells = []
     for row in table.rows:
         firsts = {column.cell.dataset: column for column in reversed(table.columns)}
@@ -263,7 +263,7 @@ def _overlap(named: Iterable[tuple[str, str, int]]) -> float:
     return 0.0
 
 
-def _cell(row: Any, column: Any, asked: Asked, numbers: dict) -> CellResult:
+def _cell(row: Any, column: Any, asked: CellRuns, numbers: dict) -> CellResult:
     cell = column.cell_of(row)
     where = cell.dataset, cell.condition, cell.metric
     values: dict[tuple[int, int], float] = {}

@@ -25,8 +25,8 @@ from benchmarks.sweep.plan import beyond, lacking, parse_seeds
 from benchmarks.sweep.runner import RESULTS, STATE
 from reports import interface
 from reports.aggregate import TableResult
-from reports.brought import with_rows_brought
 from reports.choice import WHOLE, Choice, page_size
+from reports.external import with_rows_brought
 from reports.records import Records
 
 HELP = (

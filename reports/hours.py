@@ -9,7 +9,7 @@ from statistics import median
 
 from benchmarks.records.config import kind_key, run_key, stack_key, training_key
 from benchmarks.shapes import RunConfig
-from reports.records import Run
+from reports.records import Recorded
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Hours:
         return f"{said}; {self.lacking} lack: {', '.join(told)}."
 
 
-def hours(asked: Iterable[tuple[RunConfig, Run | None]]) -> Hours:
+def hours(asked: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:
     """Of runs and their records, None where there is none: a run that lacks costs the median of those of its kind."""
     runs = {run_key(config): (config, run) for config, run in asked}.values()
     done = [(config, run) for config, run in runs if run]
@@ -67,7 +67,7 @@ def hours(asked: Iterable[tuple[RunConfig, Run | None]]) -> Hours:
     return Hours(len(done), spent / 3600, len(lacking), known, wanted / 3600, _on_device(done))
 
 
-def _on_device(done: Iterable[tuple[RunConfig, Run]]) -> bool:
+def _on_device(done: Iterable[tuple[RunConfig, Recorded]]) -> bool:
     return any(run.accelerated for _, run in done)
 
 

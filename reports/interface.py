@@ -19,10 +19,10 @@ from benchmarks.sweep.runner import RESULTS, STATE
 from reports import tables, terminal
 from reports.aggregate import CellResult, TableResult
 from reports.aggregate import aggregate as aggregate_table
-from reports.brought import with_rows_brought
 from reports.choice import WHOLE, Choice
 from reports.coverage import COUNTS
 from reports.coverage import coverage as count_coverage
+from reports.external import with_rows_brought
 from reports.findings import words
 from reports.findings.page import found as found_claims
 from reports.records import Records, recorded

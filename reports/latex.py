@@ -15,7 +15,7 @@ from reports.captions import QUOTED, caption, heading, label, notes, usual_n
 from reports.choice import WHOLE, Choice
 from reports.entries import VERDICTS, Entry, Format
 from reports.labels import MARKS
-from reports.layout import Block, Column, Line, blocks
+from reports.layout import Block, ColumnTexts, Line, blocks
 from reports.significance import RULE
 from reports.tex import escape, flowing, lines, wide
 
@@ -105,7 +105,7 @@ def _pieces(result: TableResult, choice: Choice) -> list[Piece]:
     return pieces or [Piece(Block("", [], []))]
 
 
-def _size(column: Column) -> float:
+def _size(column: ColumnTexts) -> float:
     entries = [Entry.of(text) for row in column.rows for text in row.values()]
     if any(column.bold):
         entries = [replace(entry, bold=True) for entry in entries]

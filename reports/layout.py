@@ -36,7 +36,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnTexts:
     """One column as strings: title of its metric, header, and for every row the texts of its lines by kind.
 
     better: +1 where higher is, -1 where lower is, 0 where neither.
@@ -65,9 +65,11 @@ class Column:
         return max(len(self.header), *(len(text) + 1 for row in self.rows for text in row.values()))
 
 
-def blocks(
-    result: TableResult, size: Callable[[Column], int | float], capacity: int | float, choice: Choice = WHOLE
-) -> list[Block]:
+Size = Callable[[ColumnTexts], float]
+"""How wide a column is."""
+
+
+def blocks(result: TableResult, size: Size, capacity: float, choice: Choice = WHOLE) -> list[Block]:
     """The table in blocks of at most that capacity: one if it fits, else metric by metric, then column by column.
 
     Where a choice asks for methods across the page, each metric has its blocks.
@@ -88,7 +90,7 @@ def blocks(
     return [block for block in (_block(group, labels) for group in groups) if block.lines]
 
 
-def columns_of(result: TableResult, choice: Choice = WHOLE) -> list[Column]:
+def columns_of(result: TableResult, choice: Choice = WHOLE) -> list[ColumnTexts]:
     """Every column as strings, in the order of the table."""
     places = range(len(result.table.columns))
     kinds = [_kinds(row, choice) for row in result.cells]
@@ -98,13 +100,11 @@ def columns_of(result: TableResult, choice: Choice = WHOLE) -> list[Column]:
         texts = _texts(result, cells, kinds, choice)
         column = cells[0].column
         about = column.cell.metric, title(column), side(column), label(result, j)
-        found.append(Column(*about, texts, [cell.bold for cell in cells]))
+        found.append(ColumnTexts(*about, texts, [cell.bold for cell in cells]))
     return found
 
 
-def _across(
-    result: TableResult, size: Callable[[Column], int | float], capacity: int | float, choice: Choice
-) -> list[Block]:
+def _across(result: TableResult, size: Size, capacity: float, choice: Choice) -> list[Block]:
     """The table with its rows for columns."""
     places = list(range(len(result.table.columns)))
     asked = result.table.columns
@@ -118,7 +118,7 @@ def _across(
         for row in result.cells:
             cells = [row[j] for j in group]
             texts = _texts(result, cells, kinds, choice)
-            columns.append(Column("", "", 0, cells[0].row.label, texts, [cell.bold for cell in cells]))
+            columns.append(ColumnTexts("", "", 0, cells[0].row.label, texts, [cell.bold for cell in cells]))
         columns = [column for column in columns if column.planned]
         lines = [labels[j] + (MARKS[side(asked[j])] if apart else "") for j in group]
         shown = [_block(part, lines) for part in _filled(columns, size, capacity)] if columns else []
@@ -141,7 +141,7 @@ def pair(mean: float, stderr: float, digits: int, fixed: bool = False) -> str:
     return " ± ".join(f"{x:.2e}" if large else f"{x:.{places}f}" for x in parts).replace("-", "−")
 
 
-def _told_apart(columns: list[Column]) -> bool:
+def _told_apart(columns: list[ColumnTexts]) -> bool:
     return len({column.label for column in columns}) == len(columns)
 
 
@@ -196,7 +196,7 @@ def _difference(cell: CellResult) -> str:
     return f"{'~' if cell.comparison.assumed else ''}{size} {cell.agreement.removeprefix('differs, ')}"
 
 
-def _filled(columns: list[Column], size: Callable[[Column], int | float], capacity: int | float) -> list[list[Column]]:
+def _filled(columns: list[ColumnTexts], size: Size, capacity: float) -> list[list[ColumnTexts]]:
     """Columns in as few parts as their sizes allow, none much narrower than the others."""
     parts = _parts(columns, size, capacity)
     even = sum(map(size, columns)) / len(parts)
@@ -208,8 +208,8 @@ def _filled(columns: list[Column], size: Callable[[Column], int | float], capaci
     return parts
 
 
-def _parts(columns: list[Column], size: Callable[[Column], int | float], capacity: int | float) -> list[list[Column]]:
-    parts: list[list[Column]] = [[]]
+def _parts(columns: list[ColumnTexts], size: Size, capacity: float) -> list[list[ColumnTexts]]:
+    parts: list[list[ColumnTexts]] = [[]]
     for column in columns:
         if parts[-1] and sum(map(size, parts[-1])) + size(column) > capacity:
             parts.append([])
@@ -217,7 +217,7 @@ def _parts(columns: list[Column], size: Callable[[Column], int | float], capacit
     return parts
 
 
-def _block(columns: list[Column], labels: list[str]) -> Block:
+def _block(columns: list[ColumnTexts], labels: list[str]) -> Block:
     titles = {column.title for column in columns}
     one = len(titles) == 1
     lines = []

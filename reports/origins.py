@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from benchmarks.shapes import RunConfig
-from reports.records import Broken, Records, Run, plain
+from reports.records import Broken, Recorded, Records, plain
 
 UNCOUNTED = "record not counted"
 SHOWN, MOST = 3, 1000  # of a list that may be long; characters of all
@@ -20,17 +20,17 @@ class Made:
 
     replicate: tuple[int, int]
     named: tuple[str, str, int]
-    run: Run
+    run: Recorded
 
     @classmethod
-    def of(cls, config: RunConfig, run: Run) -> Made:
+    def of(cls, config: RunConfig, run: Recorded) -> Made:
         """The run of a configuration."""
         data = config["dataset"]
         return cls((data["split"], config["seed"]), (data["name"], data["scheme"], data["split"]), run)
 
 
 @dataclass(frozen=True)
-class Asked:
+class CellRuns:
     """What records say of the runs of a row on one data set: those made, why others are absent, and broken files;
     splits are those that the protocol asks for; configs: every run that it asks for, with what is kept of its record.
     """
@@ -40,7 +40,7 @@ class Asked:
     absent: tuple[str, ...]
     broken: tuple[Broken, ...]
     splits: frozenset[int] = frozenset()
-    configs: tuple[tuple[RunConfig, Run | None], ...] = ()
+    configs: tuple[tuple[RunConfig, Recorded | None], ...] = ()
 
     @cached_property
     def different(self) -> str:
@@ -48,7 +48,7 @@ class Asked:
         return different_data(self.made)
 
 
-def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> Asked:
+def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> CellRuns:
     """Look up the runs of a row: they are the same for all columns of one data set.
 
     Raises ValueError where the table gives a run of another protocol.
@@ -56,14 +56,14 @@ def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seed
     made: list[Made] = []
     absent: dict[str, None] = {}
     broken: list[Broken] = []
-    asked: list[tuple[RunConfig, Run | None]] = []
+    asked: list[tuple[RunConfig, Recorded | None]] = []
     configs = table.cell_runs(row, column, protocol, seeds)
     for config in configs:
         if config["protocol"] != table.recorded_as(protocol):
             raise ValueError(f"table {table.name}: a run of protocol {config['protocol']!r} in a cell of {protocol!r}")
         found = records.get(config)
-        asked.append((config, found if isinstance(found, Run) else None))
-        if isinstance(found, Run):
+        asked.append((config, found if isinstance(found, Recorded) else None))
+        if isinstance(found, Recorded):
             made.append(Made.of(config, found))
         elif isinstance(found, Broken):
             broken.append(found)
@@ -74,7 +74,7 @@ def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seed
     if lacks:
         absent[lacks.partition(":")[0]] = None
     splits = frozenset(config["dataset"]["split"] for config in configs)
-    return Asked(len(configs), made, tuple(absent), tuple(broken), splits, tuple(asked))
+    return CellRuns(len(configs), made, tuple(absent), tuple(broken), splits, tuple(asked))
 
 
 def different_data(runs: Sequence[Made]) -> str:

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks.records.columns import Cell, Columns, Rows
-from benchmarks.records.elsewhere import Alike, OtherFiles
+from benchmarks.records.columns import Cell, RecordReader, Rows
 from benchmarks.records.form import WHAT_TO_DO, RecordError
+from benchmarks.records.other_files import Alike, OtherFiles
 from benchmarks.records.store import Store
 from benchmarks.shapes import Provenance, Record, RunConfig
 from benchmarks.state.failures import Failures
@@ -44,7 +44,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Recorded:
     """What is kept of a record: its values, and on what data and machine they were made.
 
     data holds (name, fingerprint) of its split, under the empty name, and of every evaluation set that it says;
@@ -93,8 +93,8 @@ class Records:
         self.store = store(folder)
         self._given = folder, state
         self.failed = set(Failures(state).keys()) if state else set()
-        self._found: dict[str, Run | Broken | str | None] = {}
-        self._columns = Columns(self.store)
+        self._found: dict[str, Recorded | Broken | str | None] = {}
+        self._columns = RecordReader(self.store)
         self._alike: Alike = {}
         self._shared: dict[Any, Any] = {}  # what many records have in common is held once
 
@@ -114,18 +114,18 @@ class Records:
         why = "Runs on a user's own files of these data (docs/data.md), since none is recorded on those at hand"
         return [f"{why}: {files}."] if files else []
 
-    def get(self, config: RunConfig) -> Run | Broken | str | None:
+    def get(self, config: RunConfig) -> Recorded | Broken | str | None:
         """What is kept of a run's record; None where there is none, or a few words if that is known to have failed."""
         path = self.store.path(config)
         if path.stem not in self._found:
             self._found[path.stem] = self._look_up(path)
         return self._found[path.stem]
 
-    def curves(self, run: Run) -> dict[str, Any]:
+    def curves(self, run: Recorded) -> dict[str, Any]:
         """The curves of a run, read from its file now. Raises RecordError."""
         return self.store.read(self.store.root / run.file)["curves"]
 
-    def _look_up(self, path: Path) -> Run | Broken | str | None:
+    def _look_up(self, path: Path) -> Recorded | Broken | str | None:
         try:
             os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -141,14 +141,14 @@ class Records:
             reason = f"not a record of this project ({type(error).__name__}: {error}): {WHAT_TO_DO}"
         return Broken(file, plain(reason))
 
-    def _run(self, record: Record, rows: Rows, values: array, file: str) -> Run:
+    def _run(self, record: Record, rows: Rows, values: array, file: str) -> Recorded:
         """What is kept of a record. Raises one of MALFORMED."""
         about = record["provenance"]
         data = [("", about["fingerprint"])] if "fingerprint" in about else []
         data += sorted(about.get("data", {}).items())
         machine = about.get("device"), about.get("cpu")
         versions = tuple(record["metric_versions"].items())
-        return Run(
+        return Recorded(
             file,
             self._share((rows, versions), lambda: self._layout(rows, versions)),
             values,

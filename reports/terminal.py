@@ -13,7 +13,7 @@ from reports.aggregate import TableResult
 from reports.captions import MIXED, QUOTED, counts, heading, label, usual_n
 from reports.choice import WHOLE, Choice
 from reports.labels import MARKS
-from reports.layout import Block, Column, Line, blocks
+from reports.layout import Block, ColumnTexts, Line, blocks
 
 WIDTH, NARROWEST, WIDEST = 120, 80, 200
 FOOTNOTES, LONGEST = 3, 2  # footnotes, and lines of each
@@ -99,7 +99,7 @@ def _blocks(result: TableResult, choice: Choice, width: int) -> list[Block]:
     return plain if len(plain) == 1 else blocks(result, _size, room, choice)
 
 
-def _size(column: Column) -> int:
+def _size(column: ColumnTexts) -> int:
     cells = max(len(cell) + 1 for row in column.rows for cell in row.values())
     return 2 + max(cells, max(map(len, _broken(column.header, cells))))
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from benchmarks import interface
-from benchmarks.commands import archives, brought, inspection, keys, parts, starting, upkeep, which
+from benchmarks.commands import archives, external, inspection, keys, parts, starting, upkeep, which
 from benchmarks.commands.options import (
     AlsoOption,
     KeyArgument,
@@ -87,7 +87,7 @@ def build(suite: Suite) -> CommandLine:
     )
 
     upkeep.add(app, suite)
-    brought.add(app, suite)
+    external.add(app, suite)
     archives.add(app, suite)
     keys.add(app)
 

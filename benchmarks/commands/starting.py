@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.commands import inspection, sweeping
-from benchmarks.records.elsewhere import OtherFiles
+from benchmarks.records.other_files import OtherFiles
 from benchmarks.suite import Suite
 from benchmarks.sweep.begin import Planned
 from benchmarks.sweep.plan import WAITING, has_any, recorded_protocol

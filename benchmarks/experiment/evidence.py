@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal
 
 from benchmarks.experiment.assembly import inputs_of
-from benchmarks.experiment.fitted import Fitted, Other
+from benchmarks.experiment.fitted import FittedRun, Other
 from benchmarks.experiment.prediction import NotFinite, Predicted
 from benchmarks.experiment.reference import prior_at
 from benchmarks.shapes import MetricRow
@@ -18,7 +18,7 @@ from fvi_core.fitting import own_of
 from fvi_core.likelihoods import split_parameters
 
 
-def evidence_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRow]:
+def evidence_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[MetricRow]:
     """Return the metric row of ``evaluation["evidence"]``, the name of a set: log N(y; m, K + sigma^2 I) / N of its N
     targets, in nats, where m and K are those of the run's prior at its inputs (cinquin2024 App. C.3, taken by the
     word).
@@ -32,7 +32,7 @@ def evidence_rows(own: Fitted, predicted: Predicted, other: Other) -> list[Metri
     return [_row(own, chosen, "log_marginal_likelihood", _joint(name, mean, covariance, variance, y) / len(y), len(y))]
 
 
-def bound_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRow]:
+def bound_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[MetricRow]:
     """Return the metric row of ``evaluation["bound"]``, the name of a set: the collapsed bound on the log marginal
     likelihood of its N targets (Titsias 2009), divided by N, in nats.
 
@@ -51,7 +51,7 @@ def bound_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRo
     return [_row(own, chosen, "collapsed_bound", value / len(y), len(y))]
 
 
-def _asked(own: Fitted, name: str) -> tuple[EvaluationSet, Tensor, Tensor, float]:
+def _asked(own: FittedRun, name: str) -> tuple[EvaluationSet, Tensor, Tensor, float]:
     """Return the set, its inputs ``[1, N, ...]`` and targets ``[N]``, and the variance of the noise. Raises
     NotSupported.
     """
@@ -71,5 +71,5 @@ def _joint(name: str, mean: Tensor, covariance: Tensor, variance: float, y: Tens
         raise NotFinite(f"log marginal likelihood of {name!r}: the covariance is not positive definite") from error
 
 
-def _row(own: Fitted, chosen: EvaluationSet, metric: str, value: float, n: int) -> MetricRow:
+def _row(own: FittedRun, chosen: EvaluationSet, metric: str, value: float, n: int) -> MetricRow:
     return {"dataset": own.split.name, "condition": chosen.condition, "metric": metric, "value": value, "n": n}

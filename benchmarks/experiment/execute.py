@@ -19,11 +19,11 @@ from benchmarks.experiment.assembly import (
     training_fingerprint,
 )
 from benchmarks.experiment.evidence import bound_rows, evidence_rows
-from benchmarks.experiment.fitted import Fitted
+from benchmarks.experiment.fitted import FittedRun
 from benchmarks.experiment.posterior import posterior_rows
 from benchmarks.experiment.prediction import NotFinite, measured, predict_sets
 from benchmarks.experiment.reference import reference_rows
-from benchmarks.experiment.trained import Trained, device_of, made_with, precision_of, train
+from benchmarks.experiment.trained import TrainedRun, device_of, made_with, precision_of, train
 from benchmarks.records import predictions as stored
 from benchmarks.records import provenance as origin
 from benchmarks.records.config import by_training, run_key, stack_key, training_key, validate_config
@@ -132,11 +132,11 @@ def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | Non
     trained = {name: value.to(device) for name, value in found.parameters.items()}
     here = origin.stamp() | {"cpu": origin.cpu(), "device": origin.device()} | precision_of(runs[0], device)
     about = found.provenance | {"fingerprint": split.fingerprint, "evaluated": here}
-    one = Trained(split, model, training_data, streams, about, trained)
+    one = TrainedRun(split, model, training_data, streams, about, trained)
     return {run_key(run): _evaluate(run, one, state) for run in runs}
 
 
-def _evaluate(config: RunConfig, one: Trained, state: Path) -> Outcome:
+def _evaluate(config: RunConfig, one: TrainedRun, state: Path) -> Outcome:
     """Evaluate a trained run as its configuration says."""
     split, model, training_data, streams, provenance = one.split, one.model, one.data, one.streams, one.provenance
     if (parameters := one.parameters) is None:
@@ -153,7 +153,7 @@ def _evaluate(config: RunConfig, one: Trained, state: Path) -> Outcome:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)  # before anybody else sees them
     metrics, curves = measured(split, predicted, model.likelihood.scores)
-    own = Fitted(config, split, training_data, model, parameters, streams)
+    own = FittedRun(config, split, training_data, model, parameters, streams)
     try:
         for entry, rows_of in ENTRIES.items():
             if entry in asked:
@@ -171,7 +171,7 @@ def _evaluate(config: RunConfig, one: Trained, state: Path) -> Outcome:
     return Outcome(config, "done", metrics, curves, about)
 
 
-def _other(training: TrainingConfig, own: Fitted, state: Path) -> Fitted:
+def _other(training: TrainingConfig, own: FittedRun, state: Path) -> FittedRun:
     """Return another training on a run's data, from the state folder, or trained now and kept there."""
     run: RunConfig = {**training, "evaluation": {"samples": 1, "sets": [], "content": {}}}
     validate_config(run)
@@ -185,4 +185,4 @@ def _other(training: TrainingConfig, own: Fitted, state: Path) -> Fitted:
     device = device_of()
     trained = {name: value.to(device) for name, value in found.parameters.items()}
     streams = run_streams([run], device, DTYPES[run["parts"]["training"]["dtype"]]).child("evaluate")
-    return Fitted(run, own.split, own.data, build_model(run["parts"], own.split), trained, streams)
+    return FittedRun(run, own.split, own.data, build_model(run["parts"], own.split), trained, streams)

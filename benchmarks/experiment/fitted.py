@@ -15,7 +15,7 @@ from fvi_core.random import Streams
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedRun:
     """Model, parameters and data of a run, with the random streams of its evaluation."""
 
     config: RunConfig
@@ -31,5 +31,5 @@ class Fitted:
         return run_streams([self.config], self.streams.device, self.streams.dtype).child("train")
 
 
-Other = Callable[[TrainingConfig], Fitted]
+Other = Callable[[TrainingConfig], FittedRun]
 """Function that returns the result of another training on the same data."""

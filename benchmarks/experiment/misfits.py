@@ -101,7 +101,7 @@ def _try(parts: PartsConfig, task: str, numbers: int) -> None:
     model, training = build_model(parts, split), TRAININGS.build(parts["training"])
     device, dtype = torch.device("cpu"), DTYPES[parts["training"].get("dtype", "float64")]
     training_data, streams = build_data(model, [split], device, dtype), run_streams([config], device, dtype)
-    asked = None if model.divergence is None else Asked(model.divergence)
+    asked = None if model.divergence is None else Trial(model.divergence)
     model = replace(model, divergence=asked)
     (trained,) = training.start(model, training_data, streams.child("train"), None).run()
     if asked is not None and not asked.times:
@@ -112,7 +112,7 @@ def _try(parts: PartsConfig, task: str, numbers: int) -> None:
         predict_sets({"samples": 2, "sets": ["test"], "content": {}}, split, model, training_data, fitted, asking)
 
 
-class Asked(Divergence):
+class Trial(Divergence):
     """Divergence that counts its calls."""
 
     def __init__(self, divergence: Divergence) -> None:

@@ -11,7 +11,7 @@ from statistics import fmean
 import torch
 from torch import Tensor
 
-from benchmarks.experiment.fitted import Fitted, Other
+from benchmarks.experiment.fitted import FittedRun, Other
 from benchmarks.experiment.prediction import Predicted, predict
 from benchmarks.shapes import MetricRow, PosteriorConfig
 from fvi_core.data import TrainingData
@@ -28,7 +28,7 @@ Draws = dict[str, Tensor]
 """Draws by space: parameters ``[1, S, P]``, function values ``[sets, S, T]``, without repeats."""
 
 
-def posterior_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRow]:
+def posterior_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[MetricRow]:
     """Return metric rows of ``evaluation["posterior"]``: entropies, and divergences from and to the trainings that
     ``against`` names by label, each the mean over those of a label. ``q``: the run itself; ``other`` gives what was
     trained of a training.
@@ -65,7 +65,7 @@ def uniform_inputs(asked: PosteriorConfig, training_data: TrainingData, seed: in
 
 
 @torch.no_grad()
-def draws_of(asked: PosteriorConfig, fitted: Fitted, x: Tensor) -> Draws:
+def draws_of(asked: PosteriorConfig, fitted: FittedRun, x: Tensor) -> Draws:
     """Return draws of one posterior; none of its parameters where its family draws none or a fit part changes its
     functions.
     """

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.experiment.assembly import inputs_of
-from benchmarks.experiment.fitted import Fitted, Other
+from benchmarks.experiment.fitted import FittedRun, Other
 from benchmarks.experiment.prediction import NotFinite, Predicted, predict, predictions_of
 from benchmarks.metrics import distances
 from benchmarks.records.predictions import Predictions, RegressionPredictions
@@ -27,7 +27,7 @@ EXACT = "exact_gp"
 """The label of the exact posterior of a run's own prior and noise."""
 
 
-def reference_rows(own: Fitted, predicted: Predicted, other: Other) -> list[MetricRow]:
+def reference_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[MetricRow]:
     """Return metric rows of ``evaluation["reference"]`` for what a run predicts at the set that it names.
 
     ``other`` gives what was trained of a training; several of one label are averaged over. Raises
@@ -53,7 +53,7 @@ def reference_rows(own: Fitted, predicted: Predicted, other: Other) -> list[Metr
     return found
 
 
-def _predictions(fitted: Fitted, x: np.ndarray, samples: int) -> Predictions:
+def _predictions(fitted: FittedRun, x: np.ndarray, samples: int) -> Predictions:
     model, parameters, streams = fitted.model, fitted.parameters, fitted.streams
 
     def prepare(piece: Tensor) -> Tensor:  # a reference may be of another data type than the run, whose data these are
@@ -64,7 +64,7 @@ def _predictions(fitted: Fitted, x: np.ndarray, samples: int) -> Predictions:
     return predictions_of(model, fitted.split, f, marginals, None if noise is None else float(noise[0]), None)
 
 
-def exact(own: Fitted, x: np.ndarray, samples: int) -> Predictions:
+def exact(own: FittedRun, x: np.ndarray, samples: int) -> Predictions:
     """Return draws of the exact posterior at single points, under the prior of a run and the noise that it learned.
 
     The prior is that of the family if this is a process with a prior of its own, else the method's as it was fitted
@@ -85,7 +85,7 @@ def exact(own: Fitted, x: np.ndarray, samples: int) -> Predictions:
     return RegressionPredictions(draws.numpy(), float(noise[0]), None, split.y_mean, split.y_std, *moments)
 
 
-def prior_at(own: Fitted, x: Tensor) -> tuple[Tensor, Tensor]:
+def prior_at(own: FittedRun, x: Tensor) -> tuple[Tensor, Tensor]:
     """Return mean ``[1, K]`` and covariance ``[1, K, K]`` of a run's prior at x ``[1, K, ...]``. Raises
     NotSupported.
     """

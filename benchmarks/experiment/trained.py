@@ -54,7 +54,7 @@ def precision_of(run: RunConfig, device: torch.device) -> dict[str, str]:
 
 
 @dataclass
-class Trained:
+class TrainedRun:
     """Result of training one replica of a stack; without parameters, the reason why there are none."""
 
     split: Split
@@ -66,7 +66,9 @@ class Trained:
     reason: str | None = None
 
 
-def train(asked: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]) -> dict[str, Trained]:
+def train(
+    asked: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
+) -> dict[str, TrainedRun]:
     """Return the trainings of runs, by key, whose parameters are kept. If their checkpoint is of a larger stack, the
     others are trained along, so that the numbers are those of an uninterrupted training.
     """
@@ -101,7 +103,7 @@ def train(asked: dict[str, list[RunConfig]], state: Path, report: Callable[[floa
         "started": started,
     }
     about_all |= {"finished": origin.now()} | memory(device) | precision_of(first, device)
-    done: dict[str, Trained] = {}
+    done: dict[str, TrainedRun] = {}
     for i, ((key, config), result) in enumerate(zip(stack.items(), trained, strict=True)):
         if key not in asked:
             continue
@@ -114,7 +116,7 @@ def train(asked: dict[str, list[RunConfig]], state: Path, report: Callable[[floa
         if found:
             provenance["resumed"] = callback.resumed
         noise = streams.subset([i]).child("evaluate")
-        one = done[key] = Trained(splits[key], model, training_data.of(i), noise, provenance, reason=result.reason)
+        one = done[key] = TrainedRun(splits[key], model, training_data.of(i), noise, provenance, reason=result.reason)
         if result.reason:
             continue
         begun = time.perf_counter()

@@ -10,10 +10,10 @@ from benchmarks.records.rows import Cell, RowReader, Rows
 from benchmarks.records.store import Store, read_bytes
 from benchmarks.shapes import Record
 
-__all__ = ["Cell", "Columns", "Rows"]
+__all__ = ["Cell", "RecordReader", "Rows"]
 
 
-class Columns:
+class RecordReader:
     """Reads records, their metric rows as columns. store: where the metrics of their rows are known."""
 
     def __init__(self, store: Store | None = None) -> None:

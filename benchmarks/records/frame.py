@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks import files
 from benchmarks.errors import UsageError
-from benchmarks.records.columns import Columns, Rows
+from benchmarks.records.columns import RecordReader, Rows
 from benchmarks.records.config import method_of
 from benchmarks.records.form import RecordError
 from benchmarks.records.store import Store
@@ -45,7 +45,7 @@ def frame(store: Store) -> tuple[pandas.DataFrame, list[str]]:
     runs: list[dict[str, Any]] = []
     read: list[tuple[Rows, array]] = []
     problems: list[str] = []
-    columns = Columns(store)
+    columns = RecordReader(store)
     for path in store.files():
         try:
             record, rows, values = columns.read(path)

@@ -41,7 +41,7 @@ class TooLong(BenchmarkError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class Selection:
     """Runs of tables under a protocol (None: each table's own); metrics: those that the tables show of each run."""
 
     tables: list[Any]
@@ -57,7 +57,7 @@ class Planned:
     estimate is None where the cost was not asked for.
     """
 
-    asked: Asked
+    asked: Selection
     plan: Plan
     groups: list[RunGroup]
     executor: Place = field(repr=False)
@@ -144,7 +144,7 @@ def choose(
     also: Names = (),
     suite: Suite = SUITE,
     say: Say = print,
-) -> Asked:
+) -> Selection:
     """The runs of tables: all, or those of some replicates, methods and data sets; also: methods that get a row more.
 
     Says where a table has fewer replicates than asked for, and which rows lack their data. Raises UsageError for seeds
@@ -159,11 +159,11 @@ def choose(
     for line in (*planning.beyond(found, protocol, text), *planning.lacking(found, protocol)):
         say(line)
     metrics = planning.asked_metrics(found, protocol, numbers)
-    return Asked(found, protocol, planning.only(configs, names(methods), names(datasets)), metrics)
+    return Selection(found, protocol, planning.only(configs, names(methods), names(datasets)), metrics)
 
 
 def look(
-    asked: Asked,
+    asked: Selection,
     executor: Place,
     results: Path | str = RESULTS,
     state: Path | str = STATE,

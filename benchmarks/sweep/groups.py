@@ -11,7 +11,7 @@ from benchmarks.shapes import Record, RunConfig
 
 
 @dataclass(frozen=True)
-class Run:
+class PendingRun:
     """A run of a group. attempts: its failures that were known when the group was planned; asked: the metrics that its
     record must know of.
     """
@@ -35,7 +35,7 @@ class RunGroup:
     folders.
     """
 
-    runs: tuple[Run, ...]
+    runs: tuple[PendingRun, ...]
     execute: str
     metrics: str
     results: str

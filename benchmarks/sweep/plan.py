@@ -17,7 +17,7 @@ from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
-from benchmarks.sweep.groups import Run, RunGroup
+from benchmarks.sweep.groups import PendingRun, RunGroup
 from benchmarks.sweep.similar import passes
 from fvi_core import plugins
 
@@ -94,7 +94,7 @@ class Plan:
                 runs = [by_key[run_key(config)] for config in chosen]
                 groups.append(
                     RunGroup(
-                        runs=tuple(Run(run.config, run.attempts, tuple(sorted(run.asked))) for run in runs),
+                        runs=tuple(PendingRun(run.config, run.attempts, tuple(sorted(run.asked))) for run in runs),
                         execute=suite.execute,
                         metrics=suite.metrics,
                         results=str(results),

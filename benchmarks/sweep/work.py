@@ -23,7 +23,7 @@ from benchmarks.state.checkpoints import Checkpoints, stop_requested
 from benchmarks.state.claims import ClaimError, Claims, Holder, Overtaken
 from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
-from benchmarks.sweep.groups import Outcomes, Report, Run, RunGroup, RunOutcome
+from benchmarks.sweep.groups import Outcomes, PendingRun, Report, RunGroup, RunOutcome
 from fvi_core import plugins
 from fvi_core.printing import message
 
@@ -137,7 +137,7 @@ def one_thread() -> Iterator[None]:
             torch.set_num_threads(used)
 
 
-def recorded(group: RunGroup, run: Run) -> bool:
+def recorded(group: RunGroup, run: PendingRun) -> bool:
     """Whether a run of a group has its record."""
     return is_recorded(Store(group.results, group.metrics), run.config, set(run.asked))
 
@@ -159,11 +159,11 @@ class _Making:
         self.failures, self.checkpoints = Failures(group.state), Checkpoints(group.state)
         self.outcomes: dict[str, RunOutcome] = {}
 
-    def note(self, run: Run, status: str, reason: str = "", record: Record | None = None) -> None:
+    def note(self, run: PendingRun, status: str, reason: str = "", record: Record | None = None) -> None:
         """What became of a run."""
         self.outcomes[run.key] = RunOutcome(run.key, status, reason, record)
 
-    def left(self) -> list[Run]:
+    def left(self) -> list[PendingRun]:
         """The runs that nothing is known of yet."""
         return [run for run in self.group.runs if run.key not in self.outcomes]
 
@@ -171,7 +171,7 @@ class _Making:
         """What became of every run."""
         return [self.outcomes[key] for key in self.group.keys]
 
-    def claim(self, run: Run) -> bool:
+    def claim(self, run: PendingRun) -> bool:
         """Claim a run, unless another sweep makes it, or has made or tried it since this group was planned."""
         dead = self.claims.dead(run.key)
         try:
@@ -190,7 +190,7 @@ class _Making:
         self.claims.release(run.key)
         return False
 
-    def _lost(self, run: Run, holder: Holder) -> Failure | None:
+    def _lost(self, run: PendingRun, holder: Holder) -> Failure | None:
         """Note that the process is lost whose claim was taken over; the second one that a run costs is its failure."""
         before = self.failures.get(run.key)
         again = before is not None and before["death"] and before["attempt"] > run.attempts
@@ -200,7 +200,7 @@ class _Making:
             self.failures.write(run.config, run.key, reason, log=log, guess=True, death=not again)
         return self.failures.since(run.key, run.attempts)
 
-    def train(self, mine: list[Run], report: Callable[[float, str], None], descriptors: bool) -> None:
+    def train(self, mine: list[PendingRun], report: Callable[[float, str], None], descriptors: bool) -> None:
         """Make claimed runs."""
 
         def told(fraction: float, text: str = "") -> None:
@@ -229,7 +229,7 @@ class _Making:
             else:
                 self._record(run, outcome, started)
 
-    def fail(self, run: Run, reason: str, trace: str = "", final: bool = False, guess: bool = False) -> None:
+    def fail(self, run: PendingRun, reason: str, trace: str = "", final: bool = False, guess: bool = False) -> None:
         """Note a failure. A final one would come again if training went on from its checkpoint; of a guess only the end
         is known.
         """
@@ -244,7 +244,7 @@ class _Making:
             self.checkpoints.clear(run.key)
         self.note(run, "failed", reason)
 
-    def _found(self, run: Run) -> bool:
+    def _found(self, run: PendingRun) -> bool:
         """Whether somebody else has made a run, which is its outcome then."""
         if not recorded(self.group, run):
             return False
@@ -253,7 +253,7 @@ class _Making:
         return True
 
     @contextlib.contextmanager
-    def _fence(self, run: Run) -> Iterator[None]:
+    def _fence(self, run: PendingRun) -> Iterator[None]:
         """Around the writing of what became of a run: a process that was stopped writes over nothing that others made.
 
         If another one has claimed the run or has made it, that is the outcome. Raises Overtaken then.
@@ -266,7 +266,7 @@ class _Making:
             raise Overtaken(run.key)
         yield
 
-    def _measured(self, run: Run) -> bool:
+    def _measured(self, run: PendingRun) -> bool:
         """Whether a run whose record is stale could be measured again from what its training has left."""
         group = self.group
         try:
@@ -281,7 +281,7 @@ class _Making:
         self.note(run, "done")
         return True
 
-    def _record(self, run: Run, outcome: Any, started: str) -> None:
+    def _record(self, run: PendingRun, outcome: Any, started: str) -> None:
         about: Any = {**provenance.collect(), "started": started, "finished": provenance.now(), **outcome.provenance}
         record = self.store.make(run.config, outcome.metrics, outcome.curves, about)
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 from benchmarks.tables import toys
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Reference, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, ReferenceRequest, Row, Table, merge
 
 DATA = "cinquin_1d"
 KERNELS = {"RBF": "rbf", "Matern 1/2": "matern12"}
@@ -160,7 +160,7 @@ def _table(number: str) -> Table:
         seeds = tuple((0, seed) for seed in range(SEEDS[protocol]))
         samples = 50 if protocol == "smoke" else DRAWN.get(number, 200)
         sets = EVALUATED.get(number, ("test", "grid"))
-        beside = None if row.method == "GP" else Reference("grid", exact=True)  # which is exact itself
+        beside = None if row.method == "GP" else ReferenceRequest("grid", exact=True)  # which is exact itself
         return Recipe(parts, seeds, samples=samples, sets=sets, reference=beside)
 
     return Table(

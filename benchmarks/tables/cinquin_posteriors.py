@@ -10,7 +10,18 @@ from dataclasses import replace
 
 from benchmarks.tables import cinquin
 from benchmarks.tables.cinquin_candidates import FVI, LATER, MARGIN, PAPER, SMALL, candidate, settings
-from benchmarks.tables.spec import LEFT_OUT, Cell, Column, Parts, Recipe, Reference, Row, Table, make_configs, merge
+from benchmarks.tables.spec import (
+    LEFT_OUT,
+    Cell,
+    Column,
+    Parts,
+    Recipe,
+    ReferenceRequest,
+    Row,
+    Table,
+    make_configs,
+    merge,
+)
 
 NAME, METRIC, SQUARED = "cinquin2024-7", "wasserstein2", "wasserstein2_squared"
 REFERENCE = "rbf_gp"
@@ -49,7 +60,7 @@ def own_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
         fewer = {} if row.made_by == "Sparse GP" else {"prior": {"fit_steps": 5}}
         parts = merge(parts, {"training": {"epochs": 5, "samples": 1 if row.made_by == "GFSVI" else 5}} | fewer)
     folds = tuple((fold, fold) for fold in range(2 if smoke else 5))
-    return Recipe(parts, folds, PAPER, samples=20 if smoke else 1000, reference=Reference(exact=True))
+    return Recipe(parts, folds, PAPER, samples=20 if smoke else 1000, reference=ReferenceRequest(exact=True))
 
 
 def _later(method: str, protocol: str) -> Parts:
@@ -69,7 +80,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Five folds, 1,000 draws of each posterior at the test inputs, and of the exact RBF process of the same fold."""
     found = own_recipe(row, dataset, protocol).with_parts(_later(row.made_by, protocol))
     against = {REFERENCE: make_configs("GP", dataset, protocol, reference_recipe(dataset, protocol))}
-    return replace(found, reference=Reference(against=against))
+    return replace(found, reference=ReferenceRequest(against=against))
 
 
 def reference_recipe(dataset: str, protocol: str) -> Recipe:

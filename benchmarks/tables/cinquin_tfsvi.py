@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.tables import cinquin, toys
 from benchmarks.tables.cinquin_candidates import SMALL, candidate, made
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Reference, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, ReferenceRequest, Row, Table, merge
 
 POINTS, JITTERS = (10, 20, 40, 100), (1e-6, 1e-4, 1e-2)
 DIVERGENCE = {
@@ -65,7 +65,7 @@ def prior_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     parts = merge(parts, _LAST_LAYER)
     changes = PRIORS.get(row.variant, {})
     follows = changes.get("prior", {}).get("features") == "current"
-    reference = None if follows else Reference(exact=True)
+    reference = None if follows else ReferenceRequest(exact=True)
     seeds = tuple((0, seed) for seed in range(5 if protocol == "paper" else 1))
     samples = 50 if protocol == "smoke" else 200
     return Recipe(merge(parts, changes), seeds, samples=samples, sets=("test", "grid"), reference=reference)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from benchmarks import files
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.config import differences, is_brought, run_key
-from benchmarks.records.elsewhere import bare_digest
+from benchmarks.records.other_files import bare_digest
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.spec import UNREDUCED, Table

@@ -9,7 +9,18 @@ from dataclasses import replace
 
 from benchmarks.tables import pequignot
 from benchmarks.tables.pequignot import ENSEMBLE, PAPER, SMALL
-from benchmarks.tables.spec import LEFT_OUT, Cell, Column, Parts, Posterior, Recipe, Row, Table, make_configs, merge
+from benchmarks.tables.spec import (
+    LEFT_OUT,
+    Cell,
+    Column,
+    EntropyRequest,
+    Parts,
+    Recipe,
+    Row,
+    Table,
+    make_configs,
+    merge,
+)
 
 SCHEME = "pequignot2020-1"
 NOISE = {"boston": 2.5, "concrete": 4.5, "energy": 1.4, "wine": 0.5, "yacht": 1.4}
@@ -43,7 +54,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 def _on_split(row: Row, dataset: str, protocol: str, split: int) -> Recipe:
     smoke = protocol == "smoke"
     noise = {"name": "gaussian", "init_std": NOISE[dataset], "learned": False}
-    posterior = Posterior(draws=10, sets=2, points=8) if smoke else Posterior()
+    posterior = EntropyRequest(draws=10, sets=2, points=8) if smoke else EntropyRequest()
     samples = 10 if smoke else 1000
     if row.made_by == "HMC":
         network = {"name": "mlp", "hidden": [50], "activation": "relu"}

@@ -92,7 +92,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Posterior:
+class EntropyRequest:
     """How entropies of a posterior are estimated: from so many draws, at ``sets`` sets of ``points`` uniform inputs.
 
     ``against``: configurations of the runs, by label, that it is compared with; ``siblings``: so are the other
@@ -113,7 +113,7 @@ class Posterior:
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceRequest:
     """Functions to compare with at an evaluation set.
 
     ``against``: runs by label; the one of the run's own split counts. ``exact``: the exact posterior of the run's own
@@ -158,8 +158,8 @@ class Recipe:
     scheme: str = ""
     samples: int = 100
     sets: tuple[str, ...] = ("test",)
-    posterior: Posterior | None = None
-    reference: Reference | None = None
+    posterior: EntropyRequest | None = None
+    reference: ReferenceRequest | None = None
     evidence: str = ""
     bound: str = ""
 

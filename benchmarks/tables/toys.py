@@ -5,7 +5,7 @@ much their uncertainty grows away from the data.
 
 from __future__ import annotations
 
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Reference, Row, Table, make_configs, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, ReferenceRequest, Row, Table, make_configs, merge
 from benchmarks.tables.toy_settings import SETS, VAGUE, settings
 
 _BIASED = ("MAP fVI", "MC Dropout fVI", "Ensemble fVI")
@@ -68,14 +68,14 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     return Recipe(parts, seeds, samples=samples, sets=sets, reference=reference)
 
 
-def _reference(row: Row, dataset: str, protocol: str) -> Reference:
+def _reference(row: Row, dataset: str, protocol: str) -> ReferenceRequest:
     """Return the exact process with the row's kernel, or HMC; the first run of it."""
     label = REFERENCES[dataset]
     variant = row.variant if row.variant in ("rbf", "matern12") else "rbf"
     own = next(r for r in ROWS if r.method == label and r.variant in ("", variant))
     parts = parts_of(own, dataset, protocol)
     assert parts is not None
-    return Reference("grid", against={label: make_configs(label, dataset, protocol, Recipe(parts, ((0, 0),)))})
+    return ReferenceRequest("grid", against={label: make_configs(label, dataset, protocol, Recipe(parts, ((0, 0),)))})
 
 
 REFERENCES = dict.fromkeys(SETS, "HMC") | {"snelson": "GP", "cinquin_1d": "GP"}

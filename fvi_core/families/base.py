@@ -15,7 +15,7 @@ from fvi_core.products import product
 from fvi_core.random import Streams
 
 if TYPE_CHECKING:
-    from fvi_core.fitting import Fitting
+    from fvi_core.fitting import FitData
     from fvi_core.likelihoods import Likelihood
     from fvi_core.priors.base import TrainingSet
 
@@ -87,7 +87,7 @@ class Family:
         """Return new values of buffers, after ``epoch`` of ``epochs``."""
         return {}
 
-    def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+    def fit(self, parameters: Parameters, fitting: FitData) -> Parameters:
         """Return parameters for prediction after training; an exact model stores its training set in them.
 
         They include the likelihood's, already fitted (see :mod:`fvi_core.fitting`).

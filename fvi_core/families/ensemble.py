@@ -14,7 +14,7 @@ from fvi_core.random import Streams, seed_from
 from fvi_core.registry import FAMILIES, PartSpec, nested
 
 if TYPE_CHECKING:
-    from fvi_core.fitting import Fitting
+    from fvi_core.fitting import FitData
     from fvi_core.priors.base import TrainingSet
 
 
@@ -73,7 +73,7 @@ class Ensemble(Family):
         members = {name: value.flatten(0, 1) for name, value in parameters.items()}
         return self.group(self.member.after_epoch(network, members, epoch, epochs))
 
-    def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+    def fit(self, parameters: Parameters, fitting: FitData) -> Parameters:
         family, likelihood = split_parameters(parameters)
         members = {name: value.flatten(0, 1) for name, value in family.items()}
         shared = {name: value.repeat_interleave(self.size, dim=0) for name, value in likelihood.items()}

@@ -19,7 +19,7 @@ from fvi_core.registry import FAMILIES, KERNELS, PartSpec, nested
 from fvi_core.triangular import cholesky
 
 if TYPE_CHECKING:
-    from fvi_core.fitting import Fitting
+    from fvi_core.fitting import FitData
 
 
 @FAMILIES.register("exact_gp")
@@ -56,7 +56,7 @@ class ExactGP(Family):
             raise NotSupported(f"family {self.name!r}: kernel {self.kernel['name']!r} is of gradients, found {found}")
         return log_marginal_likelihood(kernel, parameters, variance, x, y)
 
-    def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+    def fit(self, parameters: Parameters, fitting: FitData) -> Parameters:
         variance = self._noise_variance(fitting.likelihood, split_parameters(parameters)[1]).detach()
         return parameters | {"train/x": fitting.x, "train/y": fitting.y, "train/noise": variance}
 

@@ -16,7 +16,7 @@ from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
 
 if TYPE_CHECKING:
-    from fvi_core.fitting import Fitting
+    from fvi_core.fitting import FitData
 
 MEAN, SQUARE, DEVIATION = f"{BUFFER}swag_mean/", f"{BUFFER}swag_square/", f"{BUFFER}swag_deviation/"
 COUNT, POINTS = f"{BUFFER}swag_count", f"{BUFFER}swag_points"
@@ -79,7 +79,7 @@ class SWAG(Point):
             }
         return moved
 
-    def fit(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+    def fit(self, parameters: Parameters, fitting: FitData) -> Parameters:
         if not fitting.network.buffers:
             return parameters
         return parameters | {POINTS: fitting.some(self.rank * self.points, fitting.streams.child("swag"))}

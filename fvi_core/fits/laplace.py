@@ -14,7 +14,7 @@ from fvi_core.fits.dense import Dense, LastLayer, Subnetwork
 from fvi_core.fits.evidence import best
 from fvi_core.fits.factored import Factored
 from fvi_core.fits.posterior import Around, Posterior, Tensors
-from fvi_core.fitting import PREFIX, Fit, FitFailed, Fitting, rows_at_once
+from fvi_core.fitting import PREFIX, Fit, FitData, FitFailed, rows_at_once
 from fvi_core.likelihoods import Likelihood, Params, split_parameters
 from fvi_core.linearisation import linearised
 from fvi_core.networks import Network, Parameters
@@ -99,7 +99,7 @@ class GaussianFit(Fit):
             raise ValueError(f"fit {self.name!r}: {error}") from None
 
     @torch.no_grad()
-    def __call__(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+    def __call__(self, parameters: Parameters, fitting: FitData) -> Parameters:
         if self.predictive == "probit" and not fitting.classification:
             raise ValueError(f"fit {self.name!r}: predictive 'probit' is for classes, found a regression; choose 'glm'")
         own = []
@@ -108,7 +108,7 @@ class GaussianFit(Fit):
             own.append(self._of_replica(alone, fitting.of_replica(r)))
         return parameters | {PREFIX + name: torch.stack([each[name] for each in own]) for name in own[0]}
 
-    def _of_replica(self, parameters: Parameters, fitting: Fitting) -> Tensors:
+    def _of_replica(self, parameters: Parameters, fitting: FitData) -> Tensors:
         family, likelihood = split_parameters(parameters)
         try:
             curvature = self.posterior.curvature(Around(_of(family, 0), likelihood, fitting))
@@ -118,7 +118,7 @@ class GaussianFit(Fit):
             raise FitFailed(f"fit {self.name!r}: {error}") from None
         return fitted | {CHOSEN: torch.tensor(precision, dtype=torch.float64, device=fitting.held.device)}
 
-    def _precision(self, curvature: Tensors, family: Parameters, likelihood: Params, fitting: Fitting) -> float:
+    def _precision(self, curvature: Tensors, family: Parameters, likelihood: Params, fitting: FitData) -> float:
         if not isinstance(self.precision, str):
             return float(self.precision)
         if self.precision == "validation":
@@ -134,7 +134,7 @@ class GaussianFit(Fit):
         flat = self.posterior.chosen(fitting.network.flatten(_of(family, 0)).double(), curvature)
         return best(self.posterior.eigenvalues(curvature), float((flat - mean).square().sum()))
 
-    def _validated(self, curvature: Tensors, family: Parameters, likelihood: Params, fitting: Fitting) -> float:
+    def _validated(self, curvature: Tensors, family: Parameters, likelihood: Params, fitting: FitData) -> float:
         """Return the first precision of the grid with the lowest loss."""
         ends, losses = (math.log(self.low), math.log(self.high)), {}
         for step in range(self.steps):
@@ -143,7 +143,7 @@ class GaussianFit(Fit):
             losses[precision] = self._validation_loss(own, family, likelihood, fitting)
         return min(losses, key=lambda precision: losses[precision])
 
-    def _validation_loss(self, own: Parameters, family: Parameters, likelihood: Params, fitting: Fitting) -> float:
+    def _validation_loss(self, own: Parameters, family: Parameters, likelihood: Params, fitting: FitData) -> float:
         """Return the negative mean log-likelihood of the validation subset; every call draws the same numbers."""
         network, streams = fitting.network, fitting.streams.child("laplace")
         functions = self.functions(network, fitting.family, family, own, self.samples, streams)

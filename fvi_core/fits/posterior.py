@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.curvature import Recorded, inputs_at_once, record
-from fvi_core.fitting import FitFailed, Fitting
+from fvi_core.fitting import FitData, FitFailed
 from fvi_core.likelihoods import Params
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
@@ -32,7 +32,7 @@ class Around:
 
     parameters: Parameters
     likelihood: Params
-    fitting: Fitting
+    fitting: FitData
 
     @property
     def network(self) -> Network:

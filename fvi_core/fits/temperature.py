@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.families.base import Family, Functions
-from fvi_core.fitting import PREFIX, Fit, FitFailed, Fitting
+from fvi_core.fitting import PREFIX, Fit, FitData, FitFailed
 from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
@@ -38,7 +38,7 @@ class Temperature(Fit):
             raise ValueError(f"fit 'temperature': expected samples 1 or more and most above 1, found {found}")
 
     @torch.no_grad()
-    def __call__(self, parameters: Parameters, fitting: Fitting) -> Parameters:
+    def __call__(self, parameters: Parameters, fitting: FitData) -> Parameters:
         if not fitting.classification:
             raise FitFailed("fit 'temperature': it divides the logits of classes, found a regression; take it out")
         held = fitting.validation is not None

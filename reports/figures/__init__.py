@@ -20,7 +20,7 @@ from reports.figures.catalogue import FIGURES, Figure
 from reports.figures.looks import assign
 from reports.figures.options import Options
 from reports.origins import ask, different_note
-from reports.records import MALFORMED, Records, Run, plain
+from reports.records import MALFORMED, Recorded, Records, plain
 
 __all__ = [
     "FIGURES",
@@ -53,9 +53,9 @@ class Runs:
 
     figure: Figure
     protocol: str
-    records: dict[str, list[Run]]
+    records: dict[str, list[Recorded]]
     missing: tuple[str, ...]
-    read: Callable[[Run], dict[str, Any]] = field(repr=False)
+    read: Callable[[Recorded], dict[str, Any]] = field(repr=False)
     published: dict[str, dict[tuple[str, str], Published]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     cells: Callable[[], TableResult] | None = field(default=None, repr=False)
@@ -163,7 +163,7 @@ def collect(figure: Figure, table: Any, protocol: str, records: Records, seeds: 
     table = replace(table, rows=tuple(row for row in table.rows if not figure.rows or row.label in figure.rows))
     every = {column.cell.dataset: column for column in reversed(table.columns)}
     columns = [each for name, each in every.items() if figure.dataset in ("", name)]
-    found: dict[str, list[Run]] = {}
+    found: dict[str, list[Recorded]] = {}
     missing: list[str] = []
     problems: list[str] = []
     numbers = published.table(figure.paper, None).values() if figure.paper else ()

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from reports.figures import Runs
 from reports.figures.looks import colour, line, tint
 from reports.figures.style import labelled, legend
-from reports.records import Run
+from reports.records import Recorded
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ ROTATION = Shift("shift=rotation;angle", "rotation (degrees)")
 Line = tuple[np.ndarray, np.ndarray]  # levels [L], values [runs, L]
 
 
-def by_level(records: Sequence[Run], metric: str, shift: Shift, scale: float = 1.0) -> Line:
+def by_level(records: Sequence[Recorded], metric: str, shift: Shift, scale: float = 1.0) -> Line:
     """A metric at the levels of a shift that every run has, in order; a named level goes before the unchanged set."""
     runs = []
     for record in records:

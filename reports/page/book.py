@@ -11,9 +11,9 @@ from benchmarks.records.form import slug
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import MEANINGLESS
 from reports.aggregate import CellResult, TableResult, aggregate
-from reports.brought import with_rows_brought
 from reports.causes import Cause, shown
-from reports.layout import Column, columns_of
+from reports.external import with_rows_brought
+from reports.layout import ColumnTexts, columns_of
 from reports.records import Records, recorded
 from reports.statuses import statuses
 
@@ -35,7 +35,7 @@ class Sheet:
         return self.result.protocol
 
     @cached_property
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[ColumnTexts]:
         """Its columns as strings."""
         return columns_of(self.result)
 

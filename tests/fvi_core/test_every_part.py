@@ -11,7 +11,7 @@ import torch
 
 from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
-from fvi_core.fitting import Fitting
+from fvi_core.fitting import FitData
 from fvi_core.hamiltonian import HamiltonianMonteCarlo
 from fvi_core.kernels import KERNELS
 from fvi_core.likelihoods import join_parameters, split_parameters
@@ -323,7 +323,7 @@ class TestLikelihood:
         model = small.model({"family": {"name": "point"}, "likelihood": spec}, f.shape[-1])
         start = join_parameters(model.family.init(model.network, small.streams(R)), params)
         fitted = likelihood.fit(
-            start, Fitting(model.network, model.family, likelihood, small.inputs(R, N), y, small.streams(R))
+            start, FitData(model.network, model.family, likelihood, small.inputs(R, N), y, small.streams(R))
         )
         assert fitted.keys() == start.keys() and {k: v.shape for k, v in fitted.items()} == {
             k: v.shape for k, v in start.items()

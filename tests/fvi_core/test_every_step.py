@@ -6,7 +6,7 @@ import json
 import numpy as np
 import torch
 
-from fvi_core.fitting import PREFIX, Fitting
+from fvi_core.fitting import PREFIX, FitData
 from fvi_core.optimisers import ScheduleState
 from fvi_core.stack import subset_of
 from tests.fvi_core import small
@@ -82,7 +82,7 @@ class TestFit:
         start = model.family.init(model.network, small.streams(R).subset(replicas))
         held = [torch.stack([pair[i] for pair in data.validation])[list(replicas)] for i in (0, 1)]
         rows = (data.x[list(replicas)], data.y[list(replicas)], small.streams(R, name="fit").subset(replicas))
-        fitting = Fitting(model.network, model.family, model.likelihood, *rows, tuple(held))
+        fitting = FitData(model.network, model.family, model.likelihood, *rows, tuple(held))
         fitting = dataclasses.replace(fitting, weight_prior=model.weight_prior)
         return model, start, model.fit(start, fitting)
 

@@ -11,7 +11,7 @@ from scipy.special import log_softmax, logsumexp
 from fvi_core.data import TrainingData
 from fvi_core.families.base import Family, NotSupported
 from fvi_core.fits.temperature import golden_section
-from fvi_core.fitting import Fitting, own_of, rows_at_once
+from fvi_core.fitting import FitData, own_of, rows_at_once
 from fvi_core.images import Scale
 from fvi_core.likelihoods import Gaussian, split_parameters
 from fvi_core.registry import FAMILIES, FITS, NETWORKS
@@ -27,7 +27,7 @@ def trained(model, data, replicas=1):
 
 
 def fitting_of(data, model):
-    return Fitting.of(model.network, model.family, model.likelihood, data, small.streams(1))
+    return FitData.of(model.network, model.family, model.likelihood, data, small.streams(1))
 
 
 def test_training_data_come_in_batches_as_the_network_takes_them():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fvi_core.fitting import Fitting
+from fvi_core.fitting import FitData
 from fvi_core.likelihoods import LIKELIHOODS, Categorical, Gaussian, join_parameters, split_parameters
 from fvi_core.registry import UnknownPart
 from fvi_core.training import Training
@@ -135,7 +135,7 @@ def fitted(likelihood, params, f, y):
     """The likelihood's parameters after a fit to functions of these values."""
     family = SimpleNamespace(functions=lambda *_: lambda x: f, pointwise=True)
     network = SimpleNamespace(width=1, residual=False)
-    fitting = Fitting(network, family, likelihood, torch.zeros(*y.shape, 1), y, small.streams(len(y)))
+    fitting = FitData(network, family, likelihood, torch.zeros(*y.shape, 1), y, small.streams(len(y)))
     return split_parameters(likelihood.fit(join_parameters({}, params), fitting))[1]
 
 

@@ -10,16 +10,16 @@ from typing import Any
 from reports.aggregate import aggregate
 from reports.captions import caption
 from reports.hours import Hours, hours
-from reports.records import Layout, Records, Run
+from reports.records import Layout, Recorded, Records
 from tests.reports.fakes import Cell, Column, Row, config, fake_table
 
 LAYOUT = Layout({}, frozenset())
 HOUR = 3600.0
 
 
-def run(training: float | None, evaluation: float | None = None, accelerated: bool = False) -> Run:
+def run(training: float | None, evaluation: float | None = None, accelerated: bool = False) -> Recorded:
     seconds = tuple(None if value is None else HOUR * value for value in (training, evaluation))
-    return Run("boston/map/0.json", LAYOUT, array("d"), (), "", (), seconds, accelerated)  # type: ignore[arg-type]
+    return Recorded("boston/map/0.json", LAYOUT, array("d"), (), "", (), seconds, accelerated)  # type: ignore[arg-type]
 
 
 def with_draws(samples: int, seed: int, method: str = "MAP") -> dict[str, Any]:

@@ -15,7 +15,7 @@ from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.predictions import ClassificationPredictions
 from reports.figures import FIGURES, Figure, Runs, collect, draw, looks, shifts, style
 from reports.figures.parts import HOLLOW, PUBLISHED, ROTATION, Shift, by_level, marks
-from reports.records import Layout, Records, Run
+from reports.records import Layout, Recorded, Records
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table
 
 LABELS = ("MAP", "MAP fVI", "Ensemble", "Ensemble fVI", "MC Dropout")
@@ -190,9 +190,9 @@ def test_records_that_lack_what_a_figure_shows_are_said_to(write: Callable[..., 
 
 
 def test_levels_that_not_every_run_has_are_left_out() -> None:
-    def run(values: dict[str, float]) -> Run:
+    def run(values: dict[str, float]) -> Recorded:
         places = {("mnist", condition, "accuracy"): place for place, condition in enumerate(values)}
-        return Run("mnist/map/0.json", Layout(places, frozenset()), array("d", values.values()), (), "")
+        return Recorded("mnist/map/0.json", Layout(places, frozenset()), array("d", values.values()), (), "")
 
     both = {"": 0.9, "shift=rotation;angle=30": 0.5, "ood=photos": 0.1, "shift=x;epsilon=0.05": 0.4}
     records = [run(both | {"shift=rotation;angle=60": 0.2}), run(both)]

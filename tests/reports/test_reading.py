@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.records.columns import Columns
+from benchmarks.records.columns import RecordReader
 from benchmarks.records.store import Store
 from reports.aggregate import aggregate
 from reports.cli import build
 from reports.coverage import coverage
-from reports.records import Records, Run
+from reports.records import Recorded, Records
 from tests.reports import many
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table
 
@@ -48,7 +48,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, bool]]:
 
         monkeypatch.setattr(owner, "read", counting)
 
-    count(Columns, with_curves=False)
+    count(RecordReader, with_curves=False)
     count(Store, with_curves=True)
     return counted
 
@@ -109,7 +109,7 @@ def test_what_is_kept_of_records_is_small(tmp_path: Path) -> None:
     before = rows_held()
     records = Records(tmp_path)
     runs = [records.get(config) for config in table.runs("paper")]
-    assert len(runs) == count and all(isinstance(run, Run) for run in runs)
+    assert len(runs) == count and all(isinstance(run, Recorded) for run in runs)
     assert len({id(run.layout) for run in runs}) == len({id(run.data) for run in runs}) == 1
     assert all(run.values.itemsize * len(run.values) < 2500 for run in runs), "203 metrics as numbers, not as rows"
     assert rows_held() <= before, "no row of any record is held"

@@ -9,12 +9,12 @@ import torch
 
 import datasets
 from fvi_core import methods
-from fvi_core.training import Trained
+from fvi_core.training import ReplicaResult
 from tools.cost import __main__ as command
 from tools.cost import measures, timing, trainings
 from tools.cost.timing import Measurement, Timing, interleave, ratio
 
-FINE = Trained({}, 1, [0.0])
+FINE = ReplicaResult({}, 1, [0.0])
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_works_take_turns_and_only_training_after_the_first_turn_counts(clock):
 
 def test_a_training_that_fails_is_not_timed():
     with pytest.raises(RuntimeError, match="MFVI failed.*not finite"):
-        interleave({"MFVI": lambda: lambda: [FINE, Trained(None, 1, [], "not finite")]}, 1)
+        interleave({"MFVI": lambda: lambda: [FINE, ReplicaResult(None, 1, [], "not finite")]}, 1)
 
 
 @pytest.mark.parametrize(

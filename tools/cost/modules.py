@@ -13,7 +13,7 @@ from fvi_core.data import TrainingData
 from fvi_core.networks import ModuleNetwork, Network
 from fvi_core.random import Streams
 from fvi_core.registry import NETWORKS, TRAININGS
-from fvi_core.training import Trained
+from fvi_core.training import ReplicaResult
 from tools.cost.timing import Measurement, Work, interleave, ratio, threads
 
 CONTEXT = {"FSVI": {"name": "random_pixel", "points": 10}, "GFSVI": {"name": "training_batch", "points": 20}}
@@ -88,18 +88,18 @@ def training(network: Network, method: str, given: TrainingData, batch: int, sam
 def plain(make: Callable[[], nn.Module], given: TrainingData, batch: int, tokens: bool) -> Work:
     """Return an epoch as a user writes it for MAP: cross-entropy, a penalty on weights, Adam."""
 
-    def begin() -> Callable[[], list[Trained]]:
+    def begin() -> Callable[[], list[ReplicaResult]]:
         module = make()
         descent = torch.optim.Adam(module.parameters(), LR)
         x, y = given.x[0].long() if tokens else given.x[0], given.y[0]
 
-        def run() -> list[Trained]:
+        def run() -> list[ReplicaResult]:
             for rows in torch.randperm(len(x)).split(batch):
                 descent.zero_grad()
                 penalty = sum(value.square().sum() for value in module.parameters()) / (2 * len(x))
                 (nn.functional.cross_entropy(module(x[rows]), y[rows]) + penalty).backward()
                 descent.step()
-            return [Trained(dict(module.named_parameters()), 1, [])]
+            return [ReplicaResult(dict(module.named_parameters()), 1, [])]
 
         return run
 

@@ -17,7 +17,7 @@ from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.plan import make_plan
-from fvi_core.training import Trained
+from fvi_core.training import ReplicaResult
 from tools.cost.timing import Measurement, Timing, Work, interleave, threads
 
 RUNS, RECORDS = 50, 10_000
@@ -49,12 +49,12 @@ def running(folder: Path, configs: list[RunConfig]) -> Work:
     """Return a sweep over missing runs as timed work, each time in new folders."""
     turns = count()
 
-    def make() -> Callable[[], list[Trained]]:
+    def make() -> Callable[[], list[ReplicaResult]]:
         own = folder / str(next(turns))
 
-        def sweep() -> list[Trained]:
+        def sweep() -> list[ReplicaResult]:
             found = runner.run(configs, results=own / "results", state=own / "state", suite=SUITE)
-            return [Trained({}, 0, [], reason) for reason in found.failed.values()]
+            return [ReplicaResult({}, 0, [], reason) for reason in found.failed.values()]
 
         return sweep
 
@@ -71,9 +71,9 @@ def planning(folder: Path, configs: list[RunConfig]) -> Work:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(serialise(store.make(config, outcome.metrics, {}, outcome.provenance)))
 
-    def plan() -> list[Trained]:
+    def plan() -> list[ReplicaResult]:
         left = make_plan(configs, results, state, SUITE).groups(results, state, SUITE)
-        return [Trained({}, 0, [], f"{len(left)} groups are left")] if left else []
+        return [ReplicaResult({}, 0, [], f"{len(left)} groups are left")] if left else []
 
     return lambda: plan
 

@@ -10,9 +10,9 @@ from statistics import median
 
 import torch
 
-from fvi_core.training import Trained
+from fvi_core.training import ReplicaResult
 
-Work = Callable[[], Callable[[], list[Trained]]]
+Work = Callable[[], Callable[[], list[ReplicaResult]]]
 """Function that makes fresh trainers, untimed, and returns the training to be timed."""
 
 

@@ -17,7 +17,7 @@ from datasets.contract import Arrays, Split
 from fvi_core import methods
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
-from fvi_core.stack import DTYPES, Trained
+from fvi_core.stack import DTYPES, ReplicaResult
 from tools.cost.timing import Work
 
 
@@ -48,7 +48,7 @@ def training_of(
 def one_by_one(works: list[Work]) -> Work:
     """Join trainings into one work that runs them one after another."""
 
-    def make() -> Callable[[], list[Trained]]:
+    def make() -> Callable[[], list[ReplicaResult]]:
         trainings = [work() for work in works]
         return lambda: [result for train in trainings for result in train()]
 

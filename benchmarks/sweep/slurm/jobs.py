@@ -25,7 +25,7 @@ from benchmarks.state.checkpoints import peek
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
-from benchmarks.sweep.groups import Run, RunGroup
+from benchmarks.sweep.groups import PendingRun, RunGroup
 from benchmarks.sweep.slurm import queue
 from benchmarks.sweep.work import recorded
 from fvi_core.printing import message
@@ -61,7 +61,7 @@ def read(folder: Path | str) -> list[RunGroup]:
 
 def _group(told: dict[str, Any]) -> RunGroup:
     """Return a run group from a file. Raises what comes of damage."""
-    runs = tuple(Run(**run | {"asked": tuple(run["asked"])}) for run in told["runs"])
+    runs = tuple(PendingRun(**run | {"asked": tuple(run["asked"])}) for run in told["runs"])
     group = RunGroup(**told | {"runs": runs})
     for word in (group.execute, group.metrics, group.measure, group.results, group.state):
         _typed(word, str)
@@ -167,7 +167,7 @@ def _at(folder: Path) -> dict[str, list[str] | None]:
     return found
 
 
-def _tell(runs: list[tuple[RunGroup, Run]], job: str, folder: Path, begun: bool = True) -> None:
+def _tell(runs: list[tuple[RunGroup, PendingRun]], job: str, folder: Path, begun: bool = True) -> None:
     """Note the end of an array task as the failure of runs; those of a cancelled one are missing again."""
     errors = folder / "logs" / f"{job}{ERRORS}"
     how = queue.end(job, errors)
@@ -202,7 +202,7 @@ def last_lines(file: Path) -> str:
     return "; ".join([line for line in said if line and not line.startswith("srun:")][-LINES:]) or "its log is empty"
 
 
-def note_end(group: RunGroup, run: Run, reason: str, log: Path, same: bool = False) -> None:
+def note_end(group: RunGroup, run: PendingRun, reason: str, log: Path, same: bool = False) -> None:
     """Note that a run ended with its array task, and whether it can go on; ``same``: in place of a guess at why."""
     if peek(group.state, run.key):
         reason += "; asked again, it goes on from its checkpoint"

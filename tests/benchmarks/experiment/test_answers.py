@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from tests.benchmarks.experiment.test_brought import answer, asked, scored
 
 from benchmarks import tables
 from benchmarks.errors import UsageError
@@ -18,14 +19,13 @@ from benchmarks.experiment.answers import Answer, Refused, looks_like, predictio
 from benchmarks.experiment.prediction import set_info
 from benchmarks.metrics import evaluate
 from benchmarks.records.store import Store
-from benchmarks.tables.brought import recorded, with_brought
+from benchmarks.tables.external import recorded, with_brought
 from datasets import Arrays, Split
 from fvi_core import methods
 from reports import tables as rendered
 from reports.aggregate import aggregate
 from reports.latex import latex
 from reports.records import Records
-from tests.benchmarks.experiment.test_brought import answer, asked, scored
 
 rng = np.random.default_rng(0)
 N, C, S = 30, 5, 4

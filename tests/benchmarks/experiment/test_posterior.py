@@ -12,7 +12,7 @@ import torch
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from benchmarks.experiment.execute import execute
-from benchmarks.experiment.fitted import Fitted
+from benchmarks.experiment.fitted import FittedRun
 from benchmarks.experiment.measure import EVALUATED, UNCHANGED, measure
 from benchmarks.experiment.posterior import draws_of, posterior_rows, uniform_inputs
 from benchmarks.experiment.prediction import Predicted
@@ -20,7 +20,7 @@ from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import InvalidConfig, run_key, validate_config
 from benchmarks.records.store import Store
 from benchmarks.tables import Recipe
-from benchmarks.tables.spec import Posterior, make_configs
+from benchmarks.tables.spec import EntropyRequest, make_configs
 from fvi_core.divergences.nearest_neighbour import nearest_neighbour_kl
 from fvi_core.random import seed_from
 from tests.benchmarks.experiment.test_execute import CURVE, numbers
@@ -33,7 +33,7 @@ CONFIG = {"dataset": {"name": "any", "scheme": "", "split": 0}, "evaluation": {"
 
 
 def fitted(model, parameters, name=""):
-    return Fitted(CONFIG, None, small.training_data(1), model, parameters, small.streams(1, name=name))
+    return FittedRun(CONFIG, None, small.training_data(1), model, parameters, small.streams(1, name=name))
 
 
 def line(mean, std):
@@ -118,7 +118,7 @@ PARTS = {
     "likelihood": {"name": "gaussian", "init_std": 0.5, "learned": False},
 }
 CHAINS = {"name": "hmc", "samples": 5, "thinning": 1, "warmup": 2, "leapfrogs": 2, "map_steps": 5}
-TINY = Posterior(draws=10, sets=2, points=3)
+TINY = EntropyRequest(draws=10, sets=2, points=3)
 
 
 def hmc(**training):
@@ -128,7 +128,7 @@ def hmc(**training):
 
 def compared(reference):
     parts = {**PARTS, "training": {"epochs": 2, "batch_size": 50, "optimiser": {"name": "adam"}}}
-    posterior = Posterior(10, 2, 3, {"HMC": reference}, siblings=True)
+    posterior = EntropyRequest(10, 2, 3, {"HMC": reference}, siblings=True)
     return make_configs("MFVI", CURVE, "smoke", Recipe(parts, ((0, 0), (0, 1)), samples=8, posterior=posterior))
 
 

@@ -10,13 +10,13 @@ import datasets
 from benchmarks.experiment import reference
 from benchmarks.experiment.assembly import build_data, build_model, run_streams
 from benchmarks.experiment.execute import execute
-from benchmarks.experiment.fitted import Fitted
+from benchmarks.experiment.fitted import FittedRun
 from benchmarks.experiment.measure import EVALUATED, UNCHANGED, measure
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import run_key, validate_config
 from benchmarks.records.store import Store
 from benchmarks.tables import Recipe
-from benchmarks.tables.spec import Reference, make_configs
+from benchmarks.tables.spec import ReferenceRequest, make_configs
 from fvi_core.families.base import NotSupported
 from fvi_core.gaussian_process import posterior
 from fvi_core.kernels import RBF
@@ -36,7 +36,7 @@ PROCESS = {"GFSVI": {"prior": FITTED, "context": POINTS}, "FSVI": {"context": PO
 
 
 def runs(method, own=None, exact=False, against=None, replicates=((0, 0),), data=CURVE, samples=50, at="test"):
-    asked = Reference(at, exact, against or {})
+    asked = ReferenceRequest(at, exact, against or {})
     recipe = Recipe(PARTS | (own or {}), replicates, samples=samples, sets=("test", "grid"), reference=asked)
     return make_configs(method, data, "smoke", recipe)
 
@@ -102,7 +102,7 @@ def test_the_exact_posterior_is_that_of_the_process(tmp_path):
     split = datasets.load(CURVE)
     model, streams = build_model(config["parts"], split), run_streams([config], torch.device("cpu"), torch.float64)
     data = build_data(model, [split], torch.device("cpu"), torch.float64)
-    own = Fitted(config, split, data, model, {"noise": torch.zeros(1)}, streams)
+    own = FittedRun(config, split, data, model, {"noise": torch.zeros(1)}, streams)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(model), "noise_std", lambda self, parameters: torch.tensor([0.3]).double())
         found = reference.exact(own, split.test.x[:20], 4000)

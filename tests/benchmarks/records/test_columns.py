@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.records.columns import Columns
+from benchmarks.records.columns import RecordReader
 from benchmarks.records.form import RecordError
 from benchmarks.records.store import Store
 from tests.benchmarks import fakes
@@ -47,7 +47,7 @@ def respelt(path: Path, old: str, new: str) -> None:
 @settings(max_examples=40)
 @given(rows=ROWS, data=st.data())
 def test_columns_are_the_rows(tmp_path_factory, rows, data):
-    store, columns = fakes.store(tmp_path_factory.mktemp("results")), Columns()
+    store, columns = fakes.store(tmp_path_factory.mktemp("results")), RecordReader()
     shapes = []
     for seed in range(3):
         values = data.draw(st.lists(VALUES, min_size=len(rows), max_size=len(rows)))
@@ -80,7 +80,7 @@ def test_columns_are_the_rows(tmp_path_factory, rows, data):
     ],
 )
 def test_what_reading_alone_refuses_is_refused_in_the_same_words(tmp_path, old, new):
-    store, columns = fakes.store(tmp_path), Columns()
+    store, columns = fakes.store(tmp_path), RecordReader()
     paths = [store.write(store.make(fakes.config(seed), [fakes.metric(0.5)], {}, {})) for seed in range(3)]
     columns.read(paths[0])
     for path in paths[1:]:  # the second time, the first is known
@@ -96,7 +96,7 @@ def test_what_reading_alone_refuses_is_refused_in_the_same_words(tmp_path, old, 
     "spelling", [ROW.replace(": ", ":"), ROW.replace('"value": 0.5, "n": 10', '"n": 10, "value": 0.5')]
 )
 def test_rows_that_are_spelt_otherwise_are_read_too(tmp_path, spelling):
-    store, columns = fakes.store(tmp_path), Columns()
+    store, columns = fakes.store(tmp_path), RecordReader()
     for seed in range(3):
         path = written(store, [0.5, 0.25], [("digits", "", "accuracy", 10), ("digits", "", "nll", 10)], seed)
         respelt(path, ROW, spelling)
@@ -108,11 +108,11 @@ def test_rows_that_are_spelt_otherwise_are_read_too(tmp_path, spelling):
 
 def test_records_of_before_and_files_that_are_none(tmp_path):
     for path in FIXTURE.rglob("*.json"):
-        record, rows, values = Columns().read(path)
+        record, rows, values = RecordReader().read(path)
         assert record["schema"] == 2
         expected = json.loads(path.read_text())["metrics"]
         assert [(*cell, value) for cell, value in zip(rows.cells, values, strict=True)] == [
             (row["dataset"], row["condition"], row["metric"], row["value"]) for row in expected
         ]
     with pytest.raises(RecordError, match="there is no such file"):
-        Columns().read(tmp_path / "none.json")
+        RecordReader().read(tmp_path / "none.json")

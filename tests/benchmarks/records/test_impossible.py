@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import files
 from benchmarks.metrics.registry import METRICS
-from benchmarks.records.columns import Columns
+from benchmarks.records.columns import RecordReader
 from benchmarks.records.config import InvalidConfig, check_form
 from benchmarks.records.form import InvalidRecord, RecordError, parse, serialise
 from benchmarks.records.frame import frame
@@ -21,7 +21,7 @@ from benchmarks.records.store import Store
 from benchmarks.state.checkpoints import SUFFIX, Checkpoints
 from benchmarks.state.failures import Failures
 from benchmarks.state.kept import parameters_path, predictions_path
-from benchmarks.tables.brought import recorded
+from benchmarks.tables.external import recorded
 from tests.benchmarks import fakes
 from tests.benchmarks.records.test_store import signed
 
@@ -52,7 +52,7 @@ def refused(store: Store, path: Path) -> str:
     readers = [
         lambda: store.read(path),
         lambda: store.read(path, curves=False),
-        lambda: Columns(store).read(path),
+        lambda: RecordReader(store).read(path),
         lambda: parse(path.read_bytes(), path, (), store.rows),
     ]
     found = []
@@ -101,7 +101,7 @@ def test_values_that_no_run_can_have_are_refused_by_every_reader(store, rows, me
 
 def test_the_same_is_refused_after_a_good_record_of_the_same_rows(store):
     good = store.write(Store("").make(config(1), [row()], {}, {}))
-    columns = Columns(store)
+    columns = RecordReader(store)
     assert columns.read(good)[2][0] == 0.5
     bad = written(store, made([row(value=1.7)]))
     with pytest.raises(RecordError, match=r"accuracy is 1\.7"):
@@ -227,7 +227,7 @@ def test_an_infinite_value_is_written_as_text_and_read_as_a_number(store):
     assert '"metric": "nll", "value": "inf", "n": 539}' in text and '"value": "-inf"' in text
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert store.read(path) == record and serialise(store.read(path)) == text
-    columns = Columns(store)
+    columns = RecordReader(store)
     for _ in range(2):
         assert list(columns.read(path)[2]) == [math.inf, -math.inf, 3.0, 0.5]
     assert store.problems() == {}

@@ -20,7 +20,7 @@ from benchmarks.records.store import Store, StoreError
 from benchmarks.state import checkpoints
 from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints, code_digest, interval, peek
 from benchmarks.state.claims import Claims, Holder, Overtaken
-from benchmarks.sweep.groups import Run, RunGroup
+from benchmarks.sweep.groups import PendingRun, RunGroup
 from benchmarks.sweep.work import perform
 from fvi_core.training import Trainer, Training
 from tests.benchmarks import fakes
@@ -302,7 +302,7 @@ def left_by(tmp_path, do: str) -> list[int]:
     """The seeds of a group's runs whose checkpoint is there when it is over."""
     configs = [fakes.config(seed, do=do) for seed in range(2)]
     folders = {"results": str(tmp_path / "results"), "state": str(tmp_path / "state")}
-    group = RunGroup(tuple(map(Run, configs)), f"{__name__}:saving", fakes.SUITE.metrics, **folders)
+    group = RunGroup(tuple(map(PendingRun, configs)), f"{__name__}:saving", fakes.SUITE.metrics, **folders)
     try:
         perform(group, lambda *_: None)
     except KeyboardInterrupt:
@@ -338,6 +338,6 @@ def test_a_run_that_another_sweep_has_made_needs_no_checkpoint(tmp_path):
         ABOUT | {"keys": [training_key(fakes.config(0))]}, [run_key(fakes.config(0))], {}
     )
     folders = {"results": str(tmp_path / "results"), "state": str(tmp_path / "state")}
-    group = RunGroup((Run(fakes.config(0)),), fakes.SUITE.execute, fakes.SUITE.metrics, **folders)
+    group = RunGroup((PendingRun(fakes.config(0)),), fakes.SUITE.execute, fakes.SUITE.metrics, **folders)
     assert [outcome.status for outcome in perform(group, lambda *_: None)] == ["found"]
     assert names(tmp_path / "state" / "checkpoints") == []

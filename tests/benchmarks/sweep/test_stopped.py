@@ -18,7 +18,7 @@ import pytest
 from benchmarks.records.provenance import ROOT
 from benchmarks.state.claims import Claims, Holder
 from benchmarks.state.failures import Failures
-from benchmarks.sweep.groups import Run, RunGroup
+from benchmarks.sweep.groups import PendingRun, RunGroup
 from benchmarks.sweep.work import perform, settle
 from tests.benchmarks import fakes
 from tests.benchmarks.sweep import stopping
@@ -34,7 +34,7 @@ class Stopped:
     def __init__(self, folder: Path, execute: str) -> None:
         self.folder, self.state = folder, folder / "state"
         self.state.mkdir(parents=True)
-        runs = tuple(Run(fakes.config(seed, stack=RUNS)) for seed in range(RUNS))
+        runs = tuple(PendingRun(fakes.config(seed, stack=RUNS)) for seed in range(RUNS))
         where = {"results": str(folder / "results"), "state": str(self.state), "metrics": fakes.SUITE.metrics}
         self.group = RunGroup(runs, f"{stopping.HERE}:{execute}", **where)
         self.file = folder / "group.json"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import tables
-from benchmarks.records.elsewhere import bare_digest
+from benchmarks.records.other_files import bare_digest
 from benchmarks.records.store import Store
 from benchmarks.tables import manifest
 from benchmarks.tables.manifest import Digest, ManifestError, Place

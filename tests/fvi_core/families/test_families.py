@@ -7,7 +7,7 @@ import torch
 from torch.distributions import Normal, kl_divergence
 
 from fvi_core.families.base import NotSupported
-from fvi_core.fitting import Fitting
+from fvi_core.fitting import FitData
 from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.linearisation import joint_of_independent
 from fvi_core.registry import FAMILIES, LIKELIHOODS, UnknownPart
@@ -239,7 +239,7 @@ class TestExactGP(FamilyContract):
         free = family.init(self.network(), small.streams(len(replicas)))
         likelihood = LIKELIHOODS.build({"name": "gaussian", "init_std": 0.3})
         x, y = data.x[list(replicas)], data.y[list(replicas)]
-        fitting = Fitting(self.network(), family, likelihood, x, y, small.streams(len(replicas)))
+        fitting = FitData(self.network(), family, likelihood, x, y, small.streams(len(replicas)))
         return split_parameters(
             family.fit(join_parameters(free, likelihood.init(len(replicas), torch.float64)), fitting)
         )[0]
@@ -262,7 +262,7 @@ class TestExactGPOfVectors(TestExactGP):
         free = family.init(self.network(), small.streams(len(replicas)))
         likelihood = LIKELIHOODS.build({"name": "gaussian", "init_std": 0.3})
         x, y = data.x[list(replicas)], torch.stack([data.y, data.y.cos()], -1)[list(replicas)]
-        fitting = Fitting(self.network(), family, likelihood, x, y, small.streams(len(replicas)))
+        fitting = FitData(self.network(), family, likelihood, x, y, small.streams(len(replicas)))
         start = join_parameters(free, likelihood.init(len(replicas), torch.float64))
         return split_parameters(family.fit(start, fitting))[0]
 

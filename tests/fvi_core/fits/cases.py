@@ -11,7 +11,7 @@ from torch.func import jacrev
 
 from fvi_core.data import TrainingData
 from fvi_core.fits.posterior import Around
-from fvi_core.fitting import Fitting, own_of
+from fvi_core.fitting import FitData, own_of
 from fvi_core.likelihoods import PREFIX, split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.objective import Model
@@ -68,7 +68,7 @@ def curvature_of(kind: str, fit: dict[str, Any]) -> tuple[Model, Parameters]:
     """A model, and what its fit part sums over the training data."""
     made = model(kind, fit)
     family, likelihood = split_parameters(parameters(made))
-    fitting = Fitting.of(made.network, made.family, made.likelihood, training_data(kind), small.streams(1))
+    fitting = FitData.of(made.network, made.family, made.likelihood, training_data(kind), small.streams(1))
     around = Around({k: v[0] for k, v in family.items()}, likelihood, fitting)
     return made, made.fit.posterior.curvature(around)
 

@@ -12,7 +12,7 @@ from fvi_core import curvature
 from fvi_core.families.base import NotSupported
 from fvi_core.fits.laplace import _log_predictive
 from fvi_core.fits.posterior import CURVATURE, Around
-from fvi_core.fitting import Fitting
+from fvi_core.fitting import FitData
 from fvi_core.registry import FITS, LIKELIHOODS
 from tests.fvi_core import small
 from tests.fvi_core.fits.cases import (
@@ -218,7 +218,7 @@ def test_kronecker_factors_are_exact_where_gradients_are_alike_at_all_places():
     }
     x = wave(N * 8, 1.0, 2.3).view(1, N, 2, 2, 2)
     y = torch.zeros(1, N, 4, dtype=torch.float64)
-    fitting = Fitting(network, made.family, made.likelihood, x, y, small.streams(1))
+    fitting = FitData(network, made.family, made.likelihood, x, y, small.streams(1))
     params = made.likelihood.init(1, torch.float64)
     found = FITS.build(spec("kronecker")).posterior.curvature(Around(at, params, fitting))
     j = jacobian(network, {k: v[None] for k, v in at.items()}, x[0])[..., :19]
@@ -235,7 +235,7 @@ def test_replicas_together_are_bitwise_the_same_as_alone(structure):
     made, R = model("cnn", spec(structure, precision="evidence")), 3
     together, data = parameters(made, R), training_data("cnn")
     x, y, streams = data.x.expand(R, *data.x.shape[1:]), data.y.expand(R, -1), small.streams(R)
-    fitting = Fitting(made.network, made.family, made.likelihood, x, y, streams, weight_prior=made.weight_prior)
+    fitting = FitData(made.network, made.family, made.likelihood, x, y, streams, weight_prior=made.weight_prior)
     fit, at = made.fit(together, fitting), inputs("cnn")[None, :3].expand(R, -1, -1, -1, -1) * 1.2
     assert len({float(v) for v in fit["fit/prior_precision"]}) == R
     f, moments = made.functions(fit, 4, small.streams(R))(at), made.fit.marginals

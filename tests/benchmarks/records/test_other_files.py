@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.records.elsewhere import OtherFiles
+from benchmarks.records.other_files import OtherFiles
 from benchmarks.records.store import Store
 from tests.benchmarks import fakes
 

@@ -15,11 +15,11 @@ import reports.cli
 from benchmarks import tables
 from benchmarks.commands import cli
 from benchmarks.errors import UsageError
-from benchmarks.experiment.brought import Refused, score, write_sets
+from benchmarks.experiment.external import Refused, score, write_sets
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import verify
-from benchmarks.tables.brought import config, recorded, template, with_brought
+from benchmarks.tables.external import config, recorded, template, with_brought
 from datasets import DataNotFound
 from fvi_core import methods
 from reports.aggregate import aggregate

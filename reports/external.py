@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.suite import Suite
-from benchmarks.tables.brought import recorded, with_brought
+from benchmarks.tables.external import recorded, with_brought
 from reports.records import Records
 
 

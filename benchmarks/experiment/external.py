@@ -18,7 +18,7 @@ from benchmarks.records.form import slug
 from benchmarks.records.predictions import ClassificationPredictions
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
-from benchmarks.tables.brought import config, recorded, same, template
+from benchmarks.tables.external import config, recorded, same, template
 from benchmarks.tables.spec import Table
 from datasets import EvaluationSet, Split
 

@@ -25,7 +25,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         seeds: SeedsOption = None,
     ) -> None:
         """Write the data of a table, one npz file for every split, for models made elsewhere (docs/predictions.md)."""
-        from benchmarks.experiment.brought import write_sets  # here, since it needs torch
+        from benchmarks.experiment.external import write_sets  # here, since it needs torch
 
         found, numbers = suite.table(table), parse_seeds(seeds)
         chosen = found.check_protocol(protocol)
