@@ -39,7 +39,7 @@ def table(measurements: list[Measurement]) -> list[tuple[str, ...]]:
 
 
 def machine() -> dict[str, Any]:
-    """Where the numbers are from; ``load``: the system's load average over the minute before."""
+    """Return facts about the machine and the code; ``load``: the load average over the last minute."""
     about = {k: v for k, v in provenance.collect().items() if k != "threads"}
     return about | {
         "cores": os.cpu_count(),
@@ -50,7 +50,7 @@ def machine() -> dict[str, Any]:
 
 
 def headline(about: dict[str, Any], repeats: int) -> str:
-    """The machine in one line."""
+    """Describe the machine in one line."""
     return (
         f"{about['cpu']}, {about['cores']} cores, load {about['load']} before the start, "
         f"OMP_WAIT_POLICY {about['waiting_threads']}, "
@@ -62,7 +62,7 @@ def headline(about: dict[str, Any], repeats: int) -> str:
 def write(
     folder: Path, about: dict[str, Any], repeats: int, measurements: list[Measurement], rows: list[tuple[str, ...]]
 ) -> list[Path]:
-    """Write ``cost.json`` and ``cost.md`` into the folder."""
+    """Write ``cost.json`` and ``cost.md`` into the folder; return their paths."""
     found = [asdict(m) | {"met": m.met(m.wall), "met_by_process_time": m.met(m.process)} for m in measurements]
     lines = ["# Cost of training steps", "", headline(about, repeats), ""]
     texts = {
