@@ -17,7 +17,7 @@ from benchmarks.records import published
 from benchmarks.records.published import Published
 from benchmarks.records.store import COSTS
 from benchmarks.shapes import RunConfig
-from reports.agreement import UNDECIDED, Comparison, range_of
+from reports.agreement import Comparison, Verdict, range_of
 from reports.hours import Hours, hours
 from reports.labels import direction
 from reports.origins import CellRuns, Made, ask, different_data, different_note
@@ -113,6 +113,18 @@ class CellResult:
         return self.problems[0] if self.problems else ("no run" if self.expected else NOT_PLANNED)
 
     @property
+    def outcome(self) -> Verdict | None:
+        """The verdict on the published number; None where there is no test."""
+        if self.comparison is None:
+            return None
+        if self.splits_missing:
+            return Verdict.UNDECIDED
+        sense = direction(self.column.cell.metric) * self.comparison.gap
+        if not self.comparison.outcome.differs or sense == 0:
+            return self.comparison.outcome
+        return Verdict.BETTER if sense > 0 else Verdict.WORSE
+
+    @property
     def agreement(self) -> str | None:
         """Ours against the published value in one word or two; None where one of them is not there."""
         if self.published is None or not self.values:
@@ -122,12 +134,7 @@ class CellResult:
         if self.comparison is None:
             size = "" if self.relative is None else f", {_signed(100 * self.relative)} %"
             return "one run, no error" + size
-        if self.splits_missing:
-            return UNDECIDED
-        if self.comparison.outcome != "differs":
-            return self.comparison.outcome
-        sense = direction(self.column.cell.metric) * self.comparison.gap
-        return "differs" if sense == 0 else "differs, better" if sense > 0 else "differs, worse"
+        return self.outcome
 
     @property
     def status(self) -> str:
@@ -136,10 +143,9 @@ class CellResult:
             return ""
         if not self.values:
             return "missing"
-        agreement = self.agreement or ""
-        if self.comparison is None or agreement == UNDECIDED:
+        if self.outcome in (None, Verdict.UNDECIDED):
             return "undecided"
-        return "differs" if agreement.startswith("differs") else agreement
+        return "differs" if self.outcome.differs else self.outcome.value
 
     @property
     def verdict(self) -> str:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -36,10 +37,30 @@ RULE = (
     "where it would tell none between any two published rows of the column; ~: no published error, taken as ours, with "
     "a verdict where a scatter of a quarter of ours and of four times ours give the same."
 )
-UNDECIDED = "no verdict"
 SCATTERS = (0.25, 4.0)  # of single runs of theirs, in ours, where no error is published
 MOST = 1000  # runs that anybody would make
 FEWEST, SHARE = 3, 0.5  # rows that make a range, and the share of a published value that stands for one
+
+
+class Verdict(StrEnum):
+    """What a test says of our number beside the published one."""
+
+    REPRODUCED = "reproduced"
+    BETTER = "differs, better"
+    WORSE = "differs, worse"
+    DIFFERS = "differs"
+    UNINFORMATIVE = "uninformative"
+    UNDECIDED = "no verdict"
+
+    @property
+    def differs(self) -> bool:
+        """Whether the test tells a difference."""
+        return self in (Verdict.BETTER, Verdict.WORSE, Verdict.DIFFERS)
+
+    @property
+    def word(self) -> str:
+        """The verdict in one word, the side alone of a difference that has one; it marks a printed cell."""
+        return {Verdict.BETTER: "better", Verdict.WORSE: "worse"}.get(self, self.value)
 
 
 @dataclass(frozen=True)
@@ -131,18 +152,18 @@ class Comparison:
         return self.width <= self.limit
 
     @cached_property
-    def outcome(self) -> str:
-        """Verdict: "reproduced", "uninformative", "differs", or UNDECIDED where it depends on an unknown scatter."""
+    def outcome(self) -> Verdict:
+        """The verdict without the side of a difference; UNDECIDED where it depends on an unknown scatter."""
         if self.assumed:
             found = {replace(self, scatter=scatter)._outcome for scatter in SCATTERS}
-            return found.pop() if len(found) == 1 else UNDECIDED
+            return found.pop() if len(found) == 1 else Verdict.UNDECIDED
         return self._outcome
 
     @property
-    def _outcome(self) -> str:
+    def _outcome(self) -> Verdict:
         if not self.agrees:
-            return "differs"
-        return "reproduced" if self.informative else "uninformative"
+            return Verdict.DIFFERS
+        return Verdict.REPRODUCED if self.informative else Verdict.UNINFORMATIVE
 
     @property
     def widest(self) -> Comparison:

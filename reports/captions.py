@@ -13,7 +13,7 @@ from benchmarks.records.published import Quotation
 from reports import mean_ranks
 from reports.aggregate import CellResult, TableResult
 from reports.agreement import RULE as AGREEMENT
-from reports.agreement import UNDECIDED, rank_agreement, sign_agreement
+from reports.agreement import Verdict, rank_agreement, sign_agreement
 from reports.choice import WHOLE, Choice
 from reports.labels import name
 from reports.significance import RULE
@@ -147,7 +147,7 @@ def _published_cells(known: list[CellResult]) -> str:
 
 def _without_errors(known: Iterable[CellResult]) -> str:
     """How many cells have no verdict for want of a published error."""
-    count = sum(cell.agreement == UNDECIDED and not cell.splits_missing for cell in known)
+    count = sum(cell.outcome is Verdict.UNDECIDED and not cell.splits_missing for cell in known)
     if not count:
         return ""
     cells = "One cell has" if count == 1 else f"{count} cells have"
@@ -156,7 +156,7 @@ def _without_errors(known: Iterable[CellResult]) -> str:
 
 def _runs_needed(known: Iterable[CellResult]) -> str:
     """How many runs the uninformative cells would want."""
-    found = [cell.comparison.widest for cell in known if cell.agreement == "uninformative" and cell.comparison]
+    found = [cell.comparison.widest for cell in known if cell.comparison and cell.outcome is Verdict.UNINFORMATIVE]
     needed = sorted(each.needed for each in found if each.needed is not None)
     if not found:
         return ""

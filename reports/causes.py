@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks.errors import BenchmarkError
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult, aggregate
+from reports.agreement import Verdict
 from reports.records import Records
 
 FILE = Path(__file__).with_name("causes.csv")
@@ -48,9 +49,7 @@ def shown(
     cells: Iterable[CellResult], paper: str, number: str, suite: Suite, records: Records
 ) -> dict[tuple[str, ...], Cause]:
     """Of these differing cells of a published table, those whose cause is shown, by the keys of their numbers."""
-    differing = [
-        cell.published for cell in cells if cell.published and cell.agreement and cell.agreement.startswith("differs")
-    ]
+    differing = [cell.published for cell in cells if cell.published and cell.outcome and cell.outcome.differs]
     causes: dict[tuple[str, ...], Cause] = {}
     for cause in load():
         if (cause.paper, cause.table) != (paper, number) or cause.shown_by not in suite.table_names():
@@ -61,6 +60,6 @@ def shown(
         found = aggregate(suite.table(cause.shown_by), "paper", records)
         rows = [row for row in found.cells if row[0].row.label == cause.row]
         for cell in (cell for row in rows for cell in row):
-            if cell.published and cell.published.key in keys and cell.agreement == "reproduced":
+            if cell.published and cell.published.key in keys and cell.outcome is Verdict.REPRODUCED:
                 causes.setdefault(cell.published.key, cause)
     return causes

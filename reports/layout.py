@@ -189,11 +189,11 @@ def _difference(cell: CellResult) -> str:
         return MISSING
     if cell.is_cost and cell.published:
         return f"{cell.mean / cell.published.mean:.2g} ×"
-    if cell.comparison is None:
+    if cell.comparison is None or cell.outcome is None:
         return "" if cell.relative is None else f"{100 * cell.relative:+.1f} % ".replace("-", "−") + "(one run)"
     t = cell.comparison.t
     size = "0.0" if abs(t) < 0.05 else f"{t:+.1f}".replace("-", "−").replace("inf", "∞")
-    return f"{'~' if cell.comparison.assumed else ''}{size} {cell.agreement.removeprefix('differs, ')}"
+    return f"{'~' if cell.comparison.assumed else ''}{size} {cell.outcome.word}"
 
 
 def _filled(columns: list[ColumnTexts], size: Size, capacity: float) -> list[list[ColumnTexts]]:

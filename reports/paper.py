@@ -227,15 +227,14 @@ def _causes_of(book: Book, sheet: Sheet) -> list[str]:
     others: dict[str, list[str]] = {}
     several = len({column.cell.metric for column in sheet.table.columns}) > 1
     for cell in sheet.result.flat:
-        if not (cell.agreement or "").startswith("differs"):
+        if cell.outcome is None or not cell.outcome.differs:
             continue
         cause = book.cause(cell, sheet.protocol)
         if cause:
             causes[cell.row.label, cause.cause, cause.row, cause.shown_by] += 1
         else:
             metric = f" {metric_name(cell.column.cell.metric)}" if several else ""
-            side = (cell.agreement or "").removeprefix("differs").removeprefix(", ") or "differs"
-            others.setdefault(cell.row.label, []).append(f"{cell.column.label}{metric} ({side})")
+            others.setdefault(cell.row.label, []).append(f"{cell.column.label}{metric} ({cell.outcome.word})")
     if not causes and not others:
         return []
     items = [

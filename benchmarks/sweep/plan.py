@@ -18,7 +18,7 @@ from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep.groups import PendingRun, RunGroup
-from benchmarks.sweep.similar import passes
+from benchmarks.sweep.similar import draws, passes
 from fvi_core import plugins
 
 STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
@@ -102,7 +102,7 @@ class Plan:
                         measure=suite.measure,
                     )
                 )
-        return sorted(groups, key=lambda group: -passes(group.configs[0]))
+        return sorted(groups, key=lambda group: -passes(group.configs[0]) * draws(group.configs[0]))
 
 
 def make_plan(

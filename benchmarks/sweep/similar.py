@@ -20,6 +20,7 @@ from fvi_core.registry import NETWORKS
 Parts = dict[str, Any]
 EXACT, AT_MOST, AT_LEAST = "", "at most", "at least"
 STEP = 1e6  # multiplications that cost as much as what every step costs whatever its size
+SINGLE = ("point", "swag", "centroids")  # families that train one network, whatever the draws of their setting
 NEAREST = 3  # similar kinds whose median is taken
 
 
@@ -56,11 +57,25 @@ class Work:
 def passes(config: RunConfig) -> int:
     """Gradients of the whole training set that a training takes: by epochs, or by the leapfrog steps of a chain."""
     training = config["parts"]["training"]
-    draws = training.get("samples") or 1  # networks for each step; of a chain, the positions that are kept
     if epochs := training.get("epochs"):
-        return epochs * draws
-    moves = (draws + (training.get("warmup") or 0)) * (training.get("thinning") or 1)
+        return epochs
+    moves = ((training.get("samples") or 1) + (training.get("warmup") or 0)) * (training.get("thinning") or 1)
     return moves * (training.get("leapfrogs") or 1)
+
+
+def draws(config: RunConfig) -> int:
+    """Return the networks that one member evaluates in a step: one where its family draws none, or for a chain."""
+    training, family = config["parts"]["training"], config["parts"].get("family") or {}
+    if not training.get("epochs") or (family.get("base") or family).get("name") in SINGLE:
+        return 1
+    return training.get("samples") or 1
+
+
+def context_points(context: Parts) -> int:
+    """Return the points of a context of its own, those of all parts of a mixture."""
+    points = context.get("points")
+    own = points if isinstance(points, int) else 0
+    return own + sum(context_points(part) for part in context.get("parts") or ())
 
 
 def networks(config: RunConfig) -> int:
@@ -80,11 +95,10 @@ def work(config: RunConfig) -> Work | None:
     about, size = _data(config), _multiplications(config)
     if about is None or not about.n_train or size is None:
         return None
-    training, context = config["parts"]["training"], (config["parts"].get("context") or {}).get("points")
+    training, context = config["parts"]["training"], config["parts"].get("context") or {}
     batch = min(training.get("batch_size") or about.n_train, about.n_train)
-    draws = (training.get("samples") or 1) if training.get("epochs") else 1
-    step = STEP + draws * (batch + (context if isinstance(context, int) else 0)) * size
-    steps = passes(config) / draws * -(-about.n_train // batch)
+    step = STEP + draws(config) * (batch + context_points(context)) * size
+    steps = passes(config) * -(-about.n_train // batch)
     return Work(step, step * steps * networks(config))
 
 

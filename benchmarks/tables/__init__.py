@@ -65,11 +65,9 @@ def tables() -> dict[str, Table]:
 
 @cache
 def declared() -> dict[str, Table]:
-    """Declared tables first, then published tables that no method reproduces yet."""
-    from benchmarks.tables import published
-
-    declared = [table for name in MODULES for table in importlib.import_module(f"benchmarks.tables.{name}").TABLES]
-    return {table.name: table for table in (*declared, *published.undeclared({table.name for table in declared}))}
+    """Return the tables of this package by their names."""
+    modules = (importlib.import_module(f"benchmarks.tables.{name}") for name in MODULES)
+    return {table.name: table for module in modules for table in module.TABLES}
 
 
 def names() -> list[str]:

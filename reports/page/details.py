@@ -14,6 +14,7 @@ from benchmarks.records.config import differences, is_brought
 from benchmarks.records.form import RecordError
 from benchmarks.shapes import RunConfig
 from reports.aggregate import NOT_PLANNED, CellResult
+from reports.agreement import Verdict
 from reports.labels import name, side, title
 from reports.origins import Made, ask
 from reports.page.assets import packed
@@ -143,7 +144,7 @@ def _cell(sheet: Sheet, book: Book, i: int, j: int) -> dict[str, Any] | None:
         found["cause"] = f"{cause.cause} (shown by {cause.row}, table {cause.shown_by})"
     if cell.comparison:
         found["test"] = {"t": _number(cell.comparison.t), "p": _number(cell.comparison.p)}
-        if cell.agreement == "uninformative":
+        if cell.outcome is Verdict.UNINFORMATIVE:
             found["needed"] = cell.comparison.widest.needed or 0
     return found
 

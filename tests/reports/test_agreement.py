@@ -15,7 +15,7 @@ from benchmarks.records.provenance import ROOT
 from benchmarks.records.published import Published
 from reports import captions, scatters
 from reports.aggregate import CellResult, TableResult
-from reports.agreement import SCATTERS, UNDECIDED, Comparison, level, range_of, rank_agreement, sign_agreement
+from reports.agreement import SCATTERS, Comparison, Verdict, level, range_of, rank_agreement, sign_agreement
 from reports.choice import Choice
 from reports.labels import name
 from tests.reports.fakes import Cell
@@ -114,9 +114,9 @@ def test_without_a_published_error_both_ends_of_the_scatter_decide() -> None:
 
     small, large = widths
     assert outcome(0.99 * small, 1.01 * large) == "reproduced"
-    assert outcome(1.01 * small, 1.01 * large) == outcome(0.99 * large, 1.01 * large) == UNDECIDED
+    assert outcome(1.01 * small, 1.01 * large) == outcome(0.99 * large, 1.01 * large) == Verdict.UNDECIDED
     assert outcome(1.01 * large, 1.01 * large) == outcome(1.01 * large, 0.5 * small) == "differs"
-    assert outcome(0.99 * small, 0.99 * large) == UNDECIDED
+    assert outcome(0.99 * small, 0.99 * large) == Verdict.UNDECIDED
     assert outcome(0.99 * small, 0.99 * small) == "uninformative"
     assert Comparison(OURS, replace(THEIRS, stderr=None, n_runs=3)).widest.scatter == 4
     assert outcome(1.01 * small, 1.01 * large, stderr=0.2) == "differs", "a published error is believed"

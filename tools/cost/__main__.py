@@ -6,40 +6,35 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 if __name__ == "__main__":
-    # Read when torch is loaded. Waiting threads then sleep: on a busy machine, spinning threads lose whole time slices
-    # at every parallel operation, which would distort ratios.
+    # Read when torch is loaded. Waiting threads then sleep; where other work wants the cores, threads that
+    # spin lose whole time slices at every parallel operation, and ratios measure that.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from benchmarks.commands.inspection import columns
 from benchmarks.records import provenance
 from fvi_core.spelling import nearest
+from reports.marks import grid
 from tools import cost
-from tools.cost import against, kept
 from tools.cost.measures import BENCHMARKS
 from tools.cost.timing import Measurement
 
 OUTPUT = Path("reports/output")
 REPEATS = 7
-HEADING = ("benchmark", "measured", "threads", "wall", "process", "goal", "met", "kept", "wall ms (process ms)")
+HEADING = ("benchmark", "measured", "threads", "wall", "process", "goal", "met", "wall ms (process ms)")
 
 
-def table(
-    measurements: list[Measurement], earlier: Mapping[tuple[str, str], kept.Earlier] = MappingProxyType({})
-) -> list[tuple[str, ...]]:
+def table(measurements: list[Measurement]) -> list[tuple[str, ...]]:
     """Return rows of text under :data:`HEADING`."""
     rows: list[tuple[str, ...]] = []
     for m in measurements:
         made_of = ", ".join(f"{name} {wall:.4g} ({process:.4g})" for name, (wall, process) in m.times.items())
         wall, process = (f"{value:.3g} {m.unit}" for value in (m.wall, m.process))
-        before = kept.change(m, earlier.get((m.benchmark, m.name)))
-        rows.append((m.benchmark, m.name, str(m.threads), wall, process, m.aim, m.verdict, before, made_of))
+        rows.append((m.benchmark, m.name, str(m.threads), wall, process, m.aim, m.verdict, made_of))
     return rows
 
 
@@ -72,29 +67,21 @@ def write(
     lines = ["# Cost of training steps", "", headline(about, repeats), ""]
     texts = {
         "cost.json": json.dumps({"machine": about, "turns": repeats, "measurements": found}, indent=1),
-        "cost.md": "\n".join([*lines, *kept.markdown([HEADING, *rows])]),
+        "cost.md": "\n".join(lines) + "\n" + grid(HEADING, rows),
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        (folder / name).write_text(text + "\n")
+        (folder / name).write_text(text.rstrip("\n") + "\n")
     return [folder / name for name in texts]
 
 
-def renew_document() -> None:
-    """Write the kept numbers into ``docs/speed.md``."""
-    text = kept.insert(kept.DOCUMENT.read_text(), "measured", kept.measured())
-    kept.DOCUMENT.write_text(kept.insert(text, "compared", against.compared_block()))
-
-
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, print, write. Return 2 for bad arguments, folder or commit; a missed goal is no error."""
+    """Measure, print, write. Return 2 for bad arguments or folder; a missed goal is no error."""
     purpose = cost.__doc__.split("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m tools.cost", description=purpose)
     parser.add_argument("names", nargs="*", metavar="name", help=f"{', '.join(BENCHMARKS)}; none: all")
     parser.add_argument("--repeats", type=int, default=REPEATS, help=f"turns that are counted ({REPEATS})")
     parser.add_argument("--output", type=Path, default=OUTPUT, help=f"for cost.json and cost.md ({OUTPUT})")
-    parser.add_argument("--keep", action="store_true", help="commit to these numbers: write them for docs/speed.md")
-    parser.add_argument("--against", metavar="COMMIT", help="measure another commit too, in turns, and print both")
     options = parser.parse_args(arguments)
     for name in options.names:
         if name not in BENCHMARKS:
@@ -104,19 +91,18 @@ def main(arguments: list[str] | None = None) -> int:
     names = list(dict.fromkeys(options.names or BENCHMARKS))
     about = machine()
     try:
-        return _compare(options, names, about) if options.against else _measure(options, names, about)
+        return _measure(options, names, about)
     except (ValueError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
 
 def _measure(options: argparse.Namespace, names: list[str], about: dict[str, Any]) -> int:
-    earlier = kept.read(about["cpu"])
     measurements = []
     for name in names:
         print(f"measuring {name} ...", file=sys.stderr)
         measurements += BENCHMARKS[name](options.repeats)
-    rows = table(measurements, earlier)
+    rows = table(measurements)
     print(f"{columns([HEADING, *rows])}\n{headline(about, options.repeats)}")
     try:
         written = write(options.output, about, options.repeats, measurements, rows)
@@ -125,18 +111,6 @@ def _measure(options: argparse.Namespace, names: list[str], about: dict[str, Any
         print(f"error: --output {options.output} cannot be written: {reason}", file=sys.stderr)
         return 2
     print("wrote", *written)
-    if options.keep:
-        print("wrote", kept.keep(about, options.repeats, measurements))
-        renew_document()
-    return 0
-
-
-def _compare(options: argparse.Namespace, names: list[str], about: dict[str, Any]) -> int:
-    compared = against.compare(options.against, names, options.repeats)
-    print(f"{columns(against.table(compared))}\nbefore: {options.against}\nafter: {headline(about, options.repeats)}")
-    if options.keep:
-        print("wrote", against.keep(options.against, about, options.repeats, compared))
-        renew_document()
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from benchmarks.records.form import RecordError
 from benchmarks.records.store import Store
 from tests.benchmarks import fakes
 
-FIXTURE = Path(__file__).parent / "fixtures" / "schema-1"
 ROW = '{"dataset": "digits", "condition": "", "metric": "accuracy", "value": 0.5, "n": 10}'
 WORDS = st.text(max_size=8) | st.sampled_from(['"value": 1, "n": ', "}, {", "\n]", '\\"', "σ"])
 VALUES = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**20), 10**20)
@@ -106,13 +104,6 @@ def test_rows_that_are_spelt_otherwise_are_read_too(tmp_path, spelling):
         assert rows.cells == (("digits", "", "accuracy"), ("digits", "", "nll"))
 
 
-def test_records_of_before_and_files_that_are_none(tmp_path):
-    for path in FIXTURE.rglob("*.json"):
-        record, rows, values = RecordReader().read(path)
-        assert record["schema"] == 2
-        expected = json.loads(path.read_text())["metrics"]
-        assert [(*cell, value) for cell, value in zip(rows.cells, values, strict=True)] == [
-            (row["dataset"], row["condition"], row["metric"], row["value"]) for row in expected
-        ]
+def test_a_file_that_is_none_has_no_record(tmp_path):
     with pytest.raises(RecordError, match="there is no such file"):
         RecordReader().read(tmp_path / "none.json")

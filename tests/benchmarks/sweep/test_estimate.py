@@ -152,15 +152,20 @@ def test_records_of_smoke_tell_nothing_of_other_kinds(folders):
 def test_the_work_of_a_step_is_that_of_its_points_draws_and_network_and_what_every_step_costs():
     """Digits: 1,258 points in batches of 100 are 13 steps; an MLP of 64 x 10, 10 x 10, 10 x 10 weights."""
     config = of("a", "digits", 0, epochs=4, samples=3, batch_size=100)
-    config["parts"]["context"] = {"points": 20}
+    config["parts"]["context"], config["parts"]["family"] = {"points": 20}, {"name": "mean_field"}
     size = 64 * 10 + 10 * 10 + 10 * 10
     step = STEP + 3 * 120 * size
     found = work(config)
     assert found and (found.step, found.whole) == (step, step * 13 * 4)
-    config["parts"]["family"] = {"name": "ensemble", "base": {"name": "point"}, "size": 5}
+    config["parts"]["family"] = {"name": "ensemble", "base": {"name": "mean_field"}, "size": 5}
     assert work(config).whole == 5 * found.whole
+    config["parts"]["context"] = {"parts": [{"points": 15}, {"name": "rotated_batch"}, {"points": 5}]}
+    assert work(config).whole == 5 * found.whole, "a mixture has the points of its parts"
+    alone = STEP + 120 * size
+    config["parts"]["family"]["base"] = {"name": "point"}
+    assert work(config).step == alone, "a point draws one network, whatever its setting says (fvi_core.families.point)"
     config["parts"]["family"] = {"name": "centroids", "size": 256}
-    assert work(config).whole == found.whole, "what another family calls its size is no number of networks"
+    assert work(config).whole == alone * 13 * 4, "what another family calls its size is no number of networks"
     assert work(of("a", "no-such-data")) is None
 
 

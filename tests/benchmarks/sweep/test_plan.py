@@ -79,6 +79,7 @@ def test_runs_are_stacked_up_to_the_limit(folders):
 def test_long_groups_come_first(folders):
     configs = [fakes.config(method=m, epochs=e) for m, e in (("a", 5), ("b", 50), ("c", 5), ("d", 500))]
     configs.append(fakes.config(method="five draws", epochs=20, samples=5))
+    configs[-1]["parts"]["family"] = {"name": "mean_field"}  # a point would evaluate one network at each step
     configs.append(fakes.config(method="chains", samples=10, warmup=5, thinning=2, leapfrogs=50))
     groups = planning.make_plan(configs, *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
     assert [group.configs[0]["method"] for group in groups] == ["chains", "d", "five draws", "b", "a", "c"]
