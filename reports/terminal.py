@@ -26,8 +26,8 @@ SIGNS = {
     "% (one run)": "% (one run): (ours − published) / |published|, since one run has no error",
     QUOTED: f"{QUOTED}: quoted by the paper from another one",
     MIXED.strip(): "mixed: runs of several processors, whose costs are not compared",
-    "∞": "∞: labels have probability 0",
 }
+INFINITE = "∞, since labels have probability 0; the Markdown form has their number."
 
 
 def width() -> int:
@@ -77,7 +77,12 @@ def _said(result: TableResult, shown: str, choice: Choice) -> list[str]:
     warned = (
         [f"{result.warnings[0]} Further notes: {len(result.warnings) - 1}."] if result.warnings[1:] else result.warnings
     )
-    notes = [*result.files, *warned, *(f"{about}." for sign, about in SIGNS.items() if sign in shown)]
+    notes = [
+        *[INFINITE] * ("∞" in shown),
+        *result.files,
+        *warned,
+        *(f"{about}." for sign, about in SIGNS.items() if sign in shown),
+    ]
     return found + notes[:FOOTNOTES]
 
 

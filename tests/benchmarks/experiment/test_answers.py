@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from tests.benchmarks.experiment.test_brought import answer, asked, scored
 
 from benchmarks import tables
 from benchmarks.errors import UsageError
@@ -26,6 +25,7 @@ from reports import tables as rendered
 from reports.aggregate import aggregate
 from reports.latex import latex
 from reports.records import Records
+from tests.benchmarks.experiment.test_external import answer, asked, scored
 
 rng = np.random.default_rng(0)
 N, C, S = 30, 5, 4
