@@ -37,7 +37,6 @@ PROGRAMS = {"make", "git", "cd", "export", "python", "pip", "sbatch", "squeue", 
 UNCHECKED = {
     "git clone <this repository>": "needs a network",
     "pip install .": "installs into the reader's environment; tests/test_wheel.py does it in another",
-    "pip install '.[fast]'": "the same with numba",
     "cd fvi-bench": "goes where git clone made a folder",
     "nvidia-cuda-mps-control -d": "a program of NVIDIA's, on a machine with a GPU",
 }

@@ -109,6 +109,7 @@ def test_records_that_cannot_be_trusted_are_said_and_named(fake, tmp_path) -> No
 
 
 def test_the_commands_print_what_the_functions_give(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(reports.cli, "_draw", lambda *_: [])  # the figures of the table
     where = ["--results", str(ROOT / "results"), "--out", str(tmp_path)]
     for words, written, expected in (
@@ -118,7 +119,7 @@ def test_the_commands_print_what_the_functions_give(tmp_path, capsys, monkeypatc
         with pytest.raises(SystemExit):
             reports.cli.build(Suite())([*words, *where, "--state", str(tmp_path / "state")])
         assert (tmp_path / written).read_text() == expected
-    assert interface.render("digits", "text", seeds=2) in capsys.readouterr().out
+    assert interface.render("digits", "text", seeds=2) in capsys.readouterr().out, "120 columns, as without a terminal"
     with pytest.raises(SystemExit):
         cli.build(Suite())(["plan", "digits", "--seeds", "2", "--state", str(tmp_path / "state")])
     planned = interface.plan("digits", seeds=2, cost=False, state=tmp_path / "state")

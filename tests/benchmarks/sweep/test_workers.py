@@ -122,15 +122,16 @@ def test_what_others_hold_is_left(make, folders):
 
 def test_what_others_lose_meanwhile_is_taken_over(make, folders):
     """As an array task takes over the runs of another one that was killed."""
-    todo = groups([fakes.config(seed) for seed in range(3)], folders)
+    todo = groups([fakes.config(0), fakes.config(1, seconds=1.0), fakes.config(2, seconds=1.0)], folders)
     with live() as (other, holder):
         put(folders[1] / "claims", todo[0].keys[0], holder)
-        order = []
-        for group, (outcome,) in make(todo, nothing):
-            order.append((group.keys, outcome.status))
+
+        def killing(*_):
             other.kill()
             other.wait()
-    assert sorted(order) == sorted((group.keys, "done") for group in todo) and order[-1][0] == todo[0].keys
+
+        order = [(group.keys, outcome.status) for group, (outcome,) in make(todo, killing)]
+    assert sorted(order) == sorted((group.keys, "done") for group in todo) and order[0][0] != todo[0].keys
     assert not Failures(folders[1]).keys()
 
 
