@@ -5,12 +5,11 @@ Title, table, one sentence, the count of verdicts, at most three footnotes; the 
 
 from __future__ import annotations
 
-import math
 import shutil
 import textwrap
 from collections.abc import Sequence
 
-from reports.aggregate import CellResult, TableResult
+from reports.aggregate import TableResult
 from reports.captions import MIXED, QUOTED, counts, heading, label, usual_n
 from reports.choice import WHOLE, Choice
 from reports.labels import MARKS
@@ -79,16 +78,12 @@ def _said(result: TableResult, shown: str, choice: Choice) -> list[str]:
         [f"{result.warnings[0]} Further notes: {len(result.warnings) - 1}."] if result.warnings[1:] else result.warnings
     )
     notes = [
-        *[INFINITE] * any(map(_infinite, result.flat)),
+        *[INFINITE] * any(cell.impossible for cell in result.flat),
         *result.files,
         *warned,
         *(f"{about}." for sign, about in SIGNS.items() if sign in shown),
     ]
     return found + notes[:FOOTNOTES]
-
-
-def _infinite(cell: CellResult) -> bool:
-    return any(cell.impossible) and math.isinf(cell.mean)
 
 
 def _reduced(result: TableResult) -> bool:

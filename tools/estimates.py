@@ -13,7 +13,7 @@ from statistics import median
 from benchmarks.commands.inspection import columns
 from benchmarks.records.config import kind_key, method_of, stack_key
 from benchmarks.records.store import Store
-from benchmarks.sweep.known import Known
+from benchmarks.sweep.known import Known, low
 from benchmarks.sweep.plan import MEANINGLESS
 from benchmarks.sweep.similar import Recorded, similar
 
@@ -24,7 +24,7 @@ def tried(results: Path = Path("results"), count: int = COUNT) -> list[tuple[Rec
     """Return the largest kinds: a record, how many there are, their lower quartile and its estimate in seconds."""
     known = Known(Store(results), results / "no-state")
     folders = sorted(results.glob("*/*"))
-    every = [one for folder in folders for one in known._records(folder) if one.config["protocol"] != MEANINGLESS]
+    every = [one for folder in folders for one in known.records(folder) if one.config["protocol"] != MEANINGLESS]
     kinds: dict[str, list[Recorded]] = defaultdict(list)
     for one in every:
         kinds[stack_key(one.config)].append(one)
@@ -36,8 +36,7 @@ def tried(results: Path = Path("results"), count: int = COUNT) -> list[tuple[Rec
             one for one in every if one.config["method"] == same[0].config["method"] and kind_key(one.config) not in own
         ]
         if cost := similar(same[0].config, others):
-            seconds = sorted(one.cost.training for one in same)
-            found.append((same[0], len(same), seconds[(len(seconds) - 1) // 4], cost.training))
+            found.append((same[0], len(same), low([one.cost.training for one in same]), cost.training))
     return found[:count]
 
 

@@ -66,7 +66,7 @@ def estimate(groups: Sequence[RunGroup], known: Known) -> Estimate:
         found.runs += len(group.configs)
         told = {kind: costs[kind] for kind in map(kind_key, group.configs) if kind in costs}
         found.untried += [
-            config for config in group.configs if told.get(kind_key(config), (None, SIMILAR))[1] == SIMILAR
+            config for config in group.configs if kind_key(config) not in told or told[kind_key(config)][1] == SIMILAR
         ]
         if any(kind_key(config) not in told for config in group.configs):
             found.unknown += group.configs

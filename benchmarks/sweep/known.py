@@ -75,7 +75,7 @@ class Known:
         of other processors. Records of protocol smoke tell nothing, since they cost little but their start.
         """
         folders = sorted(self.store.root.glob(f"*/{slug(config['method'])}"))
-        meant = [one for folder in folders for one in self._records(folder) if one.config["protocol"] != MEANINGLESS]
+        meant = [one for folder in folders for one in self.records(folder) if one.config["protocol"] != MEANINGLESS]
         return similar(config, [one for one in meant if self._here(one)] or meant)
 
     def _recorded(self, config: RunConfig, here: bool) -> Cost | None:
@@ -87,7 +87,7 @@ class Known:
         if folder not in self._kinds:
             kinds: dict[str, list[Recorded]] = defaultdict(list)
             self._kinds[folder] = kinds
-            for one in self._records(folder):
+            for one in self.records(folder):
                 for kind in (kind_key(one.config), stack_key(one.config)):
                     kinds[kind].append(one)
         same, training = (
@@ -97,12 +97,12 @@ class Known:
         evaluations = [cost.evaluation for cost in same if cost.evaluation is not None]
         if not training:
             return None
-        return Cost(_low([cost.training for cost in same or training]), _low(evaluations) if evaluations else None)
+        return Cost(low([cost.training for cost in same or training]), low(evaluations) if evaluations else None)
 
     def _here(self, one: Recorded) -> bool:
         return _one_model(one.cpu, self.machine["cpu"])
 
-    def _records(self, folder: Path) -> list[Recorded]:
+    def records(self, folder: Path) -> list[Recorded]:
         """The records of a method on a data set that were made on this machine's kind of device."""
         if folder not in self._read:
             self._read[folder] = [
@@ -114,21 +114,21 @@ class Known:
 
     def _cost_of(self, about: Provenance) -> Cost | None:
         same = about.get("device") == self.machine["device"] and about.get("threads") == self.machine["threads"]
-        training = _seconds(about, "seconds")
+        training = _number(about, "seconds")
         if training is None or not same:
             return None
-        own = training * min(1.0, _seconds(about, "busy") or 1.0)
-        return Cost(own + (_seconds(about, "fit_seconds") or 0.0), _seconds(about, "evaluate_seconds"))
+        own = training * min(1.0, _number(about, "busy") or 1.0)
+        return Cost(own + (_number(about, "fit_seconds") or 0.0), _number(about, "evaluate_seconds"))
 
 
 def share_of_epochs(record: Record) -> float:
     """Return the share of its epochs that a training took, 1 where it did not end early or nothing is said."""
-    planned, made = record["config"]["parts"]["training"].get("epochs"), record["provenance"].get("epochs")
+    planned, made = record["config"]["parts"]["training"].get("epochs"), _number(record["provenance"], "epochs")
     return min(1.0, made / planned) if planned and made else 1.0
 
 
-def _low(seconds: list[float]) -> float:
-    """The lower quartile, as a value that occurs."""
+def low(seconds: list[float]) -> float:
+    """Return the lower quartile, a value that occurs."""
     return sorted(seconds)[(len(seconds) - 1) // 4]
 
 
@@ -138,6 +138,6 @@ def _one_model(one: str, other: str) -> bool:
     return one == other or (len(names) == 1 and not ("(family" in one and "(family" in other))
 
 
-def _seconds(about: Mapping[str, Any], name: str) -> float | None:
+def _number(about: Mapping[str, Any], name: str) -> float | None:
     value = about.get(name)
     return float(value) if isinstance(value, int | float) and value >= 0 else None

@@ -253,3 +253,9 @@ def test_comparisons_count_by_how_many_they_are_with():
 
     assert compared("a") == compared("b") != compared("a", "b")
     assert compared("a") != compared("a", entry="posterior") and compared("a") != kind_key(fakes.config())
+
+
+@pytest.mark.parametrize("epochs", ["7", None, [7]])
+def test_a_record_whose_epochs_are_no_number_counts_as_whole(folders, epochs):
+    record(folders, meant(of("a", "boston", 0, epochs=300)), seconds=9.0, fit_seconds=0.0, epochs=epochs)
+    assert look([of("a", "boston", 1, epochs=100)], folders).seconds == pytest.approx(3.0)
