@@ -1,1 +1,1 @@
-"""What is run: tables, published numbers, the loop that makes runs, metrics, the result store, the command line."""
+"""The suite that makes numbers: tables, published numbers, the loop that makes runs, metrics, the result store, the command line."""

@@ -43,7 +43,7 @@ FEWEST, SHARE = 3, 0.5  # rows that make a range, and the share of a published v
 
 
 class Verdict(StrEnum):
-    """What a test says of our number beside the published one."""
+    """Result of testing our number against the published one."""
 
     REPRODUCED = "reproduced"
     BETTER = "differs, better"

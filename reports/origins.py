@@ -31,7 +31,7 @@ class Made:
 
 @dataclass(frozen=True)
 class CellRuns:
-    """What records say of the runs of a row on one data set: those made, why others are absent, and broken files;
+    """Runs of a row on one data set, as records have them: those made, why others are absent, and broken files;
     splits are those that the protocol asks for; configs: every run that it asks for, with what is kept of its record.
     """
 

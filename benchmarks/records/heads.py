@@ -1,4 +1,4 @@
-"""What records say besides numbers, the same in many of them: parsed, checked and given its key once for all."""
+"""Configurations and metric versions of records: those that differ in split and seed alone are parsed once."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class HeadReader:
         self._configs: dict[bytes, Known | None] = {}
 
     def versions(self, text: bytes) -> Any:
-        """Versions of metrics as a file has them. Raises ValueError for what is no JSON."""
+        """Return the metric versions in a file's text. Raises ValueError for what is no JSON."""
         if text not in self._versions:
             self._versions[text] = self._decode(text.decode())
         found = self._versions[text]
         return dict(found) if isinstance(found, dict) else found
 
     def config(self, text: bytes) -> tuple[RunConfig, str]:
-        """A configuration as a file has it, and its key. Raises ValueError, KeyError or TypeError for what is none."""
+        """Return the configuration in a file's text, and its key. Raises ValueError, KeyError or TypeError for what is none."""
         found = list(NUMBERS.finditer(text))
         if len(found) == len(MARKS):
             (a, b), (c, d) = (each.span(1) for each in found)
@@ -47,7 +47,7 @@ class HeadReader:
         return config, run_key(config)
 
     def _once(self, text: bytes) -> Known | None:
-        """What all that differ in the marks share; None where these are not split and seed."""
+        """Parse a configuration with marks for split and seed; None where the marks stand in other places."""
         config = self._decode(text.decode())
         check_form(config)
         if (config["dataset"]["split"], config["seed"]) != MARKS:

@@ -132,7 +132,7 @@ def width_of(figure: Any) -> float:
 
 
 def labelled(axis: Axes) -> tuple[list[Any], list[str]]:
-    """What a legend of a panel shows, also names that begin with an underscore, which matplotlib leaves out."""
+    """Return the legend entries of a panel, also names with a leading underscore, which matplotlib leaves out."""
     found: list[tuple[Any, str]] = []
     for each in (*axis.get_children(), *axis.containers):
         if isinstance(each, Line2D | Patch | Collection | Container) and (name := points.label_of(each)):

@@ -57,7 +57,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, in words of this project; main: one of the ten that matter most.
+    """Statement of a paper, in words of this project; main: one of the ten that matter most.
 
     Without tests no number that is measured here stands for it: it rests on a figure alone, or names none.
     """

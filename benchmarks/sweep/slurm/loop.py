@@ -1,4 +1,4 @@
-"""What an array task of SLURM runs: workers over the list of its submission, which save themselves when time ends."""
+"""The job of a SLURM array task: workers over the list of its submission, which save checkpoints when time ends."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Diary(progress.Plain):
 
 
 class Loop:
-    """What submitit calls on the node. seconds: its time limit; notice: how long before it is told of that.
+    """Callable that submitit runs on the node. seconds: the time limit; notice: seconds before it at which SLURM warns.
 
     Only these are pickled, as plain text and numbers, with the name of this class.
     """
