@@ -1,1 +1,1 @@
-"""The suite that makes numbers: tables, published numbers, the loop that makes runs, metrics, the result store, the command line."""
+"""The suite: tables, published numbers, the loop that makes runs, metrics, the result store, the command line."""

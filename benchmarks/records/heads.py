@@ -31,7 +31,7 @@ class HeadReader:
         return dict(found) if isinstance(found, dict) else found
 
     def config(self, text: bytes) -> tuple[RunConfig, str]:
-        """Return the configuration in a file's text, and its key. Raises ValueError, KeyError or TypeError for what is none."""
+        """Return the configuration in a file's text, and its key. Raises ValueError, KeyError or TypeError."""
         found = list(NUMBERS.finditer(text))
         if len(found) == len(MARKS):
             (a, b), (c, d) = (each.span(1) for each in found)
