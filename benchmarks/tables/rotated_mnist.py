@@ -41,14 +41,11 @@ DRAWS_ROWS = tuple(
     for label in ("MC Dropout", "MC Dropout fVI")
     for variant in ("", DRAWS)
 )
+_BESIDE = {"MC Dropout": DRAWS, "MC Dropout fVI": DRAWS, "Ensemble": TOGETHER}
 NEAREST_ROWS = tuple(
-    replace(row, label=label, variant=variant)
+    replace(row, label=", ".join(filter(None, (row.label, beside))), variant=", ".join(filter(None, (NEAREST, beside))))
     for row in ROWS
-    for label, variant in (
-        ((row.label, NEAREST), (f"{row.label}, {DRAWS}", f"{NEAREST}, {DRAWS}"))
-        if "Dropout" in row.label
-        else ((row.label, NEAREST),)
-    )
+    for beside in dict.fromkeys(("", _BESIDE.get(row.label, "")))
 )
 _TURNED = {
     turned: {"name": "mixture", "parts": [{"name": "training_batch"}, {"name": "rotated_batch", "angles": angles}]}
@@ -80,11 +77,11 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     parts = merge(_parts(row), {"training": {"epochs": _EPOCHS[protocol]}})
     if "Ensemble" in row.made_by:
         parts = merge(parts, {"family": {"size": _MEMBERS[protocol]}})
-    if row.variant == TOGETHER:
-        parts = merge(parts, {"family": {"joint": True}})
     if row.variant in _TURNED:
         parts = merge(parts, {"context": _TURNED[row.variant]})
     variants = (row.variant or "").split(", ")
+    if TOGETHER in variants:
+        parts = merge(parts, {"family": {"joint": True}})
     rotation = "nearest-rotation" if NEAREST in variants else "rotation"
     sets = ("test", *(f"{rotation}-{angle}" for angle in ANGLES))
     seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))
