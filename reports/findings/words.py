@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -60,15 +61,14 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
     figures = sum(not each.claim.tests for each in own[Verdict.UNTESTED])
     reduced = sum(each.protocol not in ("", *UNREDUCED) for each in findings)
     return (
-        f"What survives: of {len(printed)} claims whose numbers the papers print, "
-        f"{sum(each.by_paper == Verdict.HOLDS for each in printed)} hold in every comparison that they name by these "
-        f"numbers, and our runs confirm {len(holds)} claims, {len(own[Verdict.HOLDS])} of them in every comparison"
-        f"{_examples(holds)}.",
-        f"What does not: the printed numbers contradict {against} claims in some comparison, and our runs reverse "
-        f"{len(turned)}{' at least in part' if turned else ''}{_examples(turned)}.",
-        f"What nobody can tell yet: our runs leave {len(own[Verdict.OPEN])} claims open, and "
-        f"{len(own[Verdict.UNTESTED])} are not tested, {figures} of them since no measured number stands for them "
-        f"({reduced} verdicts are of reduced runs).",
+        f"What survives: {sum(each.by_paper == Verdict.HOLDS for each in printed)} of the {len(printed)} claims that "
+        f"the papers' own numbers can test hold in every comparison that they name, and our runs confirm "
+        f"{len(holds)}{_examples(holds)}.",
+        f"What does not: {against} claims are contradicted by the papers' own numbers in some comparison, and our runs "
+        f"reverse {len(turned)}{' at least in part' if turned else ''}{_examples(turned)}.",
+        f"What nobody can tell yet: our runs are too few to decide {len(own[Verdict.OPEN])} claims, and "
+        f"{len(own[Verdict.UNTESTED])} have no test yet, {figures} of them because they rest on no measured number; "
+        f"{reduced} of our verdicts are of reduced runs.",
     )
 
 
@@ -92,23 +92,22 @@ COUNTS = ("paper", "claims", "hold as printed", *map(str, Verdict))
 
 def by_paper(finding: Finding) -> str:
     """Return the verdict by the printed numbers, and how many comparisons it rests on."""
-    total = finding.printed.total()
-    if not total:
+    if not finding.printed.total():
         return finding.claim.untested or "no numbers printed"
-    other = f", {finding.printed[AGAINST]} the other way" if finding.printed[AGAINST] else ""
     how = "by sign, as errors are not printed" if finding.by_sign else "by two standard errors"
-    return f"{finding.by_paper}: {finding.printed[FOR]} of {total}{other} ({how})"
+    return f"{finding.by_paper}: {_ways(finding.printed)} ({how})"
 
 
 def by_records(finding: Finding) -> str:
     """Return the verdict by our records, the comparison that supports the claim least, and what would tell."""
     if not finding.counted:
         return f"{finding.by_records}: {finding.why}"
-    other = f", {finding.ours[AGAINST]} the other way" if finding.ours[AGAINST] else ""
-    told = f"{finding.by_records}: {finding.ours[FOR]} of {len(finding.counted)} tested{other}"
-    if len(finding.counted) < len(finding.tested):
-        told += f", {len(finding.tested)} named"
-    return f"{told} ({protocol(finding)})"
+    words = f"{finding.by_records}: {_ways(finding.ours)}"
+    if finding.by_records == Verdict.OPEN and finding.ours[FOR] == len(finding.counted):
+        words += f", but not surely enough for one of {finding.family} claims (Holm)"
+    if untested := len(finding.tested) - len(finding.counted):
+        words += f"; {untested} more not tested"
+    return f"{words} ({protocol(finding)})"
 
 
 def details(finding: Finding) -> str:
@@ -211,7 +210,13 @@ def _by(findings: Iterable[Finding]) -> dict[Verdict, list[Finding]]:
     return found
 
 
+def _ways(outcomes: Counter[int]) -> str:
+    """Return how many comparisons go the claimed way, and how many the other."""
+    other = f", {outcomes[AGAINST]} the other way" if outcomes[AGAINST] else ""
+    return f"{outcomes[FOR]} of {outcomes.total()} as claimed{other}"
+
+
 def _examples(findings: Sequence[Finding]) -> str:
-    """The claim of which our runs are surest."""
+    """Return the claim that our runs support most clearly, in brackets; empty without claims."""
     surest = min(findings, key=lambda each: each.p, default=None)
-    return f" (the surest: {surest.claim.words.rstrip('.')})" if surest else ""
+    return f" (most clearly: {surest.claim.words.rstrip('.')})" if surest else ""
