@@ -64,7 +64,8 @@ class Plain(Display):
 
     def __init__(self, file: TextIO | None = None, every: float = LINE_EVERY) -> None:
         self.file, self.every = file or sys.stdout, every
-        self.total = self.over = self.failed = 0
+        self.total = self.failed = 0
+        self.known: set[str] = set()  # runs whose outcome is known; two workers may tell of one
         self.forecast = Forecast([])
         self.reasons: set[str] = set()
         self.doing: dict[tuple[str, ...], str] = {}
@@ -90,7 +91,7 @@ class Plain(Display):
         """Note that a run group is over, and say which of its runs failed."""
         trained = any(outcome.status in ("done", "unsaved") for outcome in outcomes)
         self.forecast.end(group, trained, time.monotonic())
-        self.over += len(outcomes)
+        self.known |= {outcome.key for outcome in outcomes}
         for reason in dict.fromkeys(o.reason for o in outcomes if o.status in ("failed", "unsaved")):
             keys = [o.key for o in outcomes if o.reason == reason]
             self.failed += len(keys)
@@ -102,6 +103,11 @@ class Plain(Display):
     def say(self, text: str) -> None:
         """Print a sentence."""
         print(text, file=self.file, flush=True)
+
+    @property
+    def over(self) -> int:
+        """How many runs are over."""
+        return len(self.known)
 
     def left(self) -> str:
         """The time left, in words."""

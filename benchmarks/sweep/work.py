@@ -82,7 +82,7 @@ def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: 
         try:
             plugins.load()  # before anything asks which metrics there are
             with one_thread():
-                mine = [run for run in group.runs if making.claim(run)]
+                mine = making.claim_all()
                 if mine:
                     report(0.0, "")
                     making.train(mine, report, descriptors)
@@ -170,6 +170,19 @@ class _Making:
     def told(self) -> list[RunOutcome]:
         """What became of every run."""
         return [self.outcomes[key] for key in self.group.keys]
+
+    def claim_all(self) -> list[PendingRun]:
+        """Claim what is left of the group. Two processes that begin with it at once would share out its runs, and each
+        train a part, so one at a time looks at them; for the other all are made elsewhere.
+        """
+        gate = f".{self.group.keys[0]}"
+        if not self.claims.acquire(gate):
+            for run in self.group.runs:
+                self.note(run, "elsewhere")
+            return []
+        mine = [run for run in self.group.runs if self.claim(run)]
+        self.claims.release(gate)
+        return mine
 
     def claim(self, run: PendingRun) -> bool:
         """Claim a run, unless another sweep makes it, or has made or tried it since this group was planned."""

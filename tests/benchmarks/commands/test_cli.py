@@ -260,6 +260,9 @@ def test_plain_lines_say_what_is_done_when_nothing_is_trained(tmp_path, capsys):
         display.report(group, fraction, "making images: 2 of 19")
     told = capsys.readouterr().out
     assert "split 0 seed 0 50%]" in told and "split 0 seed 0 100% making images: 2 of 19]" in told
+    for _ in range(2):  # as of two workers, each of which tells of the whole group
+        display.end(group, [RunOutcome(group.keys[0], "done")])
+    assert capsys.readouterr().out.splitlines()[-1].startswith("1/1 runs in ")
 
 
 def test_a_ticker_tells_how_many_are_done_and_the_time_left(capsys, monkeypatch):

@@ -120,6 +120,15 @@ def test_what_others_hold_is_left(make, folders):
     assert sorted(records(folders)) == [0, 1, 2, 3] and len((folders[1] / "trained").read_text().splitlines()) == 4
 
 
+def test_two_that_begin_with_a_group_at_once_do_not_share_out_its_runs(make, folders):
+    todo = groups([fakes.config(seed, stack=3) for seed in range(3)], folders)
+    with live() as (_, holder):  # claims the first of its runs at this moment
+        put(folders[1] / "claims", f".{todo[0].keys[0]}", holder)
+        assert list(make(todo, nothing)) == []
+    ((_, outcomes),) = make(todo, nothing)
+    assert [o.status for o in outcomes] == ["done"] * 3 and not Claims(folders[1] / "claims").live()
+
+
 def test_what_others_lose_meanwhile_is_taken_over(make, folders):
     """As an array task takes over the runs of another one that was killed."""
     todo = groups([fakes.config(0), fakes.config(1, seconds=1.0), fakes.config(2, seconds=1.0)], folders)
