@@ -1,16 +1,14 @@
-"""The texts of a table's cells as entries of siunitx columns: means and errors aligned at their points, marks after."""
+"""Shown lines of cells as entries of siunitx columns: means and errors aligned at their points, marks after."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from reports.layout import MISSING
+from reports.shown import MISSING, Shown
 from reports.tex import escape, wide
 
-NUMBER = re.compile(r"(~?)([−+-]?)(\d*)(?:\.(\d+))?(?: ± (\d*)(?:\.(\d+))?)?((?![\d.e]).*)?")
-EXPONENT = re.compile(r"[−+-]?[\d.]+e[−+-]?\d+")
 # What stands after a difference, as a mark, and what it says.
 VERDICTS = {
     "reproduced": ("r", "reproduced"),
@@ -24,128 +22,129 @@ VERDICTS = {
 }
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One text: a number of sign and digits, its error, what goes before and after it; or words, where it is none.
+def entry(shown: Shown, two: bool, marks: Mapping[str, str]) -> str:
+    """A shown line as LaTeX, in two columns where errors have one of their own; marks gives every mark its sign.
 
-    mark is the key of a note: a verdict, or why there is no number.
+    Only the mean is bold. Infinite means and those with an exponent are words.
     """
+    words, mark = _words(shown), note(shown)
+    after = rf"\tnote{{{marks[mark]}}}" if mark else "" if words else _after(shown)
+    if words or not shown.mean:
+        words = rf"\textbf{{{words}}}" if shown.bold else words
+        return rf"\multicolumn{{2}}{{c}}{{{words}{after}}}" if two else f"{{{words}{after}}}"
+    mean = (r"\bfseries " if shown.bold else "") + (r"{$\sim$} " if shown.before else "") + _ascii(shown.mean)
+    if _plain(shown.error):
+        return rf"{mean} & {{$\pm$\,}} {shown.error}" + (f" {{{after}}}" if after else "")
+    if two:
+        return rf"{mean} & \multicolumn{{1}}{{@{{}}l}}{{{after}}}" if after else f"{mean} & "
+    return mean + (f" {{{after}}}" if after else "")
 
-    before: str = ""
-    sign: str = ""
-    mean: tuple[str, str] = ("", "")
-    error: tuple[str, str] | None = None
-    after: str = ""
-    words: str = ""
-    mark: str = ""
-    bold: bool = False
 
-    @classmethod
-    def of(cls, text: str, bold: bool = False) -> Entry:
-        """The entry of a cell's text."""
-        missing, _, reason = text.partition(" ")
-        if missing == MISSING:
-            return cls(words="---", mark=reason)
-        found = NUMBER.fullmatch(text)
-        if not text or not found or not (found[3] or found[4]):
-            return cls(words=_powers(text), bold=bold)
-        before, sign, whole, part, error_whole, error_part, after = (each or "" for each in found.groups())
-        error = (error_whole, error_part) if error_whole or error_part else None
-        after, mark = after.strip(), ""
-        if after in VERDICTS:
-            after, mark = "", after
-        return cls(before, sign.replace("−", "-"), (whole, part), error, after, mark=mark, bold=bold)
-
-    def tex(self, two: bool, marks: dict[str, str]) -> str:
-        """The entry, in two columns where errors have one of their own. marks gives every mark its sign.
-
-        Only the mean is bold.
-        """
-        after = rf"\tnote{{{marks[self.mark]}}}" if self.mark else _powers(self.after)
-        after = after if self.mark or not self.after or self.after in "†" else rf"\,{after}"
-        if self.words or not any(self.mean):
-            words = rf"\textbf{{{self.words}}}" if self.bold else self.words
-            return rf"\multicolumn{{2}}{{c}}{{{words}{after}}}" if two else f"{{{words}{after}}}"
-        font = r"\bfseries " if self.bold else ""
-        mean = font + (r"{$\sim$} " if self.before else "") + self.sign + _joined(self.mean)
-        if self.error:
-            return rf"{mean} & {{$\pm$\,}} {_joined(self.error)}" + (f" {{{after}}}" if after else "")
-        if two:
-            return rf"{mean} & \multicolumn{{1}}{{@{{}}l}}{{{after}}}" if after else f"{mean} & "
-        return mean + (f" {{{after}}}" if after else "")
+def note(shown: Shown) -> str:
+    """The mark of a line as far as it is set as a note, and not in words."""
+    return shown.mark if shown.mean == MISSING or not _words(shown) else ""
 
 
 @dataclass(frozen=True)
 class Format:
-    """What a column of entries needs: digits of means and errors before and after the point, marks around them."""
+    """What a column of shown lines needs: digits of means and errors before and after the point, marks around them."""
 
-    entries: Sequence[Entry]
+    shown: Sequence[Shown]
 
     @property
     def two(self) -> bool:
         """Whether errors have a column."""
-        return any(entry.error or entry.after.startswith("±") for entry in self.entries)
+        return any(each.error for each in self._numbers)
 
     @property
     def tex(self) -> str:
         """The column, or the two, for tabular."""
-        after = self._after
+        longest = max((_tail(each) for each in self._inside), key=wide, default="")
+        mark = r"\tnote{r}" if any(each.mark for each in self._inside) else ""
+        after = rf"\,{escape(longest)}" if longest else mark
         post = rf", table-space-text-post={{{after}}}" if after else ""
-        pre = r", table-space-text-pre={$\sim$}" if any(entry.before for entry in self.entries) else ""
-        sign = "-" if any(entry.sign for entry in self.entries) else ""
-        mean = f"S[table-format={sign}{_digits([e.mean for e in self.entries])}{pre}"
+        pre = r", table-space-text-pre={$\sim$}" if any(each.before for each in self._numbers) else ""
+        mean = f"S[table-format={'-' * self._signed}{'.'.join(filter(None, _sizes(self._means)))}{pre}"
         if not self.two:
             return f"{mean}{post}]"
-        error = f"S[table-format={_digits([e.error for e in self.entries if e.error])}"
+        error = f"S[table-format={'.'.join(filter(None, _sizes(self._errors)))}"
         pm = r", table-space-text-pre={$\pm$\,}, table-number-alignment=left"
         return rf"{mean}, table-number-alignment=right]@{{\,}}{error}{pm}{post}]"
 
     @property
     def width(self) -> float:
         """About how wide it is, in digits."""
-        after = [wide(entry.after) + 0.4 for entry in self.entries if entry.after and (entry.error or not self.two)]
-        marked = 0.8 * any(entry.mark and any(entry.mean) for entry in self.entries)
-        numbers = _wide([entry.mean for entry in self.entries]) + max(after, default=0.0 if self.two else marked)
-        numbers += 1.6 * any(entry.sign for entry in self.entries) + 1.6 * any(entry.before for entry in self.entries)
+        after = [wide(_tail(each)) + 0.4 for each in self._inside if _tail(each)]
+        marked = 0.8 * any(each.mark for each in self._numbers)
+        numbers = _wide(self._means) + max(after, default=0.0 if self.two else marked)
+        numbers += 1.6 * self._signed + 1.6 * any(each.before for each in self._numbers)
         if self.two:
-            error = 2.3 + _wide([entry.error for entry in self.entries if entry.error])
-            alone = [wide(entry.after) for entry in self.entries if entry.after and not entry.error]
-            numbers += max(error, *alone, marked)
-        bold = 1.05 if any(entry.bold for entry in self.entries) else 1.0
-        return max(numbers * bold, *(wide(entry.words) + marked for entry in self.entries))
+            alone = [wide(_tail(each)) for each in self._numbers if not _plain(each.error) and _tail(each)]
+            numbers += max(2.3 + _wide(self._errors), *alone, marked)
+        bold = 1.05 if any(each.bold for each in self.shown) else 1.0
+        return max(numbers * bold, *(wide(_words(each)) + marked for each in self.shown))
+
+    @cached_property
+    def _numbers(self) -> list[Shown]:
+        return [each for each in self.shown if _plain(each.mean)]
 
     @property
-    def _after(self) -> str:
-        """What stands after numbers, at its longest."""
-        inside = [entry for entry in self.entries if any(entry.mean) and (entry.error or not self.two)]
-        longest = max((entry.after for entry in inside), key=wide, default="")
-        mark = r"\tnote{r}" if any(entry.mark for entry in inside) else ""
-        return rf"\,{escape(longest)}" if longest else mark
+    def _inside(self) -> list[Shown]:
+        """The numbers that a mark may follow within their column."""
+        return [each for each in self._numbers if _plain(each.error) or not self.two]
+
+    @property
+    def _means(self) -> list[str]:
+        return [each.mean.lstrip("−+") for each in self._numbers]
+
+    @property
+    def _errors(self) -> list[str]:
+        return [each.error for each in self._numbers if _plain(each.error)]
+
+    @property
+    def _signed(self) -> bool:
+        return any(each.mean[0] in "−+" for each in self._numbers)
 
 
-def _sizes(numbers: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """The longest digits before and after the points."""
-    return max((whole for whole, _ in numbers), key=len, default=""), max((p for _, p in numbers), key=len, default="")
+def _sizes(numbers: Sequence[str]) -> tuple[str, str]:
+    """How many digits there are at most before and after the points; empty for none after them."""
+    parts = [number.partition(".") for number in numbers]
+    whole, part = (max((len(each[k]) for each in parts), default=0) for k in (0, 2))
+    return str(max(whole, 1)), str(part or "")
 
 
-def _wide(numbers: Sequence[tuple[str, str]]) -> float:
+def _wide(numbers: Sequence[str]) -> float:
     whole, part = _sizes(numbers)
-    return max(len(whole), 1) + (0.6 + len(part) if part else 0.0)
+    return int(whole) + (0.6 + int(part) if part else 0.0)
 
 
-def _digits(numbers: Sequence[tuple[str, str]]) -> str:
-    whole, part = _sizes(numbers)
-    return f"{max(len(whole), 1)}" + (f".{len(part)}" if part else "")
+def _plain(number: str) -> bool:
+    """Whether a number is digits alone: not infinite, without an exponent."""
+    return number[-1:].isdigit() and "e" not in number
 
 
-def _joined(number: tuple[str, str]) -> str:
-    return f"{number[0] or '0'}.{number[1]}" if number[1] else number[0]
+def _words(shown: Shown) -> str:
+    """What stands in place of a number that cannot be aligned."""
+    if shown.mean == MISSING or _plain(shown.mean):
+        return "---" if shown.mean == MISSING else ""
+    error = rf" $\pm$ {_power(shown.error)}" if shown.error else ""
+    return escape(shown.before) + _power(shown.mean) + error + escape(f"{shown.after} {shown.mark}".rstrip())
 
 
-def _powers(text: str) -> str:
-    """Text in which numbers with exponents are powers of ten."""
-    found, at = "", 0
-    for match in EXPONENT.finditer(text):
-        found += escape(text[at : match.start()]) + rf"\num{{{match[0].replace('−', '-')}}}"
-        at = match.end()
-    return found + escape(text[at:])
+def _tail(shown: Shown) -> str:
+    """What follows an aligned number, in characters: an error that cannot be aligned, too."""
+    return (f"± {shown.error}" if shown.error and not _plain(shown.error) else "") + shown.after.strip()
+
+
+def _after(shown: Shown) -> str:
+    error = "" if _plain(shown.error) or not shown.error else rf"$\pm$ {_power(shown.error)}"
+    after = error + escape(shown.after.strip())
+    return after if _tail(shown) in "†" else rf"\,{after}"
+
+
+def _power(number: str) -> str:
+    return rf"\num{{{_ascii(number)}}}" if "e" in number else escape(number)
+
+
+def _ascii(number: str) -> str:
+    return number.replace("−", "-")

@@ -13,9 +13,9 @@ from reports.aggregate import TableResult
 from reports.agreement import RULE as AGREEMENT
 from reports.captions import QUOTED, caption, heading, label, notes, usual_n
 from reports.choice import WHOLE, Choice
-from reports.entries import VERDICTS, Entry, Format
+from reports.entries import VERDICTS, Format, entry, note
 from reports.labels import MARKS
-from reports.layout import Block, ColumnTexts, Line, blocks
+from reports.layout import Block, Line, ShownColumn, blocks
 from reports.significance import RULE
 from reports.tex import escape, flowing, lines, wide
 
@@ -105,11 +105,8 @@ def _pieces(result: TableResult, choice: Choice) -> list[Piece]:
     return pieces or [Piece(Block("", [], []))]
 
 
-def _size(column: ColumnTexts) -> float:
-    entries = [Entry.of(text) for row in column.rows for text in row.values()]
-    if any(column.bold):
-        entries = [replace(entry, bold=True) for entry in entries]
-    return max(Format(entries).width, _words_width(column.header))
+def _size(column: ShownColumn) -> float:
+    return max(Format([shown for row in column.rows for shown in row.values()]).width, _words_width(column.header))
 
 
 def _rows(lined: Sequence[Line]) -> list[list[Line]]:
@@ -152,11 +149,7 @@ def _whole_height(piece: Piece, sentence: str, below: Sequence[str], width: floa
 
 
 def _formats(block: Block) -> list[Format]:
-    return [Format(entries) for entries in _columns(block)]
-
-
-def _columns(block: Block) -> list[list[Entry]]:
-    return [[Entry.of(line.texts[j], line.bold[j]) for line in block.lines] for j in range(len(block.header))]
+    return [Format([line.cells[j] for line in block.lines]) for j in range(len(block.header))]
 
 
 def _natural(block: Block, formats: Sequence[Format], width: float) -> float:
@@ -167,13 +160,13 @@ def _natural(block: Block, formats: Sequence[Format], width: float) -> float:
 
 def _marks(pieces: Sequence[Piece]) -> dict[str, str]:
     """The sign of every mark of a table: letters of verdicts, and numbers of the reasons why a cell has no number."""
-    texts = [text for piece in pieces for line in piece.block.lines for text in line.texts]
-    reasons = sorted({Entry.of(text).mark for text in texts} - set(VERDICTS) - {""})
+    shown = {cell.mark for piece in pieces for line in piece.block.lines for cell in line.cells}
+    reasons = sorted(shown - set(VERDICTS) - {""})
     return {kind: letter for kind, (letter, _) in VERDICTS.items()} | {r: str(k + 1) for k, r in enumerate(reasons)}
 
 
 def _float(piece: Piece, sentence: str, name: str, below: list[str], marks: dict[str, str], width: float) -> str:
-    block, columns, formats = piece.block, _columns(piece.block), _formats(piece.block)
+    block, formats = piece.block, _formats(piece.block)
     stretched = _natural(block, formats, width) < NARROW * width * PER_CM
     gap = r"@{\extracolsep{\fill}}" if stretched else ""
     inner = r"@{\extracolsep{0pt}\,}" if stretched else r"@{\,}"
@@ -188,11 +181,10 @@ def _float(piece: Piece, sentence: str, name: str, below: list[str], marks: dict
     for i, line in enumerate(block.lines):
         if line.kind == "value" and i and several:
             made.append(r"\addlinespace[3pt]")
-        made.append(
-            " & ".join([_name(line, width), *(c[i].tex(f.two, marks) for c, f in zip(columns, formats))]) + r" \\"
-        )
+        entries = [entry(shown, each.two, marks) for shown, each in zip(line.cells, formats)]
+        made.append(" & ".join([_name(line, width), *entries]) + r" \\")
     made += [r"\bottomrule", rf"\end{{{kind}}}"]
-    used = {entry.mark for entries in columns for entry in entries} - {""}
+    used = {note(shown) for line in block.lines for shown in line.cells}
     keys = [
         rf"\tnote{{{sign}}} {escape(VERDICTS[mark][1] if mark in VERDICTS else mark)}"
         for mark, sign in marks.items()

@@ -1,19 +1,17 @@
-"""A table as blocks of short strings: what the terminal, Markdown and LaTeX forms have in common."""
+"""A table as blocks of shown numbers: what the terminal, Markdown and LaTeX forms have in common."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from benchmarks.records.published import Published
+from reports import shown
 from reports.aggregate import NOT_PLANNED, CellResult, TableResult
-from reports.captions import QUOTED, label, usual_n
+from reports.captions import label, usual_n
 from reports.choice import WHOLE, Choice
 from reports.labels import MARKS, side, title
-
-MISSING = "—"
+from reports.shown import MISSING, NOTHING, Shown
 
 
 @dataclass(frozen=True)
@@ -22,8 +20,7 @@ class Line:
 
     label: str
     kind: str
-    texts: list[str]
-    bold: list[bool]
+    cells: list[Shown]
 
 
 @dataclass(frozen=True)
@@ -36,8 +33,8 @@ class Block:
 
 
 @dataclass(frozen=True)
-class ColumnTexts:
-    """One column as strings: title of its metric, header, and for every row the texts of its lines by kind.
+class ShownColumn:
+    """One column: title of its metric, header, and for every row its lines by kind.
 
     better: +1 where higher is, -1 where lower is, 0 where neither.
     """
@@ -46,8 +43,7 @@ class ColumnTexts:
     title: str
     better: int
     label: str
-    rows: list[dict[str, str]]
-    bold: list[bool]
+    rows: list[dict[str, Shown]]
 
     @property
     def header(self) -> str:
@@ -62,10 +58,10 @@ class ColumnTexts:
     @property
     def width(self) -> int:
         """The longest text of the column, with room for the mark of bold."""
-        return max(len(self.header), *(len(text) + 1 for row in self.rows for text in row.values()))
+        return max(len(self.header), *(len(str(each)) + 1 for row in self.rows for each in row.values()))
 
 
-Size = Callable[[ColumnTexts], float]
+Size = Callable[[ShownColumn], float]
 """How wide a column is."""
 
 
@@ -90,17 +86,16 @@ def blocks(result: TableResult, size: Size, capacity: float, choice: Choice = WH
     return [block for block in (_block(group, labels) for group in groups) if block.lines]
 
 
-def columns_of(result: TableResult, choice: Choice = WHOLE) -> list[ColumnTexts]:
-    """Every column as strings, in the order of the table."""
+def columns_of(result: TableResult, choice: Choice = WHOLE) -> list[ShownColumn]:
+    """Every column, in the order of the table."""
     places = range(len(result.table.columns))
     kinds = [_kinds(row, choice) for row in result.cells]
     found = []
     for j in places:
         cells = [row[j] for row in result.cells]
-        texts = _texts(result, cells, kinds, choice)
         column = cells[0].column
         about = column.cell.metric, title(column), side(column), label(result, j)
-        found.append(ColumnTexts(*about, texts, [cell.bold for cell in cells]))
+        found.append(ShownColumn(*about, _lines(result, cells, kinds, choice)))
     return found
 
 
@@ -117,31 +112,16 @@ def _across(result: TableResult, size: Size, capacity: float, choice: Choice) ->
         columns = []
         for row in result.cells:
             cells = [row[j] for j in group]
-            texts = _texts(result, cells, kinds, choice)
-            columns.append(ColumnTexts("", "", 0, cells[0].row.label, texts, [cell.bold for cell in cells]))
+            columns.append(ShownColumn("", "", 0, cells[0].row.label, _lines(result, cells, kinds, choice)))
         columns = [column for column in columns if column.planned]
         lines = [labels[j] + (MARKS[side(asked[j])] if apart else "") for j in group]
-        shown = [_block(part, lines) for part in _filled(columns, size, capacity)] if columns else []
+        made = [_block(part, lines) for part in _filled(columns, size, capacity)] if columns else []
         name = "" if apart else title(asked[group[0]])
-        found += [replace(block, title=name) for block in shown if block.lines]
+        found += [replace(block, title=name) for block in made if block.lines]
     return found
 
 
-def pair(mean: float, stderr: float, digits: int, fixed: bool = False) -> str:
-    """A mean and its standard error with two significant digits of the error; large ones with an exponent.
-
-    Without an error (nan, or 0 but for rounding), or where fixed, that many decimals. An infinite mean has none.
-    """
-    if math.isinf(mean):
-        return "∞" if mean > 0 else "−∞"
-    own = 1e-12 * abs(mean) < stderr < math.inf and not fixed
-    places = min(max(1 - math.floor(math.log10(stderr)), 0), 6) if own else digits
-    parts = [mean] if math.isnan(stderr) else [mean, stderr]
-    large = max(map(abs, parts)) >= 1e5
-    return " ± ".join(f"{x:.2e}" if large else f"{x:.{places}f}" for x in parts).replace("-", "−")
-
-
-def _told_apart(columns: list[ColumnTexts]) -> bool:
+def _told_apart(columns: list[ShownColumn]) -> bool:
     return len({column.label for column in columns}) == len(columns)
 
 
@@ -155,48 +135,24 @@ def _kinds(cells: Iterable[CellResult], choice: Choice) -> list[str]:
     return known
 
 
-def _texts(
+def _lines(
     result: TableResult, cells: list[CellResult], kinds: list[list[str]], choice: Choice
-) -> list[dict[str, str]]:
-    """The texts of cells, of each those kinds."""
+) -> list[dict[str, Shown]]:
+    """The lines of cells, of each those kinds."""
     usual = usual_n(result)
     of = {
-        "value": lambda cell: _value(cell, usual, choice.digits),
-        "published": lambda cell: _published(cell.published),
-        "difference": _difference,
+        "value": lambda cell: shown.value(cell, usual, choice.digits),
+        "published": lambda cell: shown.published(cell.published),
+        "difference": shown.difference,
     }
     return [{kind: of[kind](cell) for kind in asked} for cell, asked in zip(cells, kinds)]
 
 
-def _value(cell: CellResult, usual: int | None, digits: int | None) -> str:
-    if cell.missing:
-        return f"{MISSING} {cell.missing}"
-    count = f" ({cell.n})" if cell.n == cell.expected else f" ({cell.n}/{cell.expected})"
-    shown = pair(cell.mean, cell.stderr, cell.column.digits if digits is None else digits, digits is not None)
-    return shown + ("" if cell.n == cell.expected == usual else count)
+def _unplanned(row: dict[str, Shown]) -> bool:
+    return set(row.values()) - {NOTHING} == {Shown(MISSING, mark=NOT_PLANNED)}
 
 
-def _unplanned(texts: dict[str, str]) -> bool:
-    return set(texts.values()) - {MISSING} == {f"{MISSING} {NOT_PLANNED}"}
-
-
-def _published(number: Published | None) -> str:
-    return number.printed.replace("-", "−") + QUOTED * bool(number.quoted) if number else MISSING
-
-
-def _difference(cell: CellResult) -> str:
-    if cell.agreement is None:
-        return MISSING
-    if cell.is_cost and cell.published:
-        return f"{cell.mean / cell.published.mean:.2g} ×"
-    if cell.comparison is None or cell.outcome is None:
-        return "" if cell.relative is None else f"{100 * cell.relative:+.1f} % ".replace("-", "−") + "(one run)"
-    t = cell.comparison.t
-    size = "0.0" if abs(t) < 0.05 else f"{t:+.1f}".replace("-", "−").replace("inf", "∞")
-    return f"{'~' if cell.comparison.assumed else ''}{size} {cell.outcome.word}"
-
-
-def _filled(columns: list[ColumnTexts], size: Size, capacity: float) -> list[list[ColumnTexts]]:
+def _filled(columns: list[ShownColumn], size: Size, capacity: float) -> list[list[ShownColumn]]:
     """Columns in as few parts as their sizes allow, none much narrower than the others."""
     parts = _parts(columns, size, capacity)
     even = sum(map(size, columns)) / len(parts)
@@ -208,8 +164,8 @@ def _filled(columns: list[ColumnTexts], size: Size, capacity: float) -> list[lis
     return parts
 
 
-def _parts(columns: list[ColumnTexts], size: Size, capacity: float) -> list[list[ColumnTexts]]:
-    parts: list[list[ColumnTexts]] = [[]]
+def _parts(columns: list[ShownColumn], size: Size, capacity: float) -> list[list[ShownColumn]]:
+    parts: list[list[ShownColumn]] = [[]]
     for column in columns:
         if parts[-1] and sum(map(size, parts[-1])) + size(column) > capacity:
             parts.append([])
@@ -217,7 +173,7 @@ def _parts(columns: list[ColumnTexts], size: Size, capacity: float) -> list[list
     return parts
 
 
-def _block(columns: list[ColumnTexts], labels: list[str]) -> Block:
+def _block(columns: list[ShownColumn], labels: list[str]) -> Block:
     titles = {column.title for column in columns}
     one = len(titles) == 1
     lines = []
@@ -225,7 +181,6 @@ def _block(columns: list[ColumnTexts], labels: list[str]) -> Block:
         if all(_unplanned(column.rows[i]) for column in columns):
             continue
         for kind in columns[0].rows[i]:
-            marks = [kind == "value" and column.bold[i] for column in columns]
-            texts = [column.rows[i][kind] for column in columns]
-            lines.append(Line(name if kind == "value" else kind, kind, texts, marks))
+            cells = [column.rows[i][kind] for column in columns]
+            lines.append(Line(name if kind == "value" else kind, kind, cells))
     return Block(titles.pop() if one else "", [c.label if one else c.header for c in columns], lines)

@@ -66,7 +66,7 @@ def markdown(result: TableResult, choice: Choice = WHOLE) -> str:
     for block in blocks(result, lambda column: 1, MARKDOWN_COLUMNS, choice):
         rows = [list(map(marked, [block.title, *block.header])), ["---", *["---:"] * len(block.header)]]
         for line in block.lines:
-            texts = [f"**{marked(cell)}**" if mark else marked(cell) for cell, mark in zip(line.texts, line.bold)]
+            texts = [f"**{marked(str(cell))}**" if cell.bold else marked(str(cell)) for cell in line.cells]
             rows.append([marked(line.label) if line.kind == "value" else f"*{line.label}*", *texts])
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
     parts += [marked(" ".join(caption(result, choice)))] if choice.notes else []

@@ -13,7 +13,7 @@ from reports.aggregate import TableResult
 from reports.captions import MIXED, QUOTED, counts, heading, label, usual_n
 from reports.choice import WHOLE, Choice
 from reports.labels import MARKS
-from reports.layout import Block, ColumnTexts, Line, blocks
+from reports.layout import Block, Line, ShownColumn, blocks
 
 WIDTH, NARROWEST, WIDEST = 120, 80, 200
 FOOTNOTES, LONGEST = 3, 2  # footnotes, and lines of each
@@ -104,8 +104,8 @@ def _blocks(result: TableResult, choice: Choice, width: int) -> list[Block]:
     return plain if len(plain) == 1 else blocks(result, _size, room, choice)
 
 
-def _size(column: ColumnTexts) -> int:
-    cells = max(len(cell) + 1 for row in column.rows for cell in row.values())
+def _size(column: ShownColumn) -> int:
+    cells = max(len(str(cell)) + 1 for row in column.rows for cell in row.values())
     return 2 + max(cells, max(map(len, _broken(column.header, cells))))
 
 
@@ -119,7 +119,8 @@ def _broken(header: str, cells: int) -> list[str]:
 
 def _rows(block: Block, width: int) -> list[str]:
     """The lines of a block."""
-    cells = [max(len(line.texts[j]) + line.bold[j] for line in block.lines) for j in range(len(block.header))]
+    texts = [[f"{cell}{'*' * cell.bold}" for cell in line.cells] for line in block.lines]
+    cells = [max(map(len, column)) for column in zip(*texts)]
     names = max(len(_indented(line)) for line in block.lines)
     whole = names + sum(max(len(head), each) + 2 for head, each in zip(block.header, cells)) <= width
     heads = [[head] if whole else _broken(head, each) for head, each in zip(block.header, cells)]
@@ -130,10 +131,10 @@ def _rows(block: Block, width: int) -> list[str]:
     for k in range(deep):  # they end at the same line
         rows.append(_row("", [head[k - deep] if k >= deep - len(head) else "" for head in heads], widths, first))
     rows.append("─" * (first + sum(widths) + 2 * len(widths)))
-    for line in block.lines:
+    for line, shown in zip(block.lines, texts):
         *above, last = textwrap.wrap(_indented(line), first, subsequent_indent="  ") or [""]
         rows += above
-        rows.append(_row(last, [t + "*" * mark for t, mark in zip(line.texts, line.bold)], widths, first))
+        rows.append(_row(last, shown, widths, first))
     return rows
 
 

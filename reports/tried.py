@@ -161,7 +161,7 @@ class Differences:
             for j, cell in enumerate(row):
                 if cell.published is None or cell.status != "differs":
                     continue
-                texts, own = sheet.columns[j].rows[i], tuple(cell.values.values())
+                shown, own = sheet.columns[j].rows[i], tuple(cell.values.values())
                 readings = self._readings.get((table.paper, cell.published.key), ())
                 others = {
                     values: reading
@@ -175,9 +175,9 @@ class Differences:
                         cell.published.method,
                         cell.row.label,
                         cell.column.label,
-                        texts["value"],
-                        texts["published"],
-                        texts["difference"],
+                        str(shown["value"]),
+                        str(shown["published"]),
+                        str(shown["difference"]),
                         self.book.cause(cell, "paper"),
                         tuple(reversed(others.values())),
                     )
@@ -196,7 +196,7 @@ class Differences:
                 for j, cell in enumerate(row):
                     if cell.published and cell.values:
                         told = Reading(
-                            table.name, cell.row.label, sheet.columns[j].rows[i]["value"], cell.agreement or ""
+                            table.name, cell.row.label, str(sheet.columns[j].rows[i]["value"]), cell.agreement or ""
                         )
                         place = table.paper, cell.published.key
                         found.setdefault(place, []).append((table.number, tuple(cell.values.values()), told))

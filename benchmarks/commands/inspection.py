@@ -232,7 +232,7 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     if table.paper and target:
         cell = published.table(table.paper, table.number).get(target)
         lines.append(
-            f"published: {cell.printed if cell else 'no number'} "
+            f"published: {' ± '.join(filter(None, cell.printed)) if cell else 'no number'} "
             f"({table.paper}, table {cell.table if cell else table.number}, {row.published})"
         )
     configs = table.cell_runs(row, column, protocol, seeds)

@@ -49,7 +49,8 @@ class Quotation:
 class Published:
     """One published cell. ``mean`` and ``stderr`` are in the unit the paper prints; None is what it does not say.
 
-    ``half_unit``: half a unit of the last digit that is printed of the mean, and of its error: what rounding may hide.
+    ``printed``: mean and standard error as the paper prints them. ``half_unit``: half a unit of the last digit that is
+    printed of the mean, and of its error: what rounding may hide.
     """
 
     paper: str
@@ -62,7 +63,7 @@ class Published:
     stderr: float | None
     n_runs: int | None
     note: str
-    printed: str
+    printed: tuple[str, str]
     half_unit: float = 0.0
     half_unit_of_error: float = 0.0
     quoted: Quotation | None = None
@@ -193,7 +194,7 @@ def _cell(paper: str, line: list[str], where: str) -> Published:
         n_runs=int(row["n_runs"]) if row["n_runs"] else None,
         half_unit=_half_unit(row["mean"]),
         half_unit_of_error=_half_unit(row["stderr"]) if row["stderr"] else 0.0,
-        printed=row["mean"] + (f" ± {row['stderr']}" if row["stderr"] else ""),
+        printed=(row["mean"], row["stderr"]),
     )
 
 

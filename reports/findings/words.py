@@ -14,7 +14,7 @@ from reports.findings.claims import expanded, margins
 from reports.findings.comparisons import AGAINST, FOR
 from reports.findings.verdicts import Finding, Tested, Verdict
 from reports.labels import name
-from reports.layout import pair
+from reports.shown import Shown, pair
 from reports.significance import ALPHA
 
 RULE = (
@@ -127,7 +127,7 @@ def effect(tested: Tested) -> str:
     """Return the effect of a comparison with its error, above 0 the claimed way."""
     if tested.paired is None:
         return str(tested.found)
-    return ("+" if tested.paired.gap > 0 else "") + pair(tested.paired.gap, tested.paired.error, 3)
+    return ("+" if tested.paired.gap > 0 else "") + str(Shown(*pair(tested.paired.gap, tested.paired.error, 3)))
 
 
 def protocol(finding: Finding) -> str:

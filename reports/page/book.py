@@ -13,14 +13,14 @@ from benchmarks.sweep.plan import MEANINGLESS
 from reports.aggregate import CellResult, TableResult, aggregate
 from reports.causes import Cause, shown
 from reports.external import with_rows_brought
-from reports.layout import ColumnTexts, columns_of
+from reports.layout import ShownColumn, columns_of
 from reports.records import Records, recorded
 from reports.statuses import statuses
 
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """A table under one protocol, its columns as the strings that every other form prints."""
+    """A table under one protocol, its columns as every other form prints them."""
 
     result: TableResult
 
@@ -35,8 +35,8 @@ class Sheet:
         return self.result.protocol
 
     @cached_property
-    def columns(self) -> list[ColumnTexts]:
-        """Its columns as strings."""
+    def columns(self) -> list[ShownColumn]:
+        """Its columns."""
         return columns_of(self.result)
 
     @cached_property

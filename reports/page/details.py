@@ -124,10 +124,11 @@ def _beside(sheet: Sheet, i: int, column: Any) -> tuple[str, RunConfig] | None:
 
 
 def _cell(sheet: Sheet, book: Book, i: int, j: int) -> dict[str, Any] | None:
-    cell, texts = sheet.result.cells[i][j], sheet.columns[j].rows[i]
+    cell = sheet.result.cells[i][j]
     if cell.missing == NOT_PLANNED and cell.published is None:
         return None
-    found: dict[str, Any] = {**texts, "verdict": cell.verdict, "status": book.status(cell, sheet.protocol), "n": cell.n}
+    found: dict[str, Any] = {kind: str(shown) for kind, shown in sheet.columns[j].rows[i].items()}
+    found |= {"verdict": cell.verdict, "status": book.status(cell, sheet.protocol), "n": cell.n}
     found |= {
         "expected": cell.expected,
         "values": [[*replicate, _number(value)] for replicate, value in cell.values.items()],

@@ -17,6 +17,7 @@ from reports.labels import side, title
 from reports.page.book import Book, Sheet
 from reports.page.details import COST, sort_key
 from reports.page.ranks import Ranking
+from reports.shown import Shown
 
 CHOICES = {
     "family": ("q", "how a random function is drawn"),
@@ -59,7 +60,7 @@ class Measured:
 
     sheet: Sheet
     place: tuple[int, int]
-    texts: dict[str, str]
+    texts: dict[str, Shown]
     metric: str
     sort: str
     status: str

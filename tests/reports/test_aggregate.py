@@ -46,7 +46,7 @@ class Mixed(FakeTable):
 
 
 def number(mean: float = 3.0, stderr: float | None = 0.3) -> Published:
-    return Published("p", "1", "boston", "", "GP", "rmse", mean, stderr, 10, "", "")
+    return Published("p", "1", "boston", "", "GP", "rmse", mean, stderr, 10, "", ("", ""))
 
 
 def result(values: list[float], published: Published | None, expected: int = 2, column: Column = RMSE) -> CellResult:

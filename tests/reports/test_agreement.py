@@ -21,7 +21,7 @@ from reports.labels import name
 from tests.reports.fakes import Cell
 
 OURS = (3.1, 3.9, 3.5)
-THEIRS = Published("p", "1", "boston", "", "GP", "rmse", 3.0, 0.2, 5, "", "")
+THEIRS = Published("p", "1", "boston", "", "GP", "rmse", 3.0, 0.2, 5, "", ("", ""))
 
 
 def comparison(**changes: object) -> Comparison:
@@ -80,7 +80,7 @@ def test_an_error_printed_as_zero_is_half_a_unit_at_most() -> None:
 
 
 def test_half_units_are_those_of_the_digits_that_are_printed() -> None:
-    cells = {cell.printed: cell for cell in published.load("pequignot2020")}
+    cells = {" ± ".join(cell.printed): cell for cell in published.load("pequignot2020")}
     found = cells["3.4 ± 0.33"]
     assert (found.half_unit, found.half_unit_of_error) == pytest.approx((0.05, 0.005))
     assert cells["0.0788 ± 1e-3"].half_unit_of_error == pytest.approx(5e-4)

@@ -129,7 +129,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, **numbers: tuple[float, float | Non
     for name, (mean, error) in numbers.items():
         method = name.replace("_", " ").replace("0", "-")
         cell = published.Published(
-            "pequignot2020", "5", "boston", "experiment=2", method, "rmse", mean, error, 10, "", ""
+            "pequignot2020", "5", "boston", "experiment=2", method, "rmse", mean, error, 10, "", ("", "")
         )
         made[cell.key] = cell
     monkeypatch.setattr(published, "table", lambda *_: made)
@@ -349,7 +349,11 @@ def test_the_command_prints_lines_that_fit_and_writes_its_files(tmp_path, monkey
     with pytest.raises(SystemExit) as stop:
         build(Suite())(["findings", *given, "--readme", str(front)])
     told = capsys.readouterr().out.splitlines()
-    assert not stop.value.code and max(map(len, told[:-1])) <= 80 and told[0].startswith("What survives: 25 of the 99 claims")
+    assert (
+        not stop.value.code
+        and max(map(len, told[:-1])) <= 80
+        and told[0].startswith("What survives: 25 of the 99 claims")
+    )
     assert "of long ago" not in front.read_text() and front.read_text().endswith(f"{page.END}after\n")
     assert json.dumps(list(words.COLUMNS)) and (tmp_path / "findings.csv").read_text().startswith("claim,paper,place")
     with pytest.raises(SystemExit):

@@ -12,9 +12,10 @@ import pytest
 from benchmarks.errors import UnknownName, UsageError
 from reports.aggregate import TableResult, aggregate
 from reports.choice import Choice, page_size
-from reports.entries import Entry, Format
+from reports.entries import Format, entry
 from reports.latex import latex
 from reports.records import Records
+from reports.shown import Shown
 from reports.tables import markdown, render_table, text
 from reports.tex import lines, wide
 from tests.reports.compiling import compiled, faults
@@ -138,18 +139,22 @@ def test_the_caption_is_one_sentence_and_notes_are_below_the_last_part(result: T
 
 def test_entries_keep_every_printed_digit() -> None:
     marks = {"reproduced": "r", "no run": "1"}
-    for words, two, one in (
-        ("−0.470 ± 0.0", r"-0.470 & {$\pm$\,} 0.0", ""),
-        ("3.4 ± 0.33†", r"3.4 & {$\pm$\,} 0.33 {$^\dagger$}", ""),
-        ("2.000 (1/4)", r"2.000 & \multicolumn{1}{@{}l}{\,(1/4)}", r"2.000 {\,(1/4)}"),
-        ("~+0.7 reproduced", r"{$\sim$} +0.7 & \multicolumn{1}{@{}l}{\tnote{r}}", r"{$\sim$} +0.7 {\tnote{r}}"),
-        ("0.0788 ± 1e-3", r"0.0788 & \multicolumn{1}{@{}l}{\,$\pm$ \num{1e-3}}", ""),
-        ("−1.50e+07 ± 2.50e+06", r"\multicolumn{2}{c}{\num{-1.50e+07} $\pm$ \num{2.50e+06}}", ""),
-        ("— no run", r"\multicolumn{2}{c}{---\tnote{1}}", r"{---\tnote{1}}"),
+    for shown, two, one in (
+        (Shown("−0.470", "0.0"), r"-0.470 & {$\pm$\,} 0.0", ""),
+        (Shown("3.4", "0.33", after="†"), r"3.4 & {$\pm$\,} 0.33 {$^\dagger$}", ""),
+        (Shown("2.000", after=" (1/4)"), r"2.000 & \multicolumn{1}{@{}l}{\,(1/4)}", r"2.000 {\,(1/4)}"),
+        (
+            Shown("+0.7", before="~", mark="reproduced"),
+            r"{$\sim$} +0.7 & \multicolumn{1}{@{}l}{\tnote{r}}",
+            r"{$\sim$} +0.7 {\tnote{r}}",
+        ),
+        (Shown("0.0788", "1e-3"), r"0.0788 & \multicolumn{1}{@{}l}{\,$\pm$ \num{1e-3}}", ""),
+        (Shown("−1.50e+07", "2.50e+06"), r"\multicolumn{2}{c}{\num{-1.50e+07} $\pm$ \num{2.50e+06}}", ""),
+        (Shown("—", mark="no run"), r"\multicolumn{2}{c}{---\tnote{1}}", r"{---\tnote{1}}"),
     ):
-        assert Entry.of(words).tex(True, marks) == two
-        assert not one or Entry.of(words).tex(False, marks) == one
-    column = Format([Entry.of(words) for words in ("−10.25 ± 0.1", "3.4 ± 12.33", "+0.7 reproduced")])
+        assert entry(shown, True, marks) == two
+        assert not one or entry(shown, False, marks) == one
+    column = Format([Shown("−10.25", "0.1"), Shown("3.4", "12.33"), Shown("+0.7", mark="reproduced")])
     assert re.findall(r"table-format=([-\d.]+)", column.tex) == ["-2.2", "2.2"]
 
 

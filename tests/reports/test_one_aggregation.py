@@ -26,10 +26,10 @@ from reports.captions import usual_n
 from reports.choice import Choice
 from reports.findings.claims import Rule
 from reports.findings.comparisons import of
-from reports.layout import pair
 from reports.page.book import Book, Sheet
 from reports.page.details import Origins, details
 from reports.records import Records
+from reports.shown import Shown, pair
 from reports.tables import latex, markdown
 from tests.reports import detex
 
@@ -88,7 +88,7 @@ def exported(result: TableResult, store: Store, tmp_path: Path) -> dict[tuple[in
                 n, asked = len(values), len(keys)
                 count = "" if n == asked == usual else f" ({n})" if n == asked else f" ({n}/{asked})"
                 mean, error = values.mean(), values.sem()
-                found[i, j] = Wanted(mean, error, n, asked, pair(mean, error, column.digits) + count)
+                found[i, j] = Wanted(mean, error, n, asked, str(Shown(*pair(mean, error, column.digits), after=count)))
     return found
 
 

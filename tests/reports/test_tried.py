@@ -132,7 +132,7 @@ def test_the_command_writes_the_page(
     text = file.read_text(encoding="utf-8")
     assert "| [pequignot2020-5](#pequignot2020-5) | 1 | 0 | 1 | 0 |" in text
     number = published.table("pequignot2020", "5")["boston", "experiment=2", "MC Dropout", "rmse"]
-    assert f"| MC Dropout | boston | 5.100 ± 0.058 | {number.printed} |" in text
+    assert f"| MC Dropout | boston | 5.100 ± 0.058 | {' ± '.join(number.printed)} |" in text
     assert "4.8100 ± 0.0058, differs, worse (MC Dropout, wide, table pequignot2020-5-wide) |" in text
     assert (
         "- MC Dropout (boston): twice the steps. Source: App. E. Nothing moved. No record is committed." in text

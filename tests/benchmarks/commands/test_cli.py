@@ -219,7 +219,7 @@ def test_explain_a_cell(say, monkeypatch):
     assert "python -m benchmarks run fake --protocol smoke --method MAP --dataset digits\n" in told
     assert "--results again --state again/.state" in told
     assert "no method makes this row yet" in say("explain", "fake", "nobody's", "accuracy")[1]
-    cell = Published("p", "1", "digits", "", "MAP", "accuracy", 91.0, 0.5, 10, "", "91.0 ± 0.5")
+    cell = Published("p", "1", "digits", "", "MAP", "accuracy", 91.0, 0.5, 10, "", ("91.0", "0.5"))
     monkeypatch.setattr(inspection.published, "table", lambda paper, number: {cell.key: cell})
     table = fakes.TABLES["fake"]
     monkeypatch.setattr(table, "paper", "p", raising=False)

@@ -1,0 +1,79 @@
+"""One line of a cell as every form prints it: a number, its error, and what stands around them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from benchmarks.records.published import Published
+from reports.aggregate import CellResult
+from reports.captions import QUOTED
+
+MISSING = "—"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A mean and its error, each with the digits that are printed; MISSING or nothing for a mean that is not there.
+
+    after follows the number as it is. mark is the key of a note: a verdict, or why there is no number.
+    """
+
+    mean: str = ""
+    error: str = ""
+    before: str = ""
+    after: str = ""
+    mark: str = ""
+    bold: bool = False
+
+    def __str__(self) -> str:
+        error = f" ± {self.error}" if self.error else ""
+        return f"{self.before}{self.mean}{error}{self.after}{' ' if self.mark else ''}{self.mark}"
+
+
+NOTHING = Shown(MISSING)
+
+
+def pair(mean: float, stderr: float, digits: int, fixed: bool = False) -> tuple[str, str]:
+    """A mean and its standard error with two significant digits of the error; large ones with an exponent.
+
+    Without an error (nan, or 0 but for rounding), or where fixed, that many decimals. An infinite mean has none.
+    """
+    if math.isinf(mean):
+        return ("∞" if mean > 0 else "−∞"), ""
+    own = 1e-12 * abs(mean) < stderr < math.inf and not fixed
+    places = min(max(1 - math.floor(math.log10(stderr)), 0), 6) if own else digits
+    known = not math.isnan(stderr)
+    form = ".2e" if max(abs(mean), abs(stderr) if known else 0.0) >= 1e5 else f".{places}f"
+    return _signed(f"{mean:{form}}"), _signed(f"{stderr:{form}}") if known else ""
+
+
+def value(cell: CellResult, usual: int | None, digits: int | None = None) -> Shown:
+    """Our number, with the count of its runs where it is not the usual one of its table."""
+    if cell.missing:
+        return Shown(MISSING, mark=cell.missing)
+    count = f" ({cell.n})" if cell.n == cell.expected else f" ({cell.n}/{cell.expected})"
+    numbers = pair(cell.mean, cell.stderr, cell.column.digits if digits is None else digits, digits is not None)
+    return Shown(*numbers, after="" if cell.n == cell.expected == usual else count, bold=cell.bold)
+
+
+def published(number: Published | None) -> Shown:
+    """The published number, as it is printed."""
+    return Shown(*map(_signed, number.printed), after=QUOTED * bool(number.quoted)) if number else NOTHING
+
+
+def difference(cell: CellResult) -> Shown:
+    """How far ours is from the published number, and what a test says of it."""
+    if cell.agreement is None:
+        return NOTHING
+    if cell.is_cost and cell.published:
+        return Shown(f"{cell.mean / cell.published.mean:.2g}", mark="×")
+    if cell.comparison is None or cell.outcome is None:
+        return Shown() if cell.relative is None else Shown(_signed(f"{100 * cell.relative:+.1f}"), mark="% (one run)")
+    t = cell.comparison.t
+    size = "0.0" if abs(t) < 0.05 else _signed(f"{t:+.1f}").replace("inf", "∞")
+    return Shown(size, before="~" * cell.comparison.assumed, mark=cell.outcome.word)
+
+
+def _signed(number: str) -> str:
+    return number.replace("-", "−")
