@@ -198,7 +198,7 @@ def only(configs: list[RunConfig], methods: list[str], datasets: list[str]) -> l
 
 
 def recorded_protocol(table: Any, protocol: str | None, store: Store) -> str:
-    """Return the given protocol or, without runs of it, the most faithful recorded one but smoke. Raises UnknownName."""
+    """Return the protocol, or else the most faithful one with records, except smoke. Raises UnknownName."""
     wanted = table.check_protocol(protocol)
     for name in (wanted, *table.protocols):
         if name != MEANINGLESS and has_any(table, name, store):
