@@ -11,7 +11,7 @@ from reports.tex import escape, wide
 
 NUMBER = re.compile(r"(~?)([−+-]?)(\d*)(?:\.(\d+))?(?: ± (\d*)(?:\.(\d+))?)?((?![\d.e]).*)?")
 EXPONENT = re.compile(r"[−+-]?[\d.]+e[−+-]?\d+")
-# What stands after a difference, as a mark, and what it says.
+# Marks after a difference, and their meaning.
 VERDICTS = {
     "reproduced": ("r", "reproduced"),
     "better": ("b", "differs, better"),
@@ -26,7 +26,7 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One text: a number of sign and digits, its error, what goes before and after it; or words, where it is none.
+    """Text of a cell: a number (sign and digits), its error, prefix and suffix; or words.
 
     mark is the key of a note: a verdict, or why there is no number.
     """
@@ -42,7 +42,6 @@ class Entry:
 
     @classmethod
     def of(cls, text: str, bold: bool = False) -> Entry:
-        """The entry of a cell's text."""
         missing, _, reason = text.partition(" ")
         if missing == MISSING:
             return cls(words="---", mark=reason)
@@ -57,7 +56,8 @@ class Entry:
         return cls(before, sign.replace("−", "-"), (whole, part), error, after, mark=mark, bold=bold)
 
     def tex(self, two: bool, marks: dict[str, str]) -> str:
-        """The entry, in two columns where errors have one of their own. marks gives every mark its sign.
+        """Return the entry as LaTeX, in two columns where errors have one of their own. marks gives every mark its
+        sign.
 
         Only the mean is bold.
         """
@@ -77,7 +77,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Format:
-    """What a column of entries needs: digits of means and errors before and after the point, marks around them."""
+    """Format of a column of entries: digits of means and errors before and after the point, marks around them."""
 
     entries: Sequence[Entry]
 
@@ -88,7 +88,7 @@ class Format:
 
     @property
     def tex(self) -> str:
-        """The column, or the two, for tabular."""
+        """Return the column, or the two, for tabular."""
         after = self._after
         post = rf", table-space-text-post={{{after}}}" if after else ""
         pre = r", table-space-text-pre={$\sim$}" if any(entry.before for entry in self.entries) else ""
@@ -102,7 +102,7 @@ class Format:
 
     @property
     def width(self) -> float:
-        """About how wide it is, in digits."""
+        """Approximate width in digits."""
         after = [wide(entry.after) + 0.4 for entry in self.entries if entry.after and (entry.error or not self.two)]
         marked = 0.8 * any(entry.mark and any(entry.mean) for entry in self.entries)
         numbers = _wide([entry.mean for entry in self.entries]) + max(after, default=0.0 if self.two else marked)
@@ -116,7 +116,7 @@ class Format:
 
     @property
     def _after(self) -> str:
-        """What stands after numbers, at its longest."""
+        """Return the longest text after a number."""
         inside = [entry for entry in self.entries if any(entry.mean) and (entry.error or not self.two)]
         longest = max((entry.after for entry in inside), key=wide, default="")
         mark = r"\tnote{r}" if any(entry.mark for entry in inside) else ""
@@ -124,7 +124,7 @@ class Format:
 
 
 def _sizes(numbers: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """The longest digits before and after the points."""
+    """Return the longest digits before and after the points."""
     return max((whole for whole, _ in numbers), key=len, default=""), max((p for _, p in numbers), key=len, default="")
 
 
@@ -143,7 +143,7 @@ def _joined(number: tuple[str, str]) -> str:
 
 
 def _powers(text: str) -> str:
-    """Text in which numbers with exponents are powers of ten."""
+    """Convert exponents in a text to powers of ten."""
     found, at = "", 0
     for match in EXPONENT.finditer(text):
         found += escape(text[at : match.start()]) + rf"\num{{{match[0].replace('−', '-')}}}"

@@ -1,4 +1,4 @@
-"""A table as blocks of short strings: what the terminal, Markdown and LaTeX forms have in common."""
+"""Table as blocks of short strings, the common base of the terminal, Markdown and LaTeX forms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MISSING = "—"
 
 @dataclass(frozen=True)
 class Line:
-    """One printed line of a row: kind is value, published or difference; only the first carries the row's label."""
+    """Printed line of a row: kind is value, published or difference; only the first carries the row's label."""
 
     label: str
     kind: str
@@ -28,7 +28,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Block:
-    """Columns that are printed side by side, under a title (empty where each column names its own metric)."""
+    """Columns printed side by side, under a title (empty where each column names its own metric)."""
 
     title: str
     header: list[str]
@@ -51,28 +51,29 @@ class ColumnTexts:
 
     @property
     def header(self) -> str:
-        """The label with an arrow to the metric's better side."""
+        """Label with an arrow to the metric's better side."""
         return self.label + MARKS[self.better]
 
     @property
     def planned(self) -> bool:
-        """Whether anything is planned or published of it; no form shows others."""
+        """Whether the column has planned or published cells; all forms omit others."""
         return not all(map(_unplanned, self.rows))
 
     @property
     def width(self) -> int:
-        """The longest text of the column, with room for the mark of bold."""
+        """Longest text of the column, with room for the mark of bold."""
         return max(len(self.header), *(len(text) + 1 for row in self.rows for text in row.values()))
 
 
 Size = Callable[[ColumnTexts], float]
-"""How wide a column is."""
+"""Function that returns the width of a column."""
 
 
 def blocks(result: TableResult, size: Size, capacity: float, choice: Choice = WHOLE) -> list[Block]:
-    """The table in blocks of at most that capacity: one if it fits, else metric by metric, then column by column.
+    """Split the table into blocks of at most that capacity: one if it fits, else metric by metric, then column by
+    column.
 
-    Where a choice asks for methods across the page, each metric has its blocks.
+    With methods across the page, each metric has its blocks.
     """
     if choice.across:
         return _across(result, size, capacity, choice)
@@ -91,7 +92,7 @@ def blocks(result: TableResult, size: Size, capacity: float, choice: Choice = WH
 
 
 def columns_of(result: TableResult, choice: Choice = WHOLE) -> list[ColumnTexts]:
-    """Every column as strings, in the order of the table."""
+    """Return every column as strings, in the order of the table."""
     places = range(len(result.table.columns))
     kinds = [_kinds(row, choice) for row in result.cells]
     found = []
@@ -105,7 +106,7 @@ def columns_of(result: TableResult, choice: Choice = WHOLE) -> list[ColumnTexts]
 
 
 def _across(result: TableResult, size: Size, capacity: float, choice: Choice) -> list[Block]:
-    """The table with its rows for columns."""
+    """Return the table with its rows as columns."""
     places = list(range(len(result.table.columns)))
     asked = result.table.columns
     metric = [column.cell.metric for column in asked]
@@ -128,9 +129,9 @@ def _across(result: TableResult, size: Size, capacity: float, choice: Choice) ->
 
 
 def pair(mean: float, stderr: float, digits: int, fixed: bool = False) -> str:
-    """A mean and its standard error with two significant digits of the error; large ones with an exponent.
+    """Format a mean and its standard error with two significant digits of the error; large ones with an exponent.
 
-    Without an error (nan, or 0 but for rounding), or where fixed, that many decimals. An infinite mean has none.
+    Without an error (nan, or 0 up to rounding), or where fixed, with that many decimals. An infinite mean has none.
     """
     if math.isinf(mean):
         return "∞" if mean > 0 else "−∞"
@@ -146,7 +147,7 @@ def _told_apart(columns: list[ColumnTexts]) -> bool:
 
 
 def _kinds(cells: Iterable[CellResult], choice: Choice) -> list[str]:
-    """The lines that cells printed under one label have."""
+    """Return the kinds of lines that cells under one label have."""
     known, cells = ["value"], list(cells)
     if choice.published and any(cell.published for cell in cells):
         known.append("published")
@@ -158,7 +159,7 @@ def _kinds(cells: Iterable[CellResult], choice: Choice) -> list[str]:
 def _texts(
     result: TableResult, cells: list[CellResult], kinds: list[list[str]], choice: Choice
 ) -> list[dict[str, str]]:
-    """The texts of cells, of each those kinds."""
+    """Return the texts of cells for each of these kinds."""
     usual = usual_n(result)
     of = {
         "value": lambda cell: _value(cell, usual, choice.digits),
@@ -197,10 +198,10 @@ def _difference(cell: CellResult) -> str:
 
 
 def _filled(columns: list[ColumnTexts], size: Size, capacity: float) -> list[list[ColumnTexts]]:
-    """Columns in as few parts as their sizes allow, none much narrower than the others."""
+    """Split columns into as few parts as their sizes allow, none much narrower than the others."""
     parts = _parts(columns, size, capacity)
     even = sum(map(size, columns)) / len(parts)
-    while len(parts) > 1:  # the narrowest parts that are no more than these
+    while len(parts) > 1:  # the narrowest parts without exceeding this number
         narrower = _parts(columns, size, even)
         if len(narrower) <= len(parts):
             return narrower

@@ -61,7 +61,7 @@ class Store:
         return [path for path in sorted(self.root.glob("*/*/*.json")) if not path.name.startswith(".")]
 
     def paths(self) -> dict[str, Path]:
-        """Return the path of every key. Where several files have one name, they are opened, and only the record counts."""
+        """Return the path of every key. Several files of one name are opened, and only the record counts."""
         found: dict[str, Path] = {}
         for path in self.files():
             if path.stem not in found or not self._reads(found[path.stem]):
