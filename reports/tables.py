@@ -40,7 +40,7 @@ class RenderedTable:
 def render_table(result: TableResult, out_dir: Path | str, choice: Choice = WHOLE, width: int = WIDTH) -> RenderedTable:
     """Write the chosen part of a table as Markdown, LaTeX and LaTeX that compiles alone.
 
-    Files: <out>/<table>-<protocol>.md, .tex (to \input) and -standalone.tex.
+    Files: <out>/<table>-<protocol>.md, .tex (to \\input) and -standalone.tex.
     """
     result = choice.of(result)
     out = Path(out_dir)
