@@ -44,7 +44,7 @@ class Piece:
 
 
 def latex(result: TableResult, choice: Choice = WHOLE) -> str:
-    """Return the table as LaTeX to include (needs PACKAGES): a float for every part that fits on a page, notes below the
+    """Return the table as LaTeX to include (needs PACKAGES): a float for each part that fits on a page, notes below the
     last.
 
     Methods go down or across the page as the choice says, else as takes fewer floats.
