@@ -1,7 +1,7 @@
-"""`python -m datasets list` says what there is, with the sets of plug-ins; `fetch [names]` gets the files.
+"""`python -m datasets list` lists the data sets, those of plug-ins included; `fetch [names]` gets the files.
 
-`python -m datasets corrupt [cifar10] [cifar100]` makes the corrupted test images that runs would else make when they
-are asked for; several of these commands share the work, and a stopped one goes on where it was.
+`python -m datasets corrupt [cifar10] [cifar100]` makes corrupted test images in advance; several such commands share
+the work, and a stopped one resumes where it was.
 """
 
 from __future__ import annotations

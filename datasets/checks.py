@@ -28,7 +28,7 @@ class UnknownSplit(ValueError):
 
 
 class BadData(ValueError):
-    """A file or array does not hold what its data set promises."""
+    """Error: a file or array does not have the contents that its data set requires."""
 
 
 class DataNotFound(FileNotFoundError):
@@ -39,7 +39,7 @@ class DataNotFound(FileNotFoundError):
 
 @contextmanager
 def reading(where: Path | str, expected: str, remedy: str = GET_AGAIN) -> Iterator[None]:
-    """Turn any exception of a file's reader into BadData: no reader documents what it raises on damaged files."""
+    """Turn any exception of a file's reader into BadData, since readers' errors on damaged files are undocumented."""
     try:
         yield
     except BadData:

@@ -46,12 +46,12 @@ class Pixels:
 class EvaluationSet:
     """Inputs at which a trained model predicts.
 
-    kind: "id" (as the training data), "shift" (changed inputs, labels still hold), "ood" (another source),
-    "grid" (for plots), "spectrum" (for the covariance of functions) or "attack" (clean inputs, which an attack changes
-    by at most `epsilon`).
+    kind: "id" (as the training data), "shift" (changed inputs, labels still hold), "ood" (another source), "grid" (for
+    plots), "spectrum" (for the covariance of functions) or "attack" (clean inputs, which an attack changes by at most
+    `epsilon`).
     condition: as the published tables write it, "shift=rotation;angle=30".
     x [N, ...] and y [N] as in Arrays, y None for "ood", "grid" and "spectrum". source: origin of the inputs, where the
-    name does not tell: "kmnist, test part".
+    name does not show it: "kmnist, test part".
     """
 
     name: str

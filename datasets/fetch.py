@@ -22,7 +22,7 @@ from .checks import DataNotFound, UnknownDataset
 
 CACHE_VARIABLE = "FVI_DATA_CACHE"
 MIRROR_VARIABLE = "FVI_DATA_MIRROR"
-OFFLINE_VARIABLE = "FVI_OFFLINE"  # set where there is no network, so that nobody waits for an answer
+OFFLINE_VARIABLE = "FVI_OFFLINE"  # set on machines without a network, so that commands do not wait for answers
 TIMEOUT = 60  # seconds without an answer
 UNREACHABLE = "cannot be reached"
 
@@ -235,7 +235,7 @@ def _download(url: str, file: File, root: Path) -> str | None:
             path=target.parent,
             downloader=pooch.HTTPDownloader(timeout=TIMEOUT),
         )
-    except Exception as error:  # whatever fails here, the next place is tried and the reason reported
+    except Exception as error:  # after any failure the next place is tried and the reason reported
         _remove_empty_folders(target.parent, root)
         if isinstance(error, OSError) and getattr(error, "response", error) is None:  # requests had no answer
             return UNREACHABLE

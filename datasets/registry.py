@@ -21,8 +21,8 @@ from .fundus import splits as fundus
 class UserFile:
     """File of a user's data set: its name in the configuration of runs, and its path.
 
-    of: what depends on the file, "training" (also if it holds the test subset too), "test", or an evaluation set's
-    name.
+    of: the data that depend on the file, "training" (also if it holds the test subset too), "test", or an evaluation
+    set's name.
     """
 
     name: str

@@ -45,7 +45,7 @@ class Form:
 
 @dataclass
 class Table:
-    """Columns as text or numbers, the file's line of each row, and notes on what was guessed and dropped."""
+    """Columns as text or numbers, the file's line of each row, and notes on guesses and dropped rows."""
 
     path: Path
     columns: pandas.DataFrame

@@ -58,9 +58,9 @@ def add_images(
 
     train, test: an .npz file with the arrays images and labels, or a pair of .npy files. Bytes enter the network as (x
     / 255 - mean) / std, by channel; without mean and std by those of the training images. Other numbers enter as (x -
-    mean) / std, without both as they are. ood: images of other sources by name, each the evaluation set "ood-<name>".
+    mean) / std, or unchanged without both. ood: images of other sources by name, each the evaluation set "ood-<name>".
     More than 4 channels are refused where the other order of the axes would give 4 or fewer. Raises ValueError for
-    options that cannot mean anything; files are looked at when they are used, and raise BadData.
+    invalid options; files are read on first use, and raise BadData.
     """
     if (mean is None) != (std is None):
         raise ValueError(f"data set {name}: expected both mean and std, or none, found one of them")

@@ -62,15 +62,15 @@ def add_table(
     missing: str = REFUSE,
 ) -> None:
     """Add a data set of one file: .csv (separated by comma, semicolon, tab, bar or blanks), .npz (arrays x and y) or
-    .parquet. At its first use a summary is printed: rows, inputs, target, classes, what was left out and guessed.
+    .parquet. At its first use a summary is printed: rows, inputs, target, classes, omissions and guesses.
 
     target: name or number of its column, or name of its array (default: the last column, array y); all others are
     inputs. splits: how many random ones, each with a share `test` of the rows as test subset and a share `validation`
-    of the rest held out; of classes each its share. test_rows: a file of row numbers (from 0) for each split's test
-    subset instead. standardise: by mean and standard deviation of the training subset, targets of regression too.
-    header, delimiter, decimal ("." or ","): of a .csv file, guessed where they are None. drop: columns that are no
-    inputs. missing: rows with empty cells, "?" or NA in an input or the target are refused, or left out ("drop").
-    Raises ValueError for options that cannot mean anything; the file is looked at when it is used, and raises BadData.
+    of the rest held out; stratified by class. test_rows: a file of row numbers (from 0) for each split's test subset
+    instead. standardise: by mean and standard deviation of the training subset, targets of regression too. header,
+    delimiter, decimal ("." or ","): of a .csv file, guessed where they are None. drop: columns that are no inputs.
+    missing: rows with empty cells, "?" or NA in an input or the target are refused, or left out ("drop"). Raises
+    ValueError for invalid options; the file is read on first use, and raises BadData.
     """
     if task not in TASKS:
         raise ValueError(f"data set {name}: task is {task!r}, expected {' or '.join(map(repr, TASKS))}")

@@ -14,7 +14,7 @@ warnings.filterwarnings("ignore", message=".*`torch.jit.script` is deprecated", 
 
 
 def __getattr__(name: str):
-    """Load ``fit``, ``load`` and what they return or raise when they are first used."""
+    """Load ``fit``, ``load`` and their types on first use."""
     if name in ("fit", "load", "Posterior", "Prediction", "TrainingFailed", "UnfitModule"):
         from fvi_core import interface, networks, prediction
 

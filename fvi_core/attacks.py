@@ -22,19 +22,19 @@ def fgsm(
 ) -> Tensor:
     """The fast gradient sign method: ``x + epsilon sign(grad_x loss(x, y))`` (Goodfellow et al. 2015, sec. 4).
 
-    The loss is the negative log-likelihood of the mean predictive, ``-log 1/S sum_s softmax(f_s(x))_y``.
-    Inputs ``x [R, N, ...]`` of a floating type; labels ``y [R, N]``; ``functions`` returns logits ``[R, S, N, K]``,
-    each point's independent of the others. ``epsilon`` and the bounds ``low``, ``high`` of the result are numbers, or
-    tensors that broadcast to ``x`` (one per channel), in the units of ``x``; a value beyond a bound moves no further
-    out. Points are attacked ``chunk`` at a time. The result is a constant; parameters get no gradient, also within
-    ``no_grad``. Raises TypeError for other inputs, ValueError for a negative epsilon.
+    The loss is the negative log-likelihood of the mean predictive, ``-log 1/S sum_s softmax(f_s(x))_y``. Inputs ``x [R,
+    N, ...]`` of a floating type; labels ``y [R, N]``; ``functions`` returns logits ``[R, S, N, K]``, independent
+    between points. ``epsilon`` and the bounds ``low``, ``high`` of the result are numbers, or tensors that broadcast to
+    ``x`` (one per channel), in the units of ``x``; a value beyond a bound moves no further out. Points are attacked
+    ``chunk`` at a time. The result is a constant; parameters get no gradient, also within ``no_grad``. Raises TypeError
+    for other inputs, ValueError for a negative epsilon.
 
     dirichlet2022 (sec. 4.5, tables 14 to 16 and 20 to 22) has epsilon = 0, 0.05, ..., 0.3 and leaves open: its units;
-    whether attacked images are clipped to the range of pixels; whether the loss is that of the mean predictive or of
-    each sample; whether the attack knows the samples that predict (dropout by input draws others at every call
-    anyway). Units of the normalised inputs fit its numbers better: there, 0.3 is some 19 of CIFAR's 255 levels, in the
-    range of pixels 76, which should leave a network that was not trained against attacks at chance; the paper reports
-    11 to 26 per cent correct on CIFAR-10.
+    whether attacked images are clipped to the range of pixels; whether the loss is the mean predictive's or each
+    sample's; whether the attack knows the samples that predict (dropout by input draws others at every call anyway).
+    Units of the normalised inputs fit its numbers better: there, 0.3 is some 19 of CIFAR's 255 levels, in the range of
+    pixels 76, which should leave a network that was not trained against attacks at chance; the paper reports 11 to 26
+    per cent correct on CIFAR-10.
     """
     if not x.is_floating_point():
         raise TypeError(f"attack: expected inputs of a floating type, in the units of the network, found {x.dtype}")

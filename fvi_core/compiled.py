@@ -1,4 +1,4 @@
-"""Numba, where it is installed, and its decorator: compiled code is kept on disk only where a folder can be written."""
+"""Decorator for Numba, where it is installed; compiled code is cached on disk only in a writable folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 try:
     import numba
-except ImportError:  # tensor operations then serve
+except ImportError:  # then tensor operations replace it
     numba = None  # type: ignore[assignment]  # None tells that it is absent
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -18,8 +18,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def njit(**options: Any) -> Callable[[F], F]:
     """Return a decorator like ``numba.njit(cache=True, **options)``.
 
-    Numba refuses to keep compiled code where neither the folder of the code, nor the user's, nor $NUMBA_CACHE_DIR can
-    be written (a container's user without an account, read-only code): every process then compiles for itself.
+    Numba refuses to cache where neither the folder of the code, nor the user's, nor $NUMBA_CACHE_DIR can be written (a
+    container's user without an account, read-only code): then every process compiles for itself.
     """
 
     def compiled(function: F) -> F:

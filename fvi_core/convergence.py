@@ -68,13 +68,13 @@ def _ess(draws: Tensor) -> float:
     total = within * (s - 1) / s + (draws.mean(1).var().item() if chains > 1 else 0.0)
     rho = (1 - (within - autocovariance) / total).tolist()
     rho[0] = 1.0
-    first = [0]  # of each pair; the last is that at which the sum stops
+    first = [0]  # first number of each pair; the last is where the sum stops
     while first[-1] < s - 4 and rho[first[-1]] + rho[first[-1] + 1] > 0:
         first.append(first[-1] + 2)
     pairs = [rho[t] + rho[t + 1] for t in first]
     for i in range(1, len(pairs) - 1):
         pairs[i] = min(pairs[i], pairs[i - 1])
-    half = rho[first[-1]] if pairs[-1] >= 0 else max(rho[first[-1]], 0.0)  # of the last pair, for antithetic chains
+    half = rho[first[-1]] if pairs[-1] >= 0 else max(rho[first[-1]], 0.0)  # the last pair's, for antithetic chains
     tau = 2 * sum(pairs[:-1]) - 1 + half
     return draws.numel() / max(tau, 1 / math.log10(draws.numel()))
 

@@ -1,6 +1,6 @@
 """Gradients of a network's outputs in its weights, layer by layer, for generalised Gauss-Newton matrices.
 
-They are of one network, without axes for replicas or samples: parameters ``[*shape]``, inputs ``[N, ...]``.
+All functions take one network without axes for replicas or samples: parameters ``[*shape]``, inputs ``[N, ...]``.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def record(network: Network, parameters: Parameters, x: Tensor, head: bool = Fal
         if not head:
             tape = Tape()
             f = network({k: v.requires_grad_(k in network.shapes) for k, v in at.items()}, x[None], tape=tape)
-            return Recorded(at, f[0, 0], tape.entries, differentiable)  # indexed here, with its gradient
+            return Recorded(at, f[0, 0], tape.entries, differentiable)  # indexed here, so that the gradient passes
         phi = network.features(at, x[None])
         f = network.head({name: at[name].requires_grad_() for name in network.head.shapes}, phi)
         return Recorded(at, f[0, 0], [(network.head, phi, f)], differentiable)

@@ -23,8 +23,8 @@ class TrainingData:
     from. ``validation`` holds one pair (x ``[V, ...]``, y ``[V]``) for each data set; their sizes may differ. Inputs,
     validation and pools may be pixels 0 to 255, of any type, which ``pixels`` turns into inputs of the network.
 
-    ``batches(epoch)``, for data that are read anew at each epoch, yields its ``steps`` batches x ``[B, ...]``, y
-    ``[B]``, equal for all replicas; x and y are then :class:`fvi_core.reading.Unheld`.
+    ``batches(epoch)``, for data read again at each epoch, yields its ``steps`` batches x ``[B, ...]``, y ``[B]``, equal
+    for all replicas; x and y are then :class:`fvi_core.reading.Unheld`.
     """
 
     x: Tensor
@@ -85,7 +85,7 @@ def take(x: Tensor, owner: Tensor, index: Tensor | None = None) -> Tensor:
 
 def rows(x: Tensor, index: Tensor, owner: Tensor | None = None) -> Tensor:
     """Return rows ``index [R, B]`` of ``x [D, N, ...]``, for replica r of x[owner[r]], else x[r]; x[0] if D = 1."""
-    if len(x) == 1:  # rows of one array are copied whole, much faster than by pairs of indices
+    if len(x) == 1:  # copying whole rows of one array is much faster than pairs of indices
         return x[0].index_select(0, index.flatten()).unflatten(0, index.shape)
     owner = torch.arange(len(x), device=x.device) if owner is None else owner
     return x[owner[:, None], index]

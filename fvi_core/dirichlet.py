@@ -29,10 +29,9 @@ def minka_precision(
     log l_k there, but eq. 29 already defines l_k as a mean of logarithms, which is negative: the second
     logarithm is a misprint. Likewise the text after eq. 5 prints alpha = mean / z for alpha = mean * z.
 
-    A point stops by itself when its step is below ``tolerance``, whatever the others do; after
-    ``max_iterations`` the last iterate is returned. Finite input gives finite output: zeros are floored,
-    identical samples give z_max. One sample has no likelihood optimum: its precision is
-    ``single_sample_precision``, or z_max if that is None.
+    Each point stops when its own step is below ``tolerance``; after ``max_iterations`` the last iterate is returned.
+    Finite input gives finite output: zeros are floored, identical samples give z_max. One sample has no likelihood
+    optimum: its precision is ``single_sample_precision``, or z_max if that is None.
     """
     if not 0 < z_min <= z_max:
         raise ValueError(f"precision bounds need 0 < z_min <= z_max, found z_min={z_min}, z_max={z_max}")

@@ -1,7 +1,7 @@
 """Fits between training and prediction: observation noise, an exact posterior, a temperature.
 
 The likelihood fits first, then the family, then the method's fit part, if it has one; each takes the parameters that
-the previous fit returned. The result is kept: later evaluations do not fit again.
+the previous fit returned. The result is stored, so later evaluations do not fit again.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ CHUNK = 2**24
 """Most values of a layer computed at once outside training."""
 RESIDUAL_CHUNK = 2**23
 """Most values of a layer computed at once for residual networks on a CPU: 32 MiB as float32, the largest block that the
-C library keeps for reuse; returning larger blocks to the system makes prediction a quarter slower. Other networks keep
-``CHUNK``, since the masks of dropout by input, and so existing records, depend on it.
+C library reuses; returning larger blocks to the system makes prediction a quarter slower. Other networks use ``CHUNK``,
+on which the masks of dropout by input, and so existing records, depend.
 """
 ON_GPU = 8
 """Factor on these sizes for a GPU, which small pieces leave idle."""
@@ -138,7 +138,7 @@ class FitData:
 
         def each(x: Tensor) -> Tensor:
             # Expanded before it is flattened: for one replica the members' data are a view, for more a copy.
-            if not isinstance(x, Tensor):  # read anew at each epoch: what needs its values is refused there
+            if not isinstance(x, Tensor):  # data that are read again at each epoch refuse access to their values
                 return x
             return x.unsqueeze(1).expand(-1, count, *x.shape[1:]).flatten(0, 1)
 

@@ -51,7 +51,8 @@ def _kl_of_factors(difference: Tensor, factor_q: Tensor, factor_p: Tensor) -> Te
 
 
 class _KL(torch.autograd.Function):
-    """The divergence with ``dD/dS_q = 1/2 (S_p^-1 - S_q^-1)`` and ``dD/dm_q = S_p^-1 (m_q - m_p)``, in float64."""
+    """KL divergence with gradients ``dD/dS_q = 1/2 (S_p^-1 - S_q^-1)`` and ``dD/dm_q = S_p^-1 (m_q - m_p)``, in
+    float64."""
 
     @staticmethod
     def forward(ctx, mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor, jitter: float) -> Tensor:
@@ -105,8 +106,8 @@ def gaussian_kl_weights(
 ) -> Tensor:
     """KL of a mean-field Gaussian over weights from its prior, dicts of ``[R, *shape]`` -> ``[R]``.
 
-    Weights without a log-variance are points, and do not count. The prior is one number for all weights, or per name a
-    number or tensor that broadcasts. Posterior variances are given by their logarithm (log_var = 2 log std).
+    Weights without a log-variance are points, which are not counted. The prior is one number for all weights, or per
+    name a number or tensor that broadcasts. Posterior variances are given by their logarithm (log_var = 2 log std).
     """
     total: Any = 0.0  # a tensor from the first weights on
     for name, own in log_var.items():

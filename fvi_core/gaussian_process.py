@@ -50,11 +50,11 @@ def fit_kernel(
 ) -> tuple[Params, Tensor]:
     """Hyper-parameters and noise variance by the marginal likelihood of random batches (Chen et al. 2022).
 
-    Adam on the mean log marginal likelihood per point of a batch; every replica draws its own batches,
-    without replacement within a pass, and is fitted as if alone. ``batch_size=None`` uses all points at every
-    step. ``fixed_noise`` (the variances of Milios et al. 2018, say) is kept; otherwise the noise starts at
-    ``init_noise`` and stays above ``min_noise``, both variances. ``scale`` makes the kernel's inputs of x, a
-    batch at a time. Returns constants: the params of ``kernel`` and the noise, ``[R]`` if fitted.
+    Adam on the mean log marginal likelihood per point of a batch; every replica draws its own batches, without
+    replacement within a pass, and is fitted as if alone. ``batch_size=None`` uses all points at every step.
+    ``fixed_noise`` (such as the variances of Milios et al. 2018) is not fitted; otherwise the noise starts at
+    ``init_noise`` and stays above ``min_noise``, both variances. ``scale`` converts x to the kernel's inputs, a batch
+    at a time. Returns constants: the params of ``kernel`` and the noise, ``[R]`` if fitted.
     """
     replicas, n = x.shape[:2]
     if not init_noise > min_noise >= 0:

@@ -1,9 +1,9 @@
-"""Terms of ``J S J^T`` of linear layers, summed in double precision: products of Jacobians that never exist as a whole.
+"""Terms of ``J S J^T`` of linear layers, summed in double precision without forming whole Jacobians.
 
 Entry (i, j) of a layer's weights adds ``(a_i delta_j)_n (a_i delta_j)_m var_ij`` for inputs n and m, where a are the
-layer's inputs and delta the gradients of one output of the network to those of the layer. Gradients are in closed
-form and cost one product more: what a step needs is the lower half of ``A A^T`` for the scaled rows A of the Jacobian,
-and, of the gradient G to it, ``(G + G^T) A``.
+layer's inputs and delta the gradients of one output of the network in the layer's outputs. Gradients are in closed form
+and cost one more product: a step needs the lower half of ``A A^T`` for the scaled rows A of the Jacobian and, with the
+gradient G, ``(G + G^T) A``.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from torch.autograd.function import once_differentiable
 from fvi_core.products import product
 
 BLOCK = 2**19
-"""Most elements of a layer's Jacobian held at once (4 MiB); backward passes form them again."""
+"""Most elements of a layer's Jacobian held at once (4 MiB); backward passes recompute them."""
 TILE = 128
 """Points whose products with those before them are one product of matrices: half of a Gram matrix is its mirror."""
 
 
 def layer_gram(a: Tensor, delta: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """The term of a linear layer for each output of the network, ``[R, Q, N, N]`` in float64.
+    """Return the term of a linear layer for each output of the network, ``[R, Q, N, N]`` in float64.
 
     Args: a ``[R, N, in]``; delta ``[R, Q, N, out]``; log-variances of weights ``[R, in, out]`` and biases ``[R, out]``.
     """
     a = torch.cat([a, torch.ones_like(a[..., :1])], -1)  # a bias is one more weight
     log_var = torch.cat([weight, bias.unsqueeze(-2)], -2)
-    few = a.shape[1] <= min(a.shape[2], delta.shape[3])  # else the rows of the Jacobian are the smaller
+    few = a.shape[1] <= min(a.shape[2], delta.shape[3])  # else the rows of the Jacobian are smaller
     return (_SharedGram if few else _RowsGram).apply(a.double(), delta.double(), log_var.double())
 
 
 class _RowsGram(torch.autograd.Function):
-    """By rows of the Jacobian, block by block of the layer's inputs; each replica by itself."""
+    """Gram matrix from rows of the Jacobian, by blocks of the layer's inputs and replica by replica."""
 
     @staticmethod
     def forward(ctx, a: Tensor, delta: Tensor, log_var: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ class _RowsGram(torch.autograd.Function):
 
 
 class _SharedGram(torch.autograd.Function):
-    """By ``sum_i a_in a_im var_ij`` of every pair of points and unit j, which all outputs of the network share."""
+    """Gram matrix from ``sum_i a_in a_im var_ij`` of every pair of points and unit j, shared by all outputs."""
 
     @staticmethod
     def forward(ctx, a: Tensor, delta: Tensor, log_var: Tensor) -> Tensor:
@@ -79,7 +79,7 @@ class _SharedGram(torch.autograd.Function):
     def backward(ctx, gradient: Tensor):
         a, delta, var, pairs, shared, both = ctx.saved_tensors
         gradient = gradient + gradient.mT
-        d_shared = (gradient.unsqueeze(-1) * both).sum(1).flatten(1, 2)  # of both places of a pair
+        d_shared = (gradient.unsqueeze(-1) * both).sum(1).flatten(1, 2)  # for both points of a pair
         d_log_var = 0.5 * var * product(pairs.mT, d_shared)
         if not any(ctx.needs_input_grad[:2]):
             return None, None, d_log_var
@@ -90,7 +90,7 @@ class _SharedGram(torch.autograd.Function):
 
 
 def _blocks(a: Tensor, delta: Tensor, log_var: Tensor) -> Iterator[tuple[int, int, slice, Tensor]]:
-    """Replica, output, some of the layer's inputs and the standard deviations of their weights ``[in, out]``."""
+    """Yield replica, output, some of the layer's inputs and the standard deviations of their weights ``[in, out]``."""
     size = max(1, BLOCK // (delta.shape[2] * delta.shape[3]))
     for r in range(len(a)):
         std = torch.exp(0.5 * log_var[r])
@@ -106,7 +106,7 @@ def _rows(a: Tensor, delta: Tensor, std: Tensor) -> Tensor:
 
 
 def _add_lower(gram: Tensor, rows: Tensor) -> None:
-    """Add ``A A^T`` of ``A [N, P]`` to gram, below the diagonal and to some of what is above it."""
+    """Add ``A A^T`` of ``A [N, P]`` to gram, below the diagonal and in part above it."""
     for start in range(0, len(rows), TILE):
         end = start + TILE
         gram[start:end, :end].addmm_(rows[start:end], rows[:end].mT)

@@ -11,12 +11,12 @@ from fvi_core.optimisers import Optimiser
 from fvi_core.printing import message
 
 WARM_UP = 3
-"""Steps of each batch size before its capture: libraries' set-up at their first calls cannot be captured."""
+"""Steps of each batch size before its capture, since set-up in libraries' first calls cannot be captured."""
 DEVICES = ("cuda",)
 
 
 class CaptureFailed(RuntimeError):
-    """The step is not a fixed sequence of operations on the device."""
+    """Error: the step is not a fixed sequence of operations on the device."""
 
 
 def check(device: torch.device, optimiser: Optimiser) -> None:

@@ -22,7 +22,7 @@ from fvi_core.samplers import Memory, Sampler, Target
 DIVERGENT = 1000.0
 """Energy that a trajectory may gain before it counts as divergent: the bound of Stan."""
 STARTS = ("map", "prior", "initial")
-GAMMA, T0, KAPPA = 0.05, 10.0, 0.75  # of dual averaging, as Hoffman and Gelman (2014) choose them
+GAMMA, T0, KAPPA = 0.05, 10.0, 0.75  # constants of dual averaging from Hoffman and Gelman (2014)
 Gradient = Callable[[Parameters], tuple[Tensor, Parameters]]
 
 
@@ -32,7 +32,7 @@ def leapfrog(
     """Position and momentum after so many steps of sizes ``step [R]``, and the energy there ``[R]`` (Neal 2011, eq.
     2.28 to 2.30).
 
-    Unit mass. Run again with the momentum reversed it leads back.
+    Unit mass. Reversing the momentum retraces the trajectory.
     """
     sizes = {name: step.view(-1, *[1] * (value.dim() - 1)) for name, value in position.items()}
     energy, force = gradient(position)
@@ -51,14 +51,14 @@ def kinetic(momentum: Parameters) -> Tensor:
 @TRAININGS.register("hmc")
 @dataclass(frozen=True)
 class HamiltonianMonteCarlo(Sampler):
-    """Hamiltonian Monte Carlo with unit mass; a chain each for the members of an ensemble of family "samples".
+    """Hamiltonian Monte Carlo with unit mass; each member of an ensemble of family "samples" is a chain.
 
-    A trajectory has ``round(2 u leapfrogs)`` steps, at least one, u uniform on [0, 1) and the same for all chains, so
-    that none waits for another. While it warms up each chain learns its step by dual averaging (Hoffman and Gelman
-    2014, eq. 6) from ``step`` so that the mean probability of acceptance becomes ``acceptance``; the averaged step is
-    kept afterwards. ``start_at``: "map", where ``map_steps`` of Adam at ``map_lr`` lead from the initial network;
-    "prior", a draw from it; or "initial". A chain fails that gains more energy than DIVERGENT in more than
-    ``most_divergent`` of the trajectories after warm-up.
+    A trajectory has ``round(2 u leapfrogs)`` steps, at least one, with u uniform on [0, 1) and the same for all chains,
+    so that no chain waits for another. During warm-up each chain adapts its step by dual averaging (Hoffman and Gelman
+    2014, eq. 6) from ``step``, until the mean probability of acceptance is ``acceptance``; then it uses the averaged
+    step. ``start_at``: "map", the result of ``map_steps`` of Adam at ``map_lr`` from the initial network; "prior", a
+    draw from it; or "initial". A chain fails if it gains more energy than DIVERGENT in more than ``most_divergent`` of
+    the trajectories after warm-up.
     """
 
     leapfrogs: int = 50
@@ -80,7 +80,7 @@ class HamiltonianMonteCarlo(Sampler):
 
     def place(self, position: Parameters, target: Target, streams: Streams) -> Parameters:
         if self.start_at == "prior":
-            prior = cast(Prior, target.model.prior)  # None fails here: the method has none
+            prior = cast(Prior, target.model.prior)  # a method without a prior fails here
             return prior.weights(target.model.network, 1, streams)
         if self.start_at == "map":
             return self._mode(position, target)
@@ -130,7 +130,7 @@ class HamiltonianMonteCarlo(Sampler):
         return position, torch.where(accepted, proposed, energy), memory
 
     def length(self, move: int) -> int:
-        """Steps of a trajectory, the same in every chain."""
+        """Return the number of steps of a trajectory, the same in every chain."""
         u = torch.rand((), generator=torch.Generator().manual_seed(seed_from("leapfrogs", move))).item()
         return max(1, round(2 * u * self.leapfrogs))
 

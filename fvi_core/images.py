@@ -1,4 +1,4 @@
-"""Images on the device: kept as bytes, changed and scaled a batch at a time."""
+"""Images on the device: stored as bytes, changed and scaled batch by batch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _affine(scale: Scale, device: torch.device) -> tuple[Tensor, Tensor] | tuple
     """Return factor and shift of pixels; cached on the device, since a copy to a device waits for it."""
     factors = [1 / (255 * std) for std in scale.std]
     shifts = [-mean / std for mean, std in zip(scale.mean, scale.std, strict=True)]
-    if len(factors) == 1:  # a number makes a faster loop than a tensor of channels
+    if len(factors) == 1:  # numbers make a faster loop than tensors
         return factors[0], shifts[0]
     factor, shift = (
         torch.tensor(values, dtype=scale.dtype, device=device).view(-1, 1, 1) for values in (factors, shifts)
@@ -41,13 +41,13 @@ def _affine(scale: Scale, device: torch.device) -> tuple[Tensor, Tensor] | tuple
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Training images moved by up to ``crop`` pixels (black comes in), and mirrored or not (He et al. 2016)."""
+    """Training images shifted by up to ``crop`` pixels (padded with black), and randomly mirrored (He et al. 2016)."""
 
     crop: int = 0
     flip: bool = False
 
     def __call__(self, x: Tensor, streams: Streams) -> Tensor:
-        """Images ``[R, B, C, H, W]``, each changed for itself."""
+        """Change images ``[R, B, C, H, W]``, each independently."""
         batch = x.shape[1]
         if self.crop:
             corner = streams.integers(2 * self.crop + 1, batch, 2)
@@ -59,7 +59,7 @@ class Augmentation:
 
 
 def crop(x: Tensor, margin: int, top: Tensor, left: Tensor) -> Tensor:
-    """Windows, cornered at ``top, left [R, B]``, of images ``[R, B, C, H, W]`` framed by ``margin`` black pixels."""
+    """Cut windows at corners ``top, left [R, B]`` from images ``[R, B, C, H, W]`` padded by ``margin`` black pixels."""
     height, width = x.shape[-2:]
     windows = F.pad(x, (margin,) * 4).unfold(3, height, 1).unfold(4, width, 1)
     replica = torch.arange(x.shape[0], device=x.device)[:, None]

@@ -1,4 +1,4 @@
-"""A method of the catalogue on a module of one's own: fit, predict, score, save and load.
+"""Methods of the catalogue on a user's module: fit, predict, score, save and load.
 
 import fvi_core as fvi
 
@@ -48,16 +48,16 @@ INSTEAD = {
     "criterion": "the objective is that of the method; its data term is the likelihood's",
     "lr": "say optimiser={'name': 'adam', 'lr': ...}",
 }
-"""Options of other libraries, and what to do here."""
+"""Options of other libraries, and their equivalents here."""
 DEFAULTS: dict[str, Any] = {"epochs": 100, "optimiser": {"name": "adam", "lr": 1e-3}, "samples": 1}
 BATCH = 128
 
-for _module in ("fits", "hamiltonian", "vogn"):  # they register their parts
+for _module in ("fits", "hamiltonian", "vogn"):  # these modules register their parts
     importlib.import_module(f"fvi_core.{_module}")
 
 
 class TrainingFailed(RuntimeError):
-    """Training that ended without parameters; the message says why."""
+    """Error: training ended without parameters; the message says why."""
 
 
 def fit(
@@ -79,27 +79,27 @@ def fit(
     progress: bool = True,
     **parts: Mapping[str, Any],
 ) -> Posterior:
-    """Train a method of the catalogue on a module; or fit a fit part ("laplace", "temperature") to a module that is
-    trained already, whose weights then stay as they are.
+    """Train a method of the catalogue on a module; or fit a fit part ("laplace", "temperature") to a trained module
+    without changing its weights.
 
     Args:
-      module: an nn.Module, which is not changed and whose weights training starts from (members of an ensemble but the
-        first are initialised anew), or a function that makes one. Inputs and parameters stay on its device.
+      module: an nn.Module, which is not changed and whose weights training starts from (members of an ensemble except
+        the first are initialised again), or a function that makes one. Inputs and parameters stay on its device.
       data: a pair x ``[N, ...]``, y, or a DataLoader or Dataset. Whole numbers and text are labels; floating-point
-        targets ``[N]``, ``[N, 1]`` or ``[N, Q]`` are those of a regression, standardised here.
-      validation: the same, for early stopping and fit parts that ask for it.
-      epochs, batch_size, optimiser, samples: of training: 100, the loader's or else 128, Adam with rate 0.001, one
-        function in each step, unless the method brings its own. ``training``: further options of the training part.
+        targets ``[N]``, ``[N, 1]`` or ``[N, Q]`` are for regression, standardised here.
+      validation: data of the same form, for early stopping and fit parts that need it.
+      epochs, batch_size, optimiser, samples: options of training; default: the method's own, else 100, the loader's or
+        128, Adam with rate 0.001, one function in each step. ``training``: further options of the training part.
       likelihood: instead of "categorical" for labels and "gaussian" for other targets.
       contexts: named inputs ``[P, ...]`` for contexts of the kind "images".
       head: name of the last layer, where it is not the nn.Linear whose output the module returns.
-      stream: read the loader anew at each epoch and hold no data. None: where its inputs change from one reading to
-        the next (augmentation) or are drawn at random.
-      progress: show it.
-      parts: hyper-parameters of the method's parts that differ, as ``context={"points": 50}``; with a "name", another
-        part. ``weight``: that of the divergence.
+      stream: read the loader again at each epoch and hold no data. None: do so where its inputs change between readings
+        (augmentation) or are drawn at random.
+      progress: show progress.
+      parts: changed hyper-parameters of the method's parts, as ``context={"points": 50}``; with a "name", another part.
+        ``weight``: the divergence's weight.
 
-    Ctrl-C ends training early: the posterior then has the parameters of that moment. Raises UnfitModule, UnknownMethod,
+    Ctrl-C ends training early: the posterior then has the current parameters. Raises UnfitModule, UnknownMethod,
     UnknownPart, NotSupported, ValueError and TypeError before training, TrainingFailed after it.
     """
     trained_already = method in FITS.classes
@@ -152,9 +152,9 @@ def fit(
 
 
 def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Posterior:
-    """Return the posterior that :meth:`Posterior.save` wrote, on a module of the same structure.
+    """Load a posterior from a file of :meth:`Posterior.save`, on a module of the same structure.
 
-    No code of the file is run. Raises ValueError for another file and for another module, saying what differs.
+    Runs no code from the file. Raises ValueError for another file and for another module, with the difference.
     """
     with open(path, "rb") as file:
         whole = io.BytesIO(file.read())
@@ -162,7 +162,7 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Poste
         held = torch.load(whole, map_location="cpu", weights_only=True)
         if not isinstance(held, dict) or FORMAT not in held:
             raise ValueError("it holds something else")
-    except Exception as error:  # whatever torch makes of other files and damage
+    except Exception as error:  # torch raises many types for other files and damage
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{path}: expected a whole file of Posterior.save: {reason}") from error
     if held[FORMAT] != VERSION:
@@ -213,10 +213,10 @@ def _choose(chosen: dict[str, Any], parts: Mapping[str, Any]) -> None:
 
 
 def _training(own: Mapping[str, Any], options: Mapping[str, Any], **given: Any) -> dict[str, Any]:
-    """The training part: its own options, those of the user, and defaults for the rest."""
+    """Return the training part from its own options, the user's, and defaults."""
     spec = {"name": "gradient", **own, **options}
     if spec["name"] not in TRAININGS.classes:
-        TRAININGS.build(spec)  # says which there are
+        TRAININGS.build(spec)  # the error lists the known options
     fields = {each.name for each in dataclasses.fields(TRAININGS.classes[spec["name"]])}
     for name, value in given.items():
         if value is not None and name not in fields:
@@ -262,7 +262,7 @@ def _run(stack: Stack, method: str, progress: bool) -> ReplicaResult:
         with Watch(stack, method) if progress else contextlib.nullcontext():
             return stack.run()[0]
     except KeyboardInterrupt:
-        if stack.now.epoch == 0 and stack.progress == 1:  # nothing is trained
+        if stack.now.epoch == 0 and stack.progress == 1:  # nothing is trained yet
             raise
         try:
             trained = stack.end()[0]

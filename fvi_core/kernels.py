@@ -19,7 +19,7 @@ FIELDS = {
     "curl_free": ("potential",),
     "divergence_free": ("stream",),
 }
-"""Potentials whose gradients make up a field, by the field's name."""
+"""Potentials of a field, by the field's name; their gradients sum to the field."""
 
 
 @dataclass(frozen=True)

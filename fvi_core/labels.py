@@ -1,4 +1,4 @@
-"""Class labels as regression targets, so that a Gaussian process prior can be fitted to classes."""
+"""Class labels as regression targets, for Gaussian process priors of classifiers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ def milios_targets(labels: Tensor, n_classes: int, alpha_eps: float = 0.01) -> t
     With a_k = alpha_eps + [y = k], the Gamma(a_k, 1) variable of the Dirichlet is matched in mean and
     variance by a log-normal one: variance_k = log(1 / a_k + 1), target_k = log a_k - variance_k / 2.
 
-    Labels ``[R, N]`` (long) -> targets, variances ``[R, N, n_classes]`` in float64. A zero-mean process wants
-    the targets centred (they average below zero). Raises ValueError for a label outside [0, n_classes) or
-    alpha_eps <= 0.
+    Labels ``[R, N]`` (long) -> targets, variances ``[R, N, n_classes]`` in float64. A zero-mean process needs centred
+    targets (their mean is negative). Raises ValueError for a label outside [0, n_classes) or alpha_eps <= 0.
     """
     if alpha_eps <= 0:
         raise ValueError(f"alpha_eps: expected a number above 0, found {alpha_eps}")

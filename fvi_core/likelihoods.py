@@ -30,7 +30,7 @@ NEAR_ONE = 1e-6
 class Likelihood:
     """Contract of a likelihood of targets y ``[R, N]`` (or ``[R, N, D]``) given outputs f ``[R, S, N, Q]``.
 
-    A subclass is a dataclass of hyper-parameters with :meth:`log_prob`; all else has a default.
+    A subclass is a dataclass of hyper-parameters with :meth:`log_prob`; all other methods have defaults.
     """
 
     name: ClassVar[str]
@@ -120,8 +120,8 @@ class Gaussian(Likelihood):
 
     Vectors y ``[R, N, D]`` have independent noise of this level in each of their numbers. ``init_std``: initial
     standard deviation; ``min_std``: floor that it never falls below, both in units of the targets; ``learned=False``
-    keeps ``init_std``: no gradient then reaches the parameter. ``scale`` "exp": ``std = min_std + exp(rho)``, which
-    Adam moves faster from above 1 to near 0. Raises ValueError if init_std <= min_std.
+    fixes ``init_std``: no gradient reaches the parameter. ``scale`` "exp": ``std = min_std + exp(rho)``, which Adam
+    moves faster from above 1 towards 0. Raises ValueError if init_std <= min_std.
     """
 
     init_std: float = 0.5
@@ -241,7 +241,7 @@ class Categorical(Likelihood):
     """y ~ Cat(softmax f(x)); no parameters.
 
     ``class_weights`` "batch": training weighs each point of a class k by ``1 / (K p_k)``, p_k the share of the class in
-    the batch, so that all classes that are there count alike (Band et al. 2021).
+    the batch, so that all classes in the batch count alike (Band et al. 2021).
     """
 
     class_weights: str = later("none")
@@ -280,9 +280,8 @@ class KernelScores(Likelihood):
     """Outputs ``f_c = log K_c``, logarithms of scores between 0 and 1, one for each class.
 
     Training minimises the binary cross-entropy of the scores, ``-mean_c [1(y = c) log K_c + 1(y != c) log(1 - K_c)]``
-    (van Amersfoort et al. 2020, eq. 2). Scores of a class each are no distribution over classes: predictions hold the
-    normalised ones, ``K_c / sum K``. The uncertainty is minus the largest score, in logarithms, which tell scores apart
-    that round to 0.
+    (van Amersfoort et al. 2020, eq. 2). Scores do not sum to 1, so predictions hold the normalised ones, ``K_c / sum
+    K``. The uncertainty is minus the logarithm of the largest score; logarithms distinguish scores that round to 0.
     """
 
     def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:

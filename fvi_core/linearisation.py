@@ -1,11 +1,11 @@
 """Gaussian moments of a network whose weights are Gaussian: mean and covariance of f at inputs X.
 
-Covariances are of each output by itself, "full" ``[R, Q, N, N]`` or "diagonal" ``[R, Q, N]``, or "joint" of all outputs
-at all inputs, ``[R, 1, N Q, N Q]`` with the outputs of one input together, and the mean ``[R, 1, N Q]``.
+Covariances are per output, "full" ``[R, Q, N, N]`` or "diagonal" ``[R, Q, N]``, or "joint" over all outputs and inputs,
+``[R, 1, N Q, N Q]`` with the outputs of one input together, and the mean ``[R, 1, N Q]``.
 
 Last layer (rudner2022 eq. 12-14 with R = 1): given one draw of the inner layers the network is linear in the last, so
 mean and covariance are exact. Full network (rudner2022 eq. 8-11, cinquin2024 eq. 2.6): ``J S J^T`` is summed layer by
-layer from each layer's inputs and back-propagated outputs; the Jacobian of a convolutional network never exists as a
+layer from each layer's inputs and back-propagated outputs; the Jacobian of a convolutional network is never formed as a
 whole.
 """
 
@@ -36,8 +36,8 @@ from fvi_core.products import product
 
 
 def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Parameters) -> Callable[[Tensor], Tensor]:
-    """The functions ``f(x; m) + J(x; m) d`` for each sample d of ``steps [R, S, *shape]`` away from ``centre`` m ``[R,
-    *shape]``.
+    """Return the functions ``f(x; m) + J(x; m) d`` for each sample d of ``steps [R, S, *shape]`` away from ``centre`` m
+    ``[R, *shape]``.
 
     ``kept [R, 1, *shape]``: running statistics, which are constants.
     """
@@ -55,9 +55,9 @@ def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Pa
 
 
 def _change(network: Network, at: Parameters, steps: Parameters, tape: Tape) -> Tensor:
-    """``J(x; m) d`` of a perceptron: what forward-mode differentiation does, in its order, without its machinery."""
+    """Return ``J(x; m) d`` of a perceptron, by the operations of forward-mode differentiation in the same order."""
     functions = [layer.function for layer in network.layers if isinstance(layer, Activation)]
-    change: Any = None  # of the layer's inputs, transposed: none of the first's
+    change: Any = None  # tangents of the layer's inputs, transposed; None for the first layer
     for i, (layer, a, z) in enumerate(tape.entries):
         weight, bias = layer.shapes
         if change is None and z.shape[1] > a.shape[1]:
@@ -79,7 +79,7 @@ def last_layer_moments(
 
     ``cov_k = phi diag(var_k) phi^T + var_bias_k`` for output k.
 
-    Args: inner: parameters ``[R, *shape]`` that define the features phi; mean, log_var: those of the head are used.
+    Args: inner: parameters ``[R, *shape]`` that define the features phi; mean, log_var: only the head's are used.
     Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` in float64 ("full") or variance ``[R, Q, N]``
       ("diagonal").
     """
@@ -120,7 +120,7 @@ def joint_mean(mean: Tensor) -> Tensor:
 
 
 def joint_of_independent(covariance: Tensor) -> Tensor:
-    """The joint covariance ``[R, 1, N Q, N Q]`` of independent outputs, whose own are ``[R, Q, N, N]``."""
+    """Return the joint covariance ``[R, 1, N Q, N Q]`` of independent outputs with covariances ``[R, Q, N, N]``."""
     n = covariance.shape[1] * covariance.shape[2]
     return torch.diag_embed(covariance.movedim(1, -1)).transpose(2, 3).reshape(-1, 1, n, n)
 
@@ -136,11 +136,9 @@ def full_network_moments(
     """Moments of the network linearised about its mean weights: ``f(x; m)`` and ``J(x; m) S J(x; m)^T`` per output.
 
     rudner2022 eq. 9-10, cinquin2024 eq. 2.7. ``stop_gradient`` treats the Jacobian as constant in m. A network with
-    batch normalisation is linearised as it predicts: ``mean`` must hold its running statistics too, which are
-    constants.
+    batch normalisation is linearised in prediction mode: ``mean`` must include its running statistics, as constants.
     Returns mean ``[R, Q, N]`` and covariance ``[R, Q, N, N]`` in float64 ("full") or variance ``[R, Q, N]``
-      ("diagonal"), or those of all outputs together ("joint"), for which the rows of a layer's Jacobian are held at
-      once.
+      ("diagonal"), or of all outputs together ("joint"), which holds all rows of a layer's Jacobian at once.
     """
     if not torch.is_grad_enabled() and not network.perceptron:
         with torch.enable_grad():
@@ -220,7 +218,7 @@ def _variance(layer: Linear, a: Tensor, delta: Tensor, std: Parameters) -> Tenso
     gradients ``delta [R, N, out]``.
     """
     weight, bias = (std[name] for name in layer.shapes)
-    # Anew for each output: shared, its gradient would be summed in another order than that of earlier records.
+    # Recomputed for each output: sharing would sum gradients in another order than earlier records.
     squares = product(a.square(), weight.square()) + bias.square().unsqueeze(1)
     return (squares * delta.square()).sum(-1)
 

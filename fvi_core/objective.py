@@ -29,13 +29,12 @@ class Weight:
     """Weight of the divergence against the mean log-likelihood of a batch.
 
     ``scaling`` "elbo": ``factor / N``, the true ELBO with N training points (pequignot2020 eq. 8, cinquin2024 alg. 1);
-    "batch": ``factor / B``, the divergence against the batch's summed log-likelihood (rudner2022 eq. 17 as its first
-    code has it, dirichlet2022 App. B.1, Sun et al. 2019), N/B times the ELBO's; "context": ``factor / (B K)`` with K
-    context points (the retinopathy code of rudner2022); "none": ``factor`` alone (the two moons of dirichlet2022, App.
-    F). A ``factor`` other than 1 tempers. ``alpha`` above 0: the likelihood counts by ``log E_q[p(y | f)^alpha] /
-    alpha`` of every point in place of ``E_q[log p(y | f)]``, to which that tends (Hernandez-Lobato et al. 2016, Ma et
-    al. 2019). ``rise``: share of the steps of training by gradients over which the factor rises from 0 in proportion
-    to them (Bowman et al. 2016).
+    "batch": ``factor / B``, the divergence against the batch's summed log-likelihood (rudner2022 eq. 17 in its first
+    code, dirichlet2022 App. B.1, Sun et al. 2019), N/B times the ELBO's; "context": ``factor / (B K)`` with K context
+    points (the retinopathy code of rudner2022); "none": ``factor`` alone (the two moons of dirichlet2022, App. F). A
+    ``factor`` other than 1 tempers the posterior. ``alpha`` above 0: the likelihood counts by ``log E_q[p(y | f)^alpha]
+    / alpha`` of every point in place of its limit ``E_q[log p(y | f)]`` (Hernandez-Lobato et al. 2016, Ma et al. 2019).
+    ``rise``: share of the gradient steps over which the factor rises linearly from 0 (Bowman et al. 2016).
     """
 
     scaling: str = "elbo"
@@ -122,7 +121,7 @@ class Model:
         return self.fit.functions(self.network, self.family, family, own, samples, streams)
 
     def marginals(self, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return mean and variance ``[R, N, Q]`` of the functions in closed form, if it is of use, else None."""
+        """Return mean and variance ``[R, N, Q]`` of the functions in closed form, if useful, else None."""
         if not self.likelihood.has_closed_form:
             return None
         rest, own = own_of(parameters)
@@ -215,7 +214,7 @@ class Model:
 
         functions = values = marginals = None
         if self.likelihood.has_closed_form and self.family.closed_form:
-            # A family that says so has them.
+            # has_closed_form families have marginals
             marginals = cast(tuple[Tensor, Tensor], self.family.marginals(network, parameters, x))
             log_likelihood = self._closed_form_term(likelihood_parameters, marginals, y)
         elif not self.likelihood.by_draws:

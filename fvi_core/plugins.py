@@ -1,9 +1,8 @@
-"""Code of others: files and folders that ``FVI_PLUGINS`` names, as in ``PATH``, and installed packages.
+"""Plug-ins: files and folders in ``FVI_PLUGINS`` (separated as in ``PATH``), and installed packages.
 
-A plug-in is ordinary Python that adds methods, parts, data sets, metrics or tables by calling what adds them. A folder
-with an ``__init__.py`` is a package; of any other folder every Python file is a plug-in. Packages are found by the
-entry-point group ``fvi_bench.plugins``. :func:`load` runs each once in a process; whoever looks up names calls it
-before.
+A plug-in is ordinary Python that registers methods, parts, data sets, metrics or tables. A folder with an
+``__init__.py`` is a package; in any other folder every Python file is a plug-in. Packages are found by the entry-point
+group ``fvi_bench.plugins``. :func:`load` runs each once in a process, and must be called before names are looked up.
 """
 
 from __future__ import annotations
@@ -38,7 +37,8 @@ class PluginError(ValueError):
 
 @dataclass(frozen=True)
 class Plugin:
-    """One plug-in: the file, or the folder of a package, and the module it is; ``package``: what installed it."""
+    """One plug-in: the file, or the folder of a package, and its module name; ``package``: the distribution that has
+    it."""
 
     path: Path
     module: str
@@ -62,7 +62,7 @@ class Plugin:
 _TRACKED: list[dict[str, Any]] = []
 _loaded: dict[str, Plugin] = {}  # by real path
 _settled: list[str] = []  # the value of the variable when all was loaded
-_running: dict[int, dict[str, Any]] = {}  # what tracked names were before the plug-in that runs now; empty if none does
+_running: dict[int, dict[str, Any]] = {}  # tracked names before the present plug-in; empty if none runs
 
 
 def track(names: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def track(names: dict[str, Any]) -> dict[str, Any]:
 def load() -> None:
     """Run every plug-in that this process has not run yet. Raises :class:`PluginError`."""
     value = os.environ.get(VARIABLE, "")
-    if _running or _settled == [value]:  # a plug-in that looks up names while it is run finds those before it
+    if _running or _settled == [value]:  # a plug-in that looks up names while it runs finds those before it
         return
     for plugin in found():
         key = str(plugin.path)
@@ -92,7 +92,7 @@ def load() -> None:
 
 
 def found() -> Iterator[Plugin]:
-    """Every plug-in there is, those of the variable first. Raises PluginError for what is none."""
+    """Yield every plug-in, those of the variable first. Raises PluginError for an invalid path."""
     for named in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         path = Path(os.path.realpath(os.path.expanduser(named)))
         files = [path] if path.is_file() or (path / "__init__.py").is_file() else sorted(path.glob("*.py"))

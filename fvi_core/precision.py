@@ -20,16 +20,15 @@ def check(precision: str) -> None:
 
 @cache
 def has_bfloat16(device: str) -> bool:
-    """Whether a kind of device ("cpu", "cuda") has instructions for products in bfloat16; those of a CPU are AMX and
-    AVX-512 BF16. Without them such products are slower than in float32.
+    """Whether a kind of device ("cpu", "cuda") has instructions for products in bfloat16 (on a CPU: AMX or AVX-512
+    BF16). Without them such products are slower than in float32.
     """
     return device != "cpu" or torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
 def used(precision: str, device: torch.device) -> str:
-    """The precision that a network asked for ``precision`` computes in on a device; in place of bfloat16 on one that
-    has it not it is float32, of which a process is told once.
-    """
+    """Return the precision of computations for a requested ``precision`` on a device: float32 in place of bfloat16 on
+    devices without it, with one warning per process."""
     check(precision)
     if precision == "float32" or has_bfloat16(device.type):
         return precision

@@ -1,4 +1,4 @@
-"""A fitted posterior, and what it says of inputs."""
+"""Fitted posterior and its predictions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Prediction:
 class Posterior:
     """A trained and fitted method on a module; :func:`fvi_core.fit` and :func:`fvi_core.load` return one.
 
-    ``config``: plain JSON that says how it was made. ``loss``: that of every epoch, in nats per training point.
+    ``config``: method and hyper-parameters as plain JSON. ``loss``: of every epoch, in nats per training point.
     """
 
     model: Model
@@ -106,9 +106,8 @@ class Posterior:
 
     @torch.no_grad()
     def predict(self, x: Any, samples: int = 100, seed: int = 0) -> Prediction:
-        """Return values at inputs ``x [N, ...]``, a tensor or an array: of the same functions at every call with this
-        seed.
-        """
+        """Return predictions at inputs ``x [N, ...]``, a tensor or an array; each seed gives the same functions at
+        every call."""
         given = torch.as_tensor(x)
         if given.shape[1:] != self.network.input_shape or not len(given):
             raise ValueError(
@@ -136,7 +135,7 @@ class Posterior:
         return Prediction(in_units(values, std, mean), noise, cast(Any, moments))
 
     def score(self, x: Any, y: Any = None, samples: int = 100) -> dict[str, float]:
-        """Return metrics at inputs and targets, or at those of a DataLoader.
+        """Return metrics at inputs and targets, given directly or by a DataLoader.
 
         Accuracy, negative log-likelihood in nats, Brier score and expected calibration error (15 bins) of a classifier;
         root mean square error and negative log-likelihood of a regression, in the units of the targets.
@@ -192,8 +191,8 @@ class Posterior:
         return [self.network.module_of(drawn, s) for s in range(drawn[head].shape[1])]
 
     def after(self, fit: str, data: Data, validation: Data | None = None, **options: Any) -> Posterior:
-        """Return the posterior with a fit part ("laplace", "subnetwork_laplace", "temperature"), fitted to the training
-        data, given again, or to validation data where the part says so.
+        """Return the posterior with a fit part ("laplace", "subnetwork_laplace", "temperature"), fitted to ``data``
+        (the training data again), or to validation data where the part requires it.
         """
         spec, outputs = {"name": fit, **options}, self.network.n_outputs
         held = training_data(*read(data), self.targets, outputs, self.device, self.dtype, validation)
@@ -232,9 +231,8 @@ class Posterior:
 
 
 def structure(network: ModuleNetwork) -> dict[str, Any]:
-    """Return what a module must have for parameters of it to be loaded: shapes of its parameters and running
-    statistics, and a digest of its constants.
-    """
+    """Return the structure that a saved posterior requires of a module: shapes of its parameters and running
+    statistics, and a digest of its constants."""
     digest = hashlib.sha256()
     for name, value in sorted(network.constants.items()):
         digest.update(name.encode() + value.cpu().contiguous().numpy().tobytes())

@@ -1,4 +1,4 @@
-"""Where text leaves the program: standard streams that take every character, and words for every error.
+"""Output of text: standard streams that accept every character, and messages for every error.
 
 Every room may import this module, and it loads nothing.
 """
@@ -39,7 +39,7 @@ def message(error: BaseException) -> str:
 
 
 class Output(io.TextIOWrapper):
-    """Standard output whose errors name it."""
+    """Standard output whose errors mention it."""
 
     def write(self, text: str, /) -> int:
         """Write text. Raises OSError."""
@@ -47,7 +47,7 @@ class Output(io.TextIOWrapper):
             return super().write(text)
 
     def flush(self) -> None:
-        """Write what is still in memory. Raises OSError."""
+        """Write buffered text. Raises OSError."""
         with _named():
             super().flush()
 
@@ -61,7 +61,7 @@ def streams() -> Iterator[None]:
     codecs.register_error(SPELLED, _replaced)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
-        if stream is None:  # a file that is opened later would take its number, and get what libraries print
+        if stream is None:  # otherwise a file opened later would get its number, and the output of libraries
             number = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(number, True)
             setattr(sys, name, os.fdopen(number, mode))
@@ -79,7 +79,7 @@ def streams() -> Iterator[None]:
     except OSError as error:
         if error.filename != OUTPUT:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # for what is still in memory
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # for buffered text
         if not isinstance(error, BrokenPipeError):
             print(f"error: {OUTPUT}: {error.strerror}", file=sys.stderr)
         sys.exit(1)

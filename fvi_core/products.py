@@ -22,9 +22,8 @@ def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 class _Alone(torch.autograd.Function):
-    """A batch of one, computed as the first of two equal ones. As slices of a doubled batch its gradients would have
-    the first's bits only where they lie in memory as a batch's do, and slices do not keep that.
-    """
+    """Product of a batch of one, computed as the first of two equal ones. Slices of a doubled batch would give its
+    gradients the first's bits only with a batch's memory layout, which slices do not preserve."""
 
     generate_vmap_rule = True
 

@@ -25,9 +25,9 @@ READ = 256
 
 @dataclass(frozen=True)
 class Targets:
-    """How targets become those of training: labels 0 to C - 1, or standardised numbers.
+    """Encoding of targets for training: labels 0 to C - 1, or standardised numbers.
 
-    ``classes``: the labels in order, where they are text; ``mean`` and ``std``: of each of a regression's outputs.
+    ``classes``: the labels in order, if they are text; ``mean`` and ``std``: of each output of a regression.
     """
 
     classification: bool
@@ -36,9 +36,8 @@ class Targets:
     std: Sequence[float] = (1.0,)
 
     def encode(self, y: Any, outputs: int) -> Tensor:
-        """Return labels ``[N]``, or targets ``[N]`` or ``[N, Q]``. Raises ValueError for others than those that were
-        trained on.
-        """
+        """Return encoded labels ``[N]``, or targets ``[N]`` or ``[N, Q]``. Raises ValueError for targets of another
+        kind than in training."""
         y = _tensor(y, self.classes)
         y = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
         if not self.classification:
@@ -59,8 +58,8 @@ class Targets:
 
     @classmethod
     def of(cls, y: Any, outputs: int, likelihood: str | None, standardise: bool) -> Targets:
-        """Return how training targets y of a module with so many outputs are encoded. Raises ValueError where it is not
-        clear whether they are labels, unless a ``likelihood`` says so.
+        """Return the encoding of training targets y for a module with so many outputs. Raises ValueError where it is
+        not clear whether they are labels, unless a ``likelihood`` says so.
         """
         if len(y) and isinstance(y[0], str):
             classes = sorted(set(map(str, y)))
@@ -109,8 +108,8 @@ def training_data(
     validation: Data | None = None,
     contexts: Mapping[str, Any] = MappingProxyType({}),
 ) -> TrainingData:
-    """Return data in memory as training takes them; tokens too become floating-point numbers, of which the network
-    makes tokens again.
+    """Return data in memory as training takes them; tokens too become floating-point numbers, which the network
+    converts back.
     """
 
     def pair(x: Tensor, y: Any) -> tuple[Tensor, Tensor]:
@@ -147,7 +146,7 @@ def streamed(
 
 @contextmanager
 def drawn_from(seed: int) -> Iterator[None]:
-    """Meanwhile torch's random numbers are those of a seed."""
+    """Set torch's random numbers to a seed within this context."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
@@ -170,7 +169,7 @@ class Unheld:
         return self._floating
 
     def dim(self) -> int:
-        """Return how many axes there are."""
+        """Return the number of axes."""
         return len(self.shape)
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -219,9 +218,8 @@ def changes(data: Data) -> bool:
 
 @dataclass(frozen=True)
 class Survey:
-    """Result of one reading of a loader: some inputs, the bounds ``[...]`` of all, all targets, and how many batches
-    there are.
-    """
+    """Result of one reading of a loader: some inputs, the bounds ``[...]`` of all, all targets, and the number of
+    batches."""
 
     x: Tensor
     low: Tensor
@@ -243,7 +241,7 @@ class Survey:
 
 
 def _indices(loader: DataLoader) -> list[int] | None:
-    """The points of a data set that a loader draws, each once and the same in each epoch; else None."""
+    """Return the points of a data set that a loader draws, if each is drawn once in each epoch; else None."""
     if isinstance(loader.dataset, IterableDataset) or loader.batch_sampler is None:
         return None
     own: Any = loader.sampler if type(loader.batch_sampler) is BatchSampler else loader.batch_sampler

@@ -24,7 +24,7 @@ from fvi_core.stack import Procedure, ReplicaResult, SavedState, Stack, State, n
 Memory = dict[str, Any]
 """State of a chain besides its position (step sizes, a momentum): tensors ``[R, ...]``, in lists and dicts."""
 CONVERGED = 1.05
-"""R-hat from which on chains count as not converged."""
+"""R-hat above which chains count as not converged."""
 LOOKED_AT = 50
 """Number of training points at whose predictions R-hat is computed."""
 
@@ -33,7 +33,7 @@ LOOKED_AT = 50
 class Sampler(Procedure):
     """Contract of a sampler: a subclass is a dataclass, registered in TRAININGS, that moves the chains (:meth:`move`).
 
-    After ``warmup`` rounds of ``thinning`` moves each, the positions after ``samples`` further rounds are kept.
+    After ``warmup`` rounds of ``thinning`` moves each, the positions after ``samples`` further rounds are the draws.
     ``batch_size``: training points evaluated together, all if None; it changes energies only by rounding.
 
     The energy is N times the loss of the whole training set: minus the logarithm of the posterior density for
@@ -119,7 +119,7 @@ class Target:
 
 @dataclass
 class ChainState(State):
-    """Energies ``[R]``, the sampler's memory, and the positions kept so far."""
+    """Energies ``[R]``, the sampler's memory, and the positions drawn so far."""
 
     energy: Tensor = field(kw_only=True)
     memory: Memory = field(default_factory=dict)

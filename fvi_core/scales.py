@@ -1,7 +1,7 @@
 """Positive scales as unconstrained parameters: ``rho`` with ``std = softplus(rho)``.
 
 The Gaussians of rudner2022 and cinquin2024 and all kernels hold logarithms instead (``log_var``, ``log_variance``):
-what a paper trains decides what its gradient steps do, so both remain. Hyper-parameters state a prior and a kernel by
+gradient steps depend on the parametrisation, so each follows its paper. Hyper-parameters state a prior and a kernel by
 their variance, observation noise by its standard deviation, and a start (``rho_init``, ``log_var_init``) in the unit of
 its paper.
 """

@@ -1,8 +1,8 @@
 """Hundreds of one-hidden-layer ReLU networks with one output at shared inputs, on a CPU: one fused pass with Numba.
 
 In predictor-space inference (pequignot2020 eq. 9) every step evaluates about a thousand small networks at 200 inputs.
-As tensor operations the hidden activations (tens of megabytes) go through memory many times; here they live in
-registers and in the first-level cache. Values and gradients are those of the network, up to float32 rounding.
+With tensor operations the hidden activations (tens of megabytes) pass through memory many times; here they stay in
+registers and the first-level cache. Values and gradients are those of the network, up to float32 rounding.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fvi_core.networks import Network, Parameters
 LANES = 16
 """Inputs are padded with zeros to a multiple of this: a rest after whole vector registers costs as much as several."""
 UNROLLED = 16
-"""Features up to which a hidden unit is computed in one loop; LLVM unrolls a loop over more of them no longer."""
+"""Features up to which a hidden unit is computed in one loop; LLVM does not unroll longer loops."""
 
 
 if numba is not None:  # otherwise the tensor path of blocks.py serves

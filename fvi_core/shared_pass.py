@@ -13,10 +13,10 @@ from fvi_core.families.base import DrawnNetworks, Functions, NotSupported
 
 class SharedPass:
     """A draw of functions at the training batch and a context in one pass: normalised by common statistics, where the
-    network is ``shares_statistics``, and without a second look at a batch that is the context's beginning
+    network is ``shares_statistics``, and without evaluating a batch twice that is the context's beginning
     (``extended``).
 
-    ``layered``: the functions are networks of drawn parameters, whose last layer is evaluated apart.
+    ``layered``: the functions are networks of drawn parameters, whose last layer is evaluated separately.
     """
 
     def __init__(

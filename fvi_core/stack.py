@@ -102,8 +102,8 @@ class Stack:
     """Replicas in training, each with its own data, random numbers and end.
 
     A replica that finishes or fails leaves the stack; the others' numbers do not depend on it. A subclass makes the
-    first state (:meth:`begin`) and trains for an epoch (:meth:`advance`); the state holds all else that it needs.
-    ``streams``: purposes of random numbers, with the labels in their seeds.
+    first state (:meth:`begin`) and trains for an epoch (:meth:`advance`); the state holds everything else that it
+    needs. ``streams``: purposes of random numbers, with the labels in their seeds.
     """
 
     streams: ClassVar[Mapping[str, str]] = {}
@@ -127,7 +127,7 @@ class Stack:
         own_streams = {purpose: streams.child(label) for purpose, label in labels.items()}
         start = self.model.family.init(self.model.network, own_streams["init"])
         prior = {}
-        if state is None:  # else the state holds what was fitted to the training set
+        if state is None:  # otherwise the state has everything fitted to the training set
             train = self._training_set(owner)
             start = self.model.family.prepare(self.model.network, start, train, streams.child("prepare"))
             prior = self._fit_prior(start, train, streams.child("prior-fit"))
@@ -137,7 +137,7 @@ class Stack:
         active = list(range(replicas))
         self.explained: dict[int, str] = {}  # why losses are no numbers, by the number of the replica
         self.progress = 1.0  # share of all steps, with the one that is taken, where steps are counted
-        self.stopped: dict[int, str] = {}  # the step at which they stopped being such
+        self.stopped: dict[int, str] = {}  # replica -> the step at which it stopped being finite
         self.now = self.begin(State(active, owner, own_streams, start, prior, losses={r: [] for r in active}))
         if state is not None:
             self.restore(state)
@@ -307,7 +307,7 @@ def named_streams(*purposes: str) -> dict[str, str]:
 
 
 def trained_names(parameters: Parameters) -> list[str]:
-    """Return the names of the parameters that training changes, not of those that are kept."""
+    """Return the names of the parameters that training changes."""
     return [name for name in parameters if not name.startswith(KEPT)]
 
 

@@ -212,7 +212,7 @@ class Trainer(Stack):
                     family, likelihood, now.prior, x, y, n, samples, source, now.streams, seen, progress
                 )
             self._note_cause(loss, tried)
-            del tried  # its matrices would be in memory beside those of the gradients
+            del tried  # frees its matrices before the gradients are computed
             made = torch.autograd.grad(loss.sum(), tensors, allow_unused=True, materialize_grads=True)
             # Some come as transposed views; laid out as their parameters they make the elementwise updates twice as
             # fast.

@@ -13,9 +13,8 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Factorisation:
-    """One that was tried: of the matrix ``[R or 1, ..., M, M]``, with ``added`` on its diagonal, ``failed`` ``[R or 1,
-    ...]`` telling where it has no factor. ``of`` names the matrix, ``advice`` is what may help.
-    """
+    """Cholesky factorisation that was tried: of the matrix ``[R or 1, ..., M, M]``, with ``added`` on its diagonal;
+    ``failed`` ``[R or 1, ...]``: where it has no factor. ``of`` names the matrix, ``advice`` is a possible remedy."""
 
     matrix: Tensor
     added: float | Tensor
@@ -69,7 +68,7 @@ def cholesky(covariance: Tensor, jitter: float | Tensor = 0.0, of: str = "a cova
 
     The NaN reaches values and gradients of that batch element alone, so one failed replica never stops the others.
     ``jitter``: a number, or a tensor that broadcasts with the covariance and whose diagonal counts. ``of`` and
-    ``advice`` are for whom :func:`watched` tells of it.
+    ``advice`` are for messages, by way of :func:`watched`.
     """
     matrix = covariance + jitter * torch.eye(covariance.shape[-1], dtype=covariance.dtype, device=covariance.device)
     factor, info = torch.linalg.cholesky_ex(matrix)
@@ -99,5 +98,5 @@ def log_determinant(factor: Tensor) -> Tensor:
 
 
 def lower_triangle(raw: Tensor) -> Tensor:
-    """A lower factor of free numbers ``[..., M, M]``: those below the diagonal, and the exponentials of those on it."""
+    """Return a lower factor from free numbers ``[..., M, M]``: those below the diagonal, and exponentials on it."""
     return raw.tril(-1) + torch.diag_embed(raw.diagonal(dim1=-2, dim2=-1).exp())

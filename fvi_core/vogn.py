@@ -38,7 +38,7 @@ class VOGN(Procedure):
 
     where g_n is the gradient of ``-log p(y_n | f(x_n))`` and means are over the batch's examples and the networks. h
     starts at 0. Batch normalisation has no prior, and takes the statistics of the batch, through which its examples
-    depend on each other: g_n is then what reaches a layer's parameters by its n-th output.
+    depend on each other: g_n is then the gradient through a layer's n-th output.
     """
 
     epochs: int
@@ -68,7 +68,7 @@ class NaturalState(TrainingState):
 
 
 class NaturalGradient(Trainer):
-    """Replicas trained by :class:`VOGN`: batches, schedules and all else are those of the gradient loop.
+    """Replicas trained by :class:`VOGN`, with batches, schedules and all else as in the gradient loop.
 
     Raises ValueError, NotSupported for parts that do not fit.
     """

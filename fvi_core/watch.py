@@ -11,13 +11,12 @@ from fvi_core.stack import Stack
 from fvi_core.telling import duration
 
 FIRST, LIVE = 10.0, 0.5
-"""Seconds until the first plain line, each further one after twice as long; seconds between live ones."""
+"""Seconds until the first plain line (the interval doubles after each); seconds between live ones."""
 
 
 class Watch:
-    """Context that shows how far a training is, its loss and the time left, from a thread of its own: training itself
-    is not slowed down.
-    """
+    """Context that shows progress, loss and time left of a training, from a separate thread, so that training is not
+    slowed down."""
 
     def __init__(self, stack: Stack, what: str, file: TextIO | None = None):
         self.stack, self.what, self.file = stack, what, file or sys.stderr

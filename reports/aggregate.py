@@ -1,4 +1,4 @@
-"""From the records of a table's runs to its cells: mean, standard error, published value, difference, verdict."""
+"""Aggregation of a table's records into cells: mean, standard error, published value, difference, verdict."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ NOT_PLANNED, DIFFERENT = "not planned", "different data"
 class CellResult:
     """One cell of a table: the values of its runs, in the unit shown, beside the published number.
 
-    row and column are those of the table; values maps (split, seed) to the metric's value; expected counts the
-    runs that the protocol asks for; problems says why runs are absent where there is more to say than that they were
-    not made; apart: whether tests tell any two rows of its column apart, None without tests; different: how the data of
-    its runs differ, which then have no values; machines: the processor models behind a cost; range_of_column: largest
-    minus smallest published mean of its column; warnings are what the trainings of its runs said of themselves;
-    splits_missing: how many splits of the protocol have no run; impossible: for every run whose value is infinite, at
-    how many points the label has probability 0.
+    row and column are those of the table; values maps (split, seed) to the metric's value; expected counts the planned
+    runs; problems says why runs are absent other than not being made; apart: whether tests find a difference between
+    any two rows of its column, None without tests; different: how the data of its runs differ, which then have no
+    values; machines: the processor models behind a cost; range_of_column: largest minus smallest published mean of its
+    column; warnings: those of the trainings of its runs; splits_missing: number of splits without a run; impossible:
+    for every run with an infinite value, at how many points the label has probability 0.
     """
 
     row: Any
@@ -57,53 +56,53 @@ class CellResult:
 
     @property
     def n(self) -> int:
-        """Runs found."""
+        """Number of runs."""
         return len(self.values)
 
     # By NumPy and not as a pandas frame: pandas sums in another order, which shows in the last digits of a few printed
-    # cells, and loading it takes longer than all of this.
+    # cells, and loading it takes longer than the whole aggregation.
     @cached_property
     def mean(self) -> float:
-        """Mean over the runs found; nan without any."""
+        """Mean over the runs; nan without any."""
         return float(np.mean(list(self.values.values()))) if self.values else math.nan
 
     @cached_property
     def stderr(self) -> float:
-        """Standard error of the mean, sd (ddof = 1) / sqrt(n); nan with fewer than two runs, of shared costs, and of an
-        infinite mean."""
+        """Standard error of the mean, sd (ddof = 1) / sqrt(n); nan with fewer than two runs, for shared costs, and for
+        an infinite mean."""
         if self.n < 2 or self.shared or not math.isfinite(self.mean):
             return math.nan
         return float(np.std(list(self.values.values()), ddof=1)) / math.sqrt(self.n)
 
     @property
     def is_cost(self) -> bool:
-        """Whether it is of what a run costs, and not of what it gives."""
+        """Whether the column shows a cost (time, memory) rather than a metric."""
         return self.column.cell.metric in COSTS
 
     @property
     def shared(self) -> bool:
-        """Whether it is a cost of runs that were trained side by side, each with an equal part of the time: fewer
-        measurements than runs.
-        """
+        """Whether the cell is a cost of runs trained side by side, each with an equal share of the time: fewer
+        measurements than runs."""
         return self.is_cost and len(set(self.values.values())) < self.n
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """Ours beside the published number; None without one, of fewer than two runs, or of another machine's costs."""
+        """Our runs beside the published number; None without one, with fewer than two runs, or for another machine's
+        costs."""
         if self.published is None or self.n < 2 or self.is_cost or not math.isfinite(self.mean):
             return None
         return Comparison(tuple(self.values.values()), self.published, self.range_of_column)
 
     @property
     def relative(self) -> float | None:
-        """(ours - published) / |published|; None where either is not known or the published value is 0."""
+        """(ours - published) / |published|; None where either is unknown or the published value is 0."""
         if self.published is None or not math.isfinite(self.mean) or self.published.mean == 0:
             return None
         return (self.mean - self.published.mean) / abs(self.published.mean)
 
     @property
     def missing(self) -> str | None:
-        """Why there is no value; None where there is one."""
+        """Reason why there is no value; None where there is one."""
         if self.values:
             return None
         if self.row.method is None:
@@ -114,7 +113,7 @@ class CellResult:
 
     @property
     def outcome(self) -> Verdict | None:
-        """The verdict on the published number; None where there is no test."""
+        """Verdict on the published number; None where there is no test."""
         if self.comparison is None:
             return None
         if self.splits_missing:
@@ -126,7 +125,7 @@ class CellResult:
 
     @property
     def agreement(self) -> str | None:
-        """Ours against the published value in one word or two; None where one of them is not there."""
+        """Ours against the published value in one word or two; None where one of them is absent."""
         if self.published is None or not self.values:
             return None
         if self.is_cost:
@@ -138,7 +137,7 @@ class CellResult:
 
     @property
     def status(self) -> str:
-        """Its verdict by itself, as :data:`reports.statuses.STATUSES` names it; empty where nothing is published."""
+        """Status of this cell alone, as in :data:`reports.statuses.STATUSES`; empty where nothing is published."""
         if self.published is None:
             return ""
         if not self.values:
@@ -149,7 +148,7 @@ class CellResult:
 
     @property
     def verdict(self) -> str:
-        """The cell in words: what is missing of it, and how it compares with the published value."""
+        """Description of the cell: what is missing, and the comparison with the published value."""
         if self.missing:
             reason = f"runs of {DIFFERENT}" if self.different else self.missing
             return reason if self.row.method is None else f"missing: {reason}"
@@ -159,10 +158,11 @@ class CellResult:
 
 @dataclass(frozen=True)
 class TableResult:
-    """A table under one protocol: cells[i][j] belongs to rows[i] and columns[j]; broken are files that do not count;
-    files is a note on the data files of its runs, if those are not the ones at hand; hours: what its runs
-    cost; records: those that its numbers come from; overlaps: for each data set, test points for each training point,
-    where its runs are of overlapping splits.
+    """Table under one protocol: cells[i][j] belongs to rows[i] and columns[j].
+
+    broken: invalid files, which do not count; files: a note on substitute data files; hours: cost of its runs; records:
+    the source of its numbers; overlaps: for each data set, test points for each training point, where its runs are of
+    overlapping splits.
     """
 
     table: Any
@@ -181,7 +181,7 @@ class TableResult:
 
     @property
     def problems(self) -> list[str]:
-        """The files and the runs that could not be counted, and why; each once."""
+        """Files and runs that do not count, with reasons, without repeats."""
         different = [
             different_note(cell.row, cell.column.cell.dataset, cell.different) for cell in self.flat if cell.different
         ]
@@ -189,16 +189,16 @@ class TableResult:
 
     @property
     def warnings(self) -> list[str]:
-        """What the trainings of the runs that count said of themselves; each once."""
+        """Warnings of the trainings of the runs that count, without repeats."""
         return list(dict.fromkeys(warning for cell in self.flat for warning in cell.warnings))
 
     def machines(self, j: int) -> list[str]:
-        """The processor models of a column of costs; empty for other columns."""
+        """Processor models of a column of costs; empty for other columns."""
         return sorted(set().union(*(row[j].machines for row in self.cells)))
 
 
 def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> TableResult:
-    """Every cell of a table under one protocol; runs of other protocols take no part.
+    """Return every cell of a table under one protocol; runs of other protocols take no part.
 
     Raises :class:`benchmarks.records.published.InvalidPublished` for damaged files.
     """
@@ -236,7 +236,7 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
 def cell(
     table: Any, row: Any, column: Any, protocol: str, records: tuple[Path, Path], seeds: list[int] | None = None
 ) -> tuple[CellResult, dict[tuple[int, int], str]]:
-    """One cell without its column, and by split and seed why runs that have a record do not count.
+    """Return one cell without its column, and by split and seed why runs with a record do not count.
 
     records: the folders of records and of failures.
     """
@@ -249,7 +249,7 @@ def cell(
 
 
 def _ranges(columns: Iterable[Any], numbers: dict) -> list[float | None]:
-    """Of each column, over all rows that the paper has there, those that this table does not show too."""
+    """Return each column's published range, over all rows of the paper, also those that this table does not show."""
     means: dict[tuple[str, str, str], list[float]] = {}
     for number in numbers.values():
         means.setdefault(number.column, []).append(number.mean)
@@ -258,7 +258,7 @@ def _ranges(columns: Iterable[Any], numbers: dict) -> list[float | None]:
 
 
 def _overlap(named: Iterable[tuple[str, str, int]]) -> float:
-    """Test points for each training point, where runs are of different splits of the same points; else 0."""
+    """Return test points for each training point, where runs are of different splits of the same points; else 0."""
     found = set(named)
     if len({split for *_, split in found}) < 2:
         return 0.0

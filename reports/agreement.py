@@ -1,19 +1,18 @@
-"""Our mean against a published one: how far apart, in which errors, and what that says.
+"""Comparison of our mean with a published one: distance, errors, verdict.
 
 * Both errors are standard errors of means over few runs, so their sum follows a t distribution with the degrees of
   freedom of Welch (1947) and Satterthwaite (1946), not a normal one. Published errors of an unknown number of runs
   count as exact.
-* A published number is rounded: half a unit of its last digit is taken off the distance, and added to the published
-  error.
-  An error printed as 0.00 is so at most .005, and not none.
-* Where a paper prints no error, its runs are taken to scatter between a quarter of ours and four times ours, over as
-  many runs as it made (over an unknown number, as many as ours): nine in ten errors that these papers print are in
-  that range (docs/verdicts.md). A cell has a verdict where both ends of the range give the same one. The difference
-  itself is shown in errors that take their scatter to be ours.
-* A number is *reproduced* where a two-sided t-test at level .05 does not tell it from the published one. Where what
-  test and rounding allow on either side is more than half of the range of what the paper prints for all rows of that
-  column (with fewer than three: than half of the published value), it would have agreed with one from the middle of
-  that range, whichever row it is of: *uninformative*.
+* A published number is rounded: half a unit of its last digit is subtracted from the distance and added to the
+  published error. So an error printed as 0.00 counts as 0.005, not as none.
+* Where a paper prints no error, the scatter of its runs is assumed to be between a quarter of ours and four times
+  ours, over as many runs as it made (unknown: as many as ours); nine in ten errors that these papers print are in that
+  range (docs/verdicts.md). A cell has a verdict where both ends of the range give the same one. The printed difference
+  is in errors that assume our scatter for theirs.
+* A number is *reproduced* where a two-sided t-test at level 0.05 finds no difference from the published one. It is
+  *uninformative* where test and rounding allow, on either side, more than half of the range of published numbers in
+  that column (fewer than three rows: more than half of the published value): it would then have agreed with a number
+  from the middle of the range, whatever its row.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ RULE = (
     "where it would tell none between any two published rows of the column; ~: no published error, taken as ours, with "
     "a verdict where a scatter of a quarter of ours and of four times ours give the same."
 )
-SCATTERS = (0.25, 4.0)  # of single runs of theirs, in ours, where no error is published
-MOST = 1000  # runs that anybody would make
-FEWEST, SHARE = 3, 0.5  # rows that make a range, and the share of a published value that stands for one
+SCATTERS = (0.25, 4.0)  # scatter of single published runs, in units of ours, where no error is published
+MOST = 1000  # most runs worth recommending
+FEWEST, SHARE = 3, 0.5  # fewest rows for a range, and the share of a published value that replaces it
 
 
 class Verdict(StrEnum):
@@ -54,12 +53,12 @@ class Verdict(StrEnum):
 
     @property
     def differs(self) -> bool:
-        """Whether the test tells a difference."""
+        """Whether the test finds a difference."""
         return self in (Verdict.BETTER, Verdict.WORSE, Verdict.DIFFERS)
 
     @property
     def word(self) -> str:
-        """The verdict in one word, the side alone of a difference that has one; it marks a printed cell."""
+        """Verdict in one word; for differences with a side only the side. It marks a printed cell."""
         return {Verdict.BETTER: "better", Verdict.WORSE: "worse"}.get(self, self.value)
 
 
@@ -68,7 +67,7 @@ class Comparison:
     """Our runs of a cell beside the published number; ``range_of_column``: largest minus smallest published mean there.
 
     ``deviation``: the published errors are standard deviations of single runs. ``scatter``: standard deviation of their
-    runs in ours, where no error is published.
+    runs in units of ours, where no error is published.
     """
 
     values: tuple[float, ...]
@@ -79,12 +78,12 @@ class Comparison:
 
     @property
     def assumed(self) -> bool:
-        """Whether the published error is not known, so that it is assumed from ours."""
+        """Whether the published error is unknown and therefore assumed from ours."""
         return self.published.stderr is None
 
     @cached_property
     def gap(self) -> float:
-        """Ours minus the published mean, less half a unit of its last digit."""
+        """Our mean minus the published one, reduced by half a unit of its last digit."""
         gap = float(np.mean(self.values)) - self.published.mean
         return math.copysign(max(0.0, abs(gap) - self.published.half_unit), gap)
 
@@ -109,7 +108,7 @@ class Comparison:
         return float(self._freedom(own, other, len(self.values))) if own or other else math.inf
 
     def _freedom(self, own: Any, other: Any, count: Any) -> Any:
-        """The same of errors of so many runs of ours."""
+        """Degrees of freedom from our error, the published one, and a number of our runs."""
         if self.assumed:
             return count - 1
         runs = self.published.n_runs
@@ -119,41 +118,41 @@ class Comparison:
 
     @cached_property
     def t(self) -> float:
-        """The difference in its standard errors."""
+        """Difference in its standard errors."""
         if self.error > 0:
             return self.gap / self.error
         return 0.0 if self.gap == 0 else math.copysign(math.inf, self.gap)
 
     @cached_property
     def p(self) -> float:
-        """Two-sided p-value of there being no difference."""
+        """Two-sided p-value of no difference."""
         if math.isinf(self.freedom):
             return math.erfc(abs(self.t) / math.sqrt(2))
         return float(2 * stdtr(self.freedom, -abs(self.t)))
 
     @cached_property
     def width(self) -> float:
-        """How far from ours a published number may be and still agree."""
+        """Largest distance from ours at which a published number would still agree."""
         return float(_quantile(self.freedom) * self.error) + self.published.half_unit
 
     @property
     def agrees(self) -> bool:
-        """Whether the test tells no difference."""
+        """Whether the test finds no difference."""
         return self.p >= LEVEL
 
     @property
     def limit(self) -> float:
-        """The largest width that tells anything."""
+        """Largest width that is informative."""
         return SHARE * abs(self.published.mean) if self.range_of_column is None else self.range_of_column / 2
 
     @property
     def informative(self) -> bool:
-        """Whether it could have told any."""
+        """Whether the test could have found a difference."""
         return self.width <= self.limit
 
     @cached_property
     def outcome(self) -> Verdict:
-        """The verdict without the side of a difference; UNDECIDED where it depends on an unknown scatter."""
+        """Verdict without the side of a difference; UNDECIDED where it depends on an unknown scatter."""
         if self.assumed:
             found = {replace(self, scatter=scatter)._outcome for scatter in SCATTERS}
             return found.pop() if len(found) == 1 else Verdict.UNDECIDED
@@ -167,13 +166,13 @@ class Comparison:
 
     @property
     def widest(self) -> Comparison:
-        """The comparison with the largest scatter of theirs that counts."""
+        """Comparison with the largest assumed scatter of the published runs."""
         return replace(self, scatter=SCATTERS[-1]) if self.assumed else self
 
     @cached_property
     def needed(self) -> int | None:
-        """How many runs of ours, as scattered as these, would tell; None where MOST are not enough, the published error
-        and rounding alone being too wide."""
+        """Number of our runs, at the present scatter, that would suffice; None where MOST are not enough because the
+        published error and rounding are too large."""
         own, other = self._errors
         counts = np.arange(2, MOST + 1)
         errors = own * np.sqrt(len(self.values) / counts)
@@ -185,15 +184,15 @@ class Comparison:
 
 
 def level(scatter: float, taken: float, runs: int) -> float:
-    """Chance that equal means are told apart where their runs scatter ``scatter`` times as much as ours and are taken
-    to scatter ``taken`` times as much, with so many runs on either side: P(|T| > q sqrt((1 + taken²) / (1 + scatter²)))
-    for Student's T with runs - 1 degrees of freedom and its quantile q."""
+    """Return the chance that equal means differ in the test, for runs that scatter ``scatter`` times as much as ours
+    and are assumed to scatter ``taken`` times as much, with so many runs on either side: P(|T| > q sqrt((1 + taken²) /
+    (1 + scatter²))) for Student's T with runs - 1 degrees of freedom and its quantile q."""
     bound = _quantile(runs - 1) * math.sqrt((1 + taken**2) / (1 + scatter**2))
     return float(2 * stdtr(runs - 1, -bound))
 
 
 def _quantile(freedom: Any) -> Any:
-    """Of Student's t distribution, two-sided at the level; of the normal one without an end to the freedom."""
+    """Two-sided quantile of Student's t distribution at the level; the normal one for infinite freedom."""
     return np.where(np.isfinite(freedom), stdtrit(freedom, 1 - LEVEL / 2), ndtri(1 - LEVEL / 2))
 
 
@@ -203,8 +202,8 @@ def range_of(means: Sequence[float]) -> float | None:
 
 
 def rank_agreement(ours: Sequence[float], published: Sequence[float]) -> float | None:
-    """Spearman's correlation of two columns, equal values sharing their rank; None for fewer than three rows, or where
-    one of them is constant."""
+    """Spearman's correlation of two columns, equal values sharing their rank; None for fewer than three rows, or a
+    constant column."""
     if len(ours) < FEWEST:
         return None
     ranks = []
@@ -217,6 +216,6 @@ def rank_agreement(ours: Sequence[float], published: Sequence[float]) -> float |
 
 
 def sign_agreement(ours: Sequence[float], published: Sequence[float]) -> tuple[int, int] | None:
-    """Of differences those with the published sign, and all that have a sign there; None where none has."""
+    """Return how many differences have the published sign, and how many could; None where none could."""
     both = [(np.sign(own), np.sign(theirs)) for own, theirs in zip(ours, published, strict=True) if theirs]
     return (sum(bool(own == theirs) for own, theirs in both), len(both)) if both else None

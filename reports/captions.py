@@ -1,4 +1,4 @@
-"""What is said around a table: heading, caption, notes."""
+"""Text around a table: heading, caption, notes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ONE_RUN = (
     "% (one run): relative to the published number, (ours − published) / |published|, in columns of per cent too; "
     "without a test, as one run has no error."
 )
-HUGE = 100  # errors
-EACH = 8  # columns whose numbers are printed one by one
+HUGE = 100  # a difference of so many errors is huge
+EACH = 8  # most columns whose numbers are listed singly
 SMALL_ERRORS = (
     f"~ with {HUGE} and more, or ∞: our runs differ hardly or not at all, so the number tells how small their error "
     "is, and not how far ours is from the published one."
@@ -34,28 +34,28 @@ AMONG_ALL = "Bold is decided among all rows of the table, also those that are no
 
 
 def heading(result: TableResult) -> str:
-    """The table's title and source."""
+    """Return the table's title and source."""
     table = result.table
     return table.title.rstrip(".") + (f" ({table.paper}, table {table.number})" if table.number else "")
 
 
 def notes(result: TableResult) -> list[str]:
-    """What the table, and what the trainings of its runs, say about its protocol's results beside the numbers."""
+    """Return the notes of the table and of the trainings of its runs, for the shown protocol."""
     return [*own_notes(result), *notes_on_runs(result)]
 
 
 def own_notes(result: TableResult) -> list[str]:
-    """What the table says about its protocol's results, as its author wrote it."""
+    """Return the notes of the table's author on its protocol."""
     return list(dict(result.table.notes).get(result.protocol, ()))
 
 
 def notes_on_runs(result: TableResult) -> list[str]:
-    """What is said of the runs that count: their files, infinite values, and the warnings of their trainings."""
+    """Return notes on the runs that count: their files, infinite values, and the warnings of their trainings."""
     return [*result.files, *_infinite(result), *result.warnings]
 
 
 def _infinite(result: TableResult) -> list[str]:
-    """Where a row's numbers are infinite: at how many points the label has probability 0."""
+    """Name the rows with infinite values, and at how many points the label has probability 0."""
     told = []
     for row in result.cells:
         places = [j for j, cell in enumerate(row) if cell.impossible]
@@ -77,7 +77,7 @@ def _from_to(counts: Sequence[int]) -> str:
 
 
 def caption(result: TableResult, choice: Choice = WHOLE) -> list[str]:
-    """What a reader has to know: protocol and its reductions, n, the rule of bold, units of comparison, counts."""
+    """Return the caption: protocol and its reductions, n, the rule of bold, units of comparison, counts."""
     cells = [cell for cell in result.flat if cell.values]
     reduction = result.table.reduction(result.protocol)
     sentences = [f"Protocol {result.protocol}{': ' + reduction if reduction else ''}."]
@@ -98,7 +98,7 @@ def caption(result: TableResult, choice: Choice = WHOLE) -> list[str]:
 
 
 def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> list[str]:
-    """The sentences on published numbers."""
+    """Return the sentences on published numbers."""
     sentences = []
     if choice.difference:
         sentences += [AGREEMENT, _one_run(known), _small_errors(known), counts(known)]
@@ -116,7 +116,7 @@ def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> l
 
 
 def counts(known: list[CellResult]) -> str:
-    """How many of the published cells have records, and their verdicts."""
+    """Count the published cells with records, and their verdicts."""
     found = Counter(cell.status for cell in known)
     partial = sum(0 < cell.n < cell.expected for cell in known)
     partly = f" ({partial} of them partial)" if partial else ""
@@ -127,26 +127,26 @@ def counts(known: list[CellResult]) -> str:
 
 
 def _one_run(known: Iterable[CellResult]) -> str:
-    """What the difference of a cell of one run is, where one is shown."""
+    """Explain the difference of a cell of one run, where one is shown."""
     shown = any(cell.n == 1 and not cell.is_cost and cell.relative is not None for cell in known)
     return ONE_RUN if shown else ""
 
 
 def _small_errors(known: Iterable[CellResult]) -> str:
-    """What differences mean that are of hundreds of errors, or of infinitely many, where our errors stand for both."""
+    """Explain huge or infinite differences where our errors stand for both."""
     found = [cell.comparison for cell in known if cell.comparison]
     return SMALL_ERRORS if any(each.assumed and abs(each.t) >= HUGE for each in found) else ""
 
 
 def _published_cells(known: list[CellResult]) -> str:
-    """How many; where rows share published numbers, how many comparisons that makes."""
+    """Count published cells; where rows share published numbers, also the comparisons."""
     distinct = len({cell.published.key for cell in known if cell.published})
     cells = f"{distinct} published cells"
     return cells if distinct == len(known) else f"{len(known)} comparisons with {cells}"
 
 
 def _without_errors(known: Iterable[CellResult]) -> str:
-    """How many cells have no verdict for want of a published error."""
+    """Count the cells without a verdict for lack of a published error."""
     count = sum(cell.outcome is Verdict.UNDECIDED and not cell.splits_missing for cell in known)
     if not count:
         return ""
@@ -155,7 +155,7 @@ def _without_errors(known: Iterable[CellResult]) -> str:
 
 
 def _runs_needed(known: Iterable[CellResult]) -> str:
-    """How many runs the uninformative cells would want."""
+    """Say how many runs the uninformative cells would need."""
     found = [cell.comparison.widest for cell in known if cell.comparison and cell.outcome is Verdict.UNINFORMATIVE]
     needed = sorted(each.needed for each in found if each.needed is not None)
     if not found:
@@ -175,7 +175,7 @@ def _runs_needed(known: Iterable[CellResult]) -> str:
 
 
 def _rank_agreement(result: TableResult) -> str:
-    """Whether rows are in the published order: column by column where those are few, else on average."""
+    """Say whether rows are in the published order: column by column for few columns, else on average."""
     found: dict[int, float] = {}
     for j in range(len(result.table.columns)):
         cells = [row[j] for row in result.cells]
@@ -195,14 +195,14 @@ def _rank_agreement(result: TableResult) -> str:
 
 
 def _names(result: TableResult, places: list[int]) -> list[str]:
-    """What columns are called, with their metrics where their labels do not tell them apart."""
+    """Return names of columns, with their metrics where labels are ambiguous."""
     columns = [result.table.columns[j] for j in places]
     apart = len({column.label for column in columns}) == len(columns)
     return [column.label + ("" if apart else f", {name(column.cell.metric)}") for column in columns]
 
 
 def _sign_agreement(result: TableResult) -> str:
-    """Whether function-space inference helps, and hurts, where it does in the paper: row "X fVI" beside row "X"."""
+    """Say whether function-space inference helps and hurts where it does in the paper: row "X fVI" beside row "X"."""
     by_label = {row[0].row.label: row for row in result.cells if row}
     pairs = [
         (cell, plain)
@@ -221,7 +221,7 @@ def _sign_agreement(result: TableResult) -> str:
 
 
 def _if_deviations(result: TableResult, known: Iterable[CellResult]) -> str:
-    """What would be reproduced if the published errors, of which it is not clear, were standard deviations."""
+    """Count the reproduced cells if ambiguous published errors were standard deviations."""
     found = [cell.comparison for cell in known if cell.comparison]
     if not result.table.deviations or not found:
         return ""
@@ -230,18 +230,17 @@ def _if_deviations(result: TableResult, known: Iterable[CellResult]) -> str:
 
 
 def usual_n(result: TableResult) -> int | None:
-    """The n of most complete cells, printed once in the caption; None without a complete cell."""
+    """Return the n of most complete cells, printed once in the caption; None without a complete cell."""
     counts = Counter(cell.n for cell in result.flat if cell.values and cell.n == cell.expected)
     return counts.most_common(1)[0][0] if counts else None
 
 
 def label(result: TableResult, j: int) -> str:
-    """What a column is called."""
     return result.table.columns[j].label + (MIXED if len(result.machines(j)) > 1 else "")
 
 
 def _mixed_machines(result: TableResult) -> list[str]:
-    """A sentence for the columns of costs that have the same two or more processor models."""
+    """Return a sentence for the columns of costs that mix processor models."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for j in range(len(result.table.columns)):
         groups.setdefault(tuple(result.machines(j)), []).append(label(result, j))
@@ -254,7 +253,7 @@ def _mixed_machines(result: TableResult) -> list[str]:
 
 
 def _told_apart(result: TableResult) -> str:
-    """In how many columns none is bold since no test tells two rows apart."""
+    """Count the columns without bold, since no test separates two rows."""
     found = [result.cells[0][j].apart for j in range(len(result.table.columns))]
     alike, tested = found.count(False), len(found) - found.count(None)
     if alike in (0, tested):
@@ -263,7 +262,7 @@ def _told_apart(result: TableResult) -> str:
 
 
 def _shared(result: TableResult) -> str:
-    """A sentence for the columns of costs that have cells of runs that were trained side by side."""
+    """Return a sentence for the columns of costs with cells of runs trained side by side."""
     labels = [label(result, j) for j in range(len(result.table.columns)) if any(row[j].shared for row in result.cells)]
     if not labels:
         return ""
@@ -271,7 +270,7 @@ def _shared(result: TableResult) -> str:
 
 
 def _quoted(known: Iterable[CellResult]) -> list[str]:
-    """A sentence for each published row that was taken over from another paper, with those of ours beside it."""
+    """Return a sentence for each published row that quotes another paper, with our rows beside it."""
     found: dict[tuple[str, Quotation], dict[str, None]] = {}
     for cell in known:
         if cell.published and cell.published.quoted:

@@ -1,8 +1,8 @@
-"""Differences from published numbers whose cause an experiment of this project shows.
+"""Differences from published numbers whose cause is shown by an experiment of this project.
 
-``causes.csv`` names, for the rows of a paper's tables, another table here and a row in it that differs in what is held
-for the cause. The cause of a cell counts as shown where that row reproduces the cell's published number; a cause that
-is only supposed is in the tables' notes, and counts nowhere.
+``causes.csv`` names, for rows of a paper's tables, a row of another table here that differs in the supposed cause only.
+The cause of a cell counts as shown if that row reproduces the cell's published number. Causes that are only supposed
+are in the tables' notes, and count nowhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COLUMNS = ["paper", "table", "method", "shown_by", "row", "cause"]
 
 @dataclass(frozen=True)
 class Cause:
-    """Of differing cells of a published table and method: the table and the row that show it, and what it is."""
+    """Cause of differing cells of a published table and method, with the table and row that show it."""
 
     paper: str
     table: str
@@ -37,7 +37,7 @@ class Cause:
 
 @cache
 def load(path: Path = FILE) -> tuple[Cause, ...]:
-    """Every cause. Raises BenchmarkError for a file that is none."""
+    """Return every cause. Raises BenchmarkError for an invalid file."""
     with path.open(newline="", encoding="utf-8") as file:
         lines = list(csv.reader(file))
     if not lines or lines[0] != COLUMNS or any(len(line) != len(COLUMNS) or not all(line) for line in lines[1:]):
@@ -48,7 +48,7 @@ def load(path: Path = FILE) -> tuple[Cause, ...]:
 def shown(
     cells: Iterable[CellResult], paper: str, number: str, suite: Suite, records: Records
 ) -> dict[tuple[str, ...], Cause]:
-    """Of these differing cells of a published table, those whose cause is shown, by the keys of their numbers."""
+    """Return those of these differing cells whose cause is shown, by the keys of their numbers."""
     differing = [cell.published for cell in cells if cell.published and cell.outcome and cell.outcome.differs]
     causes: dict[tuple[str, ...], Cause] = {}
     for cause in load():

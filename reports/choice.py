@@ -1,4 +1,4 @@
-"""What a user wants of a table: which rows and columns, and how they are printed. Numbers stay what they are."""
+"""Choice of a table's rows and columns and its layout; values do not depend on it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from reports.aggregate import TableResult
 from reports.labels import name as metric_name
 
 PAGE = (17.0, 23.0)
-"""Centimetres: width and height of the text of a page of A4 or letter paper."""
+"""Width and height in centimetres of the text of a page of A4 or letter paper."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """How a table is printed; as it stands here: all of it.
+    """Selection and layout of a table; the default is the whole table.
 
-    rows are labels or methods; columns labels or data sets; metrics as in records or as tables print them; all in the
-    order in which they are printed. digits: decimals of every number, else as many as its error asks for. across:
-    methods across the page, rather than down it; None: where LaTeX takes fewer pages so. page: width and height of its
-    text, in cm. rules: whether the notes of the LaTeX form say how bold and verdicts are found.
+    rows: labels or methods; columns: labels or data sets; metrics: as in records or as printed; each in the order to
+    print. digits: decimals of every number (default: by its error). across: methods across the page instead of down
+    (None: as takes fewer pages in LaTeX). page: width and height of its text, in cm. rules: whether the notes of the
+    LaTeX form explain bold and verdicts.
     """
 
     rows: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Choice:
     rules: bool = True
 
     def of(self, result: TableResult) -> TableResult:
-        """The rows and columns that are wanted. Raises UnknownName, and UsageError where no column is left."""
+        """Return the chosen rows and columns. Raises UnknownName, and UsageError where no column is left."""
         rows = _places("row", self.rows, result.table.rows, lambda row: (row.label, row.method or ""))
         columns = _columns(self, result.table)
         table = replace(
@@ -52,7 +52,7 @@ WHOLE = Choice()
 
 
 def page_size(words: str) -> tuple[float, float]:
-    """Width and height in centimetres from words as 17x23. Raises UsageError."""
+    """Parse width and height in centimetres, such as 17x23. Raises UsageError."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)x(\d+(?:\.\d+)?)", words.strip())
     size = (float(found[1]), float(found[2])) if found else (0.0, 0.0)
     if min(size) < 5 or max(size) > 200:
@@ -61,7 +61,7 @@ def page_size(words: str) -> tuple[float, float]:
 
 
 def _columns(choice: Choice, table: Any) -> list[int]:
-    """Metric by metric, and of each metric in the order of the columns."""
+    """Return the places of columns, metric by metric, each in the order of the columns."""
     metrics = _places("metric", choice.metrics, table.columns, lambda c: (c.cell.metric, metric_name(c.cell.metric)))
     columns = _places("column", choice.columns, table.columns, lambda c: (c.label, c.cell.dataset))
     if not choice.metrics:
@@ -79,7 +79,7 @@ def _columns(choice: Choice, table: Any) -> list[int]:
 
 
 def _places(kind: str, asked: Sequence[str], parts: Sequence[Any], names: Callable[[Any], Iterable[str]]) -> list[int]:
-    """The places of the parts with the names that are asked for, in that order; all without any."""
+    """Return the places of the named parts, in the order of the names; all places without names."""
     if not asked:
         return list(range(len(parts)))
     found: dict[int, None] = {}

@@ -62,7 +62,7 @@ OUT = ROOT / "reports" / "output"
 
 
 def build(suite: Suite) -> Callable[[list[str] | None], None]:
-    """The command line over a suite, as a function of the arguments; it exits."""
+    """Return the command line over a suite, as a function of the arguments; it exits."""
     app = typer.Typer(
         help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
     )
@@ -88,7 +88,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     ) -> None:
         """Print one table; write it as Markdown and LaTeX, and draw its figures.
 
-        Options choose what of it is printed and how: reports table uci --row MFVI --row NN-HyVI --metric rmse --across
+        Options select and arrange: reports table uci --row MFVI --row NN-HyVI --metric rmse --across
         """
         choice = Choice(
             rows=tuple(row or ()), columns=tuple(column or ()), metrics=tuple(metric or ()), digits=digits,
@@ -112,7 +112,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         state: StateOption = STATE,
         out: OutOption = OUT,
     ) -> None:
-        """Write every table that has the protocol as Markdown and LaTeX, and say how much of each is there."""
+        """Write every table that has the protocol as Markdown and LaTeX, and count its cells."""
         from reports.tables import render_table
 
         records = Records(results, state)
@@ -162,12 +162,12 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         results: ResultsOption = RESULTS,
         out: OutOption = OUT,
     ) -> None:
-        """Draw figures as PDF and PNG, each with its numbers as CSV and its caption as text; those without records are
-        skipped and say which.
+        """Draw figures as PDF and PNG, each with its numbers as CSV and its caption as text; skip and name those
+        without records.
 
-        The name of a table stands for all its figures and for NAME-points, its columns as points with errors, and the
-        curves that its records have (NAME-reliability, NAME-roc, NAME-curves). Without --protocol, a figure whose table
-        has records of less than half as many rows at its own protocol as at protocol short shows those.
+        A table's name selects all its figures: NAME-points, its columns as points with errors, and the curves in its
+        records (NAME-reliability, NAME-roc, NAME-curves). Without --protocol, a figure uses protocol short if that has
+        records of more than twice as many rows as the table's own protocol.
 
         For a column of a paper: python -m reports figures rudner2021-figure-6-fashion_mnist --size column --title off
         --format pdf --row FSVI --row MFVI
@@ -206,7 +206,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         state: StateOption = STATE,
         out: Annotated[Path, typer.Option("--out", help="folder of the site")] = OUT / "page",
     ) -> None:
-        """Make a site of all tables, methods and figures: it opens from its files, without a server or a network."""
+        """Make a site of all tables, methods and figures. It opens from its files, without a server or a network."""
         from reports.page.site import write
 
         made = write(suite, Records(results, state), out)
@@ -281,7 +281,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
 
 def _naming(command: Any) -> Callable[..., None]:
-    """A command that says of what it cannot write that it is in the folder, or is the file, of its option."""
+    """Wrap a command so that errors of writing name its folder or file option."""
 
     @wraps(command)
     def named(**given: Any) -> None:
@@ -324,7 +324,7 @@ def _draw(
     forms: tuple[str, ...] = (".pdf", ".png", ".csv", ".txt"),
     options: Any = None,
 ) -> list[str]:
-    """Draw figures and say where they are; what they do not count, and why."""
+    """Draw figures and print their paths, and the files that do not count, with reasons."""
     from reports.figures import Options, draw
 
     problems: list[str] = []
@@ -338,7 +338,7 @@ def _draw(
 
 
 def _end(problems: Iterable[str], told: Collection[str] = ()) -> None:
-    """Say every problem that was not told yet, and end with status 1 if there is any."""
+    """Print every problem not printed yet, and end with status 1 if there is any."""
     found = dict.fromkeys(problems)
     for problem in found:
         if problem not in told:

@@ -1,4 +1,4 @@
-"""How much of the five papers' tables the records cover, and how much of it agrees."""
+"""Coverage of the five papers' tables by the records, and agreement with them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EXPLANATION = (
 
 @dataclass(frozen=True)
 class Coverage:
-    """Counts of one published table's cells, and of the files that it needs and cannot use; problems says why."""
+    """Counts of one published table's cells, and of invalid files; problems says why."""
 
     paper: str
     table: str
@@ -58,10 +58,10 @@ COUNTS = [each.name for each in fields(Coverage) if each.type == "int"]
 
 
 def coverage(results_dir: Path | str, suite: Suite) -> list[Coverage]:
-    """One row per published table.
+    """Return a row per published table.
 
-    A table that the suite does not have counts with all its cells published and none recorded. A published cell counts
-    by protocol paper of its own table; a cell that only reduced protocols have is counted as reduced and nowhere else.
+    A table that the suite lacks counts with all its cells published and none recorded. A published cell counts by
+    protocol paper of its own table; a cell with records of reduced protocols only counts as reduced and nowhere else.
     """
     records, known = Records(results_dir), set(suite.table_names())
     others = records.of_other_files()
@@ -77,25 +77,25 @@ def coverage(results_dir: Path | str, suite: Suite) -> list[Coverage]:
 
 
 def problems(rows: Iterable[Coverage]) -> list[str]:
-    """What no table counts, and why; each once."""
+    """Return the files that do not count, with reasons, without repeats."""
     return list(dict.fromkeys(problem for row in rows for problem in row.problems))
 
 
 def totals(rows: Iterable[Coverage]) -> list[Coverage]:
-    """One row per paper, then one over all."""
+    """Return a row per paper, then one over all."""
     rows = list(rows)
     papers = list(dict.fromkeys(row.paper for row in rows))
     return [_sum(paper, [row for row in rows if row.paper == paper]) for paper in papers] + [_sum("all papers", rows)]
 
 
 def grid(rows: list[Coverage]) -> list[list[str]]:
-    """Header, a line per table, then the totals, as strings."""
+    """Return header, a line per table, and totals, as strings."""
     lines = [[row.paper, row.table, *(str(getattr(row, name)) for name in COUNTS)] for row in [*rows, *totals(rows)]]
     return [HEADER, *lines]
 
 
 def text(rows: list[Coverage]) -> str:
-    """The counts for the terminal."""
+    """Return the counts for the terminal."""
     lines = grid(rows)
     widths = [max(len(line[j]) for line in lines) for j in range(len(HEADER))]
     aligned = [
@@ -112,7 +112,7 @@ def text(rows: list[Coverage]) -> str:
 
 
 def markdown(rows: list[Coverage]) -> str:
-    """The counts as a Markdown table, totals in bold."""
+    """Return the counts as a Markdown table, totals in bold."""
     lines = grid(rows)
     ends = ["---", "---:"] + ["---:"] * (len(HEADER) - 2)
     end = 1 + len(rows)
@@ -123,7 +123,8 @@ def markdown(rows: list[Coverage]) -> str:
 
 
 def _count(paper: str, number: str, cells: int, suite: Suite, records: Records, others: Records) -> Coverage:
-    """As tables show them: by runs on a user's own files (``others``) where there are no others."""
+    """Count the cells of a published table as it is shown; ``others``: runs on a user's own files, for cells without
+    others."""
     table = suite.table(f"{paper}-{number}")
     stores = {name: records if has_any(table, name, records.store) else others for name in table.protocols}
     results = {name: aggregate(table, name, known) for name, known in stores.items() if name != MEANINGLESS}

@@ -1,4 +1,4 @@
-"""Rows of predictions that were made elsewhere, in every report of a table."""
+"""Rows of external predictions, in every report of a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reports.records import Records
 
 
 def with_rows_brought(tables: list[Any], suite: Suite, records: Records) -> list[Any]:
-    """The tables with a row more for every method that predictions were brought of."""
+    """Return the tables with an extra row for every method with external predictions."""
     every = map(suite.table, suite.table_names())  # the catalogue of methods would load torch
     own = {row.method for table in every for row in table.rows if row.method}
     configs = recorded(records.store, own)

@@ -1,4 +1,4 @@
-"""What the runs of a table took, and what those that lack would take, as far as records tell."""
+"""Cost of a table's runs and of missing ones, from records."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from reports.records import Recorded
 
 @dataclass(frozen=True)
 class Hours:
-    """runs: recorded; spent: hours that they took, each training counted once; lacking: runs without a record; known:
-    those of them whose training is recorded with another seed or split; wanted: hours that these would take; device:
-    whether a GPU had a part in it.
-    """
+    """Hours of a table. runs: recorded; spent: their hours, each training counted once; lacking: runs without a record;
+    known: those of them whose training is recorded with another seed or split; wanted: hours that these would take;
+    device: whether a GPU took part."""
 
     runs: int = 0
     spent: float = 0.0
@@ -28,7 +27,7 @@ class Hours:
 
     @property
     def sentence(self) -> str:
-        """For a table's caption; empty where nothing is recorded."""
+        """Return a sentence for a table's caption; empty where nothing is recorded."""
         if not self.runs:
             return ""
         unit = "hours of a core or a GPU" if self.device else "core-hours"
@@ -42,7 +41,7 @@ class Hours:
 
 
 def hours(asked: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:
-    """Of runs and their records, None where there is none: a run that lacks costs the median of those of its kind."""
+    """Sum hours over runs and their records (None: missing); a missing run costs the median of its kind."""
     runs = {run_key(config): (config, run) for config, run in asked}.values()
     done = [(config, run) for config, run in runs if run]
     trainings = {training_key(config): run.seconds[0] or 0.0 for config, run in done}
@@ -60,7 +59,7 @@ def hours(asked: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:
     for config in lacking:
         if like := training.get(stack_key(config)):
             known += 1
-            # Another run may have had this very training, or want it too.
+            # Another run may have or need this very training too.
             wanted += 0.0 if training_key(config) in trainings else median(like)
             trainings[training_key(config)] = 0.0
             wanted += median(evaluation.get(kind_key(config), [0.0]))
@@ -72,7 +71,7 @@ def _on_device(done: Iterable[tuple[RunConfig, Recorded]]) -> bool:
 
 
 def _amount(hours: float) -> str:
-    """Two digits, without a zero before the point."""
+    """Format hours with two digits, without a zero before the point."""
     if hours < 0.005:
         return "less than .01"
     return (f"{hours:.2f}" if hours < 1 else f"{hours:.1f}" if hours < 10 else f"{hours:,.0f}").removeprefix("0")

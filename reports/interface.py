@@ -1,7 +1,7 @@
-"""Tables from Python: their cells as a frame, as Markdown or LaTeX, and how much of the papers they cover.
+"""Tables from Python: their cells as a frame, as Markdown or LaTeX, and coverage of the papers.
 
-The command line calls these functions; docs/python.md shows them. Those of :mod:`benchmarks.interface`, which plan,
-train and measure, are here too, so that one import serves a notebook. What is wrong with records is in
+The command line calls these functions; docs/python.md shows them. Functions of :mod:`benchmarks.interface`, which plan,
+train and measure, are included, so that one import serves a notebook. Problems with records are in
 ``frame.attrs["problems"]`` and under every rendered table.
 """
 
@@ -62,7 +62,7 @@ COLUMNS = {
     "verdict": "what is missing of the cell, and how it compares with the published number (docs/verdicts.md)",
     "best": "whether it is printed in bold",
 }
-"""The columns of :func:`aggregate`."""
+"""Columns of :func:`aggregate`."""
 
 
 def aggregate(
@@ -75,12 +75,12 @@ def aggregate(
     state: Path | str | None = STATE,
     suite: Suite = SUITE,
 ) -> pandas.DataFrame:
-    """A row for every cell of a table, in COLUMNS; protocol: without it the table's own, or the most faithful that has
-    records where that has none; seeds: how many, or which.
+    """Return a row for every cell of a table, in COLUMNS. protocol: default the table's own, or the most faithful one
+    with records where that has none; seeds: how many, or which.
 
-    Raises UnknownName for names that are not known, UsageError for seeds that mean nothing.
+    Raises UnknownName for unknown names, UsageError for invalid seeds.
     """
-    import pandas  # here, since the command line does without it
+    import pandas
 
     known = Records(results, state)
     found = result(chosen(table, known, also, suite), protocol, seeds, known)
@@ -101,9 +101,9 @@ def render(
     state: Path | str | None = STATE,
     suite: Suite = SUITE,
 ) -> str:
-    """A table as "markdown", "latex" or "text", as ``python -m reports table`` writes it; see :func:`aggregate`.
+    """Return a table as "markdown", "latex" or "text", as ``python -m reports table`` writes it; see :func:`aggregate`.
 
-    choice: which rows and columns, and how they are printed.
+    choice: rows, columns and layout.
     """
     if form not in FORMS:
         raise unknown("form", form, FORMS)
@@ -112,8 +112,8 @@ def render(
 
 
 def coverage(results: Path | str = RESULTS, *, suite: Suite = SUITE) -> pandas.DataFrame:
-    """A row for every published table: how many of its cells are there, have records, are reproduced, differ."""
-    import pandas  # here, since the command line does without it
+    """Return a row for every published table: its cells, those with records, reproduced and differing ones."""
+    import pandas
 
     rows = count_coverage(results, suite)
     columns = ["paper", "table", *COUNTS]
@@ -123,24 +123,24 @@ def coverage(results: Path | str = RESULTS, *, suite: Suite = SUITE) -> pandas.D
 
 
 def findings(results: Path | str = RESULTS, *, suite: Suite = SUITE) -> pandas.DataFrame:
-    """A row for every comparison of every claim of the papers, with both verdicts on the claim.
+    """Return a row for every comparison of every claim of the papers, with both verdicts on the claim.
 
-    Its columns are those of :data:`reports.findings.words.COLUMNS`.
+    Columns are in :data:`reports.findings.words.COLUMNS`.
     """
-    import pandas  # here, since the command line does without it
+    import pandas
 
     known = Records(results)
     return pandas.DataFrame(words.rows(words.flat(found_claims(suite, known))), columns=list(words.COLUMNS))
 
 
 def chosen(name: str, known: Records, also: Names = (), suite: Suite = SUITE) -> Any:
-    """A table with rows for more methods, and for predictions that were brought. Raises UnknownName and NoRecipe."""
+    """Return a table with rows for more methods, and for external predictions. Raises UnknownName and NoRecipe."""
     (found,) = with_rows_brought(with_rows(name, also, suite), suite, known)
     return found
 
 
 def result(table: Any, protocol: str | None, seeds: Seeds, known: Records) -> TableResult:
-    """Every cell of a table, as all forms show it. Raises UnknownName and UsageError."""
+    """Return every cell of a table, as all forms show it. Raises UnknownName and UsageError."""
     shown, known = recorded(table, protocol, known)
     return aggregate_table(table, shown, known, parse_seeds(seeds_text(seeds)))
 

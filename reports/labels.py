@@ -1,4 +1,4 @@
-"""What reports call metrics, and which side of a metric is the better one."""
+"""Names of metrics in reports, and their better side."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TITLES = {
     "log_marginal_likelihood": "log marginal likelihood per point",
     "collapsed_bound": "bound on the log marginal likelihood per point",
 }
-# Published comparisons of runs with one another; no metric of a single run.
+# Published comparisons between runs; not metrics of a single run.
 COMPARISONS = {"wasserstein2": -1}
 RANK = "mean_rank_"
 SIDES = {"higher": 1, "lower": -1, "none": 0}
@@ -63,24 +63,24 @@ MARKS = {1: " ↑", -1: " ↓", 0: ""}
 
 
 def direction(metric: str) -> int:
-    """+1 where higher is better, -1 where lower is, 0 where a metric is neither (entropies)."""
+    """Return +1 where higher is better, -1 where lower is, 0 where neither (entropies)."""
     if metric.startswith(RANK):
         return -1
     return SIDES[METRICS[metric].direction] if metric in METRICS else COMPARISONS.get(metric, 0)
 
 
 def side(column: Any) -> int:
-    """The direction of a table's column; 0 too where it holds costs that rank nothing."""
+    """Return the direction of a table's column; 0 also for costs that rank nothing."""
     return direction(column.cell.metric) if column.compared or column.cell.metric not in COSTS else 0
 
 
 def name(metric: str) -> str:
-    """What a metric is called in words."""
+    """Return a metric's name in words."""
     if metric.startswith(RANK):
         return f"mean rank by {name(metric.removeprefix(RANK))}"
     return TITLES.get(metric, metric.replace("_", " "))
 
 
 def title(column: Any) -> str:
-    """The name of a column's metric with an arrow to its better side."""
+    """Return the name of a column's metric with an arrow to its better side."""
     return name(column.cell.metric) + MARKS[side(column)]

@@ -21,22 +21,22 @@ from reports.tex import escape, flowing, lines, wide
 
 PACKAGES = ("booktabs", "siunitx", "threeparttable")
 # Measured in digits of \footnotesize in Computer Modern, which is wider than most fonts: 4.25 of TeX's points.
-POINTS = 28.45  # in a centimetre
+POINTS = 28.45  # TeX's points in a centimetre
 PER_CM = POINTS / 4.25
 GAP, INDENT = 1.9, 2.4
 LONGEST_LABEL, SHARE, LONGEST_WORD = 38, 0.34, 18  # the first also as a share of the page
 # Heights in points: of rules and space, and of lines of captions, of a table and of notes; characters in a centimetre.
 RULES, CAPTION, LINE, BETWEEN, NOTE = 40.0, 12.2, 9.6, 3.2, 8.3
 CAPTION_PER_CM, NOTES_PER_CM = 5.6, 8.2
-FRAME = RULES + 3 * CAPTION + LINE  # about what is around the lines of a table
-NARROW = 0.75  # of the page: what is narrower than this is made as wide as this, so that notes are not a thin column
+FRAME = RULES + 3 * CAPTION + LINE  # height around the lines of a table
+NARROW = 0.75  # share of the page: narrower tables get this width, so that notes are not a thin column
 SIDES = {mark: f" ({side} is better)" for mark, side in ((MARKS[1], "higher"), (MARKS[-1], "lower"))}
 SETUP = r"\sisetup{mode=text, detect-weight, retain-explicit-plus, table-align-text-post=false}"
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What one float holds: a block of the table or some of its lines, and which of how many such parts it is."""
+    """Content of one float: a block of the table or some of its lines, and its place among the parts."""
 
     block: Block
     part: int = 1
@@ -44,9 +44,10 @@ class Piece:
 
 
 def latex(result: TableResult, choice: Choice = WHOLE) -> str:
-    """The table as LaTeX to \\input (needs PACKAGES): a float for every part that fits on a page, notes below the last.
+    """Return the table as LaTeX to include (needs PACKAGES): a float for each part that fits on a page, notes below the
+    last.
 
-    Unless a choice says which, methods go down or across the page, as takes fewer floats.
+    Methods go down or across the page as the choice says, else as takes fewer floats.
     """
     ways = (False, True) if choice.across is None else (choice.across,)
     pieces = min((_pieces(result, replace(choice, across=way)) for way in ways), key=len)
@@ -61,7 +62,7 @@ def latex(result: TableResult, choice: Choice = WHOLE) -> str:
 
 
 def general(result: TableResult, choice: Choice = WHOLE) -> list[str]:
-    """The notes of a table, each as LaTeX: what its caption says in the other forms, its notes, its problems."""
+    """Return the notes of a table as LaTeX: the caption of the other forms, its notes, its problems."""
     problems = [flowing(problem) for problem in result.problems]
     if not choice.notes:
         return problems
@@ -89,7 +90,7 @@ def _place(result: TableResult, number: int) -> str:
 
 
 def _pieces(result: TableResult, choice: Choice) -> list[Piece]:
-    """The parts of a table that fit on a page each."""
+    """Split a table into parts that fit on a page each."""
     if choice.across:
         names = [label(result, j) + MARKS[1] for j in range(len(result.table.columns))]
     else:
@@ -110,7 +111,7 @@ def _size(column: ShownColumn) -> float:
 
 
 def _rows(lined: Sequence[Line]) -> list[list[Line]]:
-    """Lines by the row that they are of."""
+    """Group lines by row."""
     rows: list[list[Line]] = []
     for line in lined:
         if line.kind == "value":
@@ -124,7 +125,7 @@ def _label_width(names: Sequence[str], width: float) -> float:
 
 
 def _longest(width: float) -> float:
-    """How wide a label may be before it is broken."""
+    """Return the width above which a label is broken."""
     return min(LONGEST_LABEL, SHARE * width * PER_CM)
 
 
@@ -139,7 +140,7 @@ def _height(lined: Sequence[Line], width: float) -> float:
 
 
 def _whole_height(piece: Piece, sentence: str, below: Sequence[str], width: float) -> float:
-    """Of a float: its caption and its notes are as wide as its table."""
+    """Return the height of a float whose caption and notes are as wide as its table."""
     formats = _formats(piece.block)
     table = max(NARROW * width, _natural(piece.block, formats, width) / PER_CM)
     stack = max((len(_head_lines(h, f)) for h, f in zip(piece.block.header, formats)), default=1)
@@ -153,7 +154,7 @@ def _formats(block: Block) -> list[Format]:
 
 
 def _natural(block: Block, formats: Sequence[Format], width: float) -> float:
-    """How wide a block is by itself, in digits."""
+    """Return the natural width of a block, in digits."""
     label_width = _label_width([line.label for line in block.lines], width)
     return label_width + sum(max(f.width, _words_width(h)) + GAP for f, h in zip(formats, block.header))
 
@@ -198,7 +199,7 @@ def _float(piece: Piece, sentence: str, name: str, below: list[str], marks: dict
 
 
 def _head(header: str, column: Format) -> str:
-    """The head of a column, in lines that are no wider than its numbers where words allow it."""
+    """Return the head of a column, in lines no wider than its numbers where words allow it."""
     shown = _stacked(_head_lines(header, column), "c")
     return rf"\multicolumn{{2}}{{c}}{{{shown}}}" if column.two else f"{{{shown}}}"
 
@@ -219,6 +220,6 @@ def _stacked(parts: Sequence[str], side: str) -> str:
 
 
 def _paragraphs(name: str, words: Sequence[str]) -> str:
-    """Notes that are too long for the page of their table, as text that goes on over pages."""
+    """Return notes too long for the page of their table, as text that may span pages."""
     told = "\n\n".join(rf"\noindent {each}" for each in words)
     return rf"{{\scriptsize\sloppy\noindent\textbf{{Notes to table~\ref{{{name}}}.}}" + f"\n\n{told}\\par}}\n"

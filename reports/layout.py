@@ -16,7 +16,7 @@ from reports.shown import MISSING, NOTHING, Shown
 
 @dataclass(frozen=True)
 class Line:
-    """One printed line of a row: kind is value, published or difference; only the first carries the row's label."""
+    """Printed line of a row: kind is value, published or difference; only the first carries the row's label."""
 
     label: str
     kind: str
@@ -25,7 +25,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Block:
-    """Columns that are printed side by side, under a title (empty where each column names its own metric)."""
+    """Columns printed side by side, under a title (empty where each column names its own metric)."""
 
     title: str
     header: list[str]
@@ -47,12 +47,12 @@ class ShownColumn:
 
     @property
     def header(self) -> str:
-        """The label with an arrow to the metric's better side."""
+        """Label with an arrow to the metric's better side."""
         return self.label + MARKS[self.better]
 
     @property
     def planned(self) -> bool:
-        """Whether anything is planned or published of it; no form shows others."""
+        """Whether the column has planned or published cells; all forms omit others."""
         return not all(map(_unplanned, self.rows))
 
     @property
@@ -66,9 +66,10 @@ Size = Callable[[ShownColumn], float]
 
 
 def blocks(result: TableResult, size: Size, capacity: float, choice: Choice = WHOLE) -> list[Block]:
-    """The table in blocks of at most that capacity: one if it fits, else metric by metric, then column by column.
+    """Split the table into blocks of at most that capacity: one if it fits, else metric by metric, then column by
+    column.
 
-    Where a choice asks for methods across the page, each metric has its blocks.
+    With methods across the page, each metric has its blocks.
     """
     if choice.across:
         return _across(result, size, capacity, choice)
@@ -100,7 +101,7 @@ def columns_of(result: TableResult, choice: Choice = WHOLE) -> list[ShownColumn]
 
 
 def _across(result: TableResult, size: Size, capacity: float, choice: Choice) -> list[Block]:
-    """The table with its rows for columns."""
+    """Return the table with its rows as columns."""
     places = list(range(len(result.table.columns)))
     asked = result.table.columns
     metric = [column.cell.metric for column in asked]
@@ -126,7 +127,7 @@ def _told_apart(columns: list[ShownColumn]) -> bool:
 
 
 def _kinds(cells: Iterable[CellResult], choice: Choice) -> list[str]:
-    """The lines that cells printed under one label have."""
+    """Return the kinds of lines that cells under one label have."""
     known, cells = ["value"], list(cells)
     if choice.published and any(cell.published for cell in cells):
         known.append("published")
@@ -156,7 +157,7 @@ def _filled(columns: list[ShownColumn], size: Size, capacity: float) -> list[lis
     """Columns in as few parts as their sizes allow, none much narrower than the others."""
     parts = _parts(columns, size, capacity)
     even = sum(map(size, columns)) / len(parts)
-    while len(parts) > 1:  # the narrowest parts that are no more than these
+    while len(parts) > 1:  # the narrowest parts without exceeding this number
         narrower = _parts(columns, size, even)
         if len(narrower) <= len(parts):
             return narrower

@@ -19,7 +19,7 @@ def grid(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def escaped(words: str) -> str:
-    """Return text for a cell of Markdown; what stands between backquotes stays code."""
+    """Escape text for a cell of Markdown; text between backquotes stays code."""
     parts = " ".join(words.split()).split("`")
     if len(parts) % 2 == 0:
         parts = ["\\`".join(parts)]

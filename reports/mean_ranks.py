@@ -16,12 +16,12 @@ Bar = tuple[float, float]
 
 
 def ranks(bars: Mapping[str, Bar], sign: int) -> dict[str, int]:
-    """The rank of each label by its mean and standard error; ``sign``: 1 where larger is better, else -1."""
+    """Return the rank of each label by its mean and standard error; ``sign``: 1 where larger is better, else -1."""
     left, found, rank = dict(bars), {}, 0
     while left:
         rank += 1
         mean, error = max(left.values(), key=lambda bar: sign * bar[0])
-        # The tolerance is for bars that touch: published ones are decimal fractions.
+        # Tolerance for bars that touch: published ones are decimal fractions.
         tied = [label for label, bar in left.items() if abs(bar[0] - mean) <= error + bar[1] + 1e-9]
         for label in tied:
             found[label] = rank
@@ -30,9 +30,10 @@ def ranks(bars: Mapping[str, Bar], sign: int) -> dict[str, int]:
 
 
 def sentence(result: TableResult) -> str:
-    """The mean ranks of the rows that the paper ranks, over the data sets where all of them have two runs or more.
+    """Return the mean ranks of the rows that the paper ranks, over the data sets where all of them have at least two
+    runs.
 
-    Beside each: that of the published numbers of the same data sets. Empty where there is no such set.
+    Beside each is the rank by the published numbers of the same data sets. Empty where there is no such set.
     """
     rows = [row for row in result.cells if row and row[0].row.label in result.table.ranked]
     columns = [j for j in range(len(result.table.columns)) if all(row[j].n > 1 for row in rows)]
@@ -62,10 +63,10 @@ def _mean_ranks(
 
 
 def bar_of_runs(cell: CellResult) -> Bar | None:
-    """Mean and standard error over our runs; None for fewer than two."""
+    """Return mean and standard error over our runs; None for fewer than two."""
     return (cell.mean, cell.stderr) if cell.n > 1 else None
 
 
 def bar_of_published(cell: CellResult) -> Bar | None:
-    """The printed mean and its error; None where nothing is printed."""
+    """Return the printed mean and its error; None where nothing is printed."""
     return (cell.published.mean, cell.published.stderr or 0.0) if cell.published else None

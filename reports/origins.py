@@ -1,4 +1,4 @@
-"""Where runs come from: only runs of the same data are averaged, and only costs of one processor model compared."""
+"""Origin of runs: only runs of the same data are averaged, and only costs of one processor model compared."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from benchmarks.shapes import RunConfig
 from reports.records import Broken, Recorded, Records, plain
 
 UNCOUNTED = "record not counted"
-SHOWN, MOST = 3, 1000  # of a list that may be long; characters of all
+SHOWN, MOST = 3, 1000  # most items of a list, and most characters
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A run that was made for a cell: its split and seed, the data that it names, and what is kept of its record."""
+    """Run of a cell: its split and seed, its data, and its record."""
 
     replicate: tuple[int, int]
     named: tuple[str, str, int]
@@ -24,16 +24,14 @@ class Made:
 
     @classmethod
     def of(cls, config: RunConfig, run: Recorded) -> Made:
-        """The run of a configuration."""
         data = config["dataset"]
         return cls((data["split"], config["seed"]), (data["name"], data["scheme"], data["split"]), run)
 
 
 @dataclass(frozen=True)
 class CellRuns:
-    """Runs of a row on one data set, as records have them: those made, why others are absent, and broken files;
-    splits are those that the protocol asks for; configs: every run that it asks for, with what is kept of its record.
-    """
+    """Runs of a row on one data set: recorded ones, why others are absent, and broken files; splits: those planned;
+    configs: every planned run with its record."""
 
     expected: int
     made: list[Made]
@@ -44,12 +42,12 @@ class CellRuns:
 
     @cached_property
     def different(self) -> str:
-        """How the data of all that were made differ; empty where they do not."""
+        """Describe how the data of the recorded runs differ; empty where they agree."""
         return different_data(self.made)
 
 
 def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> CellRuns:
-    """Look up the runs of a row: they are the same for all columns of one data set.
+    """Look up the runs of a row, the same for all columns of one data set.
 
     Raises ValueError where the table gives a run of another protocol.
     """
@@ -78,10 +76,10 @@ def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seed
 
 
 def different_data(runs: Sequence[Made]) -> str:
-    """How data differ that have one name, with some of the runs of each; empty where they do not.
+    """Describe how data of one name differ, with some of the runs of each; empty where they agree.
 
-    Compared are the split (training, validation and test arrays together) and every evaluation set, as far as the
-    records say them.
+    Compares the split (training, validation and test arrays together) and every evaluation set, as far as they are
+    recorded.
     """
     found: dict[tuple[tuple[str, str, int], str], dict[str, None]] = {}
     for named, data in {(made.named, made.run.data): None for made in runs}:
@@ -93,7 +91,7 @@ def different_data(runs: Sequence[Made]) -> str:
 
 
 def different_note(row: Any, dataset: str, groups: str) -> str:
-    """What a table or figure says of runs that it cannot average."""
+    """Return the note of a table or figure on runs that it cannot average."""
     what_to_do = "delete the records of the wrong data and run the table again"
     return f"Different data: {row.label} on {dataset}: {groups}: {what_to_do}"
 

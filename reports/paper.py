@@ -43,7 +43,7 @@ PACKAGES = (
     "hyperref",
 )
 INSTALL = "apt-get install texlive-latex-recommended texlive-latex-extra texlive-science texlive-fonts-recommended"
-RUNS = 2  # the second knows the pages of the table of contents
+RUNS = 2  # the second run knows the pages of the table of contents
 MAIN = "paper.tex"
 PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[T1]{fontenc}
@@ -69,7 +69,7 @@ PREAMBLE = r"""\documentclass[10pt]{article}
 
 @dataclass(frozen=True)
 class Paper:
-    """What was written: the PDF, its source, how many tables and figures it has, and what is not counted, and why."""
+    """Result: the PDF, its source, the numbers of tables and figures, and files that do not count."""
 
     pdf: Path
     source: Path
@@ -79,7 +79,7 @@ class Paper:
 
 
 def write(suite: Suite, records: Records, out: Path, say: Callable[[str], None] = print) -> Paper:
-    """Write the source into a folder and compile it there. Raises BenchmarkError without a LaTeX that can."""
+    """Write the source into a folder and compile it there. Raises BenchmarkError without a working LaTeX."""
     book = Book(suite, records)
     methods = Methods(book)
     say("Tables: every record is read")
@@ -107,7 +107,8 @@ def write(suite: Suite, records: Records, out: Path, say: Callable[[str], None] 
 
 
 def compile_pdf(source: Path, say: Callable[[str], None] = print) -> Path:
-    """The PDF of a LaTeX file, beside it. Raises BenchmarkError that names what to install, or LaTeX's first error."""
+    """Compile a LaTeX file to a PDF beside it. Raises BenchmarkError that names what to install, or LaTeX's first
+    error."""
     program = shutil.which("pdflatex")
     lacking = [] if program is None or shutil.which("kpsewhich") is None else [p for p in PACKAGES if not _installed(p)]
     if program is None or lacking:
@@ -133,7 +134,7 @@ def _installed(package: str) -> bool:
 
 
 def _front(book: Book, tables: int) -> str:
-    """What this is, and from what it was made."""
+    """Return the introduction: contents and sources of the PDF."""
     ended = [
         str(record["provenance"].get("finished") or "")
         for record in book.records.store.records(curves=False)
@@ -207,7 +208,7 @@ def _figure(drawn: Drawn) -> str:
 
 
 def _causes(book: Book) -> str:
-    """The differing cells of published tables: those whose cause an experiment shows, and the others."""
+    """Return the differing cells of published tables: those whose cause an experiment shows, and the others."""
     told = [
         r"\section{Differences and their causes}",
         flowing(
@@ -286,5 +287,5 @@ def _symbol(symbol: str) -> str:
 
 
 def told(paper: Paper) -> str:
-    """One line on what was made."""
+    """Return one line on the result."""
     return f"{paper.tables} tables, {paper.figures} figures, {paper.pdf.stat().st_size / 1e6:.1f} MB"

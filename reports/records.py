@@ -1,4 +1,4 @@
-"""The records that reports read: each file once, nothing written, and of each only what tables need."""
+"""Reader of records for reports: each file is read once, and only the entries that tables need stay in memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNKNOWN = "unknown processor"
 
 @dataclass(frozen=True)
 class Broken:
-    """A file that cannot be trusted: its name in the results folder; what is wrong with it, and what to do."""
+    """Invalid file: its name in the results folder, what is wrong with it, and what to do."""
 
     file: str
     reason: str
@@ -37,7 +37,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class Layout:
-    """What records of the same metrics share: where each value stands, and which metrics are of an old version."""
+    """Layout shared by records with the same metrics: places of values, and metrics of old versions."""
 
     places: dict[Cell, int]
     stale: frozenset[str]
@@ -45,11 +45,10 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What is kept of a record: its values, and on what data and machine they were made.
+    """Entries of a record that reports need.
 
-    data holds (name, fingerprint) of its split, under the empty name, and of every evaluation set that it says;
-    warnings are what its training said of itself; seconds are those of its training, with what is fitted after it, and
-    of its evaluation, where the record says them; accelerated: not on a CPU.
+    data: (name, fingerprint) of its split, under the empty name, and of its evaluation sets; warnings: those of its
+    training; seconds: of training with fit, and of evaluation, where known; accelerated: not on a CPU.
     """
 
     file: str
@@ -63,28 +62,27 @@ class Recorded:
 
     @property
     def key(self) -> str:
-        """The run's key."""
         return Path(self.file).stem
 
     def value(self, dataset: str, condition: str, metric: str) -> float | str:
-        """One metric as in the record, or why the record does not give it."""
+        """Return one metric as in the record, or why the record does not have it."""
         place = self.layout.places.get((dataset, condition, metric))
         if place is None:
             return "not in the record"
         return "stale record" if metric in self.layout.stale else self.values[place]
 
     def conditions(self, metric: str) -> Iterator[tuple[str, float]]:
-        """Every condition that a metric was computed for, and its value."""
+        """Yield every condition of a metric with its value."""
         for (_, condition, name), place in self.layout.places.items():
             if name == metric:
                 yield condition, self.values[place]
 
 
 class Records:
-    """The records under a results folder, by configuration.
+    """Records under a results folder, by configuration.
 
-    A folder that is not there holds no records. A file that cannot be trusted is a problem of its cells, not an error.
-    With a state folder, runs that failed are told from runs that were not made.
+    A missing folder holds no records. An invalid file is a problem of its cells, not an error. With a state folder,
+    failed runs are distinguished from runs that were not made.
     """
 
     def __init__(
@@ -96,17 +94,15 @@ class Records:
         self._found: dict[str, Recorded | Broken | str | None] = {}
         self._columns = RecordReader(self.store)
         self._alike: Alike = {}
-        self._shared: dict[Any, Any] = {}  # what many records have in common is held once
+        self._shared: dict[Any, Any] = {}  # parts that many records share
 
     def of_other_files(self, datasets: Collection[str] | None = None) -> Records:
-        """The same, with records of other files, of these data sets or of all, in the place of those that are not
-        there.
-        """
+        """Return these records with substitutes made from other files, for these data sets or all."""
         return Records(*self._given, partial(OtherFiles, datasets=datasets, alike=self._alike))
 
     @property
     def files(self) -> list[str]:
-        """A note on the files that were used instead of those at hand, if any were."""
+        """Return a note on substitute files that were used, if any."""
         used = self.store.used if isinstance(self.store, OtherFiles) else {}
         files = ", ".join(
             f"{file} ({len(records)} run{'s' * (len(records) != 1)})" for file, records in sorted(used.items())
@@ -115,14 +111,14 @@ class Records:
         return [f"{why}: {files}."] if files else []
 
     def get(self, config: RunConfig) -> Recorded | Broken | str | None:
-        """What is kept of a run's record; None where there is none, or a few words if that is known to have failed."""
+        """Return a run's record; None without one, or a few words if the run is known to have failed."""
         path = self.store.path(config)
         if path.stem not in self._found:
             self._found[path.stem] = self._look_up(path)
         return self._found[path.stem]
 
     def curves(self, run: Recorded) -> dict[str, Any]:
-        """The curves of a run, read from its file now. Raises RecordError."""
+        """Read the curves of a run from its file. Raises RecordError."""
         return self.store.read(self.store.root / run.file)["curves"]
 
     def _look_up(self, path: Path) -> Recorded | Broken | str | None:
@@ -131,7 +127,7 @@ class Records:
         except (FileNotFoundError, NotADirectoryError):
             return "failed run" if path.stem in self.failed else None
         except OSError:
-            pass  # reading it says more
+            pass  # reading it gives the reason
         file = "/".join(path.parts[-3:])
         try:
             return self._run(*self._columns.read(path), file)
@@ -142,7 +138,7 @@ class Records:
         return Broken(file, plain(reason))
 
     def _run(self, record: Record, rows: Rows, values: array, file: str) -> Recorded:
-        """What is kept of a record. Raises one of MALFORMED."""
+        """Convert a record. Raises one of MALFORMED."""
         about = record["provenance"]
         data = [("", about["fingerprint"])] if "fingerprint" in about else []
         data += sorted(about.get("data", {}).items())
@@ -173,9 +169,8 @@ class Records:
 
 
 def recorded(table: Any, protocol: str | None, known: Records) -> tuple[str, Records]:
-    """The protocol to show, without one the most faithful that has records, and the records: of runs on a user's own
-    files of those data sets of which there are no others. Raises UnknownName.
-    """
+    """Return the protocol to show (default: the most faithful one with records), and the records; data sets with
+    records of other files only get these. Raises UnknownName."""
     asked = None if protocol is None else table.check_protocol(protocol)
     for each in (known, known.of_other_files()):
         shown = asked or recorded_protocol(table, None, each.store)
@@ -186,19 +181,19 @@ def recorded(table: Any, protocol: str | None, known: Records) -> tuple[str, Rec
 
 
 def plain(words: str, length: int = 400) -> str:
-    """Words from a file as one line that can be printed."""
+    """Return text from a file as one printable line."""
     line = " ".join(words.split())
     return brief("".join(character if character.isprintable() else "?" for character in line), length)
 
 
 def _seconds(about: Provenance) -> tuple[float | None, float | None]:
-    """What a run took. Raises TypeError where one is no number."""
+    """Return the seconds of training and evaluation. Raises TypeError for invalid ones."""
     training = float(about["seconds"]) + float(about.get("fit_seconds", 0.0)) if "seconds" in about else None
     return training, float(about["evaluate_seconds"]) if "evaluate_seconds" in about else None
 
 
 def _words(groups: Iterable[G]) -> tuple[G, ...]:
-    """The same groups of words. Raises TypeError where one is no word."""
+    """Return groups of words unchanged. Raises TypeError for an invalid word."""
     for word in (word for group in groups for word in group):
         if not isinstance(word, str):
             raise TypeError(f"{word!r} stands where a name is expected")
@@ -206,7 +201,7 @@ def _words(groups: Iterable[G]) -> tuple[G, ...]:
 
 
 def _machine(device: str | None, cpu: str | None) -> str:
-    """What a machine computes with, for people."""
+    """Describe the processor or GPU of a run."""
     _words([[word for word in (device, cpu) if word is not None]])
     if device in (None, "cpu"):
         return plain(cpu or UNKNOWN)

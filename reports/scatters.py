@@ -1,7 +1,7 @@
-"""What verdicts without a published error rest on, as docs/verdicts.md prints it: python -m reports.scatters.
+"""Error rates of verdicts without a published error, for docs/verdicts.md: python -m reports.scatters.
 
 The first table is exact (reports.agreement.level). The second compares errors that papers print with those of the
-records: the standard deviation of a single run of theirs over that of ours.
+records: the standard deviation of a single run of theirs over ours.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ THEIRS = (0.25, 0.5, 1.0, 2.0, 4.0)
 RUNS = (3, 5, 10)
 TAKEN = (1.0, SCATTERS[1])
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-LEAST = 3  # runs of ours that tell a scatter
+LEAST = 3  # fewest runs that give a scatter
 
 
 def levels() -> str:
-    """Return the chance that equal means are told apart, by their scatter, by what it is taken for, by the runs."""
+    """Return the chance that equal means differ in the test, by true scatter, assumed scatter and runs."""
     header = ["their scatter / ours", *(f"taken as {taken:g}, n = {runs}" for taken in TAKEN for runs in RUNS)]
     rows = [
         [f"{theirs:g}", *(f"{level(theirs, taken, runs):.4f}" for taken in TAKEN for runs in RUNS)] for theirs in THEIRS
@@ -34,8 +34,8 @@ def levels() -> str:
 
 
 def scatters(cells: Iterable[CellResult]) -> dict[str, list[float]]:
-    """Return standard deviations of single published runs in ours, by paper, of cells with at least LEAST runs whose
-    published error has two units of its last digit or more."""
+    """Return standard deviations of single published runs in units of ours, by paper, from cells with at least LEAST
+    runs and a published error of two units of its last digit or more."""
     found: dict[str, list[float]] = {}
     for cell in cells:
         number = cell.published
@@ -48,7 +48,7 @@ def scatters(cells: Iterable[CellResult]) -> dict[str, list[float]]:
 
 
 def told(found: dict[str, list[float]]) -> str:
-    """Return quantiles of these scatters, and the share of them within the range that verdicts take."""
+    """Return quantiles of these scatters, and their share within the range that verdicts assume."""
     header = ["paper", "cells", *(f"{100 * q:g} %" for q in QUANTILES), f"within {SCATTERS[0]:g} to {SCATTERS[1]:g}"]
     rows, every = [], [value for each in found.values() for value in each]
     for paper, values in [*found.items(), ("all", every)]:

@@ -1,10 +1,10 @@
 """Which rows of a column are printed in bold: those that are not significantly worse than any other, where one is.
 
-Testing all rows against whichever is best by chance rejects equal rows too often (at level .05 in 10 to 25 per cent of
+Testing all rows against whichever is best by chance rejects equal rows too often (at level 0.05 in 10 to 25 per cent of
 columns of equal rows). Here every pair is tested, and Holm's correction (1979) holds the level over all of them: the
-chance that any row of a column of equals is not bold is at most .05. Runs are compared on the splits and seeds that
+chance that any row of a column of equals is not bold is at most 0.05. Runs are compared on the splits and seeds that
 both rows have, and where runs are of overlapping splits of the same points, the variance of their mean is corrected for
-what the splits share (Nadeau and Bengio 2003, eq. 9: 1/n becomes 1/n + test points / training points).
+the overlap (Nadeau and Bengio 2003, eq. 9: 1/n becomes 1/n + test points / training points).
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Paired:
         return float(2 * stdtr(self.n - 1, -abs(self.gap) / self.error)) if self.n > 1 else math.nan
 
     def needed(self, level: float = ALPHA, most: int = 1000) -> int | None:
-        """Return how many runs, scattered as these, would tell a difference of this size at the level; None for more
-        than most."""
+        """Return how many runs, at this scatter, would make a difference of this size significant; None for more than
+        most."""
         counts = range(2, most + 1) if self.gap else range(0)
         return next((n for n in counts if 2 * stdtr(n - 1, -abs(self.gap) / (self._error(n) or 1e-300)) <= level), None)
 
@@ -65,7 +65,7 @@ class Paired:
 
 
 def compare(first: Runs, second: Runs, overlap: float = 0.0) -> Paired:
-    """Difference first - second over the runs that both have, by (split, seed).
+    """Return the difference first - second over the runs that both have, by (split, seed).
 
     overlap: test points for each training point, where runs are of overlapping splits.
     """
@@ -78,13 +78,14 @@ def compare(first: Runs, second: Runs, overlap: float = 0.0) -> Paired:
 
 
 def paired(first: Runs, second: Runs, overlap: float = 0.0) -> tuple[float, float]:
-    """Mean of first - second over the runs that both have, and its two-sided p-value; nan for fewer than two."""
+    """Return the mean of first - second over the runs that both have, and its two-sided p-value; nan for fewer than
+    two."""
     found = compare(first, second, overlap)
     return found.gap, found.p
 
 
 def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[bool]:
-    """Which hypotheses Holm's step-down procedure rejects at family-wise level alpha (Holm 1979)."""
+    """Return the hypotheses that Holm's step-down procedure rejects at family-wise level alpha (Holm 1979)."""
     rejected = [False] * len(p_values)
     order = np.argsort(p_values, kind="stable")
     for step, index in enumerate(order):
@@ -95,8 +96,8 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[bool]:
 
 
 def worse(column: Sequence[Runs], direction: int, overlap: float = 0.0) -> list[bool | None]:
-    """For every row of a column whether it is significantly worse than another; None for one that is not tested, for
-    one with an infinite value (which has no variance), and in a column without a direction.
+    """Return for every row of a column whether it is significantly worse than another; None for an untested row, a row
+    with an infinite value (which has no variance), and in a column without a direction.
 
     direction is +1 where higher is better, -1 where lower is.
     """
@@ -118,6 +119,6 @@ def worse(column: Sequence[Runs], direction: int, overlap: float = 0.0) -> list[
 
 
 def bold(rows: Sequence[bool | None]) -> list[bool]:
-    """Of rows that are worse or not (see worse) those that are printed in bold: none where no row is told from another,
-    since a mark that all have would be taken for a rank."""
+    """Return which rows are printed in bold, given which are worse (see worse): none if no two rows differ, since a
+    mark on every row would look like a rank."""
     return [any(rows) and row is False for row in rows]

@@ -1,4 +1,4 @@
-"""What became of the published cells of a table: one status for each, which the site shows and the coverage counts."""
+"""Status of each published cell, for the site and the coverage."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ STATUSES = {
 def statuses(
     results: Mapping[str, TableResult], causes: Container[tuple[str, ...]]
 ) -> dict[tuple[str, ...], tuple[str, CellResult]]:
-    """The status of every published cell that has records, by its key, and the cell that has them.
+    """Return the status of every published cell with records, by key, and the cell behind it.
 
-    results: the table by protocol, of those whose numbers mean something; causes: the keys of cells whose difference is
-    explained if there is one. Protocol paper goes before all others, which only reduce.
+    results: the table by protocol, without protocol smoke; causes: keys of cells whose difference is explained if there
+    is one. Protocol paper precedes the reduced ones.
     """
     found: dict[tuple[str, ...], tuple[str, CellResult]] = {}
     for protocol in sorted(results, key=lambda name: name == "paper"):

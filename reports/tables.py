@@ -1,4 +1,4 @@
-"""A table's forms: text for the terminal, Markdown, which is made here, and LaTeX; and their files."""
+"""Forms of a table and their files: text for the terminal, Markdown (made here), LaTeX."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WRAPPER = r"""\documentclass{{article}}
 
 @dataclass(frozen=True)
 class RenderedTable:
-    """A table for the terminal, its files by form, how many of its cells have values, and what is not counted."""
+    """Text for the terminal, files by form, number of cells with values, and problems."""
 
     text: str
     files: dict[str, Path]
@@ -38,7 +38,7 @@ class RenderedTable:
 
 
 def render_table(result: TableResult, out_dir: Path | str, choice: Choice = WHOLE, width: int = WIDTH) -> RenderedTable:
-    """Write what is chosen of a table as Markdown, LaTeX and LaTeX that compiles alone.
+    """Write the chosen part of a table as Markdown, LaTeX and LaTeX that compiles alone.
 
     Files: <out>/<table>-<protocol>.md, .tex (to \\input) and -standalone.tex.
     """
@@ -61,7 +61,7 @@ def render_table(result: TableResult, out_dir: Path | str, choice: Choice = WHOL
 
 
 def markdown(result: TableResult, choice: Choice = WHOLE) -> str:
-    """The table in Markdown: one table per block, then the caption and the notes."""
+    """Return the table in Markdown: one table per block, then the caption and the notes."""
     parts = [f"## {marked(heading(result))}"]
     for block in blocks(result, lambda column: 1, MARKDOWN_COLUMNS, choice):
         rows = [list(map(marked, [block.title, *block.header])), ["---", *["---:"] * len(block.header)]]
@@ -77,5 +77,5 @@ def markdown(result: TableResult, choice: Choice = WHOLE) -> str:
 
 
 def marked(words: str) -> str:
-    """Text for Markdown, in one line: what it would take for a mark or for HTML is printed as it is."""
+    """Escape text for one line of Markdown."""
     return re.sub(r"([\\`*_<>\[\]|])", r"\\\1", " ".join(words.split()))

@@ -1,6 +1,6 @@
-"""A table for the terminal: no line is longer than the terminal is wide, and little besides numbers.
+"""Tables for the terminal, within its width.
 
-Title, table, one sentence, the count of verdicts, at most three footnotes; the Markdown form has all the rest.
+Title, table, one sentence, the count of verdicts, at most three footnotes; the Markdown form has the rest.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from reports.labels import MARKS
 from reports.layout import Block, Line, ShownColumn, blocks
 
 WIDTH, NARROWEST, WIDEST = 120, 80, 200
-FOOTNOTES, LONGEST = 3, 2  # footnotes, and lines of each
-SHARE = 0.4  # of the width, at most, for names of rows
-FLOOR = 9  # characters that a header is not broken below, unless its column is narrower
+FOOTNOTES, LONGEST = 3, 2  # most footnotes, and most lines of each
+SHARE = 0.4  # largest share of the width for names of rows
+FLOOR = 9  # narrowest broken header in characters, unless its column is narrower
 ARROWS = {mark.strip() for mark in MARKS.values()} - {""}
 SIGNS = {
     "difference": "difference: (ours − published) in combined standard errors, and what a t-test says of it",
@@ -31,12 +31,12 @@ INFINITE = "∞, since labels have probability 0; the Markdown form has their nu
 
 
 def width() -> int:
-    """Characters in a line of the terminal, or of $COLUMNS; the usual number where there is no terminal."""
+    """Return the terminal's width in characters, or $COLUMNS; the default where there is no terminal."""
     return min(max(shutil.get_terminal_size((WIDTH, 24)).columns, NARROWEST), WIDEST)
 
 
 def text(result: TableResult, choice: Choice = WHOLE, width: int = WIDTH) -> str:
-    """The table in plain text; * marks what the other forms print in bold."""
+    """Return the table in plain text; * marks cells printed in bold elsewhere."""
     parts = ["\n".join(wrapped(heading(result), width))]
     parts += ["\n".join(_rows(block, width)) for block in _blocks(result, choice, width)]
     if choice.notes:
@@ -48,12 +48,12 @@ def text(result: TableResult, choice: Choice = WHOLE, width: int = WIDTH) -> str
 
 
 def wrapped(words: str, width: int = WIDTH) -> list[str]:
-    """Lines of at most width characters, broken between words where these are not longer."""
+    """Wrap words in lines of at most width characters; longer words are broken."""
     return textwrap.wrap(words, width, break_on_hyphens=False)
 
 
 def filled(parts: Sequence[str], width: int) -> list[str]:
-    """Lines of at most width characters, broken between parts alone."""
+    """Join parts in lines of at most width characters, broken between parts only."""
     lines = [parts[0]]
     for part in parts[1:]:
         if len(lines[-1]) + len(part) < width:
@@ -64,7 +64,7 @@ def filled(parts: Sequence[str], width: int) -> list[str]:
 
 
 def _said(result: TableResult, shown: str, choice: Choice) -> list[str]:
-    """What is said below the table: a sentence, verdicts, footnotes on what is printed in it."""
+    """Return the lines below the table: a sentence, verdicts, footnotes on its cells."""
     values, usual = any(cell.values for cell in result.flat), usual_n(result)
     bold = "; *: not told apart from the best" if any(cell.bold for cell in result.flat) else ""
     n = f"{usual} runs" if usual else "runs"
@@ -96,7 +96,7 @@ def _brief(words: str, width: int) -> list[str]:
 
 
 def _blocks(result: TableResult, choice: Choice, width: int) -> list[Block]:
-    """The table in one block with a line for its header if it fits, else in as few as broken headers allow."""
+    """Return the table in one block with one-line headers if it fits, else in as few as broken headers allow."""
     columns = range(len(result.table.columns))
     names = [label(result, j) + MARKS[1] for j in columns] if choice.across else [r[0].row.label for r in result.cells]
     room = width - min(max(map(len, [*names, "  difference"])), int(SHARE * width))
@@ -110,7 +110,7 @@ def _size(column: ShownColumn) -> int:
 
 
 def _broken(header: str, cells: int) -> list[str]:
-    """A header in lines as wide as the cells below it, if words are not longer; the arrow stays with the last word."""
+    """Break a header into lines as wide as its cells, or as its longest word; the arrow stays with the last word."""
     words = header.split()
     if words[-1] in ARROWS and len(words) > 1:
         words[-2:] = [" ".join(words[-2:])]
@@ -128,7 +128,7 @@ def _rows(block: Block, width: int) -> list[str]:
     first = min(names, width - sum(widths) - 2 * len(widths))
     deep = max(map(len, heads), default=0)
     rows = wrapped(block.title, width)
-    for k in range(deep):  # they end at the same line
+    for k in range(deep):  # headers end at the same line
         rows.append(_row("", [head[k - deep] if k >= deep - len(head) else "" for head in heads], widths, first))
     rows.append("─" * (first + sum(widths) + 2 * len(widths)))
     for line, shown in zip(block.lines, texts):

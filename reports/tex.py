@@ -1,4 +1,4 @@
-"""Text as LaTeX, whatever is in it, and how wide it will be."""
+"""Any text as LaTeX, and its approximate width."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACCENTS = {
     "\u0307": r"\.", "\u0308": r"\"", "\u030a": r"\r", "\u030b": r"\H", "\u030c": r"\v", "\u0323": r"\d",
     "\u0326": r"\textcommabelow", "\u0327": r"\c", "\u0328": r"\k",
 }  # fmt: skip
-LACKING = "ĦħĸĿŀŉŦŧſ"  # of the Latin letters below U+0180, in the font encoding
+LACKING = "ĦħĸĿŀŉŦŧſ"  # Latin letters below U+0180 that the font encoding lacks
 CAPITALS = ("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega")
 # Widths in digits of the same font: classes of characters, the first that holds one counts.
 WIDTHS = (("iljtfI.,:;'|!()[]/ ", 0.62), ("mw%@&±—→", 1.75), ("MW", 2.1))
@@ -30,7 +30,8 @@ LONG = 24  # characters of a word that may be broken at its punctuation
 
 
 def escape(words: str) -> str:
-    """Text for LaTeX: special characters, accents, mathematical signs, Greek letters; in ASCII what pdflatex lacks."""
+    """Escape text for LaTeX: special characters, accents, mathematical signs, Greek letters; ASCII for all that
+    pdflatex lacks."""
     found: list[str] = []
     for character in _characters(words):
         if found and character in ACCENTS:
@@ -41,18 +42,18 @@ def escape(words: str) -> str:
 
 
 def flowing(words: str) -> str:
-    """The same for running text: long words such as names of metrics and files may be broken after punctuation."""
+    """Escape running text: long words such as names of metrics and files may be broken after punctuation."""
     parts = re.split(r"(\s+)", words)
     return "".join(_breakable(part) if len(part) > LONG else escape(part) for part in parts)
 
 
 def wide(words: str) -> float:
-    """About how wide a text is, in digits of the same font; rather more than less."""
+    """Return the approximate width of a text, in digits of the same font; too large rather than too small."""
     return sum(map(_width, (part for character in _characters(words) for part in _plain(character))))
 
 
 def lines(words: str, width: float) -> list[str]:
-    """The lines of a text of about that width; a word that is wider alone is cut."""
+    """Break a text into lines of about this width; a longer word is cut."""
     found = [""]
     for word in words.split():
         if found[-1] and wide(f"{found[-1]} {word}") > width:
@@ -78,14 +79,14 @@ def _breakable(word: str) -> str:
 
 
 def _characters(words: str) -> Iterator[str]:
-    """Letters with their accents as far as the font has these, and without them where it has not."""
+    """Yield letters with their accents as far as the font has these, else without."""
     for character in unicodedata.normalize("NFC", words):
         yield from character if _plain(character) == character else unicodedata.normalize("NFD", character)
 
 
 def _plain(character: str) -> str:
-    """A character, or how it is spelled where it cannot be set."""
-    if character < "\u0180" and character not in LACKING:  # Latin, which the font encoding covers
+    """Return a character, or its spelling where it cannot be typeset."""
+    if character < "\u0180" and character not in LACKING:  # Latin letters that the font encoding covers
         return character if character.isprintable() or character.isspace() else repr(character)[1:-1]
     known = character in LATEX or character in ACCENTS or character in SIGNS or _greek(character)
     return character if known else in_ascii(character)
@@ -100,7 +101,7 @@ def _letter(character: str) -> str:
 
 
 def _greek(character: str) -> str:
-    """The command of a Greek letter; empty for another character, and for capitals that are as Latin ones."""
+    """Return the command of a Greek letter; empty for other characters, and for capitals that look Latin."""
     kind, _, letter = unicodedata.name(character, "").rpartition(" ")
     letter = letter.replace("LAMDA", "LAMBDA")
     if kind == "GREEK CAPITAL LETTER" and letter.capitalize() in CAPITALS:
@@ -109,7 +110,7 @@ def _greek(character: str) -> str:
 
 
 def mathematics(words: str) -> str:
-    """An equation in plain letters and signs as LaTeX, which may be broken at its spaces."""
+    """Return an equation in plain letters and signs as LaTeX that may be broken at its spaces."""
     return " ".join(f"${_formula(part)}$" for part in words.split())
 
 
@@ -134,7 +135,7 @@ def _sign(character: str) -> str:
 
 
 def _plainly(characters: str) -> str:
-    """What is above or below the line, on it."""
+    """Return superscripts and subscripts as plain characters."""
     return _formula(unicodedata.normalize("NFKC", characters).replace("−", "-"))
 
 

@@ -1,9 +1,9 @@
-"""What was tried on cells that differ: readings of a recipe that tables here show, and experiments of ``tried.csv``.
+"""Experiments on cells that differ: other readings of a recipe, from tables here, and lines of ``tried.csv``.
 
 A reading is a row of another table of the same paper with the same published number and other runs. ``tried.csv`` holds
-what no table shows: columns ``paper``, ``tables`` (numbers, separated by spaces), ``methods`` (of the published rows,
-joined by ``;``), ``columns`` (labels, joined by ``;``; empty: all), ``tried``, ``source`` (where the reading comes
-from), ``moved`` (what it did), ``record`` (a table here that shows it; ``-`` where no record is committed).
+experiments without a table: columns ``paper``, ``tables`` (numbers, separated by spaces), ``methods`` (of the published
+rows, joined by ``;``), ``columns`` (labels, joined by ``;``; empty: all), ``tried``, ``source`` (the reason for the
+reading), ``moved`` (its effect), ``record`` (a table here that shows it; ``-`` where no record is committed).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NO_RECORD = "-"
 
 
 class InvalidExperiment(BenchmarkError, ValueError):
-    """A line of experiments that cannot be used: the message names the file, the line and what was expected."""
+    """Error: a line of experiments is invalid. The message names the file, the line and what was expected."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Experiment:
     where: str
 
     def concerns(self, difference: Difference) -> bool:
-        """Whether it was made for this cell."""
+        """Whether the experiment covers this cell."""
         return (
             (self.paper, difference.method) in {(difference.paper, method) for method in self.methods}
             and difference.number in self.tables
@@ -56,7 +56,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Reading:
-    """The same published number beside other runs: their table and row, their value, their verdict."""
+    """The same published number beside other runs: their table, row, value and verdict."""
 
     table: str
     row: str
@@ -66,7 +66,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Difference:
-    """A published cell that differs at protocol paper, and what is known of the reason."""
+    """Published cell that differs at protocol paper, with everything known of the reason."""
 
     paper: str
     number: str
@@ -106,8 +106,7 @@ def _experiment(cells: list[str], where: str) -> Experiment:
 
 
 def check(experiments: Iterable[Experiment], suite: Suite) -> None:
-    """Raise :class:`InvalidExperiment` for the first that names a paper, table, method, column or record that is not
-    there."""
+    """Raise :class:`InvalidExperiment` for the first unknown paper, table, method, column or record."""
     for each in experiments:
         _known(each, "paper", [each.paper], published.papers())
         cells = published.load(each.paper)
@@ -131,7 +130,7 @@ def _known(experiment: Experiment, what: str, found: Iterable[str], known: Itera
 
 
 class Differences:
-    """Differing cells of published tables, and what was tried on them, from a book's tables."""
+    """Differing cells of published tables and the experiments on them, from a book's tables."""
 
     def __init__(self, book: Book, experiments: tuple[Experiment, ...] | None = None) -> None:
         self.book = book
@@ -186,7 +185,7 @@ class Differences:
 
     @cached_property
     def _readings(self) -> dict[tuple[str, tuple[str, ...]], list[tuple[str | None, tuple[float, ...], Reading]]]:
-        """Every cell beside a published number: the number of its table, its values, and what it says."""
+        """Return every cell beside a published number: its table, its values, and its verdict."""
         found: dict[tuple[str, tuple[str, ...]], list[tuple[str | None, tuple[float, ...], Reading]]] = {}
         for table in map(self.book.suite.table, self.book.suite.table_names()):
             if not table.paper or "paper" not in table.protocols:

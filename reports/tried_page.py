@@ -1,4 +1,4 @@
-"""docs/causes.md: every published cell that differs at protocol paper, the cause that is shown, and what was tried."""
+"""Page docs/causes.md: every published cell that differs at protocol paper, its shown cause, and experiments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ no record of one is committed, it says so. [protocols.md](protocols.md) has the 
 
 
 def page(suite: Suite, records: Records, experiments: tuple[Experiment, ...] | None = None) -> str:
-    """Return the whole page. Raises InvalidExperiment for a line that names what is not there."""
+    """Return the whole page. Raises InvalidExperiment for a line with an unknown name."""
     experiments = load() if experiments is None else experiments
     check(experiments, suite)
     known = Differences(Book(suite, records), experiments)
@@ -69,7 +69,7 @@ def _section(name: str, cells: list[Difference], known: Differences) -> str:
 
 
 def listed(cells: list[Difference], known: Differences) -> list[str]:
-    """Return the experiments on these cells in words, and the cells on which nothing was tried."""
+    """Return the experiments on these cells in words, and the cells without any."""
     words = []
     for each, of_it in known.experiments(cells).items():
         where = ", ".join(dict.fromkeys(cell.row for cell in of_it))
@@ -81,7 +81,7 @@ def listed(cells: list[Difference], known: Differences) -> list[str]:
 
 
 def cause(cell: Difference) -> str:
-    """Return the cause that is shown for a cell, and by which row; a dash without one."""
+    """Return the shown cause of a cell, and the row that shows it; a dash without one."""
     return f"{cell.cause.cause} ({cell.cause.row}, table {cell.cause.shown_by})" if cell.cause else "-"
 
 

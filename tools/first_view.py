@@ -1,6 +1,6 @@
-"""How long a page of the site takes until its table is seen: python -m tools.first_view [FOLDER].
+"""Time until a page of the site shows its table: python -m tools.first_view [FOLDER].
 
-Wall time counts what else the machine does; the processor time of the page's own thread does not.
+Wall time includes other work of the machine; the processor time of the page's own thread does not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Draw docs/images/library.png, what context and prior do to a fit on a line: ``python -m tools.library_picture``."""
+"""Draw docs/images/library.png, the effect of context and prior on a fit in one dimension: ``python -m
+tools.library_picture``."""
 
 from __future__ import annotations
 

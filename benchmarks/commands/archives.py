@@ -38,12 +38,12 @@ def add(app: typer.Typer, suite: Suite) -> None:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Write one archive for each data set, of what .state keeps of runs that have a record.
+        """Write one archive per data set with the predictions and parameters of recorded runs in .state.
 
-        The same files give the same bytes; an archive that is there already is left. Status 1: files were left out,
-        since they are not what their records say.
+        The same files give the same bytes; an existing archive stays. Status 1: files were left out because they do not
+        match their records.
         """
-        from benchmarks.experiment import archived  # here, since it needs torch
+        from benchmarks.experiment import archived  # needs torch
 
         store, folder = Store(results, suite.metrics), out or state / "archives"
         found = archived.pack(store, state, folder, progress.Ticker(len(store.paths()), "records"))
@@ -65,12 +65,12 @@ def add(app: typer.Typer, suite: Suite) -> None:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Copy from archives into .state what it lacks of runs that have a record.
+        """Copy missing predictions and parameters of recorded runs from archives into .state.
 
-        Every file is checked: its SHA-256 by the manifest, its numbers by the record. Stopped, it goes on where it was.
-        Status 1: something was not taken; it is named.
+        Every file is checked: its SHA-256 by the manifest, its numbers by the record. After a stop it resumes. Status
+        1: some files, which it names, were not taken.
         """
-        from benchmarks.experiment import archived  # here, since it needs torch
+        from benchmarks.experiment import archived  # needs torch
 
         found = archived.fetch(Store(results, suite.metrics), state, _given(archives))
         print(f"{found.taken} files taken ({found.bytes / 1e6:,.1f} MB), {found.there} were there")
@@ -82,8 +82,8 @@ def add(app: typer.Typer, suite: Suite) -> None:
 
     @artifacts.command("list")
     def list_(archives: ArchivesArgument = None) -> None:
-        """Say what archives hold."""
-        from benchmarks.experiment import archived  # here, since it needs torch
+        """List the contents of archives."""
+        from benchmarks.experiment import archived  # needs torch
         from benchmarks.state.archive import reading
 
         rows: list[tuple[str, ...]] = [("archive", "runs", "files", "MB")]
@@ -96,8 +96,8 @@ def add(app: typer.Typer, suite: Suite) -> None:
 
 
 def _given(archives: list[str] | None) -> list[str]:
-    """Return archives that are named, else those of the environment. Raises UsageError without either."""
-    from benchmarks.experiment import archived  # here, since it needs torch
+    """Return the given archives, else those of the environment. Raises UsageError without either."""
+    from benchmarks.experiment import archived  # needs torch
 
     found = list(archives or archived.places())
     if not found:

@@ -72,7 +72,7 @@ class CommandLine(Protocol):
 
 
 def say(sentence: str) -> None:
-    """Print a sentence at once, since what follows may take long."""
+    """Print a sentence at once, since the next step may take long."""
     print(sentence, flush=True)
 
 
@@ -122,7 +122,7 @@ def build(suite: Suite) -> CommandLine:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Show which runs tables need, which are done, and the groups of runs that are left to train."""
+        """Show the runs that tables need, their statuses, and the groups of runs left to train."""
         what: Any = {"methods": method or (), "datasets": dataset or (), "also": also or ()}
         found = interface.plan(tables, protocol, seeds, **what, cost=False, results=results, state=state, suite=suite)
         print(inspection.plan_text(found.plan, found.groups))
@@ -145,10 +145,10 @@ def build(suite: Suite) -> CommandLine:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Make the runs that have no record. Failed runs are tried again.
+        """Make the runs that have no record, and retry failed ones.
 
-        Status 1: some are not made. Status 3: a cluster is at them. Status 4: they would take too long here, and none
-        was begun. Status 5: the only ones that are not made wait for data that cannot be fetched, and every table has
+        Status 1: some runs failed. Status 3: a cluster is making them. Status 4: they would take too long here, and
+        none was started. Status 5: the only runs left wait for data that cannot be fetched, and every table has
         records.
         """
         cluster = executor == "slurm"
@@ -182,11 +182,11 @@ def build(suite: Suite) -> CommandLine:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Measure runs from the predictions and parameters kept in .state. Nothing is trained.
+        """Measure runs from predictions and parameters in .state, without training.
 
-        A new metric is computed from the predictions; a run that differs from a trained one only in evaluation sets,
-        attacks or draws is evaluated from the parameters. What neither can give is named. What .state lacks of recorded
-        runs is first taken from the archives that FVI_ARTIFACTS names (docs/archives.md).
+        A new metric is computed from the predictions. A run that differs from a trained one only in evaluation sets,
+        attacks or draws is evaluated from the parameters. Runs that need training are named. Files missing from .state
+        are first taken from the archives in FVI_ARTIFACTS (docs/archives.md).
         """
         what: Any = {"methods": method or (), "datasets": dataset or ()}
         folders: Any = {"results": results, "state": state, "suite": suite}
@@ -203,7 +203,7 @@ def build(suite: Suite) -> CommandLine:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Count runs by status; say why runs failed, and which records cannot be read."""
+        """Count runs by status; list failures with reasons, and unreadable records."""
         if also and not tables:
             raise UsageError(f"--also {also[0]} is for tables that are named: status TABLE --also METHOD")
         listed = begin.with_rows(tables or suite.table_names(), also, suite)
@@ -250,11 +250,11 @@ def build(suite: Suite) -> CommandLine:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Say where one cell of a table comes from, and the command that makes it again."""
+        """Show the sources of one cell of a table, and the command that makes it again."""
         given = [*(("--protocol", protocol) if protocol else ()), *(("--seeds", seeds) if seeds else ())]
         try:
             (found,) = begin.with_rows(table, also, suite)
-        except KeyError:  # a part of a name, then, or a wrong one
+        except KeyError:  # part of a name, or a wrong name
             names = {name: name for name in suite.table_names()}
             again = which.pick("table", table, names, lambda one: hints.benchmarks("explain", one, row, column, *given))
             (found,) = begin.with_rows(again, also, suite)

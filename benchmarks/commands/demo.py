@@ -1,4 +1,4 @@
-"""A first look: three methods trained from nothing, beside the records of the same runs."""
+"""Demo: three methods trained from scratch, beside the records of the same runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ the same model of processor.
 def demo(
     suite: Suite, store: Store, workers: Workers | None, display: Display, seeds: list[int] | None = None
 ) -> list[verify.Comparison]:
-    """Train the runs, and print them beside their records. Raises UsageError where one has none."""
+    """Train the runs, and print them beside their records. Raises UsageError where a record is missing."""
     table = suite.table(TABLE)
     records = _records(table, store, seeds)
     print(f"{table.title}\n{', '.join(METHODS)}: {_runs(len(records))}, in a temporary folder\n", flush=True)
@@ -70,7 +70,7 @@ def text(table: Any, found: Sequence[verify.Comparison]) -> str:
 
 
 def _cells(table: Any, found: Sequence[verify.Comparison]) -> Iterable[tuple[str, ...]]:
-    """Yield for every metric shown its name, its mean now and in the records, and the largest distance of runs."""
+    """Yield for every shown metric its name, its mean now and in the records, and the largest difference of runs."""
     shown = [column for column in table.columns if column.cell.metric in SHOWN and "shift" not in column.cell.condition]
     for column in shown if found else ():
         where = column.cell.dataset, column.cell.condition, column.cell.metric
@@ -96,7 +96,7 @@ def _mean(values: Sequence[float], digits: int) -> str:
 
 
 def _meaning(found: Sequence[verify.Comparison]) -> str:
-    """Return whether the numbers are the same, and why they may not be."""
+    """Say whether the numbers agree, and why they may differ."""
     if not found:
         return "Nothing was trained."
     equal = sum(one.verdict == verify.EQUAL for one in found)

@@ -1,4 +1,4 @@
-"""Commands for models made elsewhere: sets, score."""
+"""Commands for external models: sets, score."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def add(app: typer.Typer, suite: Suite) -> None:
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
     ) -> None:
-        """Write the data of a table, one npz file for every split, for models made elsewhere (docs/predictions.md)."""
-        from benchmarks.experiment.external import write_sets  # here, since it needs torch
+        """Write the data of a table for external models, one npz file for every split (docs/predictions.md)."""
+        from benchmarks.experiment.external import write_sets  # needs torch
 
         found, numbers = suite.table(table), parse_seeds(seeds)
         chosen = found.check_protocol(protocol)
@@ -43,7 +43,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         protocol: ProtocolOption = None,
         results: ResultsOption = runner.RESULTS,
     ) -> None:
-        """Measure predictions made elsewhere, and add them to a table as a row (docs/predictions.md)."""
+        """Measure external predictions, and add them to a table as a row (docs/predictions.md)."""
         chosen = suite.table(table).check_protocol(protocol)
         for file in files:
             print(*interface.score(table, file, method, chosen, results=results, suite=suite))

@@ -28,7 +28,7 @@ OWN_FOLDERS = ("--results", "again", "--state", "again/.state")
 
 
 def columns(rows: Sequence[Sequence[Any]]) -> str:
-    """Return rows as aligned columns, the first one a heading."""
+    """Return rows as aligned columns; the first row is the heading."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in texts)
@@ -40,7 +40,7 @@ def counts_text(counts: dict[str, int]) -> str:
 
 
 def plan_text(plan: Plan, groups: list[RunGroup]) -> str:
-    """Return the runs of every method on every data set by status, then the groups of runs that are left."""
+    """Describe the runs of every method on every data set by status, then the run groups left."""
     counters: dict[tuple[str, str, str], Counter] = {}
     for run in plan.runs:
         named = method_of(run.config), run.config["dataset"]["name"], run.config["protocol"]
@@ -55,7 +55,7 @@ def plan_text(plan: Plan, groups: list[RunGroup]) -> str:
 
 
 def summary_text(summary: Summary, again: str) -> str:
-    """Return the text on what a sweep did, which runs failed and why, and the command that continues it."""
+    """Describe the result of a sweep: failed runs with reasons, and the command that continues it."""
     parts = [
         (len(summary.made), "made now"),
         (summary.plan.counts["done"], "were there"),
@@ -78,7 +78,7 @@ def summary_text(summary: Summary, again: str) -> str:
         lines.append("stopped; what was made is saved")
     if not summary.complete:
         lines.append(f"to go on: {again}")
-    # What waits, and what to do, was said before.
+    # Waiting runs were explained before the sweep.
     return "" if summary.waits and not summary.plan.select(*TO_TRAIN) else "\n".join(lines)
 
 
@@ -91,7 +91,7 @@ def status_text(
     suite: Suite,
     queued: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, int]:
-    """Return counts for every table, running processes, failures with reasons, and the files that are no records."""
+    """Describe counts for every table, running processes, failures with reasons, and files that are no records."""
     runs = {table.name: table.runs(protocol, seeds) for table in tables}
     keys = {name: list(dict.fromkeys(map(run_key, configs))) for name, configs in runs.items()}
     everything = [config for configs in runs.values() for config in configs]
@@ -119,7 +119,7 @@ def status_text(
 
 
 def kept_text(state: Path) -> str:
-    """Return the text on the size of the state folder and its limit; empty if the folder is."""
+    """Describe the size of the state folder and its limit; empty for an empty folder."""
     told = [f"{name} {count} files, {size / 1e6:.0f} MB" for name, (count, size) in kept.sizes(state).items() if count]
     if not told:
         return ""
@@ -127,7 +127,7 @@ def kept_text(state: Path) -> str:
 
 
 def measured_text(found: Any, state: Path) -> str:
-    """Return the text on runs that were measured again, and on those that need training."""
+    """Describe the runs that were measured again, and those that need training."""
     told = ", ".join(f"{count} {what}" for what, count in found.counts.items() if count)
     lines = [f"{sum(found.counts.values())} runs: {told or 'none'}"]
     lines += [f"could not be measured: {problem}" for problem in found.problems]
@@ -184,7 +184,7 @@ def record_text(record: Record, path: Path) -> str:
 
 
 def failure_text(failure: Failure) -> str:
-    """Return why a run failed."""
+    """Describe why a run failed."""
     config = failure["config"]
     lines = [f"{failure['key']}: failed at attempt {failure['attempt']} ({failure['time'] or 'time not known'})"]
     if config:
@@ -200,7 +200,7 @@ def _tail(log: str, length: int = 20) -> list[str]:
     """Return the last lines of a log, indented."""
     try:
         lines = files.read(log).decode(errors="replace").splitlines() if log else []
-    except (OSError, ValueError):  # also a name that no file can have
+    except (OSError, ValueError):  # or a name that no file can have
         return []
     return [f"  {line}" for line in lines[-length:]]
 
@@ -223,9 +223,7 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
 
 
 def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
-    """Return the text of one cell: its value over its runs, the published one, the records, configuration and
-    command.
-    """
+    """Return the text of one cell: its value over its runs, the published value, records, configuration and command."""
     protocol = table.check_protocol(protocol)
     lines = [f"{table.name} ({protocol}): {row.label}, {column.label}"]
     target = column.published_key(row)
@@ -266,7 +264,7 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
 
 
 def making(table: Any, row: Any, protocol: str, configs: Sequence[RunConfig]) -> list[str]:
-    """Return the command that makes a row's missing runs; with OWN_FOLDERS, all of them again."""
+    """Return the command that makes a row's missing runs; with OWN_FOLDERS, all its runs again."""
     names = sorted({config["dataset"]["name"] for config in configs})
     command = ["run", table.name, "--protocol", protocol, "--method", row.method]
     return [*command, *(word for name in names for word in ("--dataset", name))]
@@ -285,7 +283,7 @@ def configuration_lines(config: RunConfig) -> list[str]:
 
 
 def _compact(value: Any, inner: bool = False) -> str:
-    """Return a part as name and hyper-parameters; those of a part inside another in brackets."""
+    """Return a part as name and hyper-parameters, with inner parts in brackets."""
     if isinstance(value, list):
         return f"[{', '.join(_compact(each, inner=True) for each in value)}]"
     if not isinstance(value, dict):
@@ -310,13 +308,13 @@ def _mean_text(cell: Any, digits: int) -> str:
 
 
 def _row_names(table: Any) -> dict[str, Any]:
-    """Return rows by label, and by method where it is theirs alone."""
+    """Return rows by label, and by method where only one row has it."""
     methods = Counter(row.method for row in table.rows if row.method)
     return {**{r.method: r for r in table.rows if methods[r.method] == 1}, **{r.label: r for r in table.rows}}
 
 
 def _column_names(table: Any) -> dict[str, Any]:
-    """Return columns by label where it is theirs alone, and by data set, metric and condition."""
+    """Return columns by label where only one column has it, and by data set, metric and condition."""
     labels = Counter(column.label for column in table.columns)
     full = {" ".join(filter(None, (c.cell.dataset, c.cell.metric, c.cell.condition))): c for c in table.columns}
     return {**full, **{c.label: c for c in table.columns if labels[c.label] == 1}}

@@ -1,4 +1,4 @@
-"""Command keys: which rows have other runs than keys.txt says, and which records no table has."""
+"""Command keys: rows whose runs differ from keys.txt, and records that belong to no table."""
 
 from __future__ import annotations
 

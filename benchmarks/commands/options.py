@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have, of this command line or of that of reports."""
+"""Options and arguments shared by several commands, here and in reports."""
 
 from __future__ import annotations
 

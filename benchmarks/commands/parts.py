@@ -1,4 +1,4 @@
-"""Every part by kind, as text: what it is, takes, and fits to. Loads no torch unless plug-ins bring parts."""
+"""Description of every part by kind: purpose, hyper-parameters, compatibility. Loads torch for plug-in parts only."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def about() -> dict[str, dict[str, str]]:
     for kind, registry in REGISTRIES.items():
         for part, cls in registry.classes.items():
             if part not in known()[kind]:
-                from benchmarks.experiment.misfits import first_line  # here, since only plug-ins need it
+                from benchmarks.experiment.misfits import first_line  # only plug-ins need it
 
                 found.setdefault(kind, {})[part] = first_line(cls)
     return found
@@ -88,7 +88,7 @@ def about() -> dict[str, dict[str, str]]:
 def _triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
     found = [tuple(names) for names in _looked_up()["fits"]]
     if any(part not in known()[kind] for kind in FITTING for part in REGISTRIES[kind].classes):
-        from benchmarks.experiment.misfits import own_triples  # here, since it loads torch
+        from benchmarks.experiment.misfits import own_triples  # loads torch
 
         found += own_triples(asked)
     return found
@@ -99,7 +99,7 @@ def _looked_up() -> dict[str, Any]:
 
 
 def _look_up() -> dict[str, Any]:
-    from benchmarks.experiment.misfits import table  # here, since it loads torch
+    from benchmarks.experiment.misfits import table  # loads torch
 
     return table()
 

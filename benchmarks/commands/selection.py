@@ -1,7 +1,7 @@
-"""Hyper-parameters chosen on validation subsets: from the records of a selection table to a file of choices.
+"""Selection of hyper-parameters on validation subsets: from records of a selection table to a file of choices.
 
-The best candidate of each method and data set by its validation score, averaged over folds, with all the scores that it
-won against. Tables read it by :mod:`benchmarks.tables.choices`.
+For each method and data set it is the candidate with the best validation score, averaged over folds, stored with all
+scores. Tables read it by :mod:`benchmarks.tables.choices`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def select(table: str, results: Path, state: Path, protocol: str | None = None) 
     """Return the candidates with the best mean validation score, by method and data set, where every candidate has been
     tried.
 
-    Those of one protocol; without it of the selection's default. A candidate of which a run failed is tried, and cannot
-    be chosen; "failed" says why. What the file of choices holds stays where a candidate has not been tried, and so does
-    a failure that it names while no record says otherwise.
+    Uses one protocol (default: the selection's). A candidate with a failed run counts as tried and cannot be chosen;
+    "failed" says why. Stored choices stay where a candidate has not been tried, and stored failures stay unless a
+    record contradicts them.
     """
     selection, store, failures = tables.get(f"{table}-selection"), Store(results), Failures(state)
     before = choices.choices(table, selection.check_protocol(protocol))
@@ -70,14 +70,14 @@ def _scores(store: Store, runs: list[RunConfig], cell: Cell) -> list[float]:
 
 
 def _failed(failures: Failures, runs: list[RunConfig]) -> str:
-    """Return how many runs failed and why the first did, or nothing. A killed process is no failure."""
+    """Return how many runs failed and why the first did, or nothing. A killed process does not count."""
     found = [failure for config in runs if (failure := failures.get(run_key(config)))]
     reasons = [failure["reason"] for failure in found if not failure["guess"]]
     return f"{len(reasons)} of {len(runs)} runs: {reasons[0]}" if reasons else ""
 
 
 def write(table: str, results: Path, state: Path, protocol: str | None = None) -> str:
-    """Write the choices of one protocol of a table; what was chosen, in words. Raises OSError."""
+    """Write the choices of one protocol of a table; return them in words. Raises OSError."""
     protocol = tables.get(f"{table}-selection").check_protocol(protocol)
     found = select(table, results, state, protocol)
     path = choices.path_of(table, protocol)

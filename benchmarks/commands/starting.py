@@ -1,4 +1,4 @@
-"""A sweep from its beginning: what it will cost, and what is shown where that is too much to begin by itself."""
+"""Start of a sweep: its cost, and the alternatives where that is too much to start without confirmation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from benchmarks.sweep.runner import Summary
 from benchmarks.sweep.slurm import submit
 from benchmarks.sweep.slurm.options import Options
 
-TOO_LONG = 4  # exit status: nothing was trained, since it would take longer
-WAITS = 5  # exit status: nothing is left to train but what waits for its data, and every table has records
+TOO_LONG = 4  # exit status: nothing was trained, since it would take too long
+WAITS = 5  # exit status: all runs left wait for data, and every table has records
 
 
 def show(planned: Planned, state: Path) -> int:
-    """Say what would be run or submitted, what it waits for and what it costs. The exit status of the command."""
+    """Show the runs, the data that they wait for, and the cost. Returns the exit status of the command."""
     print(inspection.plan_text(planned.plan, planned.groups))
     wrong, options = planned.misfits, planned.executor.options
     if options and planned.groups:
@@ -34,7 +34,7 @@ def show(planned: Planned, state: Path) -> int:
 
 
 def hand_over(planned: Planned, results: Path, state: Path, suite: Suite, wait: bool, anyway: bool) -> int:
-    """Say what it costs and submit it to a cluster. The exit status of the command."""
+    """Show the cost and submit the runs to a cluster. Returns the exit status of the command."""
     for line in planned.costs:
         print(line, flush=True)
     if planned.refusal and not anyway:
@@ -46,7 +46,7 @@ def hand_over(planned: Planned, results: Path, state: Path, suite: Suite, wait: 
 
 
 def refuse(planned: Planned, results: Path, state: Path, suite: Suite) -> int:
-    """Print the one table as far as there are records, and the ways on. The exit status of the command."""
+    """Print the table as far as there are records, and the alternatives. Returns the exit status of the command."""
     asked = planned.asked
     if len(asked.tables) == 1:
         print_best(asked.tables[0], asked.protocol, results, state, suite)
@@ -55,7 +55,7 @@ def refuse(planned: Planned, results: Path, state: Path, suite: Suite) -> int:
 
 
 def status(summary: Summary, names: Sequence[str], protocol: str | None, results: Path, suite: Suite) -> int:
-    """The exit status of a sweep."""
+    """Return the exit status of a sweep."""
     if summary.interrupted or summary.complete:
         return 130 if summary.interrupted else 0
     store, tables = OtherFiles(results, suite.metrics), [suite.table(name) for name in names]
@@ -64,7 +64,7 @@ def status(summary: Summary, names: Sequence[str], protocol: str | None, results
 
 
 def print_best(table: Any, protocol: str | None, results: Path, state: Path, suite: Suite) -> None:
-    """Print a table as far as there are records, under the most faithful protocol that has any."""
+    """Print a table as far as there are records, under the most faithful recorded protocol."""
     best = recorded_protocol(table, protocol, OtherFiles(results, suite.metrics))
     print(f"table {table.name} as far as there are records, at protocol {best}:", flush=True)
     if suite.reports:

@@ -1,4 +1,4 @@
-"""A sweep on the cluster, as the command line offers it: submit what is missing, say how to follow it, wait."""
+"""Sweep on a cluster: submit missing runs, say how to follow them, wait."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from benchmarks.sweep.slurm import jobs
 from benchmarks.sweep.slurm import submit as sbatch
 from benchmarks.sweep.slurm.options import Options
 
-UNFINISHED = 3  # exit status: runs are still to come
-LOOK_EVERY = 5.0  # seconds between looks while waiting
+UNFINISHED = 3  # exit status: runs are not finished
+LOOK_EVERY = 5.0  # seconds between checks while waiting
 LINE_EVERY = 60.0  # seconds between lines if nothing changes
 
 
@@ -32,7 +32,7 @@ def run(
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
     waiting: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
-    """Submit and tell; with ``wait``, follow until every run is over. The exit status of the command."""
+    """Submit and report; with ``wait``, follow until every run is over. Returns the exit status of the command."""
     plan, receipt = submit(configs, options, results, state, suite, asked, waiting)
     print(submitted_text(plan, receipt))
     if wait:
@@ -54,10 +54,10 @@ def submit(
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
     waiting: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Plan, list[str]]:
-    """Submit the runs that are neither done nor queued nor running; the plan as it was before, and the receipt.
+    """Submit the runs that are neither done nor queued nor running; return the plan before that, and the receipt.
 
-    waiting: runs whose data are not at hand, which are left out, and which data these are.
-    Raises StoreError, ClaimError, and what :func:`sbatch.submit` raises.
+    waiting: runs left out because of missing data, with the names of these data. Raises StoreError, ClaimError, and
+    errors of :func:`sbatch.submit`.
     """
     check_folders(results, state)
     with jobs.locked(state):
@@ -68,7 +68,7 @@ def submit(
 
 
 def submitted_text(plan: Plan, receipt: list[str]) -> str:
-    """Return the text on a submitted sweep: its plan and its receipt."""
+    """Describe a submitted sweep: its plan and its receipt."""
     lines = [*plan.problems, f"{len(plan.runs)} runs: {inspection.counts_text(plan.counts)}"]
     waiting = plan.counts["running"] + plan.counts["queued"]
     nothing = "nothing to submit" + (f"; {waiting} runs are on their way" if waiting else "")
@@ -82,7 +82,7 @@ def follow(
     suite: Suite,
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
 ) -> Plan:
-    """Wait until no run is queued or running, with a line whenever something changes. Ctrl-C leaves the jobs alone."""
+    """Wait until no run is queued or running, with a line at every change. Ctrl-C does not affect the jobs."""
     told, last = "", 0.0
     try:
         while True:

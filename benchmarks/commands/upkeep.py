@@ -1,4 +1,4 @@
-"""Commands on records as a whole: demo, verify, again, select, export."""
+"""Commands on all records: demo, verify, again, select, export."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         workers: WorkersOption = None,
         results: ResultsOption = runner.RESULTS,
     ) -> None:
-        """Train the run of one record anew, with nothing to go on from; the new record replaces the old one."""
+        """Train the run of one record again from scratch; the new record replaces the old one."""
         store = Store(results, suite.metrics)
         store.check_writable()
         found_key = which.key(key, store, lambda one: hints.benchmarks("again", one))
@@ -121,7 +121,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
 
 
 def comparison_text(found: list[verify.Comparison]) -> str:
-    """Return a line for each record made anew, then counts, and what differences mean."""
+    """Describe each record trained again in a line, then counts, and the meaning of differences."""
     rows: list[tuple[str, ...]] = []
     for one in found:
         config = one.record["config"]

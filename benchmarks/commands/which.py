@@ -1,4 +1,4 @@
-"""Resolve names on the command line: to one meaning, or to the commands that tell several meanings apart."""
+"""Names on the command line: resolved to one meaning, or to the commands that distinguish several."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.records.store import Store
 from fvi_core.spelling import alike, near
 
 T = TypeVar("T")
-MOST = 20  # commands in a message
+MOST = 20  # most commands in a message
 
 
 def pick(kind: str, name: str, known: Mapping[str, T], command: Callable[[str], str], of: str = "") -> T:

@@ -1,1 +1,1 @@
-"""One experiment: data and parts put together, training, predictions, what is measured of them."""
+"""Experiment: one run from data and parts to training, predictions and metrics."""

@@ -1,6 +1,4 @@
-"""One process at a time makes a training that several need: a reference of many runs, say, or seeds that are compared
-with each other.
-"""
+"""Locks so that one process makes a training that several need: the reference of many runs, or compared seeds."""
 
 from __future__ import annotations
 
@@ -12,15 +10,15 @@ from pathlib import Path
 from benchmarks.state.checkpoints import stop_requested
 from benchmarks.state.claims import Claims
 
-WAIT = 1.0  # seconds between looks at another process's claim
+WAIT = 1.0  # seconds between checks on another process's claim
 
 
 @contextlib.contextmanager
 def alone(state: Path, trainings: Iterable[str], say: Callable[[str], None]) -> Iterator[bool]:
-    """True, and these trainings are claimed meanwhile; or False, once another process that had one of them is over
-    with it. Nothing is held while it waits, so that two processes never wait for each other.
+    """Yield True with these trainings claimed; or False, once another process that had claimed one has finished.
 
-    Raises ClaimError, and KeyboardInterrupt when a stop was requested.
+    Holds no claim while it waits, so that two processes never wait for each other. Raises ClaimError, and
+    KeyboardInterrupt when a stop was requested.
     """
     with Claims(state / "claims") as claims:
         busy = next((key for key in trainings if not claims.acquire(key)), None)

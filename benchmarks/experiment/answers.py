@@ -1,4 +1,4 @@
-"""A file of predictions that were made elsewhere: read within bounds, and each array checked for what it says it is."""
+"""External predictions: a file read within bounds, with a check of every array."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from benchmarks.records.predictions import (
 from datasets import EvaluationSet, Split
 from fvi_core.printing import message
 
-DRAWS = 100  # of functions whose mean and variance are brought
+DRAWS = 100  # draws from functions given by mean and variance
 SUM = 1e-3  # how far from 1 the probabilities of a point may sum
-ALIKE = 0.02  # rows whose sums differ by less, relative to their mean, are taken for probabilities in some unit
-FEWEST = 10  # points from which such sums are taken for no chance
-LIMIT = 1e100  # of numbers of a regression in standardised units: their squares are numbers too
+ALIKE = 0.02  # rows whose sums differ by less, relative to their mean, are probabilities in some unit
+FEWEST = 10  # fewest points for this conclusion
+LIMIT = 1e100  # largest number of a regression in standardised units: its square is finite too
 LARGE, RATIO = (
     100_000_000,
     100,
-)  # an array of more bytes than this must not unpack to so many times its size in the file
+)  # largest ratio of unpacked to packed size for large arrays
 FORMS = {
     "classification": ("logits", "probabilities"),
     "regression": ("samples", "mean"),
@@ -37,13 +37,13 @@ BESIDE = {"classification": (), "regression": ("variance", "noise_std")}
 
 
 class Refused(BenchmarkError, ValueError):
-    """Predictions that cannot be scored: the message names the file and the set, what was expected, what was found."""
+    """Error: predictions cannot be scored. The message names file and set, what was expected, and what was found."""
 
 
 class Answer:
-    """An npz file of predictions. digest: SHA-256 of the file; names: of its arrays, each read when it is used.
+    """An npz file of predictions. digest: SHA-256 of the file; names: names of its arrays, each read on use.
 
-    Raises Refused for what is no npz file of arrays, and for arrays that unpack to far more than the file holds.
+    Raises Refused for other files, and for arrays that unpack to far more than the file holds.
     """
 
     def __init__(self, file: Path) -> None:
@@ -76,7 +76,7 @@ class Answer:
         return name in self.names
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Return an array. Raises Refused where there is none, or one of Python objects."""
+        """Return an array. Raises Refused if it is missing or holds Python objects."""
         if name not in self:
             raise Refused(f"{self.file}: expected the array {name!r}, found none")
         try:
@@ -84,7 +84,7 @@ class Answer:
                 return np.asarray(arrays[name])
         except OSError as error:
             raise Refused(f"{self.file}: cannot be read: {error.strerror or error}") from error
-        except Exception as error:  # whatever numpy and zipfile make of damage
+        except Exception as error:  # numpy and zipfile raise many types for damage
             told = message(error)[:200]
             raise Refused(
                 f"{self.file}: {name}: expected an npz file of arrays without objects, found none: {told}"
@@ -101,7 +101,7 @@ class Answer:
         elif array.dtype.kind in "US" and single and array.size == max(array.shape):
             value = "".join(map(_text, array.ravel().tolist()))
         elif array.dtype.kind in "ui" and array.dtype.itemsize == 1 and array.ndim and array.size == max(array.shape):
-            value = array.ravel().tobytes()  # characters as numbers, since some languages write no strings
+            value = array.ravel().tobytes()  # some languages write characters as numbers
         else:
             raise Refused(f"{self.file}: {name}: expected one text, found {_described(array)}")
         return _text(value).rstrip("\0 ")
@@ -124,7 +124,7 @@ class Answer:
 
 
 def predictions(answer: Answer, asked: EvaluationSet, split: Split) -> Predictions:
-    """Return the predictions of one evaluation set, in the precision in which they were brought. Raises Refused."""
+    """Return the predictions of one evaluation set, in the precision of the file. Raises Refused."""
     where = f"{answer.file}: set {asked.name!r}"
     forms = [form for form in FORMS[split.task] if f"{asked.name}/{form}" in answer]
     if len(forms) != 1:
@@ -168,7 +168,7 @@ def _classified(form: str, answer: Answer, asked: EvaluationSet, split: Split) -
 
 
 def looks_like(values: np.ndarray) -> tuple[str, str]:
-    """Name the kind that numbers [samples, points, classes] look like, if not logits, and the remedy; else ("", "")."""
+    """Return what numbers [samples, points, classes] look like, if not logits, and the remedy; else ("", "")."""
     exchanged = (-1, -2) if values.shape[-1] == values.shape[-2] else (-1,)
     for axis in exchanged:
         by = "" if axis == -1 else " with classes before points"

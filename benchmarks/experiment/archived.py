@@ -1,6 +1,6 @@
-"""Predictions and parameters of committed records as archives: packed where they were made, fetched on a fresh clone.
+"""Archives of predictions and parameters of committed records: packed by the owner, fetched on a fresh clone.
 
-A file counts as a record's own if it says so, and if its numbers agree with the record's, both when it is packed and
+A file belongs to a record if it says so and its numbers agree with the record's; both are checked when it is packed and
 when it is fetched.
 """
 
@@ -35,16 +35,16 @@ from fvi_core.printing import message
 
 VARIABLE = "FVI_ARTIFACTS"
 ORIGIN = ("commit", "started", "finished", "fingerprint", "training_fingerprint", "data")
-"""Entries of a record's provenance on how its training and its predictions were made."""
+"""Entries of a record's provenance on the origin of its training and predictions."""
 ENDING, SUMS = ".zip", "SHA256SUMS"
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*://[^#]+)(?:#sha256=([0-9a-f]{64}))?")
 TEST = "test"
-CLOSE = 1e-6  # relative: the same predictions measured by another version of NumPy
+CLOSE = 1e-6  # relative tolerance: NumPy versions differ by this much on the same predictions
 Ticks = Callable[[int, str], None]
 
 
 class Foreign(BenchmarkError, ValueError):
-    """Raised for a file that does not belong to the record it claims."""
+    """Error: a file does not belong to the record it claims."""
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Fetched:
 
 
 def pack(store: Store, state: Path, out: Path, report: Ticks = lambda *_: None) -> Packed:
-    """Write one archive for every data set, of what the state keeps of runs that have a record.
+    """Write one archive per data set with the state folder's files of recorded runs.
 
     ``report(records done, data set)``. Raises ArchiveError, and RecordError for a record that cannot be read.
     """
@@ -122,10 +122,10 @@ def fetch(
     configs: list[RunConfig] | None = None,
     say: Callable[[str], None] = print,
 ) -> Fetched:
-    """Copy from archives what the state lacks of runs that have a record; configs: of these runs and trainings alone.
+    """Copy missing files of recorded runs from archives; configs: limit to these runs and trainings.
 
-    places: paths, folders of archives, and addresses "https://...#sha256=...". What is wrong is a problem, and stops no
-    other file; a damaged archive none of whose files can be told from others gives nothing.
+    places: paths, folders of archives, and addresses "https://...#sha256=...". A wrong file is listed as a problem and
+    stops no other; a damaged archive whose files cannot be separated gives nothing.
     """
     found, records = Fetched(), _Records(store)
     asked = None if configs is None else {run_key(c) for c in configs} | {training_key(c) for c in configs}
@@ -155,7 +155,7 @@ def places() -> list[str]:
 
 
 def located(place: str, say: Callable[[str], None] = print) -> Iterator[Path]:
-    """Yield the archives of a path, a folder or an address; what an address gives is kept in the cache of data.
+    """Yield the archives of a path, a folder or an address; downloads go to the cache of data.
 
     Raises ArchiveError.
     """
@@ -177,7 +177,7 @@ def origin(record: Record) -> dict[str, Any]:
 
 
 def check_predictions(path: Path, record: Record) -> None:
-    """Raise Foreign unless a file's predictions are of the sets of a record, and give its error on the test set."""
+    """Raise Foreign unless a file has the sets of a record and gives its error on the test set."""
     try:
         found = predictions.load(path)
     except predictions.PredictionsError as error:
@@ -199,7 +199,7 @@ def check_predictions(path: Path, record: Record) -> None:
 
 
 def check_parameters(path: Path, record: Record) -> None:
-    """Raise Foreign unless a file's parameters are those of a record's training."""
+    """Raise Foreign unless a file holds the parameters of a record's training."""
     try:
         found = parameters.read(path, training_key(record["config"]))
     except parameters.DAMAGE as error:
@@ -226,7 +226,7 @@ def _errors(found: predictions.Predictions) -> dict[str, tuple[float, int]]:
 
 
 def _own(record: Record, state: Path, left: list[str]) -> Iterator[tuple[str, tuple[str, int]]]:
-    """Yield the files of a record in the state folder that are its own, with SHA-256 and size."""
+    """Yield the state folder's files that belong to a record, with SHA-256 and size."""
     for path, check in _places(state, record["key"]):
         if not path.is_file():
             continue
@@ -238,9 +238,7 @@ def _own(record: Record, state: Path, left: list[str]) -> Iterator[tuple[str, tu
 
 
 def _places(state: Path, key: str) -> Iterator[tuple[Path, Callable[[Path, Record], None]]]:
-    """Yield the paths of a run's files, existing or not, with the reader that shows whether a file is the
-    record's own.
-    """
+    """Yield the paths of a run's files, existing or not, with the check that a file belongs to the record."""
     yield kept.predictions_path(state, key), check_predictions
     yield kept.parameters_path(state, key), check_parameters
 
@@ -272,7 +270,7 @@ def _take(archive: Archive, records: _Records, state: Path, asked: set[str] | No
                     check(Path(out.name), record)
             except Foreign as error:
                 found.problems.append(f"{archive.path}: {name}: {error}: it was not taken")
-            except ArchiveError as error:  # which names both
+            except ArchiveError as error:  # the message names both
                 found.problems.append(f"{error}: it was not taken")
             else:
                 found.taken, found.bytes = found.taken + 1, found.bytes + archive.manifest.files[name][1]
@@ -314,14 +312,14 @@ def _downloaded(url: str, digest: str | None, say: Callable[[str], None]) -> Pat
         return there
     if os.environ.get(OFFLINE_VARIABLE):
         raise ArchiveError(f"{url}: not fetched, since {OFFLINE_VARIABLE} is set; {there} is not there")
-    import pooch  # here, since archives on disk need it not
+    import pooch  # pooch is needed for downloads only
 
     say(f"fetching {url}")
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        # It writes beside the target, compares the checksum, and only then renames.
+        # Writes beside the target, compares the checksum, and only then renames.
         downloader = pooch.HTTPDownloader(timeout=TIMEOUT)
         pooch.retrieve(url, known_hash=f"sha256:{digest}", fname=name, path=folder, downloader=downloader)
-    except Exception as error:  # whatever fails here is the reason
+    except Exception as error:  # any error is the reason
         raise ArchiveError(f"{url}: could not be fetched: {type(error).__name__}: {message(error)[:300]}") from error
     return there

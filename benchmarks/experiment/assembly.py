@@ -1,4 +1,4 @@
-"""Data and parts put together: what a configuration trains, and on what."""
+"""Assembly of data and parts: what a configuration trains, on which data."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ load_parts()
 
 
 class ChangedData(ValueError):
-    """Raised for data other than those that the run's configuration names."""
+    """Error: the data differ from those that the run's configuration names."""
 
 
 class ChangedSource(ValueError):
-    """Raised for a plug-in's part whose source differs from the run's configuration."""
+    """Error: the source of a plug-in's part differs from the run's configuration."""
 
 
 def check_identity(config: RunConfig) -> None:
-    """Raise ChangedData or ChangedSource unless data and parts are what the configuration was made for."""
+    """Raise ChangedData or ChangedSource unless data and parts match the configuration."""
     catalogue()  # loads plug-ins
     found = sources(config["parts"], config["dataset"]["name"])
     if found != config["sources"]:
@@ -53,7 +53,7 @@ def check_identity(config: RunConfig) -> None:
 
 
 def load_split(config: RunConfig) -> Split:
-    """Load the data of a run. Raises ChangedData for another version of them, and what loading raises."""
+    """Load the data of a run. Raises ChangedData for another version, and errors of loading."""
     wanted = config["dataset"]
     split = datasets.load(wanted["name"], wanted["split"], scheme=wanted["scheme"])
     if split.version != wanted["version"]:
@@ -62,9 +62,9 @@ def load_split(config: RunConfig) -> Split:
 
 
 def load_data(runs: list[RunConfig]) -> Split:
-    """Load the data of runs of one training and check them before anything is computed.
+    """Load the data of runs of one training and check them before any computation.
 
-    Raises ChangedData, ChangedSource, what loading raises, and what :meth:`Split.require` does.
+    Raises ChangedData, ChangedSource, errors of loading, and those of :meth:`Split.require`.
     """
     for config in runs:
         check_identity(config)
@@ -98,7 +98,7 @@ def build_model(parts: PartsConfig, split: Split) -> Model:
 
 
 def build_data(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> TrainingData:
-    """Return training tensors of a stack; splits with the same data are held once, images as the bytes they are."""
+    """Return training tensors of a stack. Splits with the same data share them; images stay bytes."""
     shared = len({split.fingerprint for split in splits}) == 1
     used = splits[:1] if shared else splits
     if len({len(split.train) for split in used}) > 1:
@@ -118,7 +118,7 @@ def build_data(model: Model, splits: list[Split], device: torch.device, dtype: t
         if not all(np.array_equal(other.pool(name).x, pool) for other in used[1:]):
             raise ValueError(f"splits whose pools {name!r} differ cannot train together; train them one by one")
         pools[name] = x[0] if pool is used[0].train.x else tensor(pool)
-    held: list[Any] = [s.validation for s in used]  # all of them, or none
+    held: list[Any] = [s.validation for s in used]  # either all or none have one
     return TrainingData(
         x,
         stack([s.train.y for s in used]),
@@ -136,9 +136,7 @@ def pool_names(model: Model) -> list[str]:
 
 
 def training_fingerprint(split: Split, model: Model) -> str:
-    """Return SHA-256 of all data that training sees: training and validation subsets, and what contexts are
-    drawn from.
-    """
+    """Return the SHA-256 of all data that training sees: training and validation subsets, and context pools."""
     digest = hashlib.sha256(split.training_fingerprint.encode())
     for name in pool_names(model):
         digest.update(f"\0{name}\0{split.pool(name).fingerprint}".encode())

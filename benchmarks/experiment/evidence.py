@@ -1,4 +1,4 @@
-"""How likely a run's own prior process makes data, alone and jointly."""
+"""Log-likelihood of data under a run's own prior process."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from fvi_core.likelihoods import split_parameters
 
 def evidence_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[MetricRow]:
     """Return the metric row of ``evaluation["evidence"]``, the name of a set: log N(y; m, K + sigma^2 I) / N of its N
-    targets, in nats, where m and K are those of the run's prior at its inputs (cinquin2024 App. C.3, taken by the
-    word).
+    targets, in nats, with mean m and covariance K of the run's prior at its inputs (cinquin2024 App. C.3, taken
+    literally).
 
     Hyper-parameters and noise are the trained ones; the process is not conditioned on the training data. Raises
     :class:`NotFinite`, NotSupported.
@@ -36,9 +36,9 @@ def bound_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[Metri
     """Return the metric row of ``evaluation["bound"]``, the name of a set: the collapsed bound on the log marginal
     likelihood of its N targets (Titsias 2009), divided by N, in nats.
 
-    ``log N(y; 0, Q + sigma^2 I) - tr(K - Q) / (2 sigma^2)`` with ``Q = K_xz (K_zz + jitter I)^-1 K_zx``: kernel, noise
-    and inducing points z are the trained ones of a sparse process, without its values there. Raises
-    :class:`NotFinite`, NotSupported.
+    ``log N(y; 0, Q + sigma^2 I) - tr(K - Q) / (2 sigma^2)`` with ``Q = K_xz (K_zz + jitter I)^-1 K_zx``: trained
+    kernel, noise and inducing points z of a sparse process, without its values at z. Raises :class:`NotFinite`,
+    NotSupported.
     """
     name, family = own.config["evaluation"]["bound"], own.model.family
     if not isinstance(family, SparseGP):
@@ -67,7 +67,7 @@ def _joint(name: str, mean: Tensor, covariance: Tensor, variance: float, y: Tens
     covariance = covariance + variance * torch.eye(len(mean), dtype=torch.float64)
     try:
         return MultivariateNormal(mean, covariance).log_prob(y).item()
-    except ValueError as error:  # of torch, for a matrix without a Cholesky factor
+    except ValueError as error:  # torch raises it for a matrix without a Cholesky factor
         raise NotFinite(f"log marginal likelihood of {name!r}: the covariance is not positive definite") from error
 
 

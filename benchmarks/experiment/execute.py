@@ -37,17 +37,16 @@ from fvi_core.telling import listening, tell
 from fvi_core.unchanged import ChangedInPlace, unchanged
 
 ENTRIES = {"posterior": posterior_rows, "evidence": evidence_rows, "bound": bound_rows, "reference": reference_rows}
-"""Functions that compute further rows from a fitted run, its predictions and other runs, by their entry in the
-configuration of an evaluation."""
+"""Functions that compute further metric rows, by their entry in an evaluation's configuration."""
 
 
 class NotComparable(ValueError):
-    """Raised if a training that a run is compared with has failed."""
+    """Error: a training that a run is compared with has failed."""
 
 
 @dataclass
 class Outcome:
-    """Result of one run: metric rows, curves and provenance, or the reason of its failure."""
+    """Result of one run: metric rows, curves and provenance, or the reason for its failure."""
 
     config: RunConfig
     status: str
@@ -60,14 +59,14 @@ class Outcome:
 def execute(
     configs: list[RunConfig], *, state: Path, report: Callable[[float, str], None] = lambda fraction, text: None
 ) -> list[Outcome]:
-    """Train, fit and evaluate runs that share everything but seed, split and evaluation; outcomes in the order given.
+    """Train, fit and evaluate runs that differ in seed, split and evaluation only; return outcomes in their order.
 
-    Trainings go as one stack, each once, whatever number of runs evaluates it; those whose parameters the state keeps,
-    trained by this very code on the same data, do not go at all. Predictions go to ``state/artifacts/<key>.npz``. A run
-    whose numbers stop being finite fails with its reason; its neighbours are not touched. Data that cannot be had, or a
-    part that does not exist, raises: then the whole stack fails.
+    Each training is made once, as part of one stack, however many runs evaluate it; parameters in the state folder are
+    used if this very code trained them on the same data. Predictions go to ``state/artifacts/<key>.npz``. A run whose
+    numbers stop being finite fails with its reason and does not affect the others. Missing data or an unknown part
+    raise an error: the whole stack fails.
 
-    Trainings with a checkpoint go on from it, so those of different checkpoints are trained one stack after another.
+    Trainings with a checkpoint resume from it, so those of different checkpoints are trained one stack after another.
     """
     for config in configs:
         validate_config(config)
@@ -88,7 +87,7 @@ def execute(
 def _outcomes(
     runs: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
 ) -> dict[str, Outcome]:
-    """Return the outcome of every run by key, from kept parameters where there are any, else by training."""
+    """Return the outcome of every run by key, from stored parameters where available, else by training."""
     outcomes: dict[str, Outcome] = {}
     for key, asked in list(runs.items()):
         found = evaluate_kept(asked, state, made=made_with(device_of(), asked[0]))
@@ -115,9 +114,9 @@ def _outcomes(
 
 
 def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | None = None) -> dict[str, Outcome] | None:
-    """Return the outcomes of runs of one training from its kept parameters, by key; None where there are none to use.
+    """Return the outcomes of runs of one training from its stored parameters, by key; None without usable parameters.
 
-    With ``made`` only parameters of a training that was made so are used. Raises what loading the data raises.
+    ``made``: conditions of training that the parameters must have. Raises errors of loading the data.
     """
     found = parameters.load(state, training_key(runs[0]))
     if found is None or (made is not None and found.made != made):
@@ -151,7 +150,7 @@ def _evaluate(config: RunConfig, one: TrainedRun, state: Path) -> Outcome:
             predicted = predict_sets(config["evaluation"], split, model, training_data, parameters, streams)
     except (NotFinite, FitFailed, ChangedInPlace) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
-    stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)  # before anybody else sees them
+    stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)  # before the record exists
     metrics, curves = measured(split, predicted, model.likelihood.scores)
     own = FittedRun(config, split, training_data, model, parameters, streams)
     try:
@@ -172,7 +171,7 @@ def _evaluate(config: RunConfig, one: TrainedRun, state: Path) -> Outcome:
 
 
 def _other(training: TrainingConfig, own: FittedRun, state: Path) -> FittedRun:
-    """Return another training on a run's data, from the state folder, or trained now and kept there."""
+    """Return another training on a run's data: from the state folder, or trained now and stored there."""
     run: RunConfig = {**training, "evaluation": {"samples": 1, "sets": [], "content": {}}}
     validate_config(run)
     name = f"{run['method']}, seed {run['seed']}, with which the run is compared"

@@ -1,4 +1,4 @@
-"""Models made elsewhere: what a table asks of them as files, and their predictions measured as all others are."""
+"""External models: their input data as files, and their predictions measured like all others."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from benchmarks.tables.external import config, recorded, same, template
 from benchmarks.tables.spec import Table
 from datasets import EvaluationSet, Split
 
-LONGEST = 100  # characters of a method's name
+LONGEST = 100  # longest name of a method, in characters
 
 
 def write_sets(
     table: Table, protocol: str, folder: Path, chosen: Callable[[RunConfig], bool] = lambda config: True
 ) -> Iterator[tuple[Path, list[str]]]:
-    """Write the data of every split that a table asks for; each file, with the attacked sets that it cannot hold."""
+    """Write the data of every split of a table; yield each file, with the attacked sets that it cannot hold."""
     asked = [one for dataset in table.datasets for one in template(table, dataset, protocol) if chosen(one)]
     if not asked:
         raise UsageError(f"table {table.name} plans no runs of protocol {protocol} that were chosen")
@@ -100,7 +100,7 @@ def _sets(asked: RunConfig, split: Split) -> list[EvaluationSet]:
 
 
 def _check_name(method: str, catalogue: Mapping[str, Any]) -> None:
-    """Raise UsageError for a name that cannot be written, printed or told from one of this project."""
+    """Raise UsageError for a name that cannot be written or printed, or is taken by this project."""
     if not method.strip() or not method.isprintable() or len(method) > LONGEST:
         raise UsageError(
             f"--method {method[:80]!a}: expected a name of 1 to {LONGEST} printable characters in UTF-8, found another"

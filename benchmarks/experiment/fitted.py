@@ -1,4 +1,4 @@
-"""A trained replica with what is fitted to it: what questions beyond its evaluation sets are asked of."""
+"""Trained and fitted replica, the input of all computations beyond its evaluation sets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FittedRun:
 
     @property
     def start(self) -> Streams:
-        """Return the streams that its training began with."""
+        """Return the streams as at the start of its training."""
         return run_streams([self.config], self.streams.device, self.streams.dtype).child("train")
 
 

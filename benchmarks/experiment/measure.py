@@ -1,7 +1,6 @@
-"""Metrics of trained runs without training: from their predictions, or from their parameters, where the state keeps
-them.
+"""Measurement of trained runs without training, from predictions or parameters in the state folder.
 
-A new metric needs the predictions, a new evaluation set, attack or number of draws the parameters.
+A new metric needs the predictions; a new evaluation set, attack or number of draws needs the parameters.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ class Measured:
 def measure(
     configs: list[RunConfig], store: Store, state: Path, report: Callable[[int, str], None] = lambda *_: None
 ) -> Measured:
-    """Write the records whose metrics or curves are others now, and those that kept parameters can give.
+    """Write the records whose metrics or curves have changed, and new ones that stored parameters can give.
 
-    Calls ``report(runs done, outcome)`` after each run. A run that cannot be measured is told and stops no other.
+    Calls ``report(runs done, outcome)`` after each run. A run that cannot be measured is reported and stops no other.
     """
     found = Measured()
     for done, config in enumerate(configs, start=1):
@@ -61,10 +60,10 @@ def measure(
 
 
 def measure_run(config: RunConfig, store: Store, state: Path) -> str:
-    """Measure one run; one of OUTCOMES.
+    """Measure one run; return one of OUTCOMES.
 
-    Everything of a record but metrics and curves stays, and its provenance says by which code they were ``measured``.
-    Raises RecordError, PredictionsError, StoreError, and what loading a data set raises.
+    Only metrics and curves of the record change; its provenance names the code that ``measured`` them. Raises
+    RecordError, PredictionsError, StoreError, and errors of loading a data set.
     """
     record = store.get(config)
     path = kept.predictions_path(state, run_key(config))
@@ -89,9 +88,8 @@ def _stays(metric: str) -> bool:
 
 
 def _draws_anew(record: Record, store: Store) -> bool:
-    """Return whether metrics that need the trained parameters have changed since the record: one of its own has a newer
-    version, or one is there that was not and that the same entry of its evaluation asks for.
-    """
+    """Return whether metrics that need the trained parameters have changed since the record: one has a newer version,
+    or its evaluation's entry now gives an additional one."""
     entries, versions = {name: m.entry for name, m in METRICS.items() if m.entry}, record["metric_versions"]
     asked = {entries[row["metric"]] for row in record["metrics"] if row["metric"] in entries}
     return any(versions.get(name, 0) < store.version(name) for name, entry in entries.items() if entry in asked)

@@ -1,6 +1,4 @@
-"""Which parts fit together, found by trying: a training step of a tiny network raises what that of a large one
-would.
-"""
+"""Compatibility of parts, found by trying: a training step of a tiny network raises the same errors as a large one."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ def misfits(configs: Iterable[RunConfig]) -> list[str]:
 
 
 def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
-    """Return why parts do not fit together, tried on tiny data of so many numbers in a target; empty where they do."""
+    """Return why parts do not fit together, tried on tiny data with so many numbers per target; empty if they fit."""
     spec: dict[str, Any] = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {
         "network": TINY["network"]
     }
@@ -131,7 +129,7 @@ class Trial(Divergence):
 
 def table() -> dict[str, Any]:
     """Return the first docstring line of every part, and the families, divergences and priors that fit each other."""
-    look()  # loads them
+    look()  # imports the registered parts
     about = {
         kind: {name: first_line(registry.classes[name]) for name in known()[kind]}
         for kind, registry in REGISTRIES.items()
@@ -155,12 +153,12 @@ def _misfit_of(names: tuple[str, str, str], task: str) -> str:
     }
     try:
         return misfit(resolve(TINY | spec | {"likelihood": {"name": LIKELIHOODS[task]}}), task)
-    except ValueError as error:  # a hyper-parameter that has to be given
+    except ValueError as error:  # a hyper-parameter without a default
         return str(error)
 
 
 def first_line(cls: type) -> str:
-    """Return the first sentence or line of a part's docstring; empty where it has none of its own."""
+    """Return the first sentence or line of a part's docstring; empty without one."""
     text = (cls.__dict__.get("__doc__") or "").strip()
     return "" if text.startswith(f"{cls.__name__}(") else " ".join(text.partition("\n\n")[0].split())
 

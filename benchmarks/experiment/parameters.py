@@ -1,6 +1,4 @@
-"""Trained and fitted parameters, kept under the state folder: more evaluation sets, draws and attacks need neither
-again.
-"""
+"""Trained and fitted parameters in the state folder, for more evaluation sets, draws and attacks without training."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from benchmarks.state.kept import parameters_path
 from fvi_core.networks import Parameters
 from fvi_core.printing import message
 
-FORMAT = 2  # 1: as they were before what is fitted after training
+FORMAT = 2  # 1: before fits after training
 DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, NotImplementedError, RuntimeError,
           zipfile.BadZipFile, zlib.error)  # fmt: skip
 """Errors that reading a damaged file may raise."""
@@ -32,9 +30,8 @@ DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, NotIm
 
 @dataclass(frozen=True)
 class Kept:
-    """Parameters ``[1, ...]`` of one training, as prediction takes them: fingerprint of its data, what made it, and its
-    provenance.
-    """
+    """Parameters ``[1, ...]`` of one training, as prediction takes them, with data fingerprint, conditions of training
+    and provenance."""
 
     parameters: Parameters
     fingerprint: str
@@ -43,7 +40,7 @@ class Kept:
 
 
 def save(state: Path | str, config: RunConfig, kept: Kept) -> None:
-    """Keep the parameters of a run's training. Where they cannot be written that is said, and stops nothing."""
+    """Save the parameters of a run's training. A failure to write is printed and stops nothing."""
     training = {name: value for name, value in config.items() if name != "evaluation"}
     about = {
         "format": FORMAT,
@@ -85,7 +82,7 @@ def load(state: Path | str, key: str) -> Kept | None:
 
 
 def read(path: Path, key: str) -> Kept:
-    """Return the parameters in a file, of the training of a key. Raises one of DAMAGE."""
+    """Return the parameters in a file, checked against a training's key. Raises one of DAMAGE."""
     with open(path, "rb", opener=files.regular) as opened, np.load(opened, allow_pickle=False) as file:
         about = json.loads(file["about"].tobytes())
         arrays = {name.removeprefix("parameters/"): file[name] for name in file.files if name != "about"}

@@ -1,7 +1,7 @@
 """Entropy of a posterior, and its divergence from others, estimated from draws of parameters and of functions.
 
 pequignot2020 sec. 4.1 and App. C: nearest neighbours (k = 1) among parameters, and among function values at sets of
-uniform inputs in the box of the training inputs, averaged over the sets. These are the same for every run of a split.
+uniform inputs in the box of the training inputs, averaged over the sets. Every run of a split uses the same sets.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Draws = dict[str, Tensor]
 
 
 def posterior_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[MetricRow]:
-    """Return metric rows of ``evaluation["posterior"]``: entropies, and divergences from and to the trainings that
-    ``against`` names by label, each the mean over those of a label. ``q``: the run itself; ``other`` gives what was
-    trained of a training.
+    """Return metric rows of ``evaluation["posterior"]``: entropies, and divergences from and to the trainings in
+    ``against``, averaged over the trainings of a label. ``q``: the run itself; ``other`` returns another training's
+    result.
 
     A space in which fewer than FEWEST draws differ has no rows.
     """
@@ -66,9 +66,7 @@ def uniform_inputs(asked: PosteriorConfig, training_data: TrainingData, seed: in
 
 @torch.no_grad()
 def draws_of(asked: PosteriorConfig, fitted: FittedRun, x: Tensor) -> Draws:
-    """Return draws of one posterior; none of its parameters where its family draws none or a fit part changes its
-    functions.
-    """
+    """Return draws of one posterior; no parameters where the family draws none or a fit part changes the functions."""
     model, parameters, streams = fitted.model, fitted.parameters, fitted.streams
     found: Draws = {}
     if model.fit is None:

@@ -25,10 +25,10 @@ from fvi_core.objective import Model
 from fvi_core.random import Streams
 
 KEPT = 8
-"""Factor by which fewer inputs are attacked at once than predicted: a gradient needs the values of all layers."""
+"""Factor by which attacks take fewer inputs at once than predictions: a gradient needs the values of all layers."""
 
 TRAINING_POINTS = "train/points"
-"""The curve that holds a toy's training data."""
+"""Name of the curve with a toy's training data."""
 
 
 class NotFinite(ValueError):
@@ -37,9 +37,9 @@ class NotFinite(ValueError):
 
 @dataclass
 class Predicted:
-    """Predictions of a model on its evaluation sets, and the facts on these sets that metrics need.
+    """Predictions of a model on its evaluation sets, with facts on these sets for metrics.
 
-    ``sources``: where inputs come from, if a reader could not know; ``fingerprints``: hashes of each set's data.
+    ``sources``: the origin of inputs, where it is not obvious; ``fingerprints``: hashes of each set's data.
     """
 
     sets: dict[str, stored.Predictions] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Predicted:
     noise_std: float | None = None
 
     def note(self, chosen: EvaluationSet) -> None:
-        """Note the facts on a set that metrics and records need, whoever predicted it."""
+        """Add the facts on a set that metrics and records need."""
         self.infos.append(set_info(chosen))
         if chosen.kind == "grid":
             self.inputs[chosen.name] = chosen.x
@@ -60,9 +60,7 @@ class Predicted:
 
 
 def measured(split: Split, predicted: Predicted, scores: Scores = lambda values: {}) -> tuple[list[MetricRow], Curves]:
-    """Return metrics and curves of predictions, with a likelihood's own ``scores``; a toy's curves hold its training
-    points too, for its figure.
-    """
+    """Return metrics and curves of predictions, with a likelihood's ``scores``; for a toy also its training points."""
     gridded = any(info.kind == "grid" for info in predicted.infos)
     training = split.train.x if gridded else None
     metrics, curves = evaluate(
@@ -91,7 +89,7 @@ def predict_sets(
     prepare = partial(inputs_of, training_data)
     for name in evaluation["sets"]:
         chosen = split.evaluation(name)
-        # The same functions are drawn for every set, so that in- and out-of-distribution scores come from one model.
+        # Every set uses the same functions, so that in- and out-of-distribution scores come from one model.
         functions = streams.child("functions")
         if chosen.kind == "attack":
             changed = attack(model, parameters, training_data, chosen, samples, streams.child("functions"))
@@ -108,9 +106,8 @@ def predict_sets(
 def predictions_of(
     model: Model, split: Split, f: Tensor, marginals: tuple[Tensor, Tensor] | None, noise_std: float | None, y: Any
 ) -> stored.Predictions:
-    """Return function samples ``[S, N, Q]`` at inputs of labels or targets y, as they are stored. Raises
-    NotSupported.
-    """
+    """Return function samples ``[S, N, Q]`` at inputs with labels or targets y, in stored precision. Raises
+    NotSupported."""
     values = model.likelihood.predicted(f, marginals).float().cpu().numpy()
     if split.task == "classification":
         return stored.ClassificationPredictions(values, y)
@@ -132,10 +129,10 @@ def predict(
     streams: Streams,
     prepare: Callable[[Tensor], Tensor] = lambda x: x,
 ) -> tuple[Tensor, tuple | None]:
-    """Return function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and its closed-form marginals ``[N, Q]``
-    where they are of use.
+    """Return function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and closed-form marginals ``[N, Q]``
+    where useful.
 
-    ``prepare`` makes inputs of the network of x, a piece at a time.
+    ``prepare`` converts pieces of x to inputs of the network.
     """
     functions = model.functions(parameters, samples, streams)
     device = next(iter(parameters.values())).device
@@ -156,7 +153,7 @@ def attack(
     """Return the images of an evaluation set after an attack on the functions that ``predict`` draws from the same
     streams.
 
-    In network units ``[N, C, H, W]``, as is ``epsilon``; kept between black and white.
+    In network units ``[N, C, H, W]``, as is ``epsilon``; clipped to the range from black to white.
     """
     functions = model.functions(parameters, samples, streams)
     x, y = (torch.from_numpy(array).to(training_data.x.device) for array in (clean.x, clean.y))

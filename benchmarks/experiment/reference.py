@@ -1,8 +1,8 @@
-"""How far a run's functions are from those of a reference, point by point at one of its evaluation sets.
+"""Distances between a run's functions and a reference's, point by point at one of its evaluation sets.
 
-References are other trainings (the exact process that a figure shows beside a network, say), and the exact posterior of
-the run's own prior and noise. Distances are of the function itself, without noise, in standardised units; of a
-classifier of the probabilities of its classes, each of which counts as a point.
+References are other trainings (such as the exact process in a figure), and the exact posterior of the run's own prior
+and noise. Distances are between noise-free functions in standardised units; for a classifier between class
+probabilities, each counting as a point.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from fvi_core.likelihoods import split_parameters
 from fvi_core.priors.base import TrainingSet
 
 EXACT = "exact_gp"
-"""The label of the exact posterior of a run's own prior and noise."""
+"""Label of the exact posterior under a run's own prior and noise."""
 
 
 def reference_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[MetricRow]:
-    """Return metric rows of ``evaluation["reference"]`` for what a run predicts at the set that it names.
+    """Return metric rows of ``evaluation["reference"]`` for a run's predictions at the set that it names.
 
-    ``other`` gives what was trained of a training; several of one label are averaged over. Raises
+    ``other`` returns another training's result; rows are averaged over the trainings of a label. Raises
     :class:`NotFinite`, NotSupported.
     """
     asked, split = own.config["evaluation"]["reference"], own.split
@@ -56,7 +56,7 @@ def reference_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[M
 def _predictions(fitted: FittedRun, x: np.ndarray, samples: int) -> Predictions:
     model, parameters, streams = fitted.model, fitted.parameters, fitted.streams
 
-    def prepare(piece: Tensor) -> Tensor:  # a reference may be of another data type than the run, whose data these are
+    def prepare(piece: Tensor) -> Tensor:  # a reference may have another data type than the run, whose data these are
         return inputs_of(fitted.data, piece).to(streams.dtype)
 
     f, marginals = predict(model, parameters, torch.from_numpy(x), samples, streams.child("functions"), prepare)
@@ -65,10 +65,10 @@ def _predictions(fitted: FittedRun, x: np.ndarray, samples: int) -> Predictions:
 
 
 def exact(own: FittedRun, x: np.ndarray, samples: int) -> Predictions:
-    """Return draws of the exact posterior at single points, under the prior of a run and the noise that it learned.
+    """Return draws of the exact posterior at single points, under a run's prior and learned noise.
 
-    The prior is that of the family if this is a process with a prior of its own, else the method's as it was fitted
-    before training. Raises :class:`NotFinite`, NotSupported.
+    The prior is the family's if it is a process with its own prior, else the method's as fitted before training. Raises
+    :class:`NotFinite`, NotSupported.
     """
     split, noise = own.split, own.model.noise_std(own.parameters)
     if noise is None or split.n_outputs != 1:

@@ -1,4 +1,4 @@
-"""The training of runs: from its checkpoint where there is one, its parameters kept for later questions."""
+"""Training of runs: resumed from a checkpoint if there is one, with parameters stored for later use."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def precision_of(run: RunConfig, device: torch.device) -> dict[str, str]:
 
 @dataclass
 class TrainedRun:
-    """Result of training one replica of a stack; without parameters, the reason why there are none."""
+    """Result of training one replica of a stack: parameters, or why training failed."""
 
     split: Split
     model: Model
@@ -69,9 +69,8 @@ class TrainedRun:
 def train(
     asked: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
 ) -> dict[str, TrainedRun]:
-    """Return the trainings of runs, by key, whose parameters are kept. If their checkpoint is of a larger stack, the
-    others are trained along, so that the numbers are those of an uninterrupted training.
-    """
+    """Return trainings by key, with their parameters stored. A checkpoint of a larger stack resumes the whole stack, so
+    that the numbers are those of an uninterrupted training."""
     splits = {key: load_data(runs) for key, runs in asked.items()}
     first = next(iter(asked.values()))[0]
     model = build_model(first["parts"], next(iter(splits.values())))
@@ -133,5 +132,5 @@ def train(
 
 
 def memory(device: torch.device) -> dict[str, int]:
-    """Return the most bytes a GPU held since this process began; nothing on a CPU, which serves other runs too."""
+    """Return the most bytes that a GPU held since this process started; nothing on a CPU, shared with other runs."""
     return {"gpu_bytes": torch.cuda.max_memory_allocated(device)} if device.type == "cuda" else {}

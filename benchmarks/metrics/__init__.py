@@ -1,6 +1,4 @@
-"""Metrics: from stored predictions to metric rows and figure curves, by one way (`evaluate`). `add` adds a metric from
-outside.
-"""
+"""Metrics: `evaluate` turns predictions into metric rows and figure curves; `add` registers a metric of a plug-in."""
 
 from fvi_core.metrics.classification import summarise
 

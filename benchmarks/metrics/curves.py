@@ -1,4 +1,4 @@
-"""What figures need, in lists small enough to keep beside the metrics of a run: five significant digits."""
+"""Curves for figures, as lists small enough for a record: five significant digits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from . import predictive, regression, screening
 Curve = dict[str, list]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 EXAMPLES = PATHS = 5
-_ROUNDING = 1e-9  # a probability of 1 less rounding errors is 1
+_ROUNDING = 1e-9  # tolerance for rounding errors in a probability of 1
 
 
 def compact(array: np.ndarray) -> list:
-    """Nested lists: integers as they are, floats to five significant digits, others as None for JSON."""
+    """Convert to nested lists: integers unchanged, floats to five significant digits, non-finite ones to None."""
     if np.issubdtype(array.dtype, np.integer):
         return array.tolist()
     if array.ndim > 1:
@@ -27,13 +27,13 @@ def compact(array: np.ndarray) -> list:
 
 
 def reliability(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> Curve:
-    """Mean confidence, accuracy and count of each bin of equal width; None in an empty bin."""
+    """Return mean confidence, accuracy and count of each bin of equal width; None in an empty bin."""
     values = calibration.binned(confidence, correct, calibration.equal_width(confidence, bins), bins)
     return {name: compact(value) for name, value in zip(("confidence", "accuracy", "count"), values)}
 
 
 def retention(correct: np.ndarray, uncertainty: np.ndarray) -> Curve:
-    """Accuracy on the most certain fraction of the points: fractions 0 (one point), 0.01, ..., 1."""
+    """Return the accuracy on the most certain fraction of the points, at fractions 0 (one point), 0.01, ..., 1."""
     fraction = np.linspace(0, 1, 101)
     count = np.maximum(np.round(fraction * len(correct)).astype(int), 1)
     accuracy = selective.retention_curve(correct, uncertainty)[count - 1]
@@ -41,32 +41,32 @@ def retention(correct: np.ndarray, uncertainty: np.ndarray) -> Curve:
 
 
 def roc(detections: dict[str, ood.Detection]) -> Curve:
-    """True positive rate of each score at the false positive rates 0, 0.01, ..., 1."""
+    """Return the true positive rate of each score at the false positive rates 0, 0.01, ..., 1."""
     return {"fpr": compact(ood.FPR_GRID)} | {name: compact(d.tpr_on_grid()) for name, d in detections.items()}
 
 
 def screening_roc(cases: screening.Cases) -> Curve:
-    """Sensitivity at the false positive rates 0, 0.02, ..., 1, linear between thresholds (as in RETINA's plots)."""
+    """Return sensitivity at false positive rates 0, 0.02, ..., 1, linear between thresholds (as RETINA's plots)."""
     false, true = screening.roc(cases.score, cases.labels)
     return {"fpr": compact(screening.FPR_GRID), "sensitivity": compact(np.interp(screening.FPR_GRID, false, true))}
 
 
 def referral(found: screening.Curves) -> Curve:
-    """Referral curves at the shares 0, 0.01, ..., 1 of referred cases."""
+    """Return referral curves at the shares 0, 0.01, ..., 1 of referred cases."""
     share = np.linspace(0, 1, 101)
     rows = {name: np.round(share * (len(curve) - 1)).astype(int) for name, curve in found.items()}
     return {"referred": compact(share)} | {name: compact(curve[rows[name]]) for name, curve in found.items()}
 
 
 def entropy_histogram(id: np.ndarray, ood: np.ndarray, classes: int, bins: int = 30) -> Curve:
-    """Number of ID and OOD points by predictive entropy, in bins of equal width from 0 to log C."""
+    """Count ID and OOD points by predictive entropy, in bins of equal width from 0 to log C."""
     edges = np.linspace(0, np.log(classes), bins + 1)
     counts = [np.histogram(np.clip(entropy, 0, edges[-1]), edges)[0] for entropy in (id, ood)]
     return {"edges": compact(edges), "id": compact(counts[0]), "ood": compact(counts[1])}
 
 
 def confidence(p: np.ndarray) -> Curve:
-    """Share of the points p [N, C] on which the largest probability is at least 0, 0.01, ..., 1."""
+    """Return the share of points p [N, C] whose largest probability is at least 0, 0.01, ..., 1."""
     thresholds = np.linspace(0, 1, 101)
     ordered = np.sort(p.max(-1))
     share = 1 - np.searchsorted(ordered, thresholds - _ROUNDING, side="left") / len(ordered)
@@ -74,40 +74,37 @@ def confidence(p: np.ndarray) -> Curve:
 
 
 def examples(p: np.ndarray, precision: np.ndarray | None, labels: np.ndarray) -> Curve:
-    """The first points: label, mean probabilities, and the precision of the Dirichlet fitted to their samples."""
+    """Return the first points: label, mean probabilities, precision of the Dirichlet fitted to their samples."""
     first = slice(EXAMPLES)
     fitted = {} if precision is None else {"precision": compact(precision[first])}
     return {"label": compact(labels[first]), "probability": compact(p[first])} | fitted
 
 
 def pit(values: np.ndarray) -> Curve:
-    """How many PIT values [N] are in each of the bins of equal width between these edges."""
+    """Count the PIT values [N] in each of the histogram's bins."""
     return {name: compact(array) for name, array in zip(("edges", "count"), predictive.histogram(values))}
 
 
 def epistemic_entropy(entropy: np.ndarray) -> Curve:
-    """Five quantiles over the points of the epistemic entropy, standardised units."""
+    """Return five quantiles over the points of the epistemic entropy, standardised units."""
     return {"quantile": list(QUANTILES), "value": compact(np.quantile(entropy, QUANTILES))}
 
 
 def eigenvalues(samples: np.ndarray) -> Curve:
-    """Eigenvalues, largest first, of the covariance of functions [S, N] divided by the number of points, standardised
-    units: those of the covariance operator as their draws estimate them.
-    """
+    """Return the eigenvalues, largest first, of the covariance of functions [S, N] divided by the number of points: the
+    draws' estimates of the eigenvalues of the covariance operator, standardised units."""
     centred = samples.astype(np.float64) - samples.mean(0, dtype=np.float64)
-    singular = np.linalg.svd(centred, compute_uv=False)[: len(samples) - 1]  # centring takes one of them away
+    singular = np.linalg.svd(centred, compute_uv=False)[: len(samples) - 1]  # centring removes one of them
     return {"value": compact(singular**2 / (len(samples) - 1) / samples.shape[1])}
 
 
 def squared_errors(errors: np.ndarray) -> Curve:
-    """Of vectors: their squared errors [N, D] at each point, summed over the numbers, original units."""
+    """Return squared errors of vector targets [N, D] at each point, summed over D, original units."""
     return {"value": compact(errors.sum(-1))}
 
 
 def regression_grid(x: np.ndarray, predictions: RegressionPredictions) -> Curve:
-    """Mean, standard deviation without and with noise, and sample paths at x (of vectors none), in original target
-    units.
-    """
+    """Return mean, deviation without and with noise, and sample paths (not for vectors) at x, original units."""
     scale, paths = predictions.y_std, PATHS if predictions.samples.ndim == 2 else 0
     variance = regression.variance(predictions)
     return {
@@ -120,7 +117,7 @@ def regression_grid(x: np.ndarray, predictions: RegressionPredictions) -> Curve:
 
 
 def classification_grid(x: np.ndarray, predictions: ClassificationPredictions) -> Curve:
-    """Mean and standard deviation over samples of p(class 1), and predictive entropy, at x."""
+    """Return mean and standard deviation over samples of p(class 1), and predictive entropy, at x."""
     p = np.exp(log_softmax(predictions.logits))
     return {
         "x": compact(x),

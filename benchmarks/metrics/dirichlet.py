@@ -12,21 +12,21 @@ PRECISIONS = (1e-3, 1e6)
 
 
 def fitted(summary: Summary) -> tuple[np.ndarray, np.ndarray]:
-    """Precision and mutual information [N] of the Dirichlet fitted to the samples of each point."""
+    """Return precision and mutual information [N] of the Dirichlet fitted to the samples of each point."""
     mean = smooth(summary.p)
     z = precision(mean, summary.expected_log_smoothed_p)
     return z, mutual_information(mean, z)
 
 
 def precision(mean: np.ndarray, mean_log: np.ndarray, bounds: tuple[float, float] = PRECISIONS) -> np.ndarray:
-    """Maximum-likelihood precision z [N] of Dir(z mean), the mean being held fixed.
+    """Maximum-likelihood precision z [N] of Dir(z mean), with the mean fixed.
 
     Root of psi(z) - sum_k m_k psi(z m_k) + sum_k m_k E[log p_k] (dirichlet2022 eq. 30), within bounds, for
     m = mean [N, K] > 0 and E[log p] = mean_log [N, K]: the optimum that Minka's quasi-Newton iteration seeks.
     """
     evidence = (mean * mean_log).sum(-1)
     low, high = (np.full(len(mean), np.log(bound)) for bound in bounds)
-    # The likelihood is concave in z: its slope changes sign once. Bisection finds that; Newton can diverge.
+    # The likelihood is concave in z: its slope changes sign once. Bisection finds the root; Newton can diverge.
     while np.max(high - low) > 1e-9:
         middle = (low + high) / 2
         z = np.exp(middle)

@@ -1,4 +1,4 @@
-"""Distances of two predictive distributions at the same points: of their means, of their deviations, Wasserstein-2."""
+"""Distances between two predictive distributions at the same points: of means, of deviations, Wasserstein-2."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from . import regression
 
 
 def between(own: Predictions, reference: Predictions) -> dict[str, float]:
-    """Metrics of functions, in standardised units, or of probabilities, each class of a point by itself.
+    """Return distances of functions, in standardised units, or of probabilities, per class and point.
 
-    Wasserstein-2 needs as many draws of both; it is left out where they differ.
+    Wasserstein-2 needs equally many draws of both, and is left out otherwise.
     """
     (mean, std, draws), (other_mean, other_std, other_draws) = map(moments, (own, reference))
     found = {
@@ -27,14 +27,13 @@ def between(own: Predictions, reference: Predictions) -> dict[str, float]:
 
 
 def pointwise_wasserstein2(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Wasserstein-2 distance [N] of draws a and b [S, N] at each point by itself: on a line the best coupling is that
-    of equal ranks.
-    """
+    """Wasserstein-2 distance [N] of draws a and b [S, N], point by point: in one dimension the best coupling joins
+    equal ranks."""
     return np.sqrt(np.mean((np.sort(a, axis=0) - np.sort(b, axis=0)) ** 2, axis=0))
 
 
 def moments(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean and standard deviation [N] and draws [S, N]; moments in closed form where there is one."""
+    """Return mean and standard deviation [N] and draws [S, N]; moments in closed form where there is one."""
     if isinstance(predictions, ClassificationPredictions):
         p = softmax(predictions.logits.astype(np.float64), axis=-1)
         draws = p.reshape(len(p), -1)

@@ -1,4 +1,4 @@
-"""The one way from predictions to metric rows and figure curves."""
+"""Evaluation: from predictions to metric rows and figure curves."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 Result = tuple[list[MetricRow], dict[str, curves.Curve]]
 P = TypeVar("P", bound=Predictions)
 ZERO_PROBABILITY = "zero_probability"
-TURNED = "shift=rotation"  # some points are followed through the angles
+TURNED = "shift=rotation"  # condition prefix of sets on which some points are followed through the angles
 
 
 @dataclass(frozen=True)
 class SetInfo:
-    """What evaluation needs to know of a set; any object with these attributes will do.
+    """Properties of an evaluation set; any object with these attributes will do.
 
-    kind: "id", "shift" (both labelled), "ood", "grid" (inputs of a toy figure: curves, and how
-    deviations grow away from the data), or "spectrum" (of a regression, the eigenvalues of the functions' covariance
-    there: a curve only).
-    condition: that of the set's rows, such as "", "shift=rotation;angle=30", "ood=photos".
+    kind: "id", "shift" (both labelled), "ood", "grid" (inputs of a toy figure: curves, and how deviations grow away
+    from the data), or "spectrum" (regression only: the eigenvalues of the functions' covariance, a curve).
+    condition: the condition of the set's rows, such as "", "shift=rotation;angle=30", "ood=photos".
     """
 
     name: str
@@ -52,15 +51,15 @@ def evaluate(
     screens: bool = False,
     training: np.ndarray | None = None,
 ) -> Result:
-    """Metric rows and figure curves (named "<set>/<curve>") of one run.
+    """Compute metric rows and figure curves (named "<set>/<curve>") of one run.
 
     predictions: one for each set, by name. inputs: x [N, ...] of each set of kind "grid", by name.
-    scores: a likelihood's own uncertainties [N] by name, of logits or samples [S, N, ...]; they go before the others.
-    screens: of two classes label 1 is a finding, and uncertain cases are referred to an expert.
-    training: training inputs [M, ...], from which uncertainty on a grid is said to grow.
-    OOD sets are compared with the first set of kind "id". Of targets that are vectors each number counts as a point
-    of its own; inputs are told apart by the sum of their variances. Raises ValueError on an unknown task or kind, on
-    missing predictions, labels or inputs, and on two sets that would write the same row.
+    scores: the likelihood's own uncertainties [N] by name, of logits or samples [S, N, ...]; they precede the others.
+    screens: label 1 of two classes is a finding, and uncertain cases are referred to an expert.
+    training: training inputs [M, ...], for the growth of uncertainty away from them on a grid.
+    OOD sets are compared with the first set of kind "id". Each number of a vector target counts as a point; OOD inputs
+    are detected by the sum of variances. Raises ValueError on an unknown task or kind, on missing predictions, labels
+    or inputs, and on two sets that would write the same row.
     """
     inputs = inputs or {}
     if task == "classification":
@@ -80,7 +79,7 @@ def evaluate(
                 values = growth.metrics(inputs[s.name], predictions[s.name], training)
                 rows += _rows(dataset, s.condition, values, _points(predictions[s.name]))
     plugins.load()
-    reference = _reference(sets) if any(s.kind == "id" for s in sets) else ""  # a set of kind "ood" has one
+    reference = _reference(sets) if any(s.kind == "id" for s in sets) else ""  # sets of kind "ood" need one
     rows += own.rows(dataset, sets, predictions, reference)
     seen = set()
     for row in rows:
@@ -134,7 +133,7 @@ def _classification(
 
 
 def _screening(dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, ClassificationPredictions]) -> Result:
-    """Of every labelled set, and of every shifted one together with the test set; areas where both labels occur."""
+    """Screening metrics of labelled sets, and of shifted ones joint with the test set; areas need both labels."""
     rows, drawn, known = [], {}, _reference(sets)
     cases = {
         s.name: screening.Cases.of(
@@ -256,7 +255,7 @@ def _errors(predictions: RegressionPredictions) -> dict[str, float]:
 def _detection(
     dataset: str, condition: str, id: dict[str, np.ndarray], other: dict[str, np.ndarray]
 ) -> tuple[list[MetricRow], curves.Curve]:
-    """Rows for each score, and again without a score for the first: what papers use when they name none."""
+    """Return rows for each score, and again without a score's name for the first, as in papers that name none."""
     rows, detections = [], {}
     for position, name in enumerate(name for name in id if name in other):
         detections[name] = detection = ood.Detection.of(id[name], other[name])
@@ -291,7 +290,7 @@ def _reference(sets: Sequence[SetInfo]) -> str:
 def _checked(
     expected: type[P], sets: Sequence[SetInfo], predictions: Mapping[str, Predictions], inputs: Mapping[str, np.ndarray]
 ) -> dict[str, P]:
-    """The predictions of the sets, which are of the expected kind."""
+    """Return the predictions of the sets after checking their kind."""
     checked: dict[str, P] = {}
     for s in sets:
         where = f"evaluation set {s.name!r}"

@@ -1,6 +1,6 @@
-"""Near and far sets of other sources, as OpenOOD groups them (Yang et al. 2022, Zhang et al. 2023).
+"""Near and far out-of-distribution sets, as OpenOOD groups them (Yang et al. 2022, Zhang et al. 2023).
 
-Near: images made in the same way of other classes; far: of other things altogether.
+Near: other classes of similarly made images; far: images of other things altogether.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = plugins.track(
 )
 """Data set -> group -> names of its sets, as in conditions "ood=<name>". OpenOOD has notMNIST and Fashion-MNIST near
 MNIST, CIFAR-100 near CIFAR-10 and the other way round, SVHN far from both; KMNIST and the partners of Fashion-MNIST
-follow it.
-"""
+follow it."""
 AVERAGED = ("ood_auroc", "ood_aupr", "ood_fpr95")
 
 
 def rows(dataset: str, found: Sequence[MetricRow]) -> list[MetricRow]:
-    """The mean of each of AVERAGED, as "near_ood_auroc" and so on, over those sets of a group that were evaluated; by
-    each score as the rows ``found`` are. n is the sum of theirs."""
+    """Average each metric of AVERAGED over the evaluated sets of a group ("near_ood_auroc" and so on), for each score
+    in the rows ``found``. n is the sum over the sets."""
     means: list[MetricRow] = []
     for group, members in GROUPS.get(dataset, {}).items():
         sets = [f"ood={name}" for name in members]

@@ -1,6 +1,4 @@
-"""How uncertainty grows away from the data: standard deviations of the function on a grid, far from the training inputs
-and at them.
-"""
+"""Growth of uncertainty away from the data: standard deviations of the function far from and at the training inputs."""
 
 from __future__ import annotations
 
@@ -12,13 +10,14 @@ from benchmarks.records.predictions import Predictions
 from .distances import moments
 
 FAR = 0.2
-"""Share of the grid that counts as far: the inputs farthest from every training input."""
+"""Fraction of the grid that counts as far: the inputs farthest from every training input."""
 
 
 def metrics(grid: np.ndarray, predictions: Predictions, training: np.ndarray) -> dict[str, float]:
-    """Mean standard deviations at grid inputs [G, D] near to and far from training inputs [N, D], and their ratio.
+    """Return mean standard deviations at grid inputs [G, D] near to and far from training inputs [N, D], and their
+    ratio.
 
-    Outputs of the function, and classes, are averaged over.
+    Averaged over the function's outputs, or over classes.
     """
     return of_deviations(grid, moments(predictions)[1], training)
 

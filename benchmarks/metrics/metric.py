@@ -1,4 +1,4 @@
-"""What a metric says of itself, and the values that are possible."""
+"""Definition of a metric and its possible values."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ _NEVER_NEGATIVE = (
 class Metric:
     """One metric. `version` grows when its values change; records made with an older version are stale.
 
-    entry: of an evaluation that asks for it, where it is of trained parameters or of more draws of the posterior or of
-    others, and not computed from predictions.
+    entry: evaluation option that computes it where it needs trained parameters or more draws, not only predictions.
     range: smallest and largest possible value; a record with a value outside is refused. infinite: its worst value is
-    infinite (probability 0 of a label, in predictions that were brought).
+    infinite (probability 0 of a label, in external predictions).
     """
 
     name: str
@@ -39,12 +38,12 @@ class Metric:
 
     @property
     def worst(self) -> float:
-        """The infinite value of what is as bad as can be; nan where none is infinite."""
+        """Infinite value of the worst case; nan where none is infinite."""
         return math.nan if not self.infinite else math.inf if self.direction == "lower" else -math.inf
 
 
 def ranged(metric: Metric) -> Metric:
-    """A metric of this project with its range."""
+    """Return a metric of this project with its range."""
     fraction, name = metric.unit == "fraction", metric.name
     low = 0.0 if fraction or name in _NEVER_NEGATIVE else -math.inf
     high = 1.0 if fraction else 2.0 if name == "brier" else 0.0 if name in _NEVER_POSITIVE else math.inf
@@ -52,7 +51,7 @@ def ranged(metric: Metric) -> Metric:
 
 
 class UnknownMetric(KeyError):
-    """No metric has this name; the message gives the nearest names."""
+    """Error for an unknown metric; the message gives the nearest names."""
 
     def __str__(self) -> str:
         return self.args[0]

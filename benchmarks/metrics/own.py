@@ -1,4 +1,4 @@
-"""Metrics of plug-ins: computed beside this project's, for every set where they are defined."""
+"""Metrics of plug-ins, computed on every set where they are defined."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ Detects = Callable[[Predictions, Predictions], float | None]
 
 @dataclass(frozen=True)
 class Own:
-    """of: labelled predictions -> value; ood: out-of-distribution ones and those on the test set -> value. None: not
-    defined.
-    """
+    """Functions of a metric. of: labelled predictions -> value; ood: predictions on the OOD and the test set -> value.
+    None: not defined."""
 
     of: Of | None
     ood: Detects | None
@@ -34,11 +33,10 @@ OWN: dict[str, Own] = plugins.track({})
 
 
 def add(metric: Metric, of: Of | None = None, *, ood: Detects | None = None) -> Metric:
-    """Add a metric: ``of`` is asked for every labelled set, ``ood`` for every one of another source.
+    """Add a metric: ``of`` is called for every labelled set, ``ood`` for every out-of-distribution one.
 
     Another formula needs another ``version``: records made with the older one are then measured again, without
-    training.
-    Raises ValueError if the name is taken, or nothing computes it.
+    training. Raises ValueError if the name is taken, or without a function.
     """
     if metric.name in METRICS:
         raise ValueError(f"two metrics are named {metric.name!r}; give one of them another name")
@@ -51,9 +49,9 @@ def add(metric: Metric, of: Of | None = None, *, ood: Detects | None = None) -> 
 def rows(
     dataset: str, sets: Sequence[Any], predictions: Mapping[str, Predictions], reference: str
 ) -> Iterator[MetricRow]:
-    """Their metric rows. Raises ValueError, which names the metric, for what is no number.
+    """Return metric rows of plug-ins. Raises ValueError naming the metric if a value is no number.
 
-    Every call is given copies of its own, so what a metric writes into its arrays reaches no other metric and no file.
+    Every call receives copies, so a metric may write into its arrays.
     """
     for s in sets:
         own = predictions[s.name]

@@ -1,8 +1,8 @@
-"""The predictive distribution of a regressor as a whole: CRPS, central intervals and PIT values.
+"""Scores of a regressor's whole predictive distribution: CRPS, central intervals and PIT values.
 
 At each point it is the mixture (1/S) sum_s N(f_s, sigma_s^2) of function samples and their noise, or the one Gaussian
-N(mean, variance + sigma^2) where f is Gaussian. All is in standardised units, and of each point by itself, [N]; of
-targets that are vectors, of each of their numbers, [N * D].
+N(mean, variance + sigma^2) where f is Gaussian. Units are standardised, shapes [N] (one value per point), or [N * D]
+for vector targets (one per number).
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from benchmarks.records.predictions import RegressionPredictions
 CENTRAL = (0.5, 0.9, 0.95)
 LEVELS = np.arange(1, 100) / 100
 BINS = 20
-_CHUNK = 500_000  # values held at a time
-_STEP = 0.7  # of the smallest sigma between the nodes of an integral: exact to 1e-8 of it
-_TAIL = 7.0  # standard deviations: nothing is beyond
-_CLOSE = 1e-6  # of sigma: a last Newton step this short leaves rounding errors
+_CHUNK = 500_000  # most values held at a time
+_STEP = 0.7  # distance between nodes of an integral, in units of the smallest sigma: exact to 1e-8 of it
+_TAIL = 7.0  # tails cut, in standard deviations
+_CLOSE = 1e-6  # length in sigma of a last Newton step that leaves rounding errors only
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """means [S, N], std [S, 1] or [S, N] of S Gaussians, equally likely. Raises ValueError for other shapes, and for a
-    deviation that is not positive."""
+    """Equal mixture of S Gaussians: means [S, N], std [S, 1] or [S, N].
+
+    Raises ValueError for other shapes, and for deviations that are not positive.
+    """
 
     means: np.ndarray
     std: np.ndarray
@@ -41,7 +43,7 @@ class Mixture:
 
     @classmethod
     def of(cls, predictions: RegressionPredictions) -> Mixture:
-        """What predictions say of the targets."""
+        """Return the predictive distribution of the targets."""
         if predictions.mean is not None and predictions.variance is not None:
             std = np.sqrt(predictions.variance + predictions.noise_std**2)
             return cls(predictions.mean.reshape(1, -1), std.reshape(1, -1))
@@ -56,9 +58,9 @@ class Mixture:
     def crps(self, y: np.ndarray) -> np.ndarray:
         """Continuous ranked probability scores E|X - y| - E|X - X'| / 2, [N] (Gneiting and Raftery 2007 eq. 21).
 
-        Of a mixture (1/S) sum_s A(y - f_s, sigma_s^2) - 1/(2 S^2) sum_st A(f_s - f_t, sigma_s^2 + sigma_t^2) with
-        A(m, v) = m (2 Phi(m / sqrt v) - 1) + 2 sqrt v phi(m / sqrt v) (Grimit et al. 2006); of one Gaussian
-        sigma (z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt pi), z = (y - mean) / sigma.
+        For a mixture (1/S) sum_s A(y - f_s, sigma_s^2) - 1/(2 S^2) sum_st A(f_s - f_t, sigma_s^2 + sigma_t^2) with A(m,
+        v) = m (2 Phi(m / sqrt v) - 1) + 2 sqrt v phi(m / sqrt v) (Grimit et al. 2006); for one Gaussian sigma (z (2
+        Phi(z) - 1) + 2 phi(z) - 1 / sqrt pi), z = (y - mean) / sigma.
         """
 
         def scores(piece: Mixture, rows: slice) -> np.ndarray:
@@ -84,7 +86,7 @@ class Mixture:
         return (1 + _erf((y - self.means) / (np.sqrt(2) * self.std)).mean(0)) / 2
 
     def _own_distance(self) -> np.ndarray:
-        """E|X - X'| of two draws: over all pairs of samples, or as 2 int F (1 - F) where that asks for less."""
+        """E|X - X'| of two draws: over all pairs of samples, or as 2 int F (1 - F) where that is cheaper."""
         count, least = len(self.means), self.std.min()
         low, high = self.means.min(0) - _TAIL * self.std.max(), self.means.max(0) + _TAIL * self.std.max()
         nodes = (high - low).max() / (_STEP * least)
@@ -102,8 +104,8 @@ class Mixture:
         return 2 * integral * (high - low) / steps
 
     def _quantiles(self, level: float) -> np.ndarray:
-        """By Newton's iteration, by halves of the bracket where that would leave it."""
-        ends = self.means + ndtri(level) * self.std  # those of the components hold the mixture's between them
+        """Quantiles by Newton's iteration, or by bisection where a step would leave the bracket."""
+        ends = self.means + ndtri(level) * self.std  # the mixture's quantile lies between those of its components
         low, high = ends.min(0), ends.max(0)
         spread = np.sqrt(self.means.var(0) + (self.std**2).mean(0))
         found = np.clip(self.means.mean(0) + ndtri(level) * spread, low, high)
@@ -131,37 +133,37 @@ def _distance(mean: np.ndarray, std: np.ndarray) -> np.ndarray:
 
 
 def _erf(values: np.ndarray) -> np.ndarray:
-    import torch  # slow to load, and most commands only read records; its erf takes a quarter of SciPy's time
+    import torch  # torch is slow to load, and most commands only read records; its erf takes a quarter of SciPy's time
 
     return torch.erf(torch.from_numpy(np.ascontiguousarray(values))).numpy()
 
 
 def coverage(pit: np.ndarray, level: float) -> float:
-    """Share of the targets inside the central interval of this level: (1 - level) / 2 <= F(y) <= (1 + level) / 2."""
+    """Fraction of targets inside the central interval of this level: (1 - level) / 2 <= F(y) <= (1 + level) / 2."""
     return float((np.abs(_checked(pit) - 0.5) <= level / 2).mean())
 
 
 def calibration_error(pit: np.ndarray) -> float:
-    """mean_j |p_j - (share of F(y) <= p_j)|, p_j = .01, .02, ..., .99, of PIT values [N] (Kuleshov et al. 2018, who
+    """mean_j |p_j - (share of F(y) <= p_j)|, p_j = 0.01, 0.02, ..., 0.99, of PIT values [N] (Kuleshov et al. 2018, who
     square the differences; absolute as in Chung et al. 2021)."""
     below = np.searchsorted(np.sort(_checked(pit)), LEVELS, side="right") / len(pit)
     return float(np.abs(below - LEVELS).mean())
 
 
 def kolmogorov_smirnov(pit: np.ndarray) -> float:
-    """sup_u |(share of F(y) <= u) - u| of PIT values [N]: their distance from uniform ones."""
+    """sup_u |(share of F(y) <= u) - u| of PIT values [N]: their distance from the uniform distribution."""
     ordered, n = np.sort(_checked(pit)), len(pit)
     return float(np.maximum(np.arange(1, n + 1) / n - ordered, ordered - np.arange(n) / n).max())
 
 
 def histogram(pit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Edges of 20 bins of equal width between 0 and 1, and how many PIT values each has."""
+    """Return the edges of 20 bins of equal width between 0 and 1, and the number of PIT values in each."""
     counts, edges = np.histogram(_checked(pit), np.linspace(0, 1, BINS + 1))
     return edges, counts
 
 
 def metrics(predictions: RegressionPredictions, pit: np.ndarray) -> dict[str, float]:
-    """All of these of one set with targets: scores and widths in original units too."""
+    """Compute all these metrics for one set with targets; scores and widths in original units too."""
     mixture, y = Mixture.of(predictions), predictions.given_targets.reshape(-1)
     score = float(mixture.crps(y).mean())
     values = {"crps": score * predictions.y_std, "crps_standardised": score}

@@ -1,4 +1,4 @@
-"""What every metric is: its direction, unit, formula, bin rule and version."""
+"""Registry of metrics: direction, unit, formula, bin rule and version."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .metric import Metric, UnknownMetric, ranged
 from .screening_registry import MEAN_P as _P
 from .screening_registry import SCREENING
 
-KINDS = ("id", "shift", "ood", "grid", "spectrum")  # of evaluation sets
+KINDS = ("id", "shift", "ood", "grid", "spectrum")  # kinds of evaluation sets
 LABELLED = ("id", "shift")
 """Kinds whose sets have labels or targets of their points."""
 
@@ -370,7 +370,7 @@ METRICS: dict[str, Metric] = plugins.track(
 
 
 def metric(name: str) -> Metric:
-    """The metric of this name. Raises UnknownMetric with the nearest names."""
+    """Return the metric of this name. Raises UnknownMetric with the nearest names."""
     plugins.load()
     if name not in METRICS:
         raise UnknownMetric(f"unknown metric {name!r}; {nearest(name, METRICS)}")

@@ -1,7 +1,5 @@
-"""Errors, likelihoods and epistemic uncertainty of a regressor, per point [N] and in standardised units.
-
-Of targets that are vectors they are of each number by itself, [N, D].
-"""
+"""Errors, likelihoods and epistemic uncertainty of a regressor, in standardised units: one value per point [N], or per
+number [N, D] of vector targets."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ def variance(predictions: RegressionPredictions) -> np.ndarray:
 
 
 def noise_variance(predictions: RegressionPredictions) -> float:
-    """sigma^2; the mean over samples where each has its own."""
+    """sigma^2; the mean over samples where the noise differs between them."""
     return float(np.mean(predictions.noise_std**2))
 
 
@@ -42,7 +40,7 @@ def log_posterior_predictive(predictions: RegressionPredictions) -> np.ndarray:
 
 
 def gaussian_log_predictive(predictions: RegressionPredictions) -> np.ndarray:
-    """log N(y; E f, Var f + sigma^2), [N]: a Gaussian of the samples' mean and variance, where f is none."""
+    """log N(y; E f, Var f + sigma^2), [N]: the Gaussian with the samples' mean and variance."""
     return log_normal(predictions.given_targets, mean(predictions), variance(predictions) + noise_variance(predictions))
 
 

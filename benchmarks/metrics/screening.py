@@ -2,9 +2,8 @@
 
 Cases are referred in the order of their predictive entropy, the most uncertain first. A referral curve begins with no
 case referred and ends with all of them; its area is its plain mean, as in RETINA's code. Two defects of that code are
-not followed, but can be asked for, so that its numbers can be compared: balanced joint curves of AUROC and AUPRC are
-those of the unbalanced sets (`balanced_curves(..., as_retina=True)`), and its plots take the oracle out of curves that
-have none (`without_oracle`).
+options only, to reproduce its numbers: balanced joint curves of AUROC and AUPRC computed on the unbalanced sets
+(`balanced_curves(..., as_retina=True)`), and plots that subtract the oracle from curves without one (`without_oracle`).
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from fvi_core.metrics.ties import tied_means
 from .ties import expected_auprc, expected_auroc, log_choose
 
 NHS = (0.85, 0.80)
-"""Sensitivity and specificity that the NHS asks of screening (Widdowson 2016)."""
-BUCKETS = 100  # of the curves of AUROC and AUPRC
+"""Sensitivity and specificity that the NHS requires of screening (Widdowson 2016)."""
+BUCKETS = 100  # steps of the curves of AUROC and AUPRC
 FPR_GRID = np.linspace(0, 1, 51)
 MEASURES = ("accuracy", "auroc", "auprc", "nll")
-_SEED = 0  # of the cases that fill up a balanced set
+_SEED = 0  # for the draws that fill up a balanced set
 _ROUNDING = 1e-9
 
 Curves = dict[str, np.ndarray]
@@ -32,7 +31,8 @@ Curves = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Cases:
-    """score: p(finding); labels: 0 or 1; uncertainty: predictive entropy; loss: -log p(label); correct: [N] each."""
+    """Cases of a screening, [N] each. score: p(finding); labels: 0 or 1; uncertainty: predictive entropy; loss: -log
+    p(label); correct."""
 
     score: np.ndarray
     labels: np.ndarray
@@ -42,7 +42,7 @@ class Cases:
 
     @classmethod
     def of(cls, summary: Summary, labels: np.ndarray) -> Cases:
-        """Raises ValueError where there are not two classes."""
+        """Return the cases of a labelled set. Raises ValueError unless there are two classes."""
         if summary.p.shape[-1] != 2:
             raise ValueError(f"screening: expected two classes, found {summary.p.shape[-1]}")
         loss = -np.take_along_axis(summary.log_p, labels[:, None], -1)[:, 0]
@@ -53,17 +53,17 @@ class Cases:
         return len(self.labels)
 
     def take(self, rows: np.ndarray) -> Cases:
-        """Some of the cases, in this order."""
+        """Select cases, in this order."""
         return Cases(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
 def joint(known: Cases, shifted: Cases) -> Cases:
-    """Cases of both sets."""
+    """Return the cases of both sets."""
     return Cases(*(np.concatenate([getattr(c, name) for c in (known, shifted)]) for name in known.__dataclass_fields__))
 
 
 def balanced(known: Cases, shifted: Cases) -> Cases:
-    """Both sets, the shifted one repeated whole as often as it fits into the known one, and filled up by draws."""
+    """Return both sets, the shifted one repeated to the size of the known one, the last repetition by draws."""
     whole, rest = divmod(len(known), len(shifted))
     filled = np.random.RandomState(_SEED).permutation(len(shifted))[:rest]
     return joint(known, shifted.take(np.concatenate([np.tile(np.arange(len(shifted)), whole), filled])))
@@ -82,18 +82,18 @@ def auprc(score: np.ndarray, labels: np.ndarray) -> float | None:
     if not labels.any():
         return None
     order = np.argsort(-score, kind="stable")
-    last = np.append(np.diff(score[order]) != 0, True)  # of each threshold's cases
+    last = np.append(np.diff(score[order]) != 0, True)  # last case of each threshold
     found = np.cumsum(labels[order])[last]
     precision, recall = found / (np.flatnonzero(last) + 1), found / found[-1]
     return float(np.trapezoid(np.append(1, precision), np.append(0, recall)))
 
 
 AREAS = {"auroc": (auroc, expected_auroc, False), "auprc": (auprc, expected_auprc, True)}
-"""What is computed of cases, in expectation over ties, and whether it is defined for findings alone."""
+"""Area, its expectation over ties, and whether it is defined for findings alone."""
 
 
 def balanced_accuracy(cases: Cases) -> float:
-    """Mean over the labels that occur of the share of their cases that are predicted right."""
+    """Mean over the labels that occur of the accuracy on their cases."""
     return float(np.mean([cases.correct[cases.labels == label].mean() for label in np.unique(cases.labels)]))
 
 
@@ -112,11 +112,11 @@ def sensitivity(score: np.ndarray, labels: np.ndarray, specificity: float = NHS[
 
 
 def referral_curves(cases: Cases) -> Curves:
-    """Each of MEASURES on the cases that are kept, the most uncertain ones being referred: [N + 1] values, referring
-    0, 1, ..., N cases, of accuracy and nll, [BUCKETS + 1] values of the areas, referring 0, 1/100, ..., 1 of them.
+    """Referral curves of MEASURES on the remaining cases, the most uncertain being referred: accuracy and nll [N + 1]
+    with 0, 1, ..., N cases referred, areas [BUCKETS + 1] with fractions 0, 1/100, ..., 1 referred.
 
-    With all cases referred accuracy and areas are 1 and the loss is 0. An area that is not defined, since the kept
-    labels are of one kind, is 1 where this and all smaller sets of the curve are predicted without an error, else 0.
+    With all cases referred accuracy and areas are 1 and the loss is 0. An area is undefined where the remaining labels
+    are of one kind; it is then 1 where this and all smaller sets of the curve are predicted without an error, else 0.
     Cases of the same uncertainty are referred in any order: every value is the mean over these orders.
     """
     order, count = np.argsort(cases.uncertainty, kind="stable"), np.arange(1, len(cases) + 1)
@@ -129,7 +129,7 @@ def referral_curves(cases: Cases) -> Curves:
 
 
 def _areas(ordered: Cases) -> Curves:
-    """Referral curves of the areas; cases most certain first."""
+    """Return referral curves of the areas; ``ordered``: cases, most certain first."""
     first, last = (np.searchsorted(ordered.uncertainty, ordered.uncertainty, side) for side in ("left", "right"))
     values = {name: [1.0] for name in AREAS}
     for bucket in range(1, BUCKETS + 1):
@@ -138,7 +138,7 @@ def _areas(ordered: Cases) -> Curves:
         fixed, tied = ordered.take(np.arange(start)), ordered.take(np.arange(start, end))
         alike = len(np.unique(np.stack([tied.score, tied.labels]), axis=1).T) < 2
         for name, (area, expected, with_findings_alone) in AREAS.items():
-            if n in (0, end) or alike:  # any order keeps the same
+            if n in (0, end) or alike:  # the order of ties makes no difference
                 kept = ordered.take(np.arange(n))
                 right = len(np.unique(kept.labels)) < 2 and bool(kept.correct.all())
                 value = 1.0 if right else area(kept.score, kept.labels)
@@ -150,8 +150,8 @@ def _areas(ordered: Cases) -> Curves:
 
 
 def _of_one_kind(fixed: Cases, tied: Cases, m: int, with_findings_alone: bool) -> float:
-    """Probability that fixed cases and m of the tied ones are all right and have labels of one kind: without a finding,
-    and unless these areas are defined so, with findings alone."""
+    """Probability that the fixed cases and m of the tied ones are all predicted correctly and have labels of one kind:
+    no finding, or unless areas are defined with findings alone, only findings."""
     chance = 0.0
     for label in (0, 1) if not with_findings_alone else (0,):
         if fixed.correct.all() and (fixed.labels == label).all():
@@ -161,13 +161,13 @@ def _of_one_kind(fixed: Cases, tied: Cases, m: int, with_findings_alone: bool) -
 
 
 def with_oracle(name: str, curve: np.ndarray) -> np.ndarray:
-    """A referral curve where an expert who never errs decides on the referred cases: both parts by their shares."""
+    """Return a referral curve where an infallible expert decides on the referred cases."""
     referred = np.linspace(0, 1, len(curve))
     return (1 - referred) * curve + (0 if name == "nll" else referred)
 
 
 def without_oracle(curve: np.ndarray) -> np.ndarray:
-    """(value - referred) / (1 - referred), 1 at the end: takes the oracle out of a curve that has one.
+    """(value - referred) / (1 - referred), 1 at the end: removes the oracle from a curve.
 
     RETINA's plots do this to curves without an oracle too.
     """
@@ -176,7 +176,7 @@ def without_oracle(curve: np.ndarray) -> np.ndarray:
 
 
 def balanced_curves(known: Cases, shifted: Cases, as_retina: bool = False) -> Curves:
-    """Referral curves of the balanced joint set; `as_retina` with AUROC and AUPRC of the unbalanced one."""
+    """Return referral curves of the balanced joint set; `as_retina`: AUROC and AUPRC on the unbalanced one."""
     curves = referral_curves(balanced(known, shifted))
     if as_retina:
         unbalanced = referral_curves(joint(known, shifted))
@@ -185,14 +185,14 @@ def balanced_curves(known: Cases, shifted: Cases, as_retina: bool = False) -> Cu
 
 
 def areas(curves: Curves) -> dict[str, float]:
-    """The mean of each referral curve, without and with an oracle."""
+    """Mean of each referral curve, without and with an oracle."""
     plain = {f"referral_{name}_area": curve.mean() for name, curve in curves.items()}
     oracle = {f"referral_{name}_area_oracle": with_oracle(name, curve).mean() for name, curve in curves.items()}
     return plain | oracle
 
 
 def metrics(cases: Cases) -> dict[str, float]:
-    """What is not told by the metrics of every classifier; areas only where both labels occur."""
+    """Metrics that only screenings have; areas only where both labels occur."""
     values: dict[str, float | None] = {
         "balanced_accuracy": balanced_accuracy(cases),
         "auroc": auroc(cases.score, cases.labels),

@@ -1,4 +1,4 @@
-"""What the metrics of a screening are, where label 1 is a finding and uncertain cases are referred to an expert."""
+"""Registry entries of screening metrics: label 1 is a finding, and uncertain cases are referred to an expert."""
 
 from __future__ import annotations
 

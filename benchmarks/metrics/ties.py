@@ -1,4 +1,4 @@
-"""Areas under curves whose points may have the same score: expectations over all orders of such ties."""
+"""Areas under curves with tied scores: expectations over all orders of the ties."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from scipy.special import gammaln
 
 
 def expected_auroc(fixed: np.ndarray, labels: np.ndarray, drawn: np.ndarray, drawn_labels: np.ndarray, m: int) -> float:
-    """Expected area under the ROC curve of fixed cases and m of the drawn ones, all subsets being as likely; subsets
+    """Expected area under the ROC curve of fixed cases and m of the drawn ones, all subsets equally likely; subsets
     with labels of one kind count 0. Scores [N] and [G], labels 0 or 1.
 
-    Sum over the number a of findings among the m of its probability times the pairs in order, ties one half, of which
-    each pair of drawn cases is there with the share a/P, (m - a)/Q or their product.
+    Sum over the number a of findings among the m, weighted by its probability, of the pairs in order, ties one half;
+    each pair of drawn cases has the weight a/P, (m - a)/Q or their product.
     """
     one, none = fixed[labels == 1], fixed[labels == 0]
     drawn_one, drawn_none = drawn[drawn_labels == 1], drawn[drawn_labels == 0]
@@ -32,15 +32,15 @@ def expected_auprc(fixed: np.ndarray, labels: np.ndarray, drawn: np.ndarray, dra
     finding count 0.
 
     The area is sum_v t_v (precision at scores >= v + precision at scores > v) / 2, divided by the number of findings,
-    over scores v with t_v findings. Both precisions depend on how many of the P_v findings and Q_v others among the
-    drawn cases above v are there, i and j, which with a have a multivariate hypergeometric distribution.
+    over scores v with t_v findings. Both precisions depend on i and j, the numbers of the P_v findings and Q_v others
+    above v in the subset, which with a have a multivariate hypergeometric distribution.
     """
     one, none = np.sort(fixed[labels == 1]), np.sort(fixed[labels == 0])
     drawn_one, drawn_none = np.sort(drawn[drawn_labels == 1]), np.sort(drawn[drawn_labels == 0])
     scores = np.unique(np.concatenate([one, drawn_one]))
     total = 0.0
     at, drawn_at = _number(one, scores), _number(drawn_one, scores)
-    for side in ("left", "right"):  # at least, and above
+    for side in ("left", "right"):  # at least v, and above v
         above = [len(each) - np.searchsorted(each, scores, side) for each in (one, none, drawn_one, drawn_none)]
         beyond = np.stack(above[2:])
         for found in np.unique(beyond, axis=1).T:
@@ -62,8 +62,8 @@ def expected_auprc(fixed: np.ndarray, labels: np.ndarray, drawn: np.ndarray, dra
 def _weights(
     findings: int, others: int, all_findings: int, all_others: int, m: int, known: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """i [I], and [I, J]: P(i, j) E[1 / n | i, j] and P(i, j) E[a / n | i, j] with n = known + a the number of findings
-    of the subset, i and j the numbers of those above a score."""
+    """Return i [I], and [I, J]: P(i, j) E[1 / n | i, j] and P(i, j) E[a / n | i, j], with n = known + a findings in the
+    subset, and i and j of them and of the others above a score."""
     i, j = np.arange(findings + 1)[:, None, None], np.arange(others + 1)[:, None]
     a = np.arange(max(0, m - all_others), min(all_findings, m) + 1)
     chance = np.exp(
@@ -79,13 +79,13 @@ def _weights(
 
 
 def _findings(findings: int, others: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of findings that m of these cases may hold, and the probability of each."""
+    """Return the possible numbers of findings among m of these cases, and their probabilities."""
     a = np.arange(max(0, m - others), min(findings, m) + 1)
     return a, np.exp(log_choose(findings, a) + log_choose(others, m - a) - log_choose(findings + others, m))
 
 
 def log_choose(n: int, k: np.ndarray | int) -> np.ndarray:
-    """log of n choose k; -inf where that is 0."""
+    """log of n choose k; -inf where n choose k is 0."""
     k = np.asarray(k)
     inside = (k >= 0) & (k <= n)
     safe = np.where(inside, k, 0)
@@ -93,7 +93,7 @@ def log_choose(n: int, k: np.ndarray | int) -> np.ndarray:
 
 
 def _in_order(high: np.ndarray, low: np.ndarray) -> float:
-    """Pairs with the first score above the second, ties one half."""
+    """Number of pairs with the first score above the second, ties one half."""
     ordered = np.sort(low)
     return float(np.searchsorted(ordered, high, "left").sum() + np.searchsorted(ordered, high, "right").sum()) / 2
 

@@ -1,4 +1,4 @@
-"""Many records at once: what their metric rows have in common is parsed once, and of the others only the values."""
+"""Reading of many records: the common part of their metric rows is parsed once, then only values."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["Cell", "RecordReader", "Rows"]
 
 
 class RecordReader:
-    """Reads records, their metric rows as columns. store: where the metrics of their rows are known."""
+    """Reader of records with metric rows as columns. store: gives the metrics' bounds."""
 
     def __init__(self, store: Store | None = None) -> None:
         self._rows = RowReader() if store is None else store.rows
 
     def read(self, path: Path) -> tuple[Record, Rows, array]:
-        """Return a record without curves and metric rows; what those rows are of; their values. Raises RecordError."""
+        """Return a record without curves and metric rows; its rows; their values. Raises RecordError."""
         data = read_bytes(path)
         if data is None:
             raise RecordError(f"{path}: there is no such file")

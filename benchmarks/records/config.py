@@ -1,9 +1,8 @@
-"""A run's configuration: plain JSON with every hyper-parameter, and the keys derived from it.
+"""Configuration of a run: plain JSON with every hyper-parameter, and the keys derived from it.
 
-A run is a training and an evaluation. What determines the trained parameters has one key (``training_key``): method,
-data set, protocol, seed, parts with all their defaults, the sources of parts that are no part of this project. What is
-asked of them then (evaluation sets, draws) has another, and a run's key is the two together, so that one training may
-serve several runs.
+A run is a training and an evaluation. The training has a key (``training_key``) of everything that determines the
+parameters: method, data set, protocol, seed, parts with all their defaults, the sources of plug-in parts. The
+evaluation (evaluation sets, draws) has another. A run's key joins the two, so that one training may serve several runs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from fvi_core.methods import fitted_name
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 Key = Callable[[RunConfig], str]
 SCHEMA = 2
-MOST, WEIGHTS = 10, 1_000_000  # runs, and weights of all their networks, in one stack
+MOST, WEIGHTS = 10, 1_000_000  # most runs, and most weights of all their networks, in one stack
 REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources", "evaluation")
 DATASET = ("name", "version", "scheme", "split", "content")
 EVALUATION = ("samples", "sets", "content")
@@ -36,12 +35,12 @@ EVALUATION_FORM = {
 }
 COMPARISONS = ("posterior", "reference")
 OPTIONAL = {"evaluation": (*COMPARISONS, "evidence", "bound", "fit")}
-"""Entries that most configurations do without: comparisons with what other trainings gave, the set of a log marginal
-likelihood, a part that is fitted to the trained parameters by this evaluation alone."""
+"""Optional entries: comparisons with other trainings, the set of a log marginal likelihood, and a part fitted to the
+trained parameters by this evaluation alone."""
 
 
 BROUGHT = "predictions"
-"""Name of the entry that holds the digest of a file of predictions made elsewhere."""
+"""Entry with the digest of a file of external predictions."""
 ALWAYS = ("network", "family", "likelihood", "weight", "training")
 """Parts that every training has."""
 
@@ -63,7 +62,7 @@ class Config(dict):
 
 
 def fixed(values: RunConfig) -> RunConfig:
-    """Return the configuration as one that is never changed again."""
+    """Return the configuration as a read-only one."""
     return cast(RunConfig, Config(values))
 
 
@@ -78,7 +77,7 @@ def digest(config: Any, digits: int = 16) -> str:
 
 
 def _once(key: Key) -> Key:
-    """Keep the result of a key function in every :class:`Config`."""
+    """Cache a key function in every :class:`Config`."""
 
     @wraps(key)
     def found(config: RunConfig) -> str:
@@ -104,7 +103,7 @@ def training_key(config: RunConfig) -> str:
 
 @_once
 def stack_key(config: RunConfig) -> str:
-    """Return the key of what a training shares with its siblings: everything but the seed and the split."""
+    """Return the key shared by trainings that differ in seed and split only."""
     shared = {name: value for name, value in config.items() if name not in ("seed", "evaluation")}
     shared["dataset"] = {name: value for name, value in config["dataset"].items() if name != "split"}
     return digest(shared)
@@ -112,11 +111,11 @@ def stack_key(config: RunConfig) -> str:
 
 @_once
 def kind_key(config: RunConfig) -> str:
-    """Return the key of what a run shares with those that cost the same: everything but the seed and the split."""
+    """Return the key shared by runs that differ in seed and split only, and so cost the same."""
     evaluation: Any = config.get("evaluation")
     for name in COMPARISONS:
         if asked := (evaluation or {}).get(name):
-            # A run costs the same whichever other runs it is compared with.
+            # Comparisons with other runs do not change the cost.
             counts = {label: len(runs) for label, runs in asked["against"].items()}
             evaluation = {**evaluation, name: {**asked, "against": counts}}
     return f"{stack_key(config)}-{digest(evaluation, 8)}"
@@ -170,7 +169,7 @@ def is_large(config: RunConfig) -> bool:
 
 
 def stack_limit(config: RunConfig) -> int:
-    """Return how many trainings with one stack key train together: one if large, else as many as fit the caches."""
+    """Return how many trainings of one stack key train together: one if large, else as many as fit the caches."""
     import datasets  # here, since keys alone do not need it
 
     if is_large(config):
@@ -182,14 +181,14 @@ def stack_limit(config: RunConfig) -> int:
 
 
 def is_brought(config: RunConfig) -> bool:
-    """Return whether the predictions of a run were made elsewhere."""
+    """Return whether a run consists of external predictions."""
     return BROUGHT in config["sources"]
 
 
 def check_form(config: Any) -> None:
     """Raise :class:`InvalidConfig` unless a configuration from a file has every entry, each of its type.
 
-    What parts are called and have for hyper-parameters is not looked at: code that is not here may know them.
+    Names and hyper-parameters of parts are not checked: they may belong to code that is not here.
     """
     _same_keys("configuration", config, REQUIRED)
     if config["schema"] != SCHEMA:
@@ -223,7 +222,7 @@ def check_form(config: Any) -> None:
 
 
 def validate_config(config: RunConfig) -> None:
-    """Raise :class:`InvalidConfig` unless the configuration is of this schema and says every hyper-parameter."""
+    """Raise :class:`InvalidConfig` unless the configuration has this schema and every hyper-parameter."""
     _same_keys("configuration", config, REQUIRED)
     if config["schema"] != SCHEMA:
         raise InvalidConfig(f"configuration schema {config['schema']!r}: this version reads schema {SCHEMA}")

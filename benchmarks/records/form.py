@@ -1,4 +1,4 @@
-"""The file of a record: its one spelling, and how it is read and checked."""
+"""File format of records: serialising, parsing, checking."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from fvi_core.printing import in_ascii, message
 
 SCHEMA = 2
 SECTIONS = {"config": dict, "metrics": list, "curves": dict, "provenance": dict}
-DEPTH = {"config": 2, "metrics": 1, "curves": 1, "provenance": 1}  # how far a section is broken into lines
-HEAD_ONLY = ("curves", "metrics")  # what telling whose record it is does without
+DEPTH = {"config": 2, "metrics": 1, "curves": 1, "provenance": 1}  # depth to which a section is broken into lines
+HEAD_ONLY = ("curves", "metrics")  # sections that are not needed to identify a record
 HEAD = re.compile(rb'\{\n"schema": (\d{1,9}),\n')
-SHARED = re.compile(  # in the spelling of serialise
+SHARED = re.compile(  # in the format of serialise
     rb'\{\n"schema": \d{1,9},\n"metric_versions": (\{.*\})'
     rb'(,\n"key": "[\w-]*",\n"config": )(\{\n(?:.*\n)*?\}),\n"metrics": '
 )
@@ -33,7 +33,7 @@ WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
 
 
 class RecordError(BenchmarkError):
-    """Raised for a file of the results folder that is no record: truncated, changed, or something else."""
+    """Error: a file of the results folder is no valid record: truncated, changed, or something else."""
 
 
 class NewerRecord(RecordError):
@@ -46,12 +46,12 @@ class InvalidRecord(BenchmarkError, ValueError):
 
 @cache
 def slug(name: str) -> str:
-    """Return a name as a folder: ASCII, lower case, one hyphen for what is no letter, digit, dot or plus sign."""
+    """Return a name as a folder: ASCII, lower case, hyphens for all but letters, digits, dots and plus signs."""
     return re.sub(r"[^a-z0-9.+]+", "-", in_ascii(name).lower())[:200].strip("-.") or "unnamed"
 
 
 def serialise(record: Record) -> str:
-    """Return the one spelling of a record: a line for every metric row, curve and part. Raises InvalidRecord."""
+    """Return the text of a record: a line for every metric row, curve and part. Raises InvalidRecord."""
     for row in record["metrics"]:
         if math.isnan(row["value"]) or (math.isinf(row["value"]) and not is_brought(record["config"])):
             where = f"{row['metric']} of {row['dataset']}" + (f" ({row['condition']})" if row["condition"] else "")
@@ -83,8 +83,8 @@ def parse(
 ) -> tuple[Record, Rows, array]:
     """Return the record in a file's bytes, its metric rows as columns, and their values.
 
-    Sections ``without`` which the caller does are not parsed, and empty; metric rows are checked all the same.
-    Raises :class:`RecordError`.
+    Sections in ``without`` are returned empty and not parsed; metric rows are checked all the same. Raises
+    :class:`RecordError`.
     """
     head = HEAD.match(data)
     if head and int(head[1]) > SCHEMA:
@@ -135,9 +135,7 @@ def parse(
 
 
 def section(data: bytes, name: str) -> slice:
-    """Return where the value of a section stands in a record's bytes, as :func:`serialise` writes it; empty
-    if nowhere.
-    """
+    """Return the place of a section's value in a record's bytes, as :func:`serialise` writes it; empty if absent."""
     order, label = list(SECTIONS), f'\n"{name}": '.encode()
     start = data.find(label)
     end = data.rfind(f',\n"{order[order.index(name) + 1]}": '.encode())
@@ -145,9 +143,9 @@ def section(data: bytes, name: str) -> slice:
 
 
 def _apart(data: bytes, without_curves: bool) -> tuple[bytes, bytes]:
-    """Return the text of a record's metrics, and its bytes without them, perhaps without curves too.
+    """Return the text of a record's metrics, and its bytes without them, optionally without curves too.
 
-    Raises ValueError for a section that is there twice.
+    Raises ValueError for a repeated section.
     """
     curves, metrics = section(data, "curves") if without_curves else slice(0, 0), section(data, "metrics")
     if curves.stop:
@@ -160,7 +158,7 @@ def _apart(data: bytes, without_curves: bool) -> tuple[bytes, bytes]:
 def _check_keys(curves: bytes) -> None:
     """Raise ValueError where the text of curves holds a key twice, or a further section.
 
-    Only what looks as if it did is parsed: curves are long, and most who look at records do without.
+    Parses only suspicious text: curves are long, and most readers do not need them.
     """
     pieces = curves.split(b'"')  # outside of strings, inside, outside, ...
     names: set[bytes] = set()
@@ -168,7 +166,7 @@ def _check_keys(curves: bytes) -> None:
     plain = b"\\" not in curves
     for before, key, after in zip(pieces[::2], pieces[1::2], pieces[2::2]):
         if after.startswith(b":"):
-            line = before.endswith(b"\n")  # the name of a curve, which has a line
+            line = before.endswith(b"\n")  # the name of a curve, at the start of its line
             if line and key in ENTRIES:
                 raise ValueError(f"{key.decode()!r} is there twice")
             own = set() if line else own
@@ -179,7 +177,7 @@ def _check_keys(curves: bytes) -> None:
 
 
 def _same(data: bytes) -> tuple[tuple[bytes, bytes] | None, bytes]:
-    """The texts of versions and configuration, which many records share, and a record's bytes without them."""
+    """Return the texts of versions and configuration, which many records share, and a record's bytes without them."""
     found = SHARED.match(data)
     if not found:
         return None, data
@@ -188,7 +186,7 @@ def _same(data: bytes) -> tuple[tuple[bytes, bytes] | None, bytes]:
 
 
 def _check(record: Record, key: str, rows: Rows, values: array) -> None:
-    """Raise ValueError, KeyError or TypeError unless a record is what it says; key: that of its configuration."""
+    """Raise ValueError, KeyError or TypeError unless a record is consistent; key: its configuration's key."""
     config = record["config"]
     if record["key"] != key:
         raise ValueError(f"its configuration has the key {key}, it says {str(record['key'])[:40]!r}")

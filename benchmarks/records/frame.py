@@ -39,7 +39,7 @@ COLUMNS = {
 
 
 def frame(store: Store) -> tuple[pandas.DataFrame, list[str]]:
-    """Return every metric of every record in COLUMNS, and what is wrong with the files that are left out."""
+    """Return every metric of every record in COLUMNS, and the errors of files that are left out."""
     import pandas  # here, since most commands do without it
 
     runs: list[dict[str, Any]] = []
@@ -76,14 +76,14 @@ def frame(store: Store) -> tuple[pandas.DataFrame, list[str]]:
 
 
 def check(path: Path) -> None:
-    """Raise UsageError for a file of another form."""
+    """Raise UsageError for an unknown file extension."""
     if path.suffix not in FORMS:
         found = path.suffix or "no ending"
         raise UsageError(f"{path}: expected a file that ends in {' or '.join(FORMS)}, found {found!r}")
 
 
 def write(table: pandas.DataFrame, path: Path) -> None:
-    """Write a frame whole or not at all, in the form that its file's name asks for. Raises UsageError and OSError."""
+    """Write a frame whole or not at all, in the format of the file's extension. Raises UsageError and OSError."""
     check(path)
     with files.replacing(path) as file:
         if path.suffix == ".csv":

@@ -1,4 +1,4 @@
-"""Configurations and metric versions of records: those that differ in split and seed alone are parsed once."""
+"""Configurations and metric versions of records; those that differ in split and seed only are parsed once."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, cast
 from benchmarks.records.config import canonical_json, check_form, digest, run_key
 from benchmarks.shapes import RunConfig
 
-NUMBERS = re.compile(rb'\n"(?:split|seed)": (0|[1-9]\d{0,8})(?=,?\n)')  # of a configuration, in this order
+NUMBERS = re.compile(rb'\n"(?:split|seed)": (0|[1-9]\d{0,8})(?=,?\n)')  # split and seed, in this order
 MARKS = 999_000_001, 999_000_002
 Known = tuple[dict[str, Any], list[str], str]  # a configuration, its canonical spelling around split and seed, the rest
 
 
 class HeadReader:
-    """Reads configurations, those that differ in split and seed alone as one, and versions of metrics."""
+    """Reader of configurations and metric versions; parses configurations that differ in split and seed once."""
 
     def __init__(self, decode: Callable[[str], Any]) -> None:
         self._decode = decode
@@ -24,7 +24,7 @@ class HeadReader:
         self._configs: dict[bytes, Known | None] = {}
 
     def versions(self, text: bytes) -> Any:
-        """Return the metric versions in a file's text. Raises ValueError for what is no JSON."""
+        """Return the metric versions in a file's text. Raises ValueError for invalid JSON."""
         if text not in self._versions:
             self._versions[text] = self._decode(text.decode())
         found = self._versions[text]
@@ -47,7 +47,7 @@ class HeadReader:
         return config, run_key(config)
 
     def _once(self, text: bytes) -> Known | None:
-        """Parse a configuration with marks for split and seed; None where the marks stand in other places."""
+        """Parse a configuration with marks for split and seed; None where the marks are in unexpected places."""
         config = self._decode(text.decode())
         check_form(config)
         if (config["dataset"]["split"], config["seed"]) != MARKS:

@@ -1,8 +1,7 @@
-"""Every hyper-parameter of a run's parts, defaults included, so that a configuration says all of them.
+"""Hyper-parameters of a run's parts, defaults included, so that a configuration is complete.
 
-What there is to say follows from the dataclasses of :mod:`fvi_core`. Looking at them loads torch, which most commands
-do without: what they hold is therefore kept beside Python's compiled files, under the digest of the code it was read
-from.
+They are read from the dataclasses of :mod:`fvi_core`. That loads torch, which most commands do without, so the result
+is cached beside Python's compiled files, under the digest of the code it was read from.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from fvi_core.spelling import nearest
 NAMED = ("network", "family", "divergence", "prior", "context", "likelihood", "training", "fit")
 OPTIONAL = ("divergence", "prior", "context", "fit")
 USUAL = {"training": "gradient"}
-"""Part of a kind that is meant if none is named."""
+"""Default part of a kind."""
 NAMELESS = {"weight": "fvi_core.objective:Weight"}
 PARTS = (*NAMED, *NAMELESS)
 ROOMS = (
@@ -50,17 +49,17 @@ ROOMS = (
 
 Known = dict[str, dict[str, dict[str, Any]]]
 """Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", kind ("of"), and whether
-it came "later".
-"""
+it is a "later" one."""
 
 
 def resolve(parts: Mapping[str, Any], kinds: Iterable[str] = PARTS) -> PartsConfig:
-    """Return the parts of a run, or some kinds of them, with every hyper-parameter, in plain JSON; whole numbers are
-    made real where these belong.
+    """Return the parts of a run, or some kinds of them, with every hyper-parameter, in plain JSON; integers become
+    floats where the type requires it.
 
-    One that came later than records (:func:`~fvi_core.registry.later`) is left out where it has its default.
+    A hyper-parameter added after records existed (:func:`~fvi_core.registry.later`) is left out where it has its
+    default.
 
-    Raises :class:`~fvi_core.registry.UnknownPart` for a part, hyper-parameter or value that is missing or not known.
+    Raises :class:`~fvi_core.registry.UnknownPart` for a missing or unknown part, hyper-parameter or value.
     """
     plugins.load()
     unknown = set(parts) - set(PARTS)
@@ -70,9 +69,9 @@ def resolve(parts: Mapping[str, Any], kinds: Iterable[str] = PARTS) -> PartsConf
 
 
 def sources(parts: PartsConfig, dataset: str) -> dict[str, str]:
-    """Return the digest of the source of every foreign part, by kind and name ("divergence mine").
+    """Return the digest of the source of every plug-in part and data set, by kind and name ("divergence mine").
 
-    That is parts, and a data set that code makes; one of files alone is known by what they hold.
+    Data sets of files alone have none: the contents of the files identify them.
     """
     import datasets  # here, since most commands do without it
 
@@ -89,7 +88,7 @@ def sources(parts: PartsConfig, dataset: str) -> dict[str, str]:
 
 
 def context_pools(context: PartSpec | None) -> set[str]:
-    """Return names of the inputs that a context draws from besides the training inputs, those of its parts too."""
+    """Return names of the context pools of a context and of its parts."""
     if context is None:
         return set()
     own = {context["pool"]} if "pool" in context else set()
@@ -98,12 +97,12 @@ def context_pools(context: PartSpec | None) -> set[str]:
 
 @cache
 def known() -> Known:
-    """Return the hyper-parameters of this project's own parts, without loading them if they were looked up before."""
+    """Return the hyper-parameters of this project's own parts, from the cache if possible."""
     return remembered("hyperparameters", look)
 
 
 def remembered(name: str, look: Callable[[], Any]) -> Any:
-    """Return the result of ``look`` (as JSON) for the present code of fvi_core, from a file if it has it."""
+    """Return the result of ``look`` (as JSON) for the present code of fvi_core, cached in a file."""
     code = sorted(Path(fvi_core.__file__).parent.rglob("*.py"))
     digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in code)).hexdigest()[:16]
     folder = Path(fvi_core.__file__).parent / "__pycache__"
@@ -111,7 +110,7 @@ def remembered(name: str, look: Callable[[], Any]) -> Any:
     with contextlib.suppress(OSError, ValueError):
         return json.loads(path.read_text())
     found = json.loads(json.dumps(look()))
-    with contextlib.suppress(OSError):  # a folder that cannot be written: looked up again next time
+    with contextlib.suppress(OSError):  # a folder that cannot be written: computed again next time
         for old in folder.glob(f"{name}-*.json"):
             old.unlink(missing_ok=True)
         files.write(path, json.dumps(found))
@@ -140,9 +139,7 @@ def look() -> Known:
 
 
 def describe(cls: type) -> dict[str, dict[str, Any]]:
-    """Return the hyper-parameters of a dataclass: type, default (none: it has to be given), and what kind of part it
-    holds.
-    """
+    """Return the hyper-parameters of a dataclass: type, default (none: required), and the kind of part it holds."""
     found = {}
     for field in dataclasses.fields(cls):
         kind = field.type
@@ -217,7 +214,7 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
 
 
 def _plain(value: Any, kind: str, where: str) -> Any:
-    """Return a value as JSON has it: tuples as lists, and real numbers real where the type knows no whole ones."""
+    """Return a value as JSON has it: tuples as lists, and integers as floats where the type requires it."""
     if isinstance(value, list | tuple):
         return [_plain(each, kind, where) for each in value]
     if isinstance(value, dict):

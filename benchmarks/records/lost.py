@@ -1,4 +1,4 @@
-"""Commits that records name and the repository's history does not have; ``lost_commits.csv`` lists them."""
+"""Commits named by records but missing from the repository's history; ``lost_commits.csv`` lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of runs on other files of the same data set than those at hand, for who has none of them."""
+"""Records of runs on other files of the same data set, for users who do not have these files."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Alike = dict[tuple[Path, bool], dict[str, tuple[Path, list[str]]]]
 
 
 class OtherFiles(Store):
-    """A store that gives, where a run has no record, that of a run which differs in the user's own files alone.
+    """Store that substitutes, for a run without a record, one that differs in the user's own files only.
 
-    ``used``: the records that were given so, by the files that they were made of, "<data set>/<subset> <digest>".
-    ``datasets``: those of which it does so; without it all. ``alike``: what was found in folders, for several stores.
+    ``used``: substituted records, by the files they were made from, "<data set>/<subset> <digest>". ``datasets``:
+    limits substitution to these data sets. ``alike``: cached folder contents, for several stores.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class OtherFiles(Store):
         self._alike: Alike = {} if alike is None else alike
 
     def path(self, config: RunConfig) -> Path:
-        """Return the file of a run's record, or of one of other files; the run's own where there is neither."""
+        """Return the path of a run's record, or of a substitute; the run's own path where neither exists."""
         own = super().path(config)
         if own.exists() or (self.datasets is not None and config["dataset"]["name"] not in self.datasets):
             return own
@@ -66,6 +66,6 @@ def _files(config: RunConfig) -> list[str]:
 
 
 def bare_digest(config: RunConfig) -> str:
-    """Return the digest of a configuration without the user's own files: equal for runs that differ in these alone."""
+    """Return the digest of a configuration without the user's own files."""
     bare = {name: {**config[name], "content": {}} for name in ("dataset", "evaluation")}
     return digest({**config, **bare})

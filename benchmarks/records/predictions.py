@@ -1,7 +1,7 @@
-"""Predictions of one run on its evaluation sets: all that metrics and figure curves are computed from.
+"""Predictions of one run on its evaluation sets, the source of all metrics and figure curves.
 
-Values are rounded to their stored precision when the object is made, so metrics computed right after training
-and metrics computed later from the file are the same numbers. Arrays are read-only copies of what was given.
+Values are rounded to their stored precision when the object is made, so metrics computed right after training equal
+metrics computed later from the file. Arrays are read-only copies.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from numpy.typing import ArrayLike
 from benchmarks import files
 
 SCHEMA = 1
-LOGIT_LIMIT = 6e4  # float16 ends at 65504
+LOGIT_LIMIT = 6e4  # largest stored logit: float16 ends at 65504
 
 
 class PredictionsError(ValueError):
-    """Predictions with a wrong shape, type or value, or a file that does not hold predictions."""
+    """Error: predictions with a wrong shape, type or value, or a file without predictions."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassificationPredictions:
-    """Function samples of a classifier: logits [S, N, C], kept as float16; labels [N], None for OOD sets.
+    """Function samples of a classifier: logits [S, N, C], stored as float16; labels [N], None for OOD sets.
 
-    Logits beyond +-6e4 (infinite ones too) are set to that limit. ``exact``: logits stay as they are, in float64, for
-    what is measured at once and not kept; -inf is then a probability of 0. Raises PredictionsError on NaN, on a wrong
+    Logits beyond +-6e4 (infinite ones too) are set to that limit. ``exact``: logits stay unchanged in float64, for
+    immediate measurement without storage; -inf is then a probability of 0. Raises PredictionsError on NaN, on a wrong
     shape and on labels outside 0..C-1.
     """
 
@@ -70,10 +70,10 @@ class ClassificationPredictions:
 class RegressionPredictions:
     """Function samples of a regressor, in standardised units (y_original = y * y_std + y_mean).
 
-    samples [S, N] float32, or [S, N, D] for targets that are vectors, which all that follows are then too; noise_std >
-    0, one number or one per sample [S] (members of an ensemble); targets [N], None where there are none; mean, variance
-    [N]: the latent function where it is Gaussian. ``exact``: samples stay in float64, as for a classifier.
-    Raises PredictionsError on values that are not finite, wrong shapes, and a mean without its variance.
+    samples [S, N] float32, or [S, N, D] for vector targets (then all other arrays end in D too); noise_std > 0, one
+    number or one per sample [S] (members of an ensemble); targets [N] or None; mean, variance [N]: the latent function
+    where it is Gaussian. ``exact``: samples stay in float64. Raises PredictionsError on values that are not finite,
+    wrong shapes, and a mean without its variance.
     """
 
     samples: np.ndarray
@@ -138,14 +138,14 @@ def save(path: Path | str, predictions: dict[str, Predictions]) -> None:
 
 
 def load(path: Path | str) -> dict[str, Predictions]:
-    """Read what `save` wrote. Raises FileNotFoundError, or PredictionsError on a damaged or another file."""
+    """Read a file written by `save`. Raises FileNotFoundError, or PredictionsError on a damaged or another file."""
     path = Path(path)
     try:
         with open(path, "rb", opener=files.regular) as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
     except FileNotFoundError:
         raise
-    except Exception as error:  # whatever numpy and zipfile make of damage
+    except Exception as error:  # numpy and zipfile raise many types for damage
         raise PredictionsError(
             f"{path}: not a readable npz file, perhaps truncated ({error}); delete it and run again"
         ) from error
@@ -174,7 +174,7 @@ def _unpack(arrays: dict[str, np.ndarray]) -> dict[str, Predictions]:
 
 
 def _finite(name: str, value: ArrayLike, shape: tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
-    array: np.ndarray = np.array(value, dtype=dtype)  # never the caller's own
+    array: np.ndarray = np.array(value, dtype=dtype)  # a copy, never the caller's array
     _require(array.shape == shape, name, f"shape {shape}", array.shape)
     _require(np.isfinite(array).all(), name, "finite values", f"{(~np.isfinite(array)).sum()} that are not")
     return array

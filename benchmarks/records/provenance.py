@@ -1,4 +1,4 @@
-"""Where a record comes from: code, versions, machine."""
+"""Provenance of a record: code, versions, machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CPUINFO = Path("/proc/cpuinfo")
 CPU_NUMBERS = {"family": "cpu family", "model": "model", "stepping": "stepping"}
 GPUS = Path("/proc/driver/nvidia/gpus")
 GPU_DEVICES = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
-SNAPSHOT = "snapshot.json"  # stands beside the packages in a copy of the code that jobs use
+SNAPSHOT = "snapshot.json"  # lies beside the packages in a copy of the code that jobs use
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "numba")  # numba: corrupted images
 
 
@@ -38,16 +38,15 @@ def git(*arguments: str, root: Path = ROOT) -> str | None:
 
 @cache
 def code(root: Path = ROOT) -> tuple[str, bool | None]:
-    """(commit, dirty) of the code, looked up once per process, at its first call.
+    """Return (commit, dirty) of the code, looked up once per process, at the first call.
 
-    Dirty means that a tracked file of the folders that make numbers differs from the commit; results and
-    untracked files do not count. Outside a checkout the commit is $FVI_COMMIT or 'unknown', and dirty is
-    None; a snapshot says both itself.
+    Dirty: a tracked file of the folders that determine results differs from the commit; results and untracked files do
+    not count. Outside a checkout the commit is $FVI_COMMIT or 'unknown', and dirty is None; a snapshot has both stored.
     """
     with contextlib.suppress(OSError, ValueError, KeyError):
         taken = json.loads((root / SNAPSHOT).read_text())
         return taken["commit"], taken["dirty"]
-    # A checkout of something else may lie above an exported copy: its commit would say nothing of this code.
+    # An exported copy may lie inside a checkout of something else, whose commit says nothing about this code.
     if git("ls-files", "--error-unmatch", "benchmarks/records/provenance.py", root=root) is None:
         return os.environ.get("FVI_COMMIT") or "unknown", None
     commit = git("rev-parse", "HEAD", root=root)
@@ -57,7 +56,7 @@ def code(root: Path = ROOT) -> tuple[str, bool | None]:
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that make numbers; from their metadata, so none is imported."""
+    """Return versions of Python and of the packages that determine results, from metadata, without imports."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -69,9 +68,8 @@ def versions() -> dict[str, str]:
 
 @cache
 def cpu() -> str:
-    """Return the processor's model, as precisely as the system tells: virtual machines hide the marketing name's
-    number.
-    """
+    """Return the processor's model, as precisely as the system reports it: virtual machines hide the marketing name's
+    number."""
     try:
         first = CPUINFO.read_text().partition("\n\n")[0]
     except OSError:

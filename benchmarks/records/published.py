@@ -1,7 +1,7 @@
-"""The published numbers: one CSV per paper in published/ beside this file, one row per published cell.
+"""Published numbers: one CSV per paper in published/ beside this file, one row per published cell.
 
-``quoted.csv`` names the rows that a paper took over from another, and on what evidence that is said. ``sha256.txt``
-holds the SHA-256 of all of these files; a file with another one is refused.
+``quoted.csv`` names the rows that a paper took over from another, with evidence. ``sha256.txt`` holds the SHA-256 of
+all of these files; a file with another one is refused.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ QUOTED_COLUMNS = ("paper", "table", "method", "source", "evidence")
 RECORDED = {("dirichlet2022", "log_likelihood"): "smoothed_log_likelihood"}
 """Name of a metric in records by (paper, metric), where it differs; the tables' notes say why."""
 CONTEXT = "context="
-"""Beginning of a condition that belongs to a row and not to a column."""
+"""Prefix of a condition that belongs to a row and not to a column."""
 COLUMNS = ("table", "dataset", "condition", "method", "metric", "mean", "stderr", "n_runs", "note")
 
 
 class InvalidPublished(BenchmarkError, ValueError):
-    """A file of published numbers that cannot be read as one: names the file, the line and what was expected."""
+    """Error: a file of published numbers is invalid. The message names the file, the line and what was expected."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Quotation:
 
 @dataclass(frozen=True)
 class Published:
-    """One published cell. ``mean`` and ``stderr`` are in the unit the paper prints; None is what it does not say.
+    """One published cell. ``mean`` and ``stderr`` are in the paper's unit; None: not printed.
 
     ``printed``: mean and standard error as the paper prints them. ``half_unit``: half a unit of the last digit that is
     printed of the mean, and of its error: what rounding may hide.
@@ -94,9 +94,9 @@ def papers(folder: Path = FOLDER) -> list[str]:
 def load(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     """Return every published cell of a paper.
 
-    Raises :class:`benchmarks.errors.UnknownName` (with the nearest names) and :class:`InvalidPublished` for a file
-    with another checksum than the committed one, bytes that are not UTF-8, an overlong or unclosed field, a wrong
-    header, a number that is not one, a negative standard error, or a cell that is there twice.
+    Raises :class:`benchmarks.errors.UnknownName` (with the nearest names) and :class:`InvalidPublished` for a file with
+    another checksum than the committed one, bytes that are not UTF-8, an overlong or unclosed field, a wrong header, an
+    invalid number, a negative standard error, or a repeated cell.
     """
     path = folder / f"{paper}.csv"
     if not path.is_file():
@@ -146,16 +146,14 @@ def _sums() -> dict[str, str]:
 
 
 def _with_source(cell: Published) -> Published:
-    """Give a quoted number no count of runs: they are the other paper's."""
+    """Remove the number of runs from a quoted cell: they are the other paper's."""
     quoted = quotations().get((cell.paper, cell.table, cell.method))
     return replace(cell, quoted=quoted, n_runs=None) if quoted else cell
 
 
 @cache
 def quotations(path: Path = QUOTED) -> dict[tuple[str, str, str], Quotation]:
-    """Return rows taken over from other papers, by (paper, table, method). Raises InvalidPublished for a file that is
-    none.
-    """
+    """Return rows taken over from other papers, by (paper, table, method). Raises InvalidPublished."""
     with _opened(path) as file:
         lines = [tuple(line) for line in csv.reader(file, strict=True)]
     wrong = any(len(line) != len(QUOTED_COLUMNS) or not all(line) for line in lines[1:])

@@ -1,8 +1,7 @@
-"""Metric rows of records: how a file spells them, and what no run can have measured.
+"""Metric rows of records: format and possible values.
 
-A value is a number, or "inf" or "-inf" in quotes, which JSON has no number for: predictions that were brought may give
-the label of a point the probability 0. All else that rows say but for their values is the same in many records, so it
-is parsed and checked once for all of them.
+A value is a number, or "inf" or "-inf" in quotes, since JSON has no such numbers: external predictions may give a label
+the probability 0. Except for values, many records share the same rows, so these are parsed and checked once.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Bounds:
-    """Smallest and largest value of a metric; worst: the infinite value that it may have, nan without one; counts:
-    whether its row without a condition is of the test set's points."""
+    """Smallest and largest value of a metric; worst: its possible infinite value, else nan; counts: whether its row
+    without a condition covers the test set's points."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -68,7 +67,7 @@ class Rows:
 
     @cached_property
     def tested(self) -> frozenset[int]:
-        """Return how many points the rows of the test set are of."""
+        """Return the numbers of points in the rows of the test set."""
         return frozenset(
             n for (_, condition, _), n, each in zip(self.cells, self.n, self.bounds) if each.counts and not condition
         )
@@ -86,7 +85,7 @@ class Rows:
         ]
 
     def check(self, values: array, config: RunConfig) -> None:
-        """Raise ValueError for values that no run of this configuration can have."""
+        """Raise ValueError for values that are impossible for this configuration."""
         about = config["dataset"]
         name = about["name"]
         if self.datasets != {name}:
@@ -111,7 +110,7 @@ class Rows:
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these pairs. Raises ValueError for a key that is there twice."""
+    """Return the object of these pairs. Raises ValueError for a repeated key."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -125,24 +124,24 @@ def not_a_number(text: str) -> None:
 
 
 DECODER = json.JSONDecoder(parse_constant=not_a_number, object_pairs_hook=once)
-"""Decoder of records: strict JSON, no key twice."""
+"""Decoder of records: strict JSON without repeated keys."""
 
 
 class RowReader:
-    """Reads metric rows. bounds: of a metric, by its name."""
+    """Reader of metric rows. bounds: bounds of a metric, by name."""
 
     def __init__(self, bounds: Callable[[str], Bounds] = lambda name: Bounds()) -> None:
         self._bounds = cache(bounds)
-        self._known: dict[bytes, Rows] = {}  # by what stands around the values, which is long
+        self._known: dict[bytes, Rows] = {}  # by the text around the values, which is long
         self.heads = HeadReader(DECODER.decode)
 
     def read(self, text: bytes) -> tuple[Rows, array]:
-        """Return metric rows as a file has them. Raises ValueError, KeyError or TypeError for what is none."""
+        """Return metric rows as a file has them. Raises ValueError, KeyError or TypeError for invalid ones."""
         parts = VALUE.split(text)
         around, values = hashlib.sha256(b"?".join(parts[::2])).digest(), parts[1::2]
         rows = self._known.get(around)
         if rows is not None and len(values) == len(rows.cells):
-            with suppress(ValueError):  # of an infinite one, which is in quotes
+            with suppress(ValueError):  # an infinite value is in quotes
                 numbers = array("d", map(float, values))
                 if all(map(math.isfinite, numbers)):
                     return rows, numbers
@@ -172,7 +171,7 @@ class RowReader:
 
 
 def readable(rows: list[Any]) -> list[Any]:
-    """Return rows with infinite values in place of their spelling. Raises ValueError for a number that is too large."""
+    """Return rows with infinite values parsed. Raises ValueError for a number that is too large."""
     for row in rows:
         value = row["value"]
         if type(value) is str and value in INFINITE:
@@ -190,10 +189,8 @@ def spelled(row: MetricRow) -> dict[str, Any]:
 
 @cache
 def test_points(name: str, scheme: str, version: str) -> int | None:
-    """Return points of the first test subset of a registered data set; None where it is a plug-in's, or this version of
-    it is not here.
-    """
-    import datasets  # here, since records alone do not need it
+    """Return points of the first test subset of a registered data set; None for plug-ins and for absent versions."""
+    import datasets  # datasets is not needed by records alone
 
     with suppress(ValueError, KeyError, OSError):
         if datasets.made_by(name) is None:

@@ -1,10 +1,10 @@
-"""The result store: one JSON file per run, whole or not there.
+"""Result store: one JSON file per run, whole or absent.
 
     results/<data set>/<method>/<key>.json
 
 A file is found by its run's configuration alone; nothing else (job, host, time) enters its name. The last line of a
-record is the SHA-256 of what stands before it. Every read recomputes it, and the key from the configuration: a record
-that was changed, moved or damaged is refused.
+record is the SHA-256 of the text before it. Every read recomputes it, and the key from the configuration: a changed,
+moved or damaged record is refused.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from benchmarks.suite import Suite, resolve
 from fvi_core.spelling import alike
 
 COSTS = ("training_seconds", "peak_memory_bytes")
-"""Metrics of a run's cost, never the same twice. The second is in older records only."""
+"""Metrics of a run's cost, which vary between repetitions. The second is in older records only."""
 
 
 class StoreError(BenchmarkError):
-    """Raised if the results folder cannot be written: read only, full, or no folder."""
+    """Error: the results folder cannot be written: read only, full, or no folder."""
 
 
 class Store:
-    """The records under a results folder. metrics says where the versions of metrics are ("module:name").
+    """Records under a results folder. metrics: where the versions of metrics are ("module:name").
 
-    remember: for one look at many files, ``status`` and ``problems`` together read each once, while it is the same.
+    remember: cache file contents between ``status`` and ``problems``, while the files stay unchanged.
     """
 
     def __init__(self, root: Path | str, metrics: str = Suite.metrics, remember: bool = False) -> None:
@@ -53,15 +53,15 @@ class Store:
         self._heads: dict[Path, tuple[tuple[int, int, int], dict[str, Any]]] | None = {} if remember else None
 
     def path(self, config: RunConfig) -> Path:
-        """Return the file of a run's record, there or not."""
+        """Return the path of a run's record, existing or not."""
         return self.root / slug(config["dataset"]["name"]) / slug(config["method"]) / f"{run_key(config)}.json"
 
     def files(self) -> list[Path]:
-        """Return every file that is named like a record; none is opened."""
+        """Return every file with the name of a record, without opening any."""
         return [path for path in sorted(self.root.glob("*/*/*.json")) if not path.name.startswith(".")]
 
     def paths(self) -> dict[str, Path]:
-        """Return the file of every key. Of several with one name only the record counts, and only those are opened."""
+        """Return the path of every key. Several files of one name are opened, and only the record counts."""
         found: dict[str, Path] = {}
         for path in self.files():
             if path.stem not in found or not self._reads(found[path.stem]):
@@ -77,8 +77,7 @@ class Store:
     def status(self, config: RunConfig, asked: Set[str] = frozenset()) -> tuple[str | None, str]:
         """Return 'done', 'stale' or None (no record) for a run, and why it is not complete.
 
-        Stale: a metric has a newer version, or one that is ``asked`` was not known yet when the record was made.
-        Raises RecordError.
+        Stale: a metric has a newer version, or one in ``asked`` is newer than the record. Raises RecordError.
         """
         record = self._head(self.path(config))
         if record is None:
@@ -93,7 +92,7 @@ class Store:
     def read(self, path: Path, curves: bool = True) -> Record:
         """Return one record. Raises RecordError: the file, and what to do.
 
-        Without ``curves`` they are not parsed, and none are in it.
+        Without ``curves`` they are not parsed, and the record has none.
         """
         record = self._load(path, () if curves else ("curves",))
         if record is None:
@@ -127,7 +126,7 @@ class Store:
         return paths[found[0]]
 
     def records(self, curves: bool = True) -> Iterator[Record | RecordError]:
-        """Yield every record, or the error of one that cannot be used."""
+        """Yield every record, or the error of an invalid one."""
         for path in self.files():
             try:
                 yield self.read(path, curves)
@@ -135,7 +134,7 @@ class Store:
                 yield error
 
     def problems(self) -> dict[str, str]:
-        """Return, by path, why a file that is named like a record is not found by any run."""
+        """Return, by path, why a file with the name of a record belongs to no run."""
         found = {}
         for path in self.files():
             try:
@@ -145,7 +144,7 @@ class Store:
         return found
 
     def bounds(self, metric: str) -> Bounds:
-        """Return the possible values of a metric; any for a metric that is not known here."""
+        """Return the possible values of a metric; unbounded for an unknown metric."""
         about = resolve(self.metrics).get(metric)
         if about is None or not hasattr(about, "range"):
             return Bounds()
@@ -154,14 +153,14 @@ class Store:
         return Bounds(low, high, about.worst, counts=not derived)
 
     def version(self, metric: str) -> int:
-        """Return the present version of a metric."""
+        """Return the current version of a metric."""
         known = resolve(self.metrics)
         return known[metric].version if metric in known else 1
 
     def make(self, config: RunConfig, metrics: list[MetricRow], curves: Curves, provenance: Provenance) -> Record:
-        """Return a record of the present schema, not yet written.
+        """Return a new record of the current schema, without writing it.
 
-        ``metric_versions`` are those of all metrics known today: one that has no row is not defined for the run.
+        ``metric_versions`` covers all metrics known today: a metric without a row is not defined for the run.
         """
         names = {row["metric"] for row in metrics} | set(resolve(self.metrics))
         return {
@@ -177,11 +176,11 @@ class Store:
     def write(self, record: Record, around: AbstractContextManager[Any] = nullcontext()) -> Path:
         """Write a record by atomic rename. Raises InvalidRecord and StoreError, and then leaves no file.
 
-        ``around`` is entered directly before the record takes its place, where it may raise.
+        ``around`` is entered directly before the rename, and may raise.
         """
         path = self.path(record["config"])
         text = serialise(record)
-        try:  # what no reader would accept is not written
+        try:  # no reader would accept such a record
             check_form(record["config"])
             data = text.encode()
             rows, values = self.rows.read(data[section(data, "metrics")])
@@ -198,10 +197,10 @@ class Store:
         return path
 
     def check_writable(self) -> None:
-        """Raise :class:`StoreError` before anything is computed if records could not be written."""
+        """Raise :class:`StoreError` before any computation if records could not be written."""
         try:
             files.write(self.root / ".writable", "")
-            (self.root / ".writable").unlink(missing_ok=True)  # others look at the same time
+            (self.root / ".writable").unlink(missing_ok=True)  # other processes may check at the same time
         except OSError as error:
             raise StoreError(
                 f"{self.root}: the results folder cannot be written ({error.strerror or error}): "
@@ -231,7 +230,7 @@ class Store:
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """Return the content of a file in the results folder, None where there is none. Raises RecordError."""
+    """Return the content of a file in the results folder, None if absent. Raises RecordError."""
     try:
         return files.read(path)
     except (FileNotFoundError, NotADirectoryError):

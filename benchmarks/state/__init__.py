@@ -1,1 +1,1 @@
-"""What is under way or left behind, in the state folder: claims, failures, checkpoints, kept parameters."""
+"""State folder: claims, failures, checkpoints, predictions and trained parameters."""

@@ -1,9 +1,8 @@
-"""Archives of what trained runs left in a state folder: written with their checksums, and read as if they were hostile.
+"""Archives of predictions and parameters from a state folder: written with checksums, read as if hostile.
 
 An archive is a zip file without compression: ``artifacts/<run key>.npz`` and ``parameters/<training key>.npz`` as in
-the state folder (:mod:`benchmarks.state.kept`), and ``manifest.json``, which has the SHA-256 and the size of each, and,
-by run key, which files are its own and what its record says of how they were made. The same content gives the same
-bytes.
+the state folder (:mod:`benchmarks.state.kept`), and ``manifest.json`` with the SHA-256 and size of each file and, by
+run key, the run's files and its record's provenance. The same content gives the same bytes.
 """
 
 from __future__ import annotations
@@ -31,47 +30,47 @@ MANIFEST = "manifest.json"
 MEMBER = re.compile(rf"{PREDICTIONS}/[0-9a-f]{{16}}-[0-9a-f]{{8}}\.npz|{PARAMETERS}/[0-9a-f]{{16}}\.npz")
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 CHUNK = 2**20
-LARGEST = 2**26  # bytes of a manifest
+LARGEST = 2**26  # most bytes of a manifest
 AGAIN = "fetch or copy it again, or have it packed again"
 
 
 class Sink(Protocol):
-    """What bytes are written to."""
+    """Object that bytes are written to."""
 
     def write(self, chunk: bytes, /) -> int: ...
 
 
 class ArchiveError(BenchmarkError):
-    """An archive that is damaged, or holds what no archive of this project does; nothing of the file named is taken."""
+    """Error: an archive is damaged or holds unexpected files; nothing is extracted from the file it names."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """files: SHA-256 and size by name; records: by run key, its "files", and how they were "made" by its record."""
+    """files: SHA-256 and size by name; records: by run key, its "files" and provenance ("made")."""
 
     files: Mapping[str, tuple[str, int]]
     records: Mapping[str, Mapping[str, Any]]
 
     def text(self) -> str:
-        """Its one spelling."""
+        """JSON text, unique for the content."""
         listed = {name: {"sha256": digest, "bytes": size} for name, (digest, size) in self.files.items()}
         told = {"format": FORMAT, "files": listed, "records": dict(self.records)}
         return json.dumps(told, sort_keys=True, indent=1, allow_nan=False) + "\n"
 
     @property
     def bytes(self) -> int:
-        """Of all its files."""
+        """Total bytes of the files."""
         return sum(size for _, size in self.files.values())
 
 
 def sha256(path: Path) -> str:
-    """Of a file. Raises OSError."""
+    """Return the SHA-256 of a file. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write(path: Path, manifest: Manifest, source: Callable[[str], Path]) -> bool:
-    """Write an archive whole or not at all; False where it is there already. source: the file of a name.
+    """Write an archive whole or not at all; return False where it exists already. source: the path of each name.
 
     Raises OSError, and ArchiveError for a file that changes while it is copied.
     """
@@ -93,7 +92,7 @@ def write(path: Path, manifest: Manifest, source: Callable[[str], Path]) -> bool
 
 
 class Archive:
-    """An archive that is read. Its list of files is checked when it is opened, each file when it is copied."""
+    """Archive open for reading. Its list of files is checked when it is opened, each file when it is copied."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
         self.path, self._zip = path, archive
@@ -101,7 +100,7 @@ class Archive:
         self._check_names()
 
     def copy(self, name: str, out: Sink) -> None:
-        """Copy a file. Raises ArchiveError unless it is what the manifest says; what was written then is no file."""
+        """Copy a file. Raises ArchiveError if it differs from the manifest; discard the output then."""
         digest, size = self.manifest.files[name]
         found, count = hashlib.sha256(), 0
         for chunk in self._chunks(name):
@@ -148,7 +147,7 @@ class Archive:
             return Manifest(listed, runs)
 
     def _check_names(self) -> None:
-        """Raise ArchiveError unless the archive holds the files of its manifest, plain ones, and no others."""
+        """Raise ArchiveError unless the archive holds exactly the manifest's files, and only plain files."""
         infos = self._zip.infolist()
         names = Counter(info.filename for info in infos)
         for info in infos:
@@ -181,7 +180,7 @@ class Archive:
 
 @contextmanager
 def reading(path: Path) -> Iterator[Archive]:
-    """An archive to read. Raises ArchiveError: the file, what was expected, and what to do."""
+    """Open an archive. Raises ArchiveError: the file, what was expected, and what to do."""
     with ExitStack() as stack:
         with _told(path):
             opened = stack.enter_context(open(path, "rb", opener=files.regular))
@@ -191,7 +190,7 @@ def reading(path: Path) -> Iterator[Archive]:
 
 @contextmanager
 def _told(path: Path, name: str = "") -> Iterator[None]:
-    """Whatever zipfile makes of damage is an ArchiveError."""
+    """Turn any of zipfile's errors into ArchiveError."""
     where = f"{path}: {name}" if name else f"{path}"
     try:
         yield
@@ -219,7 +218,7 @@ def _info(name: str) -> zipfile.ZipInfo:
 
 
 def _holds(path: Path, manifest: str) -> bool:
-    """Whether an archive is there that has this manifest, and all of its files whole."""
+    """Whether a whole archive with this manifest exists."""
     try:
         with reading(path) as found:
             if found.manifest.text() != manifest:
@@ -232,7 +231,7 @@ def _holds(path: Path, manifest: str) -> bool:
 
 
 class _Nowhere:
-    """Where what is only checked is written to."""
+    """Sink for checks, which discards all bytes."""
 
     def write(self, chunk: bytes, /) -> int:
         return len(chunk)

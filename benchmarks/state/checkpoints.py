@@ -34,22 +34,21 @@ FORMAT = 1
 SUFFIX = ".ckpt"
 VARIABLE = "FVI_CHECKPOINT_SECONDS"
 INTERVAL = 60.0  # seconds of training between checkpoints
-SHARE = 50  # a checkpoint that took t seconds defers the next by this many t: saving costs about 2 % at most
+SHARE = 50  # after a checkpoint of t seconds the next one waits for this many t, so that saving costs about 2 % at most
 
 _stop = False  # no threading.Event: setting one in a signal handler can wait for itself
 
 
 def request_stop(*_: object) -> None:
-    """Stop training at the end of the present epoch, with a checkpoint. May be called by a signal handler, or be one.
+    """Stop training at the end of the present epoch, with a checkpoint. Usable as a signal handler.
 
-    The stopped training raises KeyboardInterrupt. A stop that was requested is not taken back.
+    The stopped training raises KeyboardInterrupt. A stop cannot be withdrawn.
     """
     global _stop
     _stop = True
 
 
 def stop_requested() -> bool:
-    """Whether this process has been asked to stop."""
     return _stop
 
 
@@ -63,7 +62,7 @@ def interval() -> float:
 
 
 def code_digest(paths: Iterable[Path]) -> str:
-    """16 digits of a SHA-256 over files and, of folders, the .py files in them."""
+    """Return 16 digits of a SHA-256 over files, and over the .py files in folders."""
     digest = hashlib.sha256()
     for path in paths:
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
@@ -74,9 +73,9 @@ def code_digest(paths: Iterable[Path]) -> str:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """An interrupted training: its runs in the order of the stack, and the trainer's state.
+    """Interrupted training: its runs in the order of the stack, and the trainer's state.
 
-    seconds: what it took so far; resumed: how often it was gone on with before.
+    seconds: training time so far; resumed: number of earlier resumptions.
     """
 
     configs: list[RunConfig]
@@ -88,23 +87,23 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints under a state folder."""
+    """Checkpoints under a state folder."""
 
     def __init__(self, state: Path | str) -> None:
         self.folder = Path(state) / "checkpoints"
 
     def parts(self, keys: Iterable[str]) -> list[list[str]]:
-        """Trainings in stacks: those that share a checkpoint, and those that have none."""
+        """Group trainings by shared checkpoint; those without one form one group."""
         found: dict[str | None, list[str]] = {}
         for key in keys:
             found.setdefault(self._target(key), []).append(key)
         return list(found.values())
 
     def find(self, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint | None:
-        """The checkpoint that trainings share (key -> fingerprint of its data); its stack may hold more.
+        """Find the checkpoint shared by trainings (key -> fingerprint of its data); its stack may hold more.
 
-        ``made`` is what must be the same for the numbers to be: code, torch, device, threads. Raises nothing: why a
-        checkpoint that is there is not used is printed.
+        ``made``: code, torch, device and threads, which must be unchanged for equal numbers. Raises nothing: the reason
+        for ignoring a checkpoint is printed.
         """
         self.clear()
         name = self._target(next(iter(fingerprints)))
@@ -112,7 +111,7 @@ class Checkpoints:
             return None
         try:
             found = self._load(name, fingerprints, made)
-        except Exception as error:  # whatever it is, training from the beginning is right
+        except Exception as error:  # training from the beginning is right whatever the damage
             reason = message(error) or type(error).__name__
             print(f"a checkpoint in {self.folder} is not used: {reason}; training starts from the beginning")
             return None
@@ -122,8 +121,8 @@ class Checkpoints:
     def save(self, about: Mapping[str, Any], keys: Iterable[str], state: SavedState) -> None:
         """Write the checkpoint of a stack, whole or not at all, and link ``keys``, some of its runs, to it.
 
-        ``about``: what :class:`CheckpointCallback` knows of the stack. Raises OSError, and Overtaken if others have
-        claimed its runs since.
+        ``about``: the stack as :class:`CheckpointCallback` describes it. Raises OSError, and Overtaken if other
+        processes have claimed its runs since.
         """
         import torch
 
@@ -138,9 +137,9 @@ class Checkpoints:
             file.write(buffer.getbuffer())
 
     def clear(self, *keys: str) -> None:
-        """Forget the checkpoints of trainings (the keys of runs will do), and remove what nobody can use any more.
+        """Remove the checkpoints of trainings (keys of their runs also do) and unusable files.
 
-        That is checkpoints that no run needs, links to nothing, and what killed writers left. Raises nothing.
+        Unusable are checkpoints that no run needs, dangling links, and files of killed writers. Raises nothing.
         """
         if not set(files.listdir(self.folder)) - {".lock"}:
             return
@@ -184,7 +183,7 @@ class Checkpoints:
         return Checkpoint(about["configs"], about["epoch"], about["epochs"], about["seconds"], about["resumed"], state)
 
     def path(self, key: str) -> Path:
-        """The link of a training, there or not; the key of one of its runs will do."""
+        """Path of a training's link, existing or not; the key of one of its runs also does."""
         return self.folder / key.partition("-")[0]
 
     def _target(self, key: str) -> str | None:
@@ -195,7 +194,7 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def _linking(self, keys: Iterable[str], target: str) -> Iterator[None]:
-        """One step: a checkpoint takes its place and is linked; without a link it would be taken for a leftover."""
+        """Put a checkpoint in place and link it under one lock; without a link it would count as a leftover."""
         claims = Claims(self.folder.parent / "claims")
         with files.locked(self.folder):
             own = [key for key in keys if not claims.taken(key)]
@@ -214,11 +213,11 @@ class Checkpoints:
 
 
 class CheckpointCallback:
-    """Saves a stack in training after an epoch when it is time to; the hook of ``Stack.run``.
+    """Callback of ``Stack.run`` that saves the stack after an epoch when a checkpoint is due.
 
     ``about`` holds the keys, configs and fingerprints of the stack, and what :meth:`Checkpoints.find` compares;
-    ``asked`` are the runs that need the checkpoint; ``found`` is what training goes on from. A checkpoint that cannot
-    be written is told and stops nothing. Raises KeyboardInterrupt when a stop was requested.
+    ``asked`` are the runs that need the checkpoint; ``found`` is the checkpoint that training resumed from. A failure
+    to write is printed and stops nothing. Raises KeyboardInterrupt when a stop was requested.
     """
 
     def __init__(
@@ -233,7 +232,7 @@ class CheckpointCallback:
 
     @property
     def seconds(self) -> float:
-        """What training has taken in all its parts."""
+        """Training time including all earlier parts."""
         return self.before + time.perf_counter() - self.started
 
     def __call__(self, trainer: Any) -> None:
@@ -257,7 +256,7 @@ class CheckpointCallback:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a checkpoint says of itself. trainings: how many its stack has; made: code, device, threads, processor."""
+    """Description of a checkpoint. trainings: size of its stack; made: code, device, threads, processor."""
 
     epoch: int
     epochs: int
@@ -270,7 +269,7 @@ class Progress:
 
 
 def progress(state: Path | str, key: str) -> Progress | None:
-    """How far the checkpoint of a run has come, or None where there is none. Its training state is not read."""
+    """Return the progress of a run's checkpoint, or None without one; does not load the training state."""
     try:
         with open(Checkpoints(state).path(key), "rb", opener=files.regular) as file:
             file.readline()
@@ -282,6 +281,6 @@ def progress(state: Path | str, key: str) -> Progress | None:
 
 
 def peek(state: Path | str, key: str) -> str | None:
-    """How far the checkpoint of a run has come, in words, or None where there is none."""
+    """Describe the progress of a run's checkpoint in words; None without one."""
     found = progress(state, key)
     return str(found) if found else None

@@ -1,11 +1,11 @@
-"""Claims on runs, so that several sweeps share the work: one file per run that some process is making now.
+"""Claims on runs, so that several sweeps share the work: one file per run in training.
 
-A claim is a symbolic link whose target is its text (who holds it). A link is made whole or not at all and
-fails where one exists, on local and network file systems alike, so a claim never lacks its holder. Its
-modification time is the holder's heartbeat.
+A claim is a symbolic link whose target is its text (who holds it). A link is made whole or not at all and fails where
+one exists, on local and network file systems alike, so a claim never lacks its holder. Its modification time is the
+holder's heartbeat.
 
-A holder that was stopped for long loses its claims. When it wakes it must look whether they are still its own
-before it writes anything of a run.
+A holder that was suspended for long loses its claims. On resuming it must check that they are still its own before it
+writes anything of a run.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.files import listdir, locked, make_folder, open_lock, parse
 
 HEARTBEAT = 15.0  # seconds between heartbeats
-# Seconds without a heartbeat after which a claim is taken over, also on this machine: its process is stopped, or its
-# machine is. A process that computes beats from a thread of its own; a single call that holds the interpreter's lock
-# delays the beat, but none here does for more than a few seconds. Should one, the run is only made in vain: who has
-# lost a claim writes nothing.
+# Seconds without a heartbeat after which a claim is taken over, also on this machine: its process or its machine is
+# suspended. Heartbeats come from a thread of their own; only a single call that holds the interpreter's lock could
+# delay them, and none does for more than a few seconds. If one did, the run would only be made in vain: a process that
+# has lost its claim writes nothing.
 LIMIT = 300.0
-SPARE = ".spare"  # a claim that is about to take its name
+SPARE = ".spare"  # temporary name of a claim before it replaces another
 
 
 class ClaimError(BenchmarkError):
-    """The folder of claims cannot be used."""
+    """Error: the folder of claims cannot be used."""
 
 
 class Overtaken(Exception):
-    """Another process has claimed the runs that this one makes: it was stopped for too long."""
+    """Another process has claimed this process's runs, because it was suspended for too long."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A process: its machine's name, where its process ids count (boot and pid namespace), id, and when it started.
+    """Process: machine name, scope of its process ids (boot and pid namespace), id, and start time.
 
-    The name is for people: it may change while the process lives, and others may have it too. job and restart: the
-    SLURM job that it belongs to, if any, and how often that was requeued before.
+    The name is for people: it may change, and is not unique. job and restart: the SLURM job of the process, if any, and
+    its number of requeues so far.
     """
 
     host: str = field(compare=False)
@@ -61,7 +61,7 @@ class Holder:
 
     @classmethod
     def me(cls) -> Holder:
-        """The present process."""
+        """Return the present process."""
         return replace(_self(os.getpid()), **_slurm_job())
 
     def __str__(self) -> str:
@@ -70,11 +70,11 @@ class Holder:
         return f"process {self.pid} on {self.host}" + (f" (SLURM job {self.job})" if self.job else "")
 
 
-UNKNOWN = Holder("", "", 0, "")  # holds a claim whose text is none of this code, but may be one of later code
+UNKNOWN = Holder("", "", 0, "")  # holder of a claim whose text this code cannot read; later code may have written it
 
 
 class Claims:
-    """The claims in a folder. A context manager: beats while open, and gives up what it holds at the end."""
+    """Claims in a folder. A context manager that sends heartbeats while open and releases all claims at the end."""
 
     def __init__(self, folder: Path | str, limit: float = LIMIT, heartbeat: float = HEARTBEAT) -> None:
         self.folder, self.limit, self.heartbeat = Path(folder), limit, heartbeat
@@ -82,11 +82,11 @@ class Claims:
         self._over = threading.Event()
 
     def acquire(self, key: str) -> bool:
-        """Claim a run, or find that the claim is ours; False while another live process holds it.
+        """Claim a run; return False while another live process holds it.
 
-        What stands in its place and is no claim is removed. Raises :class:`ClaimError`.
+        A file in its place that is no claim is removed. Raises :class:`ClaimError`.
         """
-        self.held.add(key)  # before the link is made: an interrupt between the two must not leave it behind
+        self.held.add(key)  # before the link is made, so that an interrupt between the two leaves no claim behind
         try:
             make_folder(self.folder)
             if self._link(key) or self._take_over(key):
@@ -104,48 +104,48 @@ class Claims:
         return False
 
     def take(self, key: str) -> None:
-        """Put the claim of this process in place of a child's."""
+        """Replace a child's claim by one of this process."""
         self.held.add(key)
         with contextlib.suppress(OSError), locked(self.folder):
             self._put(key)
 
     def release(self, key: str) -> None:
-        """Give up a claim; one that another process has taken over is left alone."""
+        """Release a claim, unless another process has taken it over."""
         with contextlib.suppress(OSError), locked(self.folder):
             if self._is_mine(key):
                 (self.folder / key).unlink()
         self.held.discard(key)
 
     def holder(self, key: str) -> Holder | None:
-        """The live process that holds a run, or None."""
+        """Return the live process that holds a run, or None."""
         target = self._target(key)
         return None if target is None or self._stale(key, target) else _holder(target)
 
     def dead(self, key: str) -> Holder | None:
-        """The process that is lost and left its claim on a run; None for an earlier life of the present job."""
+        """Return the lost process that left its claim on a run; None for an earlier start of the present job."""
         target = self._target(key)
         holder = None if target is None or not self._stale(key, target) else _holder(target)
         return None if holder in (None, UNKNOWN) or _earlier_life(holder) else holder
 
     def taken(self, key: str) -> bool:
-        """Whether another process has put its claim on a run."""
+        """Whether another process holds the claim on a run."""
         target = self._target(key)
         return target is not None and _holder(target) != Holder.me()
 
     def live(self) -> dict[str, Holder]:
-        """Every run that a live process holds."""
+        """Return the holders of all runs claimed by live processes."""
         names = [name for name in listdir(self.folder) if not name.startswith(".")]
         return {key: holder for key in names if (holder := self.holder(key))}
 
     def clear_dead(self, gone: Callable[[Holder], bool] = lambda holder: False) -> None:
-        """Remove the claims that nobody holds any more; ``gone``: who is known to be lost, wherever that was."""
+        """Remove claims of lost processes; ``gone`` tells whether a holder, here or elsewhere, is known to be lost."""
 
         def dead(key: str, target: str) -> bool:
             holder = _holder(target)
             return self._stale(key, target) or (holder is not None and gone(holder))
 
         names = listdir(self.folder)
-        if SPARE in names:  # of a take-over that was killed
+        if SPARE in names:  # left by a take-over that was killed
             with contextlib.suppress(OSError), locked(self.folder):
                 (self.folder / SPARE).unlink(missing_ok=True)
         for key in names:
@@ -180,7 +180,7 @@ class Claims:
                     self._put(key)
 
     def _put(self, key: str) -> None:
-        """Make a claim in place of another; the folder must be locked."""
+        """Replace a claim; the folder must be locked."""
         spare = self.folder / SPARE
         _clear_way(spare)
         spare.unlink(missing_ok=True)
@@ -195,16 +195,16 @@ class Claims:
         return True
 
     def _take_over(self, key: str) -> bool:
-        """Replace a claim that nobody holds any more, or what is none."""
+        """Replace the claim of a lost process, or a file that is no claim."""
         target = self._target(key)
         if target is not None and not self._stale(key, target):
             return False
         with locked(self.folder):
-            if target is None:  # it was given up in this moment, or is no link
+            if target is None:  # it was just released, or is no link
                 _clear_way(self.folder / key)
                 return self._link(key)
             if self._target(key) != target or not self._stale(key, target):
-                return False  # somebody was faster, or its holder has woken
+                return False  # another process was faster, or the holder has resumed
             self._put(key)
         return True
 
@@ -213,19 +213,19 @@ class Claims:
         if holder is None:
             return True
         if _earlier_life(holder):
-            return True  # wherever that was
+            return True  # on whatever machine
         if holder.space == me.space:
             now = _process(holder.pid)
             if now is None or now.started not in ("", holder.started):
-                return True  # it is gone; the id may have passed to another process
+                return True  # it has ended; its id may belong to another process now
         try:
-            # The clock may have been set back since: a holder that lives beats soon, and then is at most that far off.
+            # The clock may have been set back since: a live holder beats soon, and then is at most that far off.
             return abs(self._now() - (self.folder / key).lstat().st_mtime) > self.limit
         except FileNotFoundError:
             return False
 
     def _now(self) -> float:
-        """The time by the clock that stamps heartbeats, which on a shared folder is not this machine's."""
+        """Return the time by the clock that stamps heartbeats: on a shared folder not this machine's."""
         try:
             with open_lock(self.folder) as file:
                 os.utime(file.fileno())
@@ -245,13 +245,13 @@ class Claims:
 
 
 def _earlier_life(holder: Holder | None) -> bool:
-    """Whether a process belonged to the present SLURM job before that was requeued."""
+    """Whether a process belonged to the present SLURM job before its requeue."""
     me = Holder.me()
     return holder is not None and bool(holder.job) and holder.job == me.job and holder.restart < me.restart
 
 
 def _clear_way(path: Path) -> None:
-    """Remove what stands in the place of a claim and is no link. Raises OSError, and ClaimError for a full folder."""
+    """Remove a file in the place of a claim that is no link. Raises OSError, and ClaimError for a full folder."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISDIR(mode):
@@ -268,8 +268,8 @@ def _clear_way(path: Path) -> None:
 
 
 def _of(error: OSError, key: str) -> str:
-    """Which other file an error is about, if it says so."""
-    name = Path(error.filename2 or error.filename or key).name  # of a link, the second is its place
+    """Name the other file that an error is about, if any."""
+    name = Path(error.filename2 or error.filename or key).name  # for a link, the second is its place
     return f": {name}" if name != key else ""
 
 
@@ -278,7 +278,7 @@ def _text() -> str:
 
 
 def _holder(target: str) -> Holder | None:
-    """Who holds a claim of this text; None if no code can have written it."""
+    """Parse a claim's text; None if no code can have written it."""
     try:
         told = parse(target)
     except ValueError:
@@ -295,7 +295,7 @@ def _holder(target: str) -> Holder | None:
 
 
 def _slurm_job() -> dict[str, Any]:
-    """What a claim says of the SLURM job that this process belongs to."""
+    """Return the SLURM job and restart of this process."""
     array, index = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
     job = f"{array}_{index}" if array and index else os.environ.get("SLURM_JOB_ID", "")
     restart = os.environ.get("SLURM_RESTART_COUNT", "")
@@ -304,17 +304,17 @@ def _slurm_job() -> dict[str, Any]:
 
 @cache
 def _self(pid: int) -> Holder:
-    """The present process, which has this id. Kept, so that it is the same when /proc cannot be read later."""
+    """Return the present process. Cached, so that it is the same when /proc cannot be read later."""
     return _process(pid) or Holder(socket.gethostname(), _space(), pid, "")
 
 
 def _process(pid: int) -> Holder | None:
-    """The process that has this id on this machine now, or None; when it started is "" if that cannot be seen."""
+    """Return the process of this id on this machine, or None; its start is "" if unknown."""
     try:
         # The command's name stands in brackets and may hold anything; the start is the 20th field after it.
         told = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         started = told[19] if told[0] not in "ZX" else None
-    except OSError:  # there is no such process, or no /proc, or it is hidden there because it is another user's
+    except OSError:  # no such process, or no /proc, or hidden there as another user's
         started = "" if _exists(pid) else None
     return None if started is None else Holder(socket.gethostname(), _space(), pid, started)
 
@@ -331,14 +331,14 @@ def _exists(pid: int) -> bool:
 
 @cache
 def _space() -> str:
-    """What two process ids must share to be comparable: this boot of this machine, this pid namespace.
+    """Return the scope in which process ids are comparable: this boot of this machine, this pid namespace.
 
-    Where that cannot be told, no other process shares it: then only heartbeats count.
+    Where it is unknown, no other process shares it, and only heartbeats count.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         shown = Path("/proc/self/stat").read_text(errors="replace").split()[0]
-        if boot and shown == str(os.getpid()):  # otherwise /proc is that of another namespace
+        if boot and shown == str(os.getpid()):  # otherwise /proc belongs to another namespace
             return f"{boot} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         pass

@@ -1,4 +1,4 @@
-"""Failed runs: why, where the log is, how often. Kept in the state folder, never beside results."""
+"""Failed runs: reason, log, number of attempts. In the state folder, never beside results."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from benchmarks.shapes import Failure, RunConfig
 
 
 class Failures:
-    """One file per failed run: reason, traceback, log, time and the number of attempts so far."""
+    """Failures in a folder, one file per run: reason, traceback, log, time and the number of attempts so far."""
 
     def __init__(self, state: Path | str) -> None:
         self.folder = Path(state) / "failures"
 
     def path(self, key: str) -> Path:
-        """The file of a run's failure, there or not."""
+        """Path of a run's failure, existing or not."""
         return self.folder / f"{key}.json"
 
     def get(self, key: str) -> Failure | None:
-        """The failure of a run, or None. Raises nothing: what cannot be read is one attempt of unknown reason.
+        """Return the failure of a run, or None. Raises nothing: an unreadable file counts as one attempt of unknown
+        reason.
 
-        Its configuration is None where the file holds that of no run or of another one.
+        Its configuration is None where the file holds none, or another run's.
         """
         try:
             found = files.parse(files.read(self.path(key)))
@@ -50,7 +51,7 @@ class Failures:
         }
 
     def attempts(self, key: str) -> int:
-        """How often a run has failed since it last succeeded."""
+        """Return how often a run has failed since it last succeeded."""
         failure = self.get(key)
         return failure["attempt"] if failure else 0
 
@@ -66,11 +67,11 @@ class Failures:
         around: AbstractContextManager[Any] = nullcontext(),
         same: bool = False,
     ) -> None:
-        """Note a failure. Raises OSError.
+        """Record a failure. Raises OSError.
 
-        ``guess``: how its process ended is known, but not why. ``death``: others may try the run. ``around`` is entered
-        directly before the failure is written, where it may raise. ``same``: a better reason for the last attempt, not
-        another one.
+        ``guess``: the process's end is known, its cause is not. ``death``: other processes may try the run. ``around``
+        is entered directly before the failure is written, where it may raise. ``same``: replace the reason of the last
+        attempt.
         """
         failure = {
             "key": key,
@@ -86,19 +87,19 @@ class Failures:
         files.write(self.path(key), json.dumps(failure, indent=1) + "\n", around)
 
     def since(self, key: str, attempts: int) -> Failure | None:
-        """The failure of a run after so many attempts, or None; that a process was lost which had it is none yet."""
+        """Return the failure of a run after so many attempts, or None; the loss of a process alone is no failure."""
         failure = self.get(key)
         return failure if failure and failure["attempt"] > attempts and not failure["death"] else None
 
     def clear(self, key: str) -> None:
-        """Forget a run's failures."""
+        """Remove a run's failures."""
         path = self.path(key)
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
         files.clear(self.folder, path.name)
 
     def keys(self) -> list[str]:
-        """The runs that have failed."""
+        """Return the keys of failed runs."""
         return [name.removesuffix(".json") for name in files.listdir(self.folder) if _is_failure(name)]
 
 
@@ -107,12 +108,12 @@ def _is_failure(name: str) -> bool:
 
 
 def _text(value: Any) -> str:
-    """A text that can be printed and written; empty for what is none."""
+    """Return a text that can be printed and written; "" for any other value."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else ""
 
 
 def _config(found: Any, key: str) -> RunConfig | None:
-    """A configuration if it is the one of this key."""
+    """Return a configuration if it has this key."""
     try:
         return found if run_key(found) == key else None
     except (AttributeError, TypeError, ValueError, RecursionError):

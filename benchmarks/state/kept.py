@@ -1,9 +1,9 @@
-"""What trained runs leave in the state folder for later questions, and how much of it.
+"""Trained parameters and predictions in the state folder, and their size limit.
 
     <state>/parameters/<training key>.npz    trained parameters
     <state>/artifacts/<run key>.npz          predictions on the evaluation sets
 
-Together they take at most $FVI_STATE_GB (20 without it) gigabytes; what was used least lately goes first.
+Together they take at most $FVI_STATE_GB gigabytes (default 20); the least recently used files are removed first.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ VARIABLE, GIGABYTES = "FVI_STATE_GB", 20.0
 
 
 def parameters_path(state: Path | str, key: str) -> Path:
-    """The file of a training's parameters, there or not; the key of one of its runs will do."""
+    """Path of a training's parameters, existing or not; the key of one of its runs also does."""
     return Path(state) / PARAMETERS / f"{key.partition('-')[0]}.npz"
 
 
 def predictions_path(state: Path | str, key: str) -> Path:
-    """The file of a run's predictions, there or not."""
+    """Path of a run's predictions, existing or not."""
     return Path(state) / PREDICTIONS / f"{key}.npz"
 
 
 def sizes(state: Path | str) -> dict[str, tuple[int, int]]:
-    """Files and bytes in each of the folders that are bounded together."""
+    """Return files and bytes of each folder under the limit."""
     found = {}
     for name in FOLDERS:
         files = [stat.st_size for _, stat in _files(Path(state) / name)]
@@ -39,7 +39,7 @@ def sizes(state: Path | str) -> dict[str, tuple[int, int]]:
 
 
 def limit() -> float:
-    """How many bytes may be kept. Raises :class:`UsageError`."""
+    """Return the limit in bytes. Raises :class:`UsageError`."""
     text = os.environ.get(VARIABLE) or str(GIGABYTES)
     with contextlib.suppress(ValueError):
         if (gigabytes := float(text)) >= 0:
@@ -48,7 +48,7 @@ def limit() -> float:
 
 
 def bound(state: Path | str) -> int:
-    """Remove what was used least lately until the rest is within the limit; how many files went."""
+    """Remove the least recently used files until the rest is within the limit; return how many."""
     files = [(path, stat) for name in FOLDERS for path, stat in _files(Path(state) / name)]
     over, gone = sum(stat.st_size for _, stat in files) - limit(), 0
     for path, stat in sorted(files, key=lambda pair: pair[1].st_mtime):

@@ -1,1 +1,1 @@
-"""Many runs: what is to do, who does it, how far it has come."""
+"""Sweeps of many runs: plan, estimate, training, progress."""

@@ -1,4 +1,4 @@
-"""What was asked for, before it begins: runs of tables, what is known of each, what they lack and what they cost."""
+"""Selection and planning of a sweep: the chosen runs, their statuses, missing data and cost."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SUITE = Suite()
 
 
 class TooLong(BenchmarkError):
-    """A sweep that does not begin by itself, as it would take more than a day here; ``planned`` says what it needs."""
+    """Error for a sweep that would take more than a day on this machine; ``planned`` holds its plan."""
 
     def __init__(self, planned: Planned) -> None:
         super().__init__("\n".join(planned.refusal))
@@ -42,7 +42,7 @@ class TooLong(BenchmarkError):
 
 @dataclass(frozen=True)
 class Selection:
-    """Runs of tables under a protocol (None: each table's own); metrics: those that the tables show of each run."""
+    """Runs of tables under a protocol (None: each table's default); metrics: those that the tables show of each run."""
 
     tables: list[Any]
     protocol: str | None
@@ -52,10 +52,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Planned:
-    """What tables need: the status of every run, the groups that are left to train, missing data, and the cost.
-
-    estimate is None where the cost was not asked for.
-    """
+    """Status of every run, run groups left to train, missing data, and cost (estimate: None unless requested)."""
 
     asked: Selection
     plan: Plan
@@ -67,23 +64,23 @@ class Planned:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many runs have each status: done, running, queued, failed, stale, missing, waiting for data."""
+        """Number of runs by status: done, running, queued, failed, stale, missing, waiting for data."""
         return self.plan.counts
 
     @property
     def core_seconds(self) -> float | None:
-        """Seconds on one core, of all runs whose cost is known; None where that was not asked for."""
+        """Seconds on one core of all runs whose cost is known; None without an estimate."""
         return None if self.estimate is None else self.estimate.seconds
 
     @property
     def seconds(self) -> float | None:
-        """Seconds that it takes here at least; None where the cost was not asked for, or where others train."""
+        """Least seconds on this machine; None without an estimate, or where runs are trained elsewhere."""
         return None if self.estimate is None or self.executor.outlives else self.estimate.wall(self.executor.size)
 
     @property
     def runs(self) -> pandas.DataFrame:
-        """A row for every run: its key, what it is, its status, and why it is not done."""
-        import pandas  # here, since the command line does without it
+        """Table of all runs: key, configuration in words, status, note."""
+        import pandas
 
         rows = [
             {
@@ -103,17 +100,17 @@ class Planned:
 
     @property
     def costs(self) -> list[str]:
-        """The cost in sentences, and what it rests on."""
+        """Describe the cost and its sources, in sentences."""
         return words.estimate_lines(self.estimate, self.executor) if self.estimate else []
 
     @property
     def too_long(self) -> bool:
-        """Whether it would take longer here than what begins by itself."""
+        """Whether the sweep would take longer on this machine than the limit for starting without confirmation."""
         return (self.seconds or 0.0) > LONGEST
 
     @property
     def refusal(self) -> list[str]:
-        """Why it does not begin by itself, and the ways on; empty where it does."""
+        """Explain why the sweep does not start and what to do instead; empty where it starts."""
         if self.estimate is None or not self.groups:
             return []
         if self.executor.options:
@@ -124,7 +121,8 @@ class Planned:
 
     @cached_property
     def misfits(self) -> list[str]:
-        """A sentence for every method whose parts do not fit together; those with records or a checkpoint do."""
+        """Return a sentence for every method whose parts do not fit together, except methods with records or
+        checkpoints."""
         found = self.estimate
         return self.suite.misfits(found.untried) if found else []
 
@@ -145,10 +143,10 @@ def choose(
     suite: Suite = SUITE,
     say: Say = print,
 ) -> Selection:
-    """The runs of tables: all, or those of some replicates, methods and data sets; also: methods that get a row more.
+    """Choose runs of tables: all, or some replicates, methods and data sets; also: methods that get an extra row.
 
-    Says where a table has fewer replicates than asked for, and which rows lack their data. Raises UsageError for seeds
-    that choose nothing.
+    Says where a table has fewer replicates than requested, and which rows lack their data. Raises UsageError for seeds
+    that select nothing.
     """
     named, text = names(tables), seeds_text(seeds)
     found = with_rows(named, also, suite)
@@ -173,12 +171,12 @@ def look(
     fetch: bool = False,
     say: Say = print,
 ) -> Planned:
-    """What is known of the runs that were asked for; see :func:`plan`. fetch: download data that they lack first.
+    """Look up the status of the selected runs; see :func:`plan`. fetch: download missing data first.
 
     Raises StoreError and ClaimError if it fetches and the folders cannot be written.
     """
     results, state = Path(results).resolve(), Path(state).resolve()
-    # What waits in a cluster's queue belongs to an overview; a sweep on this machine makes it.
+    # A sweep on this machine makes the runs that wait in a cluster's queue; an overview lists them as queued.
     queued = jobs.pending(state) if executor.outlives or not cost else {}
     found = planning.make_plan(asked.configs, results, state, suite, queued=queued, asked=asked.metrics)
     if not cost:
@@ -195,18 +193,18 @@ def look(
 
 
 def with_rows(tables: Names, also: Names | None, suite: Suite) -> list[Any]:
-    """Tables by name, each with a row more for every method. Raises UnknownName and NoRecipe."""
+    """Return tables by name, each with an extra row for every method of ``also``. Raises UnknownName and NoRecipe."""
     more = names(also)
     return [planning.also(suite.table(name), more, suite.catalogue() if more else {}) for name in names(tables)]
 
 
 def names(given: Names | None) -> list[str]:
-    """One name, or several, as a list."""
+    """Return one name or several as a list."""
     return [given] if isinstance(given, str) else list(given or ())
 
 
 def seeds_text(seeds: Seeds) -> str | None:
-    """Seeds as the command line writes them: how many (5), positions ([0, 3]), or such a text ("0-4")."""
+    """Convert a number of seeds (5), positions ([0, 3]) or text ("0-4") to the command line's notation."""
     if seeds is None or isinstance(seeds, str):
         return seeds
     return ",".join(map(str, [*seeds, ""])) if isinstance(seeds, Iterable) else str(seeds)

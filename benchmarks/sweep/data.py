@@ -1,4 +1,4 @@
-"""Data are looked for before the first run begins, so that what is missing is named once and no run fails for it."""
+"""Check for missing data before the first run, so that each data set is reported once and no run fails for it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from datasets.needs import Lack, get, lacking
 
 @dataclass
 class Missing:
-    """Data that are not at hand. runs: the data sets that a run waits for, by its key; lacks: files, by data set."""
+    """Missing data. runs: the data sets that a run waits for, by its key; lacks: missing files, by data set."""
 
     runs: dict[str, list[str]] = field(default_factory=dict)
     lacks: dict[str, Lack] = field(default_factory=dict)
 
     @property
     def notes(self) -> dict[str, str]:
-        """What each run waits for, in words."""
+        """Return the note of each waiting run."""
         return {key: ", ".join(names) for key, names in self.runs.items()}
 
 
 def look(plan: Plan, fetch: bool = False, say: Callable[[str], None] = print) -> Missing:
-    """What the runs lack that are left to train; with ``fetch``, after an attempt to download it."""
+    """Find the data missing for the runs left to train; with ``fetch``, try to download them first."""
     found = _look(plan)
     if fetch and found.lacks:
         reasons = {name: left.reason for name, lack in found.lacks.items() if (left := get(lack, say))}
@@ -60,5 +60,5 @@ def _needs(config: RunConfig) -> tuple[str, str, list[str], list[str]]:
 def _lacking(name: str, scheme: str, sets: list[str], pools: list[str]) -> list[Lack]:
     try:
         return lacking(name, scheme or None, sets, pools)
-    except (UnknownDataset, UnknownSplit, BadData):  # the run itself will say so
+    except (UnknownDataset, UnknownSplit, BadData):  # the run itself reports this
         return []

@@ -1,4 +1,4 @@
-"""The cost of a sweep before it begins, from records of its kinds of runs and of similar ones, and from checkpoints."""
+"""Cost of a sweep, estimated from records of the same or similar kinds of runs and from checkpoints."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.known import SIMILAR, Known
 from benchmarks.sweep.similar import AT_LEAST, AT_MOST, EXACT, Cost
 
-LONGEST = 24 * 3600.0  # seconds that a sweep may take on this machine if nobody says that it may take more
+LONGEST = 24 * 3600.0  # longest sweep, in seconds, that starts on this machine without confirmation
 
 
 @dataclass
 class Estimate:
-    """Seconds on one core. groups: by the keys of a run group, of those whose cost is known.
+    """Estimated seconds on one core. groups: by the keys of a run group, where the cost is known.
 
-    sources: runs by what tells their cost; untried: the runs of which no record or checkpoint shows that they can be
-    made; unknown: those of which nothing is known; trained_only: runs whose evaluation is not counted; bounds: runs by
-    the bound that their cost is.
+    sources: runs by the source of their estimate; untried: runs without a record or checkpoint showing that they work;
+    unknown: runs without an estimate; trained_only: runs whose evaluation is not included; bounds: runs by kind of
+    bound.
     """
 
     groups: dict[tuple[str, ...], float] = field(default_factory=dict)
@@ -34,16 +34,16 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
-        """Seconds of all runs whose cost is known."""
+        """Sum over all runs whose cost is known."""
         return sum(self.groups.values())
 
     def wall(self, workers: int) -> float:
-        """Seconds that so many workers need at least for what is known."""
+        """Least wall time of so many workers for the runs whose cost is known."""
         return max(self.seconds / workers, max(self.groups.values(), default=0.0))
 
     @property
     def bound(self) -> str:
-        """The kind of bound that the sum is: "at least" where something is not known, "at most", or neither."""
+        """Kind of bound that the sum is: "at least" where runs have no estimate, "at most", or neither."""
         if self.unknown:
             return AT_LEAST
         return AT_MOST if self.bounds[AT_MOST] else EXACT

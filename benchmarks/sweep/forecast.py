@@ -1,4 +1,4 @@
-"""The time that a sweep will still take: what is left of the estimated costs, corrected by what runs really take."""
+"""Forecast of the time left in a sweep: estimated costs, corrected by the times that runs really take."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from benchmarks.sweep.estimate import Estimate
 from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.known import stops_early
 
-SEEN = 1.0  # seconds of work without which nothing is concluded from it
-BEGUN = 0.01  # of a group, below which its progress says nothing of its cost
+SEEN = 1.0  # seconds of work before any extrapolation
+BEGUN = 0.01  # fraction of a group below which its progress is not extrapolated
 
 
 @dataclass
 class Running:
-    """A run group at work: since when, and how much of it is done."""
+    """Run group in training: its start and the finished fraction."""
 
     group: RunGroup
     since: float
@@ -26,10 +26,10 @@ class Running:
 
 
 class Forecast:
-    """Of run groups trained by so many workers at once. Times are those of one clock, in seconds.
+    """Time left for run groups trained by so many workers at once. Times are seconds of one clock.
 
-    A group without an estimate counts as the mean of the others, for each of its runs; if there is no other, only what
-    is seen counts, and all runs are alike.
+    A group without an estimate counts as the mean of the others, per run. Without any estimate all runs count alike,
+    and only observed times are used.
     """
 
     def __init__(self, groups: Sequence[RunGroup], estimate: Estimate | None = None, workers: int = 1) -> None:
@@ -45,18 +45,19 @@ class Forecast:
         self.expected: dict[str, float] = defaultdict(float)
 
     def report(self, group: RunGroup, fraction: float, now: float) -> None:
-        """A group has come so far. As it begins, those before it that are not at work here are made elsewhere."""
+        """Report progress of a run group. At its start, earlier groups that are not in training here count as made
+        elsewhere."""
         if group.keys not in self.running:
             before = itertools.takewhile(lambda keys: keys != group.keys, self.groups)
             self.over |= {keys for keys in before if keys not in self.running}
         self.groups[group.keys] = group
         self.costs.setdefault(group.keys, self.mean * len(group.keys))
-        self.over.discard(group.keys)  # it may have come back from another sweep that gave it up
+        self.over.discard(group.keys)  # another sweep may have given it up
         running = self.running.setdefault(group.keys, Running(group, now))
         running.fraction = fraction
 
     def end(self, group: RunGroup, trained: bool, now: float) -> None:
-        """A group is over; unless it was trained here to its end, that says nothing of its cost."""
+        """Report the end of a run group; its time counts only if it was trained here to its end."""
         running = self.running.pop(group.keys, None)
         self.over.add(group.keys)
         if running and trained:
@@ -66,14 +67,14 @@ class Forecast:
 
     @property
     def fraction(self) -> float:
-        """How much of all work is done."""
+        """Finished fraction of all work."""
         whole = sum(self.costs.values())
         done = sum(cost for keys, cost in self.costs.items() if keys in self.over)
         done += sum(self.costs[keys] * running.fraction for keys, running in self.running.items())
         return min(1.0, done / whole) if whole else 1.0
 
     def left(self, now: float) -> float | None:
-        """Seconds that are left, or None where nothing is known yet."""
+        """Return the seconds left, or None before anything is known."""
         spent, expected = dict(self.spent), dict(self.expected)
         for keys, running in self.running.items():
             if running.fraction > BEGUN:
@@ -97,12 +98,12 @@ class Forecast:
 
     @property
     def bounded(self) -> bool:
-        """Whether :meth:`left` is a bound: training may end early, and nothing has ended here that would say when."""
+        """Whether :meth:`left` is an upper bound: training may end early, and no finished run shows how early."""
         waiting = (group for keys, group in self.groups.items() if keys not in self.over)
         return not self.spent and any(stops_early(config) for group in waiting for config in group.configs)
 
     def _rest(self, keys: tuple[str, ...], cost: float, now: float) -> float:
-        """What is left of a group of this cost."""
+        """Seconds left in a group of this cost."""
         running = self.running.get(keys)
         if running is None:
             return cost

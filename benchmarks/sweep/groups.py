@@ -1,4 +1,4 @@
-"""Groups of runs, and what becomes of them."""
+"""Run groups and the outcomes of their runs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from benchmarks.shapes import Record, RunConfig
 
 @dataclass(frozen=True)
 class PendingRun:
-    """A run of a group. attempts: its failures that were known when the group was planned; asked: the metrics that its
-    record must know of.
-    """
+    """Run of a group. attempts: known failures when the group was planned; asked: metrics that its record must have."""
 
     config: RunConfig
     attempts: int = 0
@@ -22,7 +20,6 @@ class PendingRun:
 
     @cached_property
     def key(self) -> str:
-        """The key of the run."""
         return run_key(self.config)
 
 
@@ -30,9 +27,8 @@ class PendingRun:
 class RunGroup:
     """Runs that one process trains together. Plain data: it can be pickled, or written as JSON.
 
-    execute, metrics and measure say where the function that trains, the versions of metrics, and what measures a stale
-    record again without training are ("module:name"; the last may be "": there is no such thing); results and state are
-    folders.
+    execute, metrics and measure name functions as "module:name": the one that trains, the one that returns the versions
+    of metrics, and the one that measures stale records without training ("": none). results and state are folders.
     """
 
     runs: tuple[PendingRun, ...]
@@ -44,17 +40,15 @@ class RunGroup:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The keys of the runs."""
         return tuple(run.key for run in self.runs)
 
     @cached_property
     def configs(self) -> tuple[RunConfig, ...]:
-        """The configurations of the runs."""
         return tuple(run.config for run in self.runs)
 
     @property
     def title(self) -> str:
-        """The group in a few words."""
+        """Describe the group in a few words."""
         first = self.configs[0]
         of = (
             f"split {first['dataset']['split']} seed {first['seed']}"
@@ -66,10 +60,10 @@ class RunGroup:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What became of one run.
+    """Outcome of one run.
 
-    status: done; failed (reason); elsewhere (another sweep is making it); found (another sweep has made it);
-    unsaved (made, but its record could not be written: it is in record, and reason says why).
+    status: done; failed (reason); elsewhere (another sweep is making it); found (another sweep has made it); unsaved
+    (trained, but its record, kept in ``record``, could not be written; see reason).
     """
 
     key: str
@@ -78,5 +72,5 @@ class RunOutcome:
     record: Record | None = None
 
 
-Outcomes = Generator[tuple[RunGroup, list[RunOutcome]], None, None]  # closed, it stops what is trained
-Report = Callable[[RunGroup, float, str], None]  # group, fraction of it that is done, what it does now
+Outcomes = Generator[tuple[RunGroup, list[RunOutcome]], None, None]  # closing it stops training
+Report = Callable[[RunGroup, float, str], None]  # arguments: group, finished fraction, present activity

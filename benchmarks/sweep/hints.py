@@ -1,4 +1,4 @@
-"""Commands that messages name: so that they can be pasted where they are read."""
+"""Commands in messages, spelled so that they can be pasted into the user's shell."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ VARIABLE = "FVI_COMMAND"  # the command of make that started this process, quote
 
 
 def again() -> str:
-    """The command that was given."""
+    """Return the command that started this process."""
     return shlex.join(shlex.split(os.environ.get(VARIABLE, ""))) or benchmarks(*sys.argv[1:])
 
 
 def benchmarks(*words: str) -> str:
-    """A command of this command line, with the interpreter of now."""
+    """Return a command of this command line, with the present interpreter."""
     return module("benchmarks", *words)
 
 
 def module(name: str, *words: str) -> str:
-    """A command of a module, with the interpreter of now."""
+    """Return a command of a module, with the present interpreter."""
     return shlex.join([interpreter(), "-m", name, *words])
 
 
 def option(name: str, value: str) -> str:
-    """An option as the command was given: one of make, or of this command line."""
+    """Spell an option as in the present command: for make, or for this command line."""
     return f"{name}={value}" if os.environ.get(VARIABLE) else f"--{name.lower()} {value}"
 
 
 def flag(name: str) -> str:
-    """An option without a value, likewise."""
+    """Spell an option without a value as in the present command."""
     return f"{name}=1" if os.environ.get(VARIABLE) else f"--{name.lower()}"
 
 
 def interpreter() -> str:
-    """The present interpreter as it is called from here: python if that is it, else its path."""
+    """Return the present interpreter as the shell would call it: python if that is it, else its path."""
     here, found = Path(sys.executable), shutil.which("python")
     if found and Path(found).absolute().parent == here.parent:
         return "python"

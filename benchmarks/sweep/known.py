@@ -1,4 +1,4 @@
-"""Costs of runs on this machine, as far as records and checkpoints tell them."""
+"""Costs of runs on this machine, from records and checkpoints."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ RECORDS, ELSEWHERE, CHECKPOINT, SIMILAR = (
 
 
 class Known:
-    """Costs by kind of run."""
-
     def __init__(self, store: Store, state: Path) -> None:
         self.store, self.state = store, state
         device = provenance.expected_device()
@@ -38,7 +36,7 @@ class Known:
         self._kinds: dict[Path, dict[str, list[Recorded]]] = {}
 
     def cost(self, group: RunGroup, config: RunConfig) -> tuple[Cost, str] | None:
-        """The cost of a run of a group, and what tells it."""
+        """Return the cost of a run of a group and the source of this estimate."""
         recorded = self._recorded(config, here=True)
         if recorded:
             return recorded, RECORDS
@@ -49,39 +47,38 @@ class Known:
         return (elsewhere, ELSEWHERE) if elsewhere else None
 
     def done(self, config: RunConfig) -> float:
-        """How much of a run's training a checkpoint spares."""
+        """Fraction of a run's training that its checkpoint saves."""
         found = progress(self.state, training_key(config))
         return found.epoch / found.epochs if found and found.epochs and self._usable(found) else 0.0
 
     def measurable(self, config: RunConfig) -> bool:
-        """Whether a run has a record, a stale one then, and predictions that it can be measured again from."""
+        """Whether a run has a stale record that can be measured again from stored predictions."""
         return self.store.path(config).exists() and kept.predictions_path(self.state, run_key(config)).exists()
 
     def _usable(self, found: Progress) -> bool:
-        """Whether training would go on from a checkpoint, as far as can be told without the data."""
+        """Whether training could resume from a checkpoint, judged without loading the data."""
         device = "cpu" if self.machine["device"] == "cpu" else "cuda"
         wanted = {"code": CODE, "device": device, "threads": self.machine["threads"]}
         return all(found.made.get(name) == value for name, value in wanted.items())
 
     def _checkpoint(self, config: RunConfig) -> float | None:
-        """Seconds of a training, as its checkpoint tells."""
+        """Seconds of a training, extrapolated from its checkpoint."""
         found = progress(self.state, training_key(config))
         if not found or not self._usable(found) or found.made.get("cpu") != self.machine["cpu"]:
             return None
         return found.seconds / found.epoch * found.epochs / found.trainings if found.epoch and found.trainings else None
 
     def alike(self, config: RunConfig) -> Cost | None:
-        """The cost of a run by the records of its method on any data: those of this machine's like, without any those
-        of other processors. Records of protocol smoke tell nothing, since they cost little but their start.
-        """
+        """Cost of a run by records of its method on any data: records of this machine's processor if there are any,
+        else of other processors. Records of protocol smoke do not count: they measure little but start-up."""
         folders = sorted(self.store.root.glob(f"*/{slug(config['method'])}"))
         meant = [one for folder in folders for one in self.records(folder) if one.config["protocol"] != MEANINGLESS]
         return similar(config, [one for one in meant if self._here(one)] or meant)
 
     def _recorded(self, config: RunConfig, here: bool) -> Cost | None:
-        """The cost of a run by the records of its kind, on this processor or on others.
+        """Cost of a run by records of its kind, on this processor or on others.
 
-        It is the lower quartile: of runs that were trained beside other work the time is longer.
+        It is the lower quartile, because times are longer for runs trained beside other work.
         """
         folder = self.store.path(config).parent
         if folder not in self._kinds:
@@ -103,7 +100,7 @@ class Known:
         return _one_model(one.cpu, self.machine["cpu"])
 
     def records(self, folder: Path) -> list[Recorded]:
-        """The records of a method on a data set that were made on this machine's kind of device."""
+        """Return the records of a method on a data set, made on this machine's kind of device."""
         if folder not in self._read:
             self._read[folder] = [
                 Recorded(record["config"], cost, share_of_epochs(record), str(record["provenance"].get("cpu")))
@@ -122,18 +119,18 @@ class Known:
 
 
 def share_of_epochs(record: Record) -> float:
-    """Return the share of its epochs that a training took, 1 where it did not end early or nothing is said."""
+    """Return the fraction of epochs that a training took: 1 where it did not end early or the record has no number."""
     planned, made = record["config"]["parts"]["training"].get("epochs"), _number(record["provenance"], "epochs")
     return min(1.0, made / planned) if planned and made else 1.0
 
 
 def low(seconds: list[float]) -> float:
-    """Return the lower quartile, a value that occurs."""
+    """Return the lower quartile, always one of the values."""
     return sorted(seconds)[(len(seconds) - 1) // 4]
 
 
 def _one_model(one: str, other: str) -> bool:
-    """Whether two processors cost alike: of one name, and of other numbers only where one of them has none."""
+    """Whether two processors cost alike: the same name, and the same numbers unless one of them has none."""
     names = {one.partition(" (family ")[0], other.partition(" (family ")[0]}
     return one == other or (len(names) == 1 and not ("(family" in one and "(family" in other))
 

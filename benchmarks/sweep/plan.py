@@ -1,4 +1,4 @@
-"""From tables to the runs they need, what is known of each, and the groups of runs that are left to train."""
+"""Plan of a sweep: the runs of tables, their statuses, and the run groups left to train."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from fvi_core import plugins
 
 STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
 TO_TRAIN = ("missing", "failed", "stale")
-MEANINGLESS = "smoke"  # the protocol whose numbers are not worth showing
-WAITING = "waiting for data"  # a status that only a command gives which has looked for the data
+MEANINGLESS = "smoke"  # the protocol whose numbers are not shown
+WAITING = "waiting for data"  # set only by commands that have looked for the data
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run and its status; note: who makes it, where it waits, why it failed or is stale, what its record has wrong.
+    """Run with its status; note: who makes it, where it waits, why it failed or is stale, or what its record has wrong.
 
     asked: the metrics that its tables show.
     """
@@ -44,32 +44,30 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every run once, in the order of the tables."""
-
     runs: tuple[PlannedRun, ...]
 
     @property
     def counts(self) -> dict[str, int]:
-        """Runs of every status."""
+        """Number of runs by status."""
         found = Counter(run.status for run in self.runs)
         return {status: found[status] for status in self.statuses}
 
     @property
     def statuses(self) -> tuple[str, ...]:
-        """The statuses that runs may have here."""
+        """Statuses that runs may have here."""
         return (*STATUSES, WAITING) if any(run.status == WAITING for run in self.runs) else STATUSES
 
     @property
     def problems(self) -> list[str]:
-        """Records that cannot be read."""
+        """Descriptions of records that cannot be read."""
         return [run.note for run in self.runs if run.status == "missing" and run.note]
 
     def select(self, *statuses: str) -> list[PlannedRun]:
-        """The runs of these statuses."""
+        """Return the runs with any of these statuses."""
         return [run for run in self.runs if run.status in statuses]
 
     def waiting(self, lacking: Mapping[str, str]) -> Plan:
-        """The plan in which runs wait whose data are not at hand. lacking: what a run lacks, by its key."""
+        """Return the plan with runs marked as waiting where data are missing. lacking: missing data by key."""
         return Plan(
             tuple(
                 replace(run, status=WAITING, note=lacking[run.key])
@@ -80,7 +78,7 @@ class Plan:
         )
 
     def groups(self, results: Path, state: Path, suite: Suite) -> list[RunGroup]:
-        """What is missing, stale or failed, as run groups: first those with most passes over their data."""
+        """Return missing, stale and failed runs as run groups, those with most passes over their data first."""
         stacks: dict[str, list[PlannedRun]] = {}
         for run in self.select(*TO_TRAIN):
             stacks.setdefault(stack_key(run.config), []).append(run)
@@ -115,9 +113,9 @@ def make_plan(
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
     store: Store | None = None,
 ) -> Plan:
-    """Look up every run. queued: runs that wait in a cluster's queue, and what it says of each; asked: metrics by key.
+    """Look up every run. queued: notes of runs in a cluster's queue, by key; asked: metrics by key.
 
-    Raises :class:`NewerRecord` if strict: such a record must not be written over.
+    Raises :class:`NewerRecord` if strict, because such a record must not be overwritten.
     """
     plugins.load()
     store = store or Store(results, suite.metrics)
@@ -133,12 +131,12 @@ def make_plan(
 
 
 def table_runs(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None) -> list[RunConfig]:
-    """The configurations that tables need, each in its default protocol unless one is named."""
+    """Return the configurations of tables' runs, in each table's default protocol unless one is given."""
     return [config for table in tables for config in table.runs(protocol, seeds)]
 
 
 def asked_metrics(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None = None) -> dict[str, set[str]]:
-    """The metrics that tables show of each run, by its key."""
+    """Return the metrics that tables show of each run, by its key."""
     found: dict[str, set[str]] = {}
     for table in tables:
         for key, metrics in table.asked(protocol, seeds).items():
@@ -147,7 +145,7 @@ def asked_metrics(tables: Sequence[Any], protocol: str | None, seeds: list[int] 
 
 
 def beyond(tables: Iterable[Any], protocol: str | None, text: str | None) -> list[str]:
-    """A sentence for every table that has fewer replicates than seeds were asked for."""
+    """Return a sentence for every table with fewer replicates than requested."""
     seeds, told = parse_seeds(text) or [], []
     for table in tables:
         chosen = table.check_protocol(protocol)
@@ -161,7 +159,7 @@ def beyond(tables: Iterable[Any], protocol: str | None, text: str | None) -> lis
 
 
 def lacking(tables: Iterable[Any], protocol: str | None) -> list[str]:
-    """A sentence for every row of tables whose plug-in or data are absent, so that no run of it can be planned."""
+    """Return a sentence for every row whose plug-in or data are absent, so that its runs cannot be planned."""
     told: dict[str, None] = {}
     for table in tables:
         for row in table.rows:
@@ -173,7 +171,7 @@ def lacking(tables: Iterable[Any], protocol: str | None) -> list[str]:
 
 
 def also(table: Any, names: Iterable[str] | None, catalogue: Mapping[str, Any]) -> Any:
-    """The table with rows for more methods of the catalogue, in any case of letters. Raises UnknownName, NoRecipe."""
+    """Return the table with rows for more methods of the catalogue (case ignored). Raises UnknownName, NoRecipe."""
     known = {alias.lower(): name for name, method in catalogue.items() for alias in getattr(method, "aliases", ())}
     known |= {name.lower(): name for name in catalogue}
     for name in names or ():
@@ -184,7 +182,7 @@ def also(table: Any, names: Iterable[str] | None, catalogue: Mapping[str, Any]) 
 
 
 def only(configs: list[RunConfig], methods: list[str], datasets: list[str]) -> list[RunConfig]:
-    """Only the runs of these methods and data sets; with no names, of all. Raises UnknownName."""
+    """Select the runs of these methods and data sets (none named: all). Raises UnknownName."""
     for kind, names, known in (
         ("method", methods, {method_of(config) for config in configs}),
         ("data set", datasets, {config["dataset"]["name"] for config in configs}),
@@ -200,9 +198,7 @@ def only(configs: list[RunConfig], methods: list[str], datasets: list[str]) -> l
 
 
 def recorded_protocol(table: Any, protocol: str | None, store: Store) -> str:
-    """The protocol to use for a table; where no run is recorded under it, the most faithful that has any, numbers
-    without meaning apart. Raises UnknownName.
-    """
+    """Return the protocol, or else the most faithful one with records, except smoke. Raises UnknownName."""
     wanted = table.check_protocol(protocol)
     for name in (wanted, *table.protocols):
         if name != MEANINGLESS and has_any(table, name, store):
@@ -211,12 +207,12 @@ def recorded_protocol(table: Any, protocol: str | None, store: Store) -> str:
 
 
 def has_any(table: Any, protocol: str, store: Store) -> bool:
-    """Whether a run of a table is recorded."""
+    """Whether any run of a table is recorded."""
     return any(store.path(config).exists() for config in table.runs(protocol))
 
 
 def recorded_datasets(table: Any, protocol: str, store: Store) -> set[str]:
-    """The data sets on which a run of a table is recorded."""
+    """Return the data sets on which any run of a table is recorded."""
     found: set[str] = set()
     for config in table.runs(protocol):
         name = config["dataset"]["name"]
@@ -226,7 +222,7 @@ def recorded_datasets(table: Any, protocol: str, store: Store) -> set[str]:
 
 
 def parse_seeds(text: str | None) -> list[int] | None:
-    """Seeds as users write them: '5' (how many: 0 to 4), '0-4', '0,3', '2-2' (2 alone). Raises UsageError."""
+    """Parse seeds: '5' (how many: 0 to 4), '0-4', '0,3', '2-2' (2 alone). Raises UsageError."""
     if not text:
         return None
     seeds: list[int] = []
@@ -255,7 +251,7 @@ def _look_up(
     queued: Mapping[str, str],
     strict: bool,
 ) -> PlannedRun:
-    failure = failures.get(key) if key in failed else None  # it may have been forgotten since
+    failure = failures.get(key) if key in failed else None  # it may have been removed since
     attempts = failure["attempt"] if failure else 0
     try:
         recorded, note = store.status(config, asked)

@@ -15,24 +15,24 @@ LINE_EVERY = 10.0  # seconds between plain lines
 
 
 def groups_text(count: int) -> str:
-    """A number of run groups, in words."""
+    """Return a number of run groups, in words."""
     return f"{count} group{'s' * (count != 1)} of runs"
 
 
 def brief(reason: str, length: int = 240) -> str:
-    """A reason that may be long, for a list; `show` tells all of it."""
+    """Shorten a reason for a list; `show` prints all of it."""
     return reason if len(reason) <= length else reason[: length - 3].rstrip() + "..."
 
 
 class Ticker:
-    """A line every ten seconds or so: how many of a number of things are done, and the time left."""
+    """Counter that prints a line every ten seconds or so: how many are done, and the time left."""
 
     def __init__(self, total: int, what: str, file: TextIO | None = None, every: float = LINE_EVERY) -> None:
         self.total, self.what, self.file, self.every = total, what, file or sys.stdout, every
         self.start = self.last = time.monotonic()
 
     def __call__(self, done: int, *_: object) -> None:
-        """So many are done."""
+        """Report that so many are done."""
         now = time.monotonic()
         if now - self.last >= self.every and done < self.total:
             self.last = now
@@ -41,10 +41,10 @@ class Ticker:
 
 
 class Display:
-    """Where progress is shown; this one shows nothing."""
+    """Base class of progress displays; shows nothing."""
 
     def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast | None = None) -> None:
-        """Called once, before the first run group."""
+        """Start the display; called once, before the first run group."""
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
         """Report the progress of a run group."""
@@ -56,11 +56,11 @@ class Display:
         """Show a message."""
 
     def close(self) -> None:
-        """Called once, whatever happened."""
+        """End the display; called once, also after an error."""
 
 
 class Plain(Display):
-    """One line at the start, for every failure, every ten seconds or so, and at the end."""
+    """Plain display: one line at the start, for every failure, every ten seconds or so, and at the end."""
 
     def __init__(self, file: TextIO | None = None, every: float = LINE_EVERY) -> None:
         self.file, self.every = file or sys.stdout, every
@@ -72,7 +72,6 @@ class Plain(Display):
         self.start = self.last = time.monotonic()
 
     def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast | None = None) -> None:
-        """Say what there is to do."""
         self.forecast = forecast or Forecast(groups)
         self.total = sum(len(group.configs) for group in groups)
         for problem in plan.problems:
@@ -82,13 +81,11 @@ class Plain(Display):
         self.say(f"{len(plan.runs)} runs: {known or 'none'}; {todo}")
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
-        """Note how far a run group has come."""
         self.forecast.report(group, fraction, time.monotonic())
-        self.doing[group.keys] = "" if 0 < fraction < 1 else text  # while it trains, how far it has come says enough
+        self.doing[group.keys] = "" if 0 < fraction < 1 else text  # during training the percentage says enough
         self._show()
 
     def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
-        """Note that a run group is over, and say which of its runs failed."""
         trained = any(outcome.status in ("done", "unsaved") for outcome in outcomes)
         self.forecast.end(group, trained, time.monotonic())
         self.known |= {outcome.key for outcome in outcomes}
@@ -101,7 +98,6 @@ class Plain(Display):
         self._show(now=self.over >= self.total)
 
     def say(self, text: str) -> None:
-        """Print a sentence."""
         print(text, file=self.file, flush=True)
 
     @property
@@ -110,7 +106,7 @@ class Plain(Display):
         return len(self.known)
 
     def left(self) -> str:
-        """The time left, in words."""
+        """Return the time left, in words."""
         seconds = self.forecast.left(time.monotonic())
         if seconds is None:
             return "time left not known"
@@ -131,14 +127,14 @@ class Plain(Display):
 
 
 class Live(Plain):
-    """A bar for the sweep and one for every running group of runs, with failures printed above them."""
+    """Live display: a bar for the sweep and one for every run group in training, with failures printed above."""
 
     def __init__(self) -> None:
         super().__init__()
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        # The console keeps the stream of now: runs trained in this process send what they print to their logs.
+        # Keep the present stream: runs trained in this process redirect stdout to their logs.
         self.bars: Any = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
@@ -153,31 +149,26 @@ class Live(Plain):
         self.whole: Any = None
 
     def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast | None = None) -> None:
-        """Say what there is to do and draw the bars."""
         super().begin(plan, groups, forecast)
         if groups:
             self.whole = self.bars.add_task("all runs", total=1.0, text="")
             self.bars.start()
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
-        """Move a group's bar."""
         if group.keys not in self.lines:
             self.lines[group.keys] = self.bars.add_task(group.title, total=1.0, text="")
         self.bars.update(self.lines[group.keys], completed=fraction, text=text)
         super().report(group, fraction, text)
 
     def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
-        """Remove a group's bar."""
         if group.keys in self.lines:
             self.bars.remove_task(self.lines.pop(group.keys))
         super().end(group, outcomes)
 
     def say(self, text: str) -> None:
-        """Print a sentence above the bars."""
         self.bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
-        """Take the bars away."""
         self.bars.stop()
 
     def _show(self, now: bool = False) -> None:
@@ -187,5 +178,5 @@ class Live(Plain):
 
 
 def display(every: float = LINE_EVERY) -> Plain:
-    """Live on a terminal, plain elsewhere with a line every so many seconds."""
+    """Return a live display on a terminal, elsewhere a plain one with a line every so many seconds."""
     return Live() if sys.stdout.isatty() else Plain(every=every)

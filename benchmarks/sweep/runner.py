@@ -1,4 +1,4 @@
-"""Runs what a plan says is left to do, and shares it with every other sweep on the same state folder."""
+"""Sweep runner: makes the runs that a plan has left, sharing them with other sweeps on the same state folder."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from benchmarks.sweep.workers import Workers
 
 RESULTS = ROOT / "results"
 STATE = ROOT / ".state"
-LOOK_AGAIN = 1.0  # seconds between looks at runs that another sweep is making
+LOOK_AGAIN = 1.0  # seconds between checks on runs of other sweeps
 
 
 @dataclass
 class Summary:
-    """What a sweep did. failed: key -> reason; unsaved: records (key -> record) that could not be written."""
+    """Result of a sweep. failed: key -> reason; unsaved: records (key -> record) that could not be written."""
 
     plan: Plan
     made: list[str] = field(default_factory=list)
@@ -49,7 +49,6 @@ class Summary:
 
     @property
     def waits(self) -> bool:
-        """Whether runs wait for their data."""
         return bool(self.plan.select(WAITING))
 
 
@@ -66,12 +65,12 @@ def run(
     asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
     estimate: Estimate | None = None,
 ) -> Summary:
-    """Make the runs that have no record, failed ones again, and wait for those that another sweep is making.
+    """Make the runs without a record, retry failed ones, and wait for those that another sweep is making.
 
-    Without workers they are trained in this process. Every record and failure is written by the process that made it,
-    at once. Ctrl-C stops at once, gives up all claims, and is told in the summary. With ``groups`` just these are done,
-    and no other sweep is waited for. Raises StoreError and ClaimError, before anything is computed, if the folders
-    cannot be written, and WorkersError if no worker can begin.
+    Without workers they are trained in this process. The process that made a record or failure writes it at once.
+    Ctrl-C stops at once, releases all claims, and is noted in the summary. With ``groups``, only these are made, and no
+    other sweep is waited for. Raises StoreError and ClaimError before any training if the folders cannot be written,
+    and WorkersError if no worker can start.
     """
     results, state, display = Path(results).resolve(), Path(state).resolve(), display or Display()
     start = time.monotonic()
@@ -106,7 +105,7 @@ def run(
 
 
 def _forget(state: Path, made: set[str]) -> None:
-    """Remove what processes left that were killed between a record and forgetting its checkpoint and failure."""
+    """Remove checkpoints and failures left by processes that were killed after writing their record."""
     Checkpoints(state).clear(*made)
     failures = Failures(state)
     for key in made.intersection(failures.keys()):
@@ -126,16 +125,16 @@ def _note(outcome: RunOutcome, summary: Summary, claims: Claims) -> None:
     elif outcome.status == "unsaved":
         assert outcome.record is not None, "an unsaved run comes with its record"
         summary.unsaved[outcome.key] = outcome.record
-        claims.take(outcome.key)  # from a worker: others would train it again, and save it no better
+        claims.take(outcome.key)  # other sweeps would train it again, and not save it
     elif outcome.status != "elsewhere":
         (summary.made if outcome.status == "done" else summary.elsewhere).append(outcome.key)
 
 
 def _save_again(summary: Summary, store: Store) -> None:
-    """What could not be written is held in memory and tried after every run group: room may have been made."""
+    """Retry writing the records held in memory, after every run group: disk space may have been freed."""
     for key, record in list(summary.unsaved.items()):
         try:
-            found = is_recorded(store, record["config"])  # by another sweep, since its claim was given up
+            found = is_recorded(store, record["config"])  # another sweep may have made it, since its claim was released
             if not found:
                 store.write(record)
         except StoreError as error:
@@ -153,7 +152,7 @@ def _wait(
     suite: Suite,
     display: Display,
 ) -> list[RunGroup]:
-    """Wait for the runs that another sweep is making; those that it gives up come back as run groups."""
+    """Wait for the runs of other sweeps; runs that those give up are returned as run groups."""
     said = False
     while left:
         asked = {key: run.asked for key, run in left.items()}

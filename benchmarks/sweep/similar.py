@@ -1,4 +1,4 @@
-"""A guess at what a run costs, from runs of the same method on other data or with other settings."""
+"""Cost estimates from runs of the same method on other data or with other settings."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from fvi_core.registry import NETWORKS
 
 Parts = dict[str, Any]
 EXACT, AT_MOST, AT_LEAST = "", "at most", "at least"
-STEP = 1e6  # multiplications that cost as much as what every step costs whatever its size
-SINGLE = ("point", "swag", "centroids")  # families that train one network, whatever the draws of their setting
-NEAREST = 3  # similar kinds whose median is taken
+STEP = 1e6  # fixed cost of a step, in multiplications
+SINGLE = ("point", "swag", "centroids")  # families that train one network, however many draws their setting has
+NEAREST = 3  # number of similar kinds whose median is used
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The cost of a recorded run, the share of its epochs that it took, and its processor."""
+    """Cost of a recorded run, the fraction of epochs it took, and its processor."""
 
     config: RunConfig
     cost: Cost
@@ -48,14 +48,14 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Work:
-    """Work of a training in multiplications: of one step, and of all."""
+    """Work of a training in multiplications: of one step, and in total."""
 
     step: float
     whole: float
 
 
 def passes(config: RunConfig) -> int:
-    """Gradients of the whole training set that a training takes: by epochs, or by the leapfrog steps of a chain."""
+    """Number of gradients of the whole training set: epochs, or leapfrog steps of a chain."""
     training = config["parts"]["training"]
     if epochs := training.get("epochs"):
         return epochs
@@ -64,7 +64,7 @@ def passes(config: RunConfig) -> int:
 
 
 def draws(config: RunConfig) -> int:
-    """Return the networks that one member evaluates in a step: one where its family draws none, or for a chain."""
+    """Return the number of networks that one member evaluates in a step: 1 for chains and families without draws."""
     training, family = config["parts"]["training"], config["parts"].get("family") or {}
     if not training.get("epochs") or (family.get("base") or family).get("name") in SINGLE:
         return 1
@@ -72,14 +72,14 @@ def draws(config: RunConfig) -> int:
 
 
 def context_points(context: Parts) -> int:
-    """Return the points of a context of its own, those of all parts of a mixture."""
+    """Return the number of context points, summed over the parts of a mixture."""
     points = context.get("points")
     own = points if isinstance(points, int) else 0
     return own + sum(context_points(part) for part in context.get("parts") or ())
 
 
 def networks(config: RunConfig) -> int:
-    """How many networks are trained: the members of an ensemble, whose family is of another."""
+    """Return the number of trained networks: the members of an ensemble, else 1."""
     family = config["parts"].get("family") or {}
     return family.get("size") or 1 if "base" in family else 1
 
@@ -105,8 +105,8 @@ def work(config: RunConfig) -> Work | None:
 def similar(config: RunConfig, known: Iterable[Recorded]) -> Cost | None:
     """Return the cost of a run by records of its method, in proportion to the work.
 
-    It is the median over the three kinds that are most alike: in the work of a step, in all work, in data and network.
-    None where there is no such record, or no telling how much work one of them is. Precisions are not told apart.
+    It is the median over the three most similar kinds: by work of a step, total work, data and network. None without
+    such a record, or where the work of a run is not known. Precisions are not distinguished.
     """
     own = work(config)
     kinds: dict[str, list[Recorded]] = {}
@@ -159,7 +159,7 @@ def _multiplications(config: RunConfig) -> int | None:
 
 @cache
 def _counted(network: str, shape: tuple[int, ...], outputs: int) -> int | None:
-    load_parts()  # torch with them, which most commands do without
+    load_parts()  # imports torch, which most commands do without
     try:
         return NETWORKS.build(json.loads(network)).build(shape, outputs).multiplications
     except (ValueError, LookupError, TypeError):
@@ -167,7 +167,7 @@ def _counted(network: str, shape: tuple[int, ...], outputs: int) -> int | None:
 
 
 def _data(config: RunConfig) -> Description | None:
-    """What is known of a run's data; None where these are a user's that are not there."""
+    """Description of a run's data; None for a user's data that are absent."""
     data = config["dataset"]
     try:
         return datasets.describe(data["name"], data["scheme"] or None)

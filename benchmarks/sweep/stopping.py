@@ -1,4 +1,4 @@
-"""Being asked to stop: SIGTERM and SIGHUP do what Ctrl-C does, and so does the end of the make that started a sweep."""
+"""Stop signals: SIGTERM, SIGHUP, and the end of the make that started a sweep all act like Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-FATAL = (*SIGNALS, signal.SIGQUIT)  # those that end make
-REPEATED = 10.0  # seconds in which further signals are the same stop: a terminal and make may send one each
+FATAL = (*SIGNALS, signal.SIGQUIT)  # signals that end make
+REPEATED = 10.0  # seconds within which further signals belong to the same stop: a terminal and make may send one each
 MAKE = "FVI_MAKE"  # the process id of the make that started this process
-LOOK_EVERY = 1.0  # seconds between looks at make
+LOOK_EVERY = 1.0  # seconds between checks on make
 
 _asked = -math.inf
 
 
 def interrupt(*_: object) -> None:
-    """A signal handler: what Ctrl-C does. Raises KeyboardInterrupt, but not while a stop is under way."""
+    """Handle a signal like Ctrl-C: raise KeyboardInterrupt, unless a stop is under way."""
     global _asked
     now = time.monotonic()
     if now - _asked >= REPEATED:
@@ -31,7 +31,7 @@ def interrupt(*_: object) -> None:
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """In here the signals raise KeyboardInterrupt; one that is ignored, as SIGHUP is under nohup, stays ignored."""
+    """Turn stop signals into KeyboardInterrupt within this context; ignored ones (SIGHUP under nohup) stay ignored."""
     global _asked
     _asked = -math.inf
     before = {number: signal.getsignal(number) for number in SIGNALS}
@@ -50,7 +50,7 @@ def stoppable() -> Iterator[None]:
 
 
 def _follow(make: int, over: threading.Event) -> None:
-    """Stop with make: of the signals that end it, it passes on only SIGTERM, and waits for us before it dies."""
+    """Stop with make, which passes on only SIGTERM and waits for this process before it dies of another signal."""
     thread = threading.main_thread().ident
     assert thread is not None, "the main thread has started"
     while not over.wait(LOOK_EVERY):
@@ -60,7 +60,7 @@ def _follow(make: int, over: threading.Event) -> None:
 
 
 def _ending(pid: int) -> bool:
-    """Whether a make was killed, or waits for its children before it dies of a signal. False where none can tell."""
+    """Whether make was killed, or waits for its children before it dies of a signal. False where unknown."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         fields = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}

@@ -1,4 +1,4 @@
-"""Records made anew and compared: `verify` a random sample, or one `again`."""
+"""Verification: train recorded runs again and compare, for a random sample (`verify`) or one run (`again`)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from benchmarks.sweep import runner
 from benchmarks.sweep.runner import Display
 from benchmarks.sweep.workers import Workers
 
-ROUNDING = 1e-9  # relative differences up to this are the order of additions
+ROUNDING = 1e-9  # relative differences up to this come from the order of additions
 EQUAL, ROUNDED, DIFFERENT, FAILED = "equal", "equal to rounding", "different", "failed"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A record beside the one made anew. difference: the largest relative one, and of what; cpus: before and now."""
+    """A record beside its repetition. difference: the largest relative one, and where; cpus: of both."""
 
     record: Record
     again: Record | None
@@ -39,32 +39,32 @@ class Comparison:
 
     @property
     def cpus(self) -> tuple[str, str]:
-        """The processors that made the two."""
+        """Processors of the record and its repetition."""
         after = self.again["provenance"] if self.again else {"cpu": provenance.cpu()}
         return str(self.record["provenance"].get("cpu", "not known")), str(after.get("cpu", "not known"))
 
     @property
     def alarming(self) -> bool:
-        """Whether the same numbers were to be expected: they are not there, or other ones on the same processor."""
+        """Whether the numbers should have agreed: some are missing, or differ on the same processor."""
         return self.verdict == FAILED or (self.verdict == DIFFERENT and same_processor(*self.cpus))
 
 
 def same_processor(one: str, other: str) -> bool:
-    """Whether two names are of one model; older records have the name alone, without the numbers in brackets."""
+    """Whether two names are of one model; older records have the name without the numbers in brackets."""
     if one == other:
         return True
     return one.partition(" (family ")[0] == other.partition(" (family ")[0] and "(family" not in one + other
 
 
 def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record], int, int]:
-    """Random records among those whose training took at most so many minutes; how many these are, and all.
+    """Draw random records among those trained within so many minutes; return them, their pool's size, and that of all.
 
     Raises UsageError if there is none.
     """
     if n < 1:
         raise UsageError(f"N is {n}, expected 1 or more")
     every = [record for record in store.records(curves=False) if not isinstance(record, RecordError)]
-    every = [record for record in every if not is_brought(record["config"])]  # there is nothing to train
+    every = [record for record in every if not is_brought(record["config"])]  # external predictions have no training
     short = [record for record in every if _seconds(record) <= 60 * minutes]
     if not short:
         raise UsageError(f"{store.root}: no record whose training took at most {minutes:g} min, among {len(every)}")
@@ -73,7 +73,7 @@ def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record
 
 
 def estimate(records: Iterable[Record]) -> float:
-    """Seconds that the trainings took when the records were made."""
+    """Sum of the recorded training times, in seconds."""
     return sum(map(_seconds, records))
 
 
@@ -85,7 +85,7 @@ def make_again(
     display: Display | None = None,
     keep: Callable[[Record], None] = lambda record: None,
 ) -> Iterator[Comparison]:
-    """Train the runs of records anew, with nothing to go on from, and compare; ``keep`` is given what was made."""
+    """Train recorded runs again from scratch and compare; ``keep`` receives the new results."""
     with tempfile.TemporaryDirectory(prefix="fvi-again-") as folder:
         results, state = Path(folder) / "results", Path(folder) / "state"
         configs = [record["config"] for record in records]
@@ -103,9 +103,9 @@ def make_again(
 
 
 def compare(before: Record, after: Record) -> Comparison:
-    """Two records of one run: their metrics, and where these are equal, the curves that both have.
+    """Compare the metrics of two records of one run, and where these are equal, the curves that both have.
 
-    Metrics that only one of them knows are left out, as scores as well.
+    Metrics and scores that only one of them has are ignored.
     """
     versions = [set(record["metric_versions"]) for record in (before, after)]
     known, new = versions[0] & versions[1], versions[0] ^ versions[1]
@@ -129,7 +129,7 @@ def _without(curve: Any, names: Set[str]) -> Any:
 
 
 def _largest(first: dict[Any, Any], second: dict[Any, Any]) -> tuple[float, str]:
-    """The largest relative difference, and where; infinite where one of them lacks a number."""
+    """Return the largest relative difference and its place; infinite where one side lacks a number."""
     told = ((_relative(first.get(name), second.get(name)), _told(name)) for name in {*first, *second})
     found = max(told, default=(0.0, ""))
     return found if found[0] else (0.0, "")

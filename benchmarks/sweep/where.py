@@ -1,4 +1,4 @@
-"""Where runs are trained, by name: in this process, by a pool of workers on this machine, on a SLURM cluster."""
+"""Places of training, by name: this process, a pool of workers on this machine, a SLURM cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = ("inprocess", "pool", "slurm")
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs are trained. workers: None in this process and on a cluster; options: of a cluster."""
+    """Place of training. workers: None in this process and on a cluster; options: of a cluster."""
 
     name: str = "inprocess"
     workers: Workers | None = None
@@ -24,17 +24,17 @@ class Place:
 
     @property
     def size(self) -> int:
-        """How many run groups are trained at once, where that is this process's to say."""
+        """Number of run groups trained at once, where this process decides it."""
         return self.workers.count if self.workers else 1
 
     @property
     def outlives(self) -> bool:
-        """Whether runs go on elsewhere when this process has ended."""
+        """Whether runs continue after this process has ended."""
         return self.name == "slurm"
 
 
 def make(name: str, workers: int | None = None, options: Options | None = None) -> Place:
-    """Return the place of a name. Raises UnknownName, and UsageError for a number of workers that cannot be."""
+    """Return the place of this name. Raises UnknownName, and UsageError for an invalid number of workers."""
     if workers is not None and workers < 1:
         raise UsageError(f"--workers is {workers}, expected 1 or more")
     if name not in NAMES:

@@ -1,4 +1,4 @@
-"""What a sweep is told to need before it begins, in sentences: data that are not there, what it costs, the ways on."""
+"""Sentences about a sweep before it starts: missing data, cost, and alternatives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEANING = {"short": "stated reductions, numbers that are meant", MEANINGLESS: "s
 
 
 def data_lines(missing: data.Missing, tried: bool) -> list[str]:
-    """Every data set that runs wait for, why, and the command that fetches it. tried: whether that was tried now."""
+    """Name every data set that runs wait for, the reason, and the command that fetches it. tried: a download failed."""
     waiting = Counter(name for names in missing.runs.values() for name in names)
     lines = []
     for name, lack in missing.lacks.items():
@@ -38,7 +38,7 @@ def data_lines(missing: data.Missing, tried: bool) -> list[str]:
 
 
 def estimate_lines(found: Estimate, executor: Place) -> list[str]:
-    """An estimate in words, and what it rests on."""
+    """Describe an estimate and its sources."""
     if not found.runs:
         return []
     if len(found.unknown) == found.runs:
@@ -65,7 +65,7 @@ def estimate_lines(found: Estimate, executor: Place) -> list[str]:
 def refusal(
     found: Estimate, executor: Place, groups: Sequence[RunGroup], tables: Sequence[Any], protocol: str | None
 ) -> list[str]:
-    """Why a sweep does not begin by itself, and the ways on."""
+    """Explain why a sweep does not start by itself, and the alternatives."""
     how, limit = found.bound or "about", f"{LONGEST / 3600:.0f} h"
     chosen = {table.name: table.check_protocol(protocol) for table in tables}
     ways = _reduced(tables, protocol)
@@ -86,7 +86,7 @@ def refusal(
 
 
 def without_gpu(found: Estimate, options: Options, tables: Sequence[Any], protocol: str | None) -> list[str]:
-    """Why tables that are made for a GPU are not submitted to nodes without one, and the ways on; else nothing."""
+    """Explain why tables made for a GPU are not submitted to nodes without one, and the alternatives; else nothing."""
     chosen = {table.name: table.check_protocol(protocol) for table in tables}
     made = [name for name, table in zip(chosen, tables) if chosen[name] in table.gpu]
     if not made or options.on_gpu:
@@ -108,14 +108,14 @@ def _columns(ways: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _reduced(tables: Sequence[Any], protocol: str | None) -> list[tuple[str, str]]:
-    """The protocols that ask for less of every table, as options, and what they mean."""
+    """Return the reduced protocols of every table, as options with their descriptions."""
     chosen = {table.name: table.check_protocol(protocol) for table in tables}
     names = [name for name in MEANING if all(_reduces(table, chosen[table.name], name) for table in tables)]
     return [(hints.option("PROTOCOL", name), MEANING[name]) for name in names]
 
 
 def _reduces(table: Any, now: str, name: str) -> bool:
-    """Whether a protocol of a table asks for less than the present one; they are listed from the most faithful on."""
+    """Whether a protocol of a table is smaller than the present one; protocols are listed from the most faithful on."""
     return name in table.protocols and table.protocols.index(name) > table.protocols.index(now)
 
 

@@ -1,4 +1,4 @@
-"""The loop of every worker: claim the next run group that nobody has made, train it, write records or failures."""
+"""Loop of every worker: claim the next free run group, train it, write records or failures."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 
 class LogError(BenchmarkError):
-    """The log of a run cannot be written."""
+    """Error: the log of a run cannot be written."""
 
 
 def work(todo: Sequence[RunGroup], report: Report, descriptors: bool = False) -> Outcomes:
-    """Make the runs of run groups that nobody else makes, has made or has tried since they were planned.
+    """Make the runs that no other process is making, has made or has tried since they were planned.
 
-    Goes through the list until all that is left is made elsewhere, so that what others give up or lose meanwhile is
-    taken over. Yields each run group of which it tried a run; for descriptors see :func:`perform`. Raises
-    KeyboardInterrupt between two run groups when a stop was requested.
+    Repeats the list until all remaining runs are made elsewhere, so that runs given up by other processes are taken
+    over. Yields each run group of which it tried a run; for descriptors see :func:`perform`. Raises KeyboardInterrupt
+    between two run groups when a stop was requested.
     """
     left, moved = list(todo), True
     while left and moved:
@@ -60,7 +60,7 @@ def work(todo: Sequence[RunGroup], report: Report, descriptors: bool = False) ->
 
 
 def _state(group: RunGroup) -> str:
-    """Tell whether a run of a group is free, or whether all are made or tried, or some of these held elsewhere."""
+    """Tell whether a run of a group is free, or all are made or tried, or some are claimed elsewhere."""
     claims, failures = Claims(Path(group.state) / "claims"), Failures(group.state)
     held = False
     for run in group.runs:
@@ -72,15 +72,15 @@ def _state(group: RunGroup) -> str:
 
 
 def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: bool = False) -> list[RunOutcome]:
-    """Make the runs of a run group that nobody else makes or has made, and say what became of every one.
+    """Make the runs of a group that no other process is making or has made; return the outcome of each.
 
-    Raises nothing but interrupts (KeyboardInterrupt, SystemExit), and then has given up its claims. With
-    descriptors the log also takes what compiled code prints; that is for processes that do nothing else.
+    Raises only interrupts (KeyboardInterrupt, SystemExit), after releasing its claims. With descriptors the log also
+    captures what compiled code prints; only for processes that do nothing else.
     """
     with Claims(Path(group.state) / "claims") as claims:
         making = _Making(group, claims)
         try:
-            plugins.load()  # before anything asks which metrics there are
+            plugins.load()  # before any look-up of metrics
             with one_thread():
                 mine = making.claim_all()
                 if mine:
@@ -96,7 +96,7 @@ def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: 
 
 
 def settle(group: RunGroup, reason: str) -> list[RunOutcome]:
-    """The outcomes of a group whose process has died: what it had not recorded has failed, for this reason."""
+    """Return the outcomes of a group whose process has died: runs without a record have failed, for this reason."""
     making = _Making(group, Claims(Path(group.state) / "claims"))
     for run in group.runs:
         if recorded(group, run):
@@ -108,7 +108,7 @@ def settle(group: RunGroup, reason: str) -> list[RunOutcome]:
 
 
 def reason_of(error: BaseException) -> str:
-    """An exception in one line."""
+    """Return an exception in one line."""
     text = message(error)
     return (
         text
@@ -121,7 +121,7 @@ def reason_of(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Numerical libraries use one thread: the last digits of sums depend on the number of threads."""
+    """Limit numerical libraries to one thread: the last digits of sums depend on the number of threads."""
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     torch = sys.modules.get("torch")
@@ -143,7 +143,7 @@ def recorded(group: RunGroup, run: PendingRun) -> bool:
 
 
 def is_recorded(store: Store, config: RunConfig, asked: Set[str] = frozenset()) -> bool:
-    """Whether a run has a record that is whole, of the present metrics, and knows those that are asked for."""
+    """Whether a run has a whole record with current versions of all metrics in ``asked``."""
     try:
         return store.status(config, asked)[0] == "done"
     except RecordError:
@@ -151,7 +151,7 @@ def is_recorded(store: Store, config: RunConfig, asked: Set[str] = frozenset()) 
 
 
 class _Making:
-    """The runs of a group while they are made: what is claimed of them, and what became of those that are over."""
+    """State of a run group while it is made: claims, and outcomes of finished runs."""
 
     def __init__(self, group: RunGroup, claims: Claims) -> None:
         self.group, self.claims = group, claims
@@ -160,15 +160,15 @@ class _Making:
         self.outcomes: dict[str, RunOutcome] = {}
 
     def note(self, run: PendingRun, status: str, reason: str = "", record: Record | None = None) -> None:
-        """What became of a run."""
+        """Set the outcome of a run."""
         self.outcomes[run.key] = RunOutcome(run.key, status, reason, record)
 
     def left(self) -> list[PendingRun]:
-        """The runs that nothing is known of yet."""
+        """Runs without an outcome."""
         return [run for run in self.group.runs if run.key not in self.outcomes]
 
     def told(self) -> list[RunOutcome]:
-        """What became of every run."""
+        """Return the outcome of every run."""
         return [self.outcomes[key] for key in self.group.keys]
 
     def claim_all(self) -> list[PendingRun]:
@@ -204,7 +204,7 @@ class _Making:
         return False
 
     def _lost(self, run: PendingRun, holder: Holder) -> Failure | None:
-        """Note that the process is lost whose claim was taken over; the second one that a run costs is its failure."""
+        """Record that the claim of a lost process was taken over; the second lost process of a run is its failure."""
         before = self.failures.get(run.key)
         again = before is not None and before["death"] and before["attempt"] > run.attempts
         reason = f"{before['reason']}, then {holder}" if before and again else f"its process was lost: {holder}"
@@ -214,11 +214,11 @@ class _Making:
         return self.failures.since(run.key, run.attempts)
 
     def train(self, mine: list[PendingRun], report: Callable[[float, str], None], descriptors: bool) -> None:
-        """Make claimed runs."""
+        """Train claimed runs."""
 
         def told(fraction: float, text: str = "") -> None:
             if all(self.claims.taken(run.key) for run in mine):
-                raise Overtaken("others have claimed all runs of this group since")  # they need not be trained twice
+                raise Overtaken("others have claimed all runs of this group since")  # avoids training them twice
             report(fraction, text)
 
         started = provenance.now()
@@ -243,9 +243,8 @@ class _Making:
                 self._record(run, outcome, started)
 
     def fail(self, run: PendingRun, reason: str, trace: str = "", final: bool = False, guess: bool = False) -> None:
-        """Note a failure. A final one would come again if training went on from its checkpoint; of a guess only the end
-        is known.
-        """
+        """Record a failure. final: resuming from the checkpoint would repeat it; guess: the cause is not known, only
+        the end."""
         log = str(log_path(self.group, run.key))
         try:
             self.failures.write(run.config, run.key, reason, trace, log, guess, around=self._fence(run))
@@ -258,7 +257,7 @@ class _Making:
         self.note(run, "failed", reason)
 
     def _found(self, run: PendingRun) -> bool:
-        """Whether somebody else has made a run, which is its outcome then."""
+        """Whether another process has made a run; sets that outcome."""
         if not recorded(self.group, run):
             return False
         self.note(run, "found")
@@ -267,11 +266,11 @@ class _Making:
 
     @contextlib.contextmanager
     def _fence(self, run: PendingRun) -> Iterator[None]:
-        """Around the writing of what became of a run: a process that was stopped writes over nothing that others made.
+        """Guard the writing of a run's result, so that a process that was suspended overwrites nothing.
 
-        If another one has claimed the run or has made it, that is the outcome. Raises Overtaken then.
+        If another process has claimed or made the run, sets that outcome and raises Overtaken.
         """
-        with contextlib.suppress(ClaimError):  # where nothing can be claimed the record alone decides
+        with contextlib.suppress(ClaimError):  # without claims the record alone decides
             if not self.claims.acquire(run.key):
                 self.note(run, "elsewhere")
                 raise Overtaken(run.key)
@@ -280,7 +279,7 @@ class _Making:
         yield
 
     def _measured(self, run: PendingRun) -> bool:
-        """Whether a run whose record is stale could be measured again from what its training has left."""
+        """Whether a stale run could be measured again from stored predictions or parameters."""
         group = self.group
         try:
             if not group.measure or self.store.status(run.config, set(run.asked))[0] != "stale":
@@ -305,7 +304,7 @@ class _Making:
             self.fail(run, str(error), final=True)
         except StoreError as error:
             self.note(run, "unsaved", str(error), record)
-            self.claims.held.discard(run.key)  # it stays claimed by who has the record
+            self.claims.held.discard(run.key)  # the claim stays, because the parent holds the record
         else:
             self.failures.clear(run.key)
             self.checkpoints.clear(run.key)
@@ -313,13 +312,13 @@ class _Making:
 
 
 def log_path(group: RunGroup, key: str) -> Path:
-    """The log of a run; the runs of one group share one file."""
+    """Return the log file of a run; the runs of one group share one file."""
     return Path(group.state) / "logs" / f"{key}.log"
 
 
 @contextlib.contextmanager
 def _log(group: RunGroup, keys: list[str], descriptors: bool) -> Iterator[None]:
-    """What is printed is added to the log of the first run; the logs of the others are links to it."""
+    """Add all output to the log of the first run; the logs of the others are links to it."""
     path = log_path(group, keys[0])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -328,7 +327,7 @@ def _log(group: RunGroup, keys: list[str], descriptors: bool) -> Iterator[None]:
                 log_path(group, key).unlink(missing_ok=True)
         for key in keys[1:]:
             log_path(group, key).symlink_to(path.name)
-        # What an earlier attempt said stays; it is closed with its own block below.
+        # The text of an earlier attempt stays, and a code block closes it below.
         opened = open(path, "a", 1, "utf-8", "backslashreplace", opener=files.regular)  # noqa: SIM115
     except OSError as error:
         raise LogError(

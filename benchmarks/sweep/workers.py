@@ -1,6 +1,6 @@
-"""Workers: processes of this machine that go through one list of run groups, each claiming the next that nobody has.
+"""Worker processes on this machine that share one list of run groups, each claiming the next free one.
 
-A process that dies takes only the run group with it that it was at; another process replaces it.
+A process that dies loses only its present run group; another process replaces it.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from benchmarks.sweep.groups import Outcomes, Report, RunGroup
 from benchmarks.sweep.stopping import interrupt
 from benchmarks.sweep.work import settle, work
 
-GRACE = 10.0  # seconds that a worker has to give up its claims when it is stopped
-SAVE = signal.SIGUSR2  # what a cluster sends before a time limit: save a checkpoint, then end
+GRACE = 10.0  # seconds that a stopped worker has to release its claims
+SAVE = signal.SIGUSR2  # signal that clusters send before a time limit: save a checkpoint, then end
 REPORT_EVERY = 0.5  # seconds between reports of one worker
-MOMENT = 0.5  # seconds by which a signal for all processes of a terminal may reach one later than another
+MOMENT = 0.5  # seconds by which a terminal's signal may reach one process later than another
 
 
 class WorkersError(BenchmarkError):
-    """No worker could begin."""
+    """Error: no worker could start."""
 
 
 @dataclass(eq=False)
 class Worker:
-    """A spawned process, our end of its pipe, its place among the workers, and the run group that it is at."""
+    """A spawned process, the parent's end of its pipe, its index among the workers, and its present run group."""
 
     process: SpawnProcess
     pipe: Connection
@@ -47,17 +47,17 @@ class Worker:
     group: RunGroup | None = None
 
     def receive(self) -> Any:
-        """Return what it has sent. Raises EOFError or OSError if it has died."""
+        """Return the next message. Raises EOFError or OSError if the process has died."""
         if not self.pipe.poll():
-            raise EOFError  # dead, though a child of its own still holds the pipe open
+            raise EOFError  # dead, though a child process still holds the pipe open
         return self.pipe.recv()
 
 
 class Workers:
-    """``count`` processes (default: one for every GPU, else one for every core), each of which sees one GPU.
+    """Pool of ``count`` processes (default: one per GPU, else one per core), each of which sees one GPU.
 
-    A worker that dies ``moment`` seconds or less before this process is told to stop was stopped too: no failure.
-    ``stopped``: the keys of the runs that workers were at when they were told to save and end.
+    A worker that dies at most ``moment`` seconds before this process receives a stop was stopped too: no failure.
+    ``stopped``: keys of the runs in training when the workers were stopped.
     """
 
     def __init__(self, count: int | None = None, moment: float = MOMENT, devices: Sequence[str] | None = None) -> None:
@@ -67,9 +67,9 @@ class Workers:
         self.stopped: set[str] = set()
 
     def outcomes(self, todo: Sequence[RunGroup], report: Report) -> Outcomes:
-        """Make what is left of run groups; each group that a worker was at, as it ends.
+        """Make the remaining run groups; yield each group with its outcomes as it ends.
 
-        When the iterator is closed no worker is left. Raises WorkersError if none could begin.
+        Closing the iterator ends all workers. Raises WorkersError if none could start.
         """
         todo, reason, heard = list(todo), "", set[int]()
         try:
@@ -86,7 +86,7 @@ class Workers:
                         status = worker.process.exitcode
                         with _claims(worker.group):
                             if status or worker.group:
-                                time.sleep(self.moment)  # the signal raises here
+                                time.sleep(self.moment)  # a signal raises here
                             self.workers.remove(worker)
                             found = settle(worker.group, death(status)) if worker.group else []
                         if worker.group:
@@ -108,7 +108,7 @@ class Workers:
             self._end(signal.SIGTERM, GRACE)
 
     def stop(self, grace: float) -> None:
-        """Have the workers save what they are at and end within ``grace`` seconds; ``stopped`` then has their runs."""
+        """Make workers save and end within ``grace`` seconds; ``stopped`` then lists their runs."""
         self.stopped |= {key for worker in self.workers if worker.group for key in worker.group.keys}
         self._end(SAVE, grace)
 
@@ -131,12 +131,12 @@ class Workers:
         with _device(self.devices[slot % len(self.devices)] if self.devices else None):
             process.start()
         self.workers.append(Worker(process, ours, slot))
-        theirs.close()  # otherwise a message that its death cuts short would never end
+        theirs.close()  # otherwise a message cut short by its death would never end
 
 
 @contextlib.contextmanager
 def _claims(group: RunGroup | None) -> Iterator[None]:
-    """Hold the runs that a dead worker was at, before another one takes them over."""
+    """Hold the claims of a dead worker before another worker takes over its runs."""
     with contextlib.ExitStack() as stack:
         if group:
             claims = stack.enter_context(Claims(Path(group.state) / "claims"))
@@ -148,7 +148,7 @@ def _claims(group: RunGroup | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _device(name: str | None) -> Iterator[None]:
-    """Processes that are started in here see one GPU."""
+    """Let processes started in this context see one GPU."""
     before = os.environ.get(VISIBLE)
     try:
         if name is not None:
@@ -160,7 +160,7 @@ def _device(name: str | None) -> Iterator[None]:
 
 
 def death(status: int | None) -> str:
-    """Say why a worker died, by its exit status."""
+    """Explain a worker's death by its exit status."""
     if status is not None and status < 0:
         name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
         why = ": most often for want of memory; try fewer --workers" if name == "SIGKILL" else ""
@@ -171,8 +171,8 @@ def death(status: int | None) -> str:
 
 
 def live(pipe: Connection, todo: list[RunGroup]) -> None:
-    """Do a worker's work and tell it to the parent. If the parent dies, save a checkpoint and end."""
-    for number in (signal.SIGINT, signal.SIGHUP):  # they reach every process of a terminal; the parent stops us
+    """Do a worker's work and report to the parent. If the parent dies, save a checkpoint and end."""
+    for number in (signal.SIGINT, signal.SIGHUP):  # the parent stops its workers
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(SAVE, request_stop)
@@ -181,7 +181,7 @@ def live(pipe: Connection, todo: list[RunGroup]) -> None:
     last = 0.0
 
     def tell(group: RunGroup, *message: Any) -> None:
-        # When the parent has died, training ends with its epoch, and what is trained already is recorded.
+        # When the parent has died, training ends with its epoch, and finished runs are recorded.
         with contextlib.suppress(OSError):
             pipe.send((places[group.keys[0]], *message))
 
@@ -196,11 +196,11 @@ def live(pipe: Connection, todo: list[RunGroup]) -> None:
         for group, outcomes in work(todo, report, descriptors=True):
             tell(group, outcomes)
     except KeyboardInterrupt:
-        os._exit(0)  # at once: what has begun is given up, and what was made is on disk
+        os._exit(0)  # at once: training in progress is discarded, and everything finished is on disk
 
 
 def _stop_with_parent() -> None:
-    """Nobody would see a training that goes on for hours after its sweep was killed."""
+    """End with the parent, so that no training goes on unnoticed after its sweep was killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None, "a worker is a child"
     parent.join()

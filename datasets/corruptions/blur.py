@@ -69,7 +69,7 @@ def _zoom_operator(side: int, largest: int) -> sparse.csr_array:
     """Zoom blur as a matrix over the pixels of one channel."""
     total = sparse.eye_array(side * side)
     for per_cent in range(largest + 1):
-        # Not 1 + per_cent / 100: the arrays were made with this step, whose rounding errors decide a crop's size.
+        # Not 1 + per_cent / 100: the published arrays used this step, whose rounding errors determine a crop's size.
         matrix = sparse.csr_array(zoom_matrix(side, 1 + per_cent * (1.01 - 1)))
         total = total + sparse.kron(matrix, matrix)
     return (total / (largest + 2)).tocsr()

@@ -1,4 +1,4 @@
-"""Random numbers of corruptions: every image has its own stream, so that no result depends on the batch."""
+"""Random numbers of corruptions: one stream for every image, so that no result depends on the batch."""
 
 from __future__ import annotations
 

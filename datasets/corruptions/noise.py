@@ -1,7 +1,7 @@
 """The four noises: Gaussian, shot (Poisson), impulse (salt and pepper) and speckle.
 
-Here and in the neighbouring modules, images are float64 [n, 32, 32, 3] in [0, 1]; what leaves that range is clipped
-by the caller.
+Here and in the neighbouring modules, images are float64 [n, 32, 32, 3] in [0, 1]; the caller clips values outside this
+range.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """CIFAR-10-C as tensorflow-datasets prepares it: data set `cifar10_corrupted`, a configuration for each corruption and
 severity.
 
-It holds the authors' images, in an order of its own: by a hash of each image's number, salted with the name of the
-split.
+It holds the authors' images, ordered by a hash of each image's number, salted with the name of the split.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ def find(name: str, root: str | os.PathLike | None = None) -> Path | None:
 
 
 def read(folder: Path, corruption: str, severity: int, labels: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
-    """Images [n, 32, 32, 3] of one severity, those of these rows of the test set, or all.
+    """Return images [n, 32, 32, 3] of one severity, at these rows of the test set (default: all).
 
-    labels [N]: of the clean test set. Raises BadData where this corruption is not prepared, or damaged, or has other
+    labels [N]: of the clean test set. Raises BadData where this corruption is not prepared, damaged, or has other
     labels than the test set.
     """
     home = folder / f"{NAMES.get(corruption, corruption)}_{severity}"

@@ -28,7 +28,7 @@ def snow(
     sigma: float,
     keep: float,
 ) -> np.ndarray:
-    """Whitened, and flakes that fall in two opposite directions.
+    """Whiten images and add flakes that fall in two opposite directions.
 
     Flakes are normal noise, enlarged by `zoom`, set to 0 below the threshold, blurred along a uniform angle
     from -135 to -45 degrees; the second layer is the first one turned by 180 degrees. The ground is
@@ -44,7 +44,7 @@ def snow(
 
 
 def frost(x: np.ndarray, draws: Draws, keep: float, amount: float, overlays: tuple[np.ndarray, ...]) -> np.ndarray:
-    """keep x + amount times a random window of a random overlay ([H, W, 3] in [0, 1])."""
+    """Return keep x + amount times a random window of a random overlay ([H, W, 3] in [0, 1])."""
     side = x.shape[1]
     which, place = draws.integers(0, len(overlays)), draws.uniform(0, 1, 2)
     windows = []

@@ -15,7 +15,7 @@ from .source import Source
 
 VERSION = "1"
 BATCH = 64
-OUTLINE, FROM = 16, 64  # pixels of an outline's side, and of the squares that it is made of
+OUTLINE, FROM = 16, 64  # side of an outline in pixels, and of the images it is computed from
 
 
 def images(source: Source, side: int, root: str | os.PathLike | None = None) -> np.ndarray:

@@ -1,13 +1,13 @@
-"""Where graded photographs come from: a user's folder as upstream publishes it, or mosaics of 256 pixels.
+"""Sources of graded photographs: a user's folder as upstream publishes it, or mosaics of 256 pixels.
 
-$FVI_RETINOPATHY names a folder with one for each set that is at hand:
+$FVI_RETINOPATHY names a folder with a subfolder for each available set:
 
 eyepacs  Kaggle's: trainLabels.csv and train/*.jpeg, and perhaps retinopathy_solution.csv and test/*.jpeg
          (validation: usage Public, test: Private); or what tensorflow-datasets has prepared of it (`prepared`)
 aptos    Kaggle's: train.csv and train_images/*.png
 idrid    the challenge's part B, "B. Disease Grading"
 
-Without it mosaics are looked for, `retina/` in the cache and the mirrors, with the SHA-256 of known.txt.
+Without it mosaics are searched for, `retina/` in the cache and the mirrors, with the SHA-256 of known.txt.
 """
 
 from __future__ import annotations

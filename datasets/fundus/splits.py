@@ -3,8 +3,8 @@
 A scheme names the task and the side of the images in pixels, "moderate-64": the finding is of grade 2 or more
 ("moderate", it threatens sight) or of grade 1 or more ("mild"). "severity" and "severity-mild" train and test on grades
 up to the finding's first one; the images of higher grades are the shift, those of the training part among them (Band et
-al. 2021). "outline" has the findings of "moderate", "outline-severity" those of "severity" and so on: they only say
-where the eye is.
+al. 2021). "outline", "outline-severity" and so on have the same findings but only outlines, which show where the eye
+is.
 
 A set without official parts is cut 70 : 10 : 20 (`parts.parted`). Evaluation sets: "shift-<set>", another country's
 images (of EyePACS its test part where it has official parts, of APTOS the first 2,929 by name as in RETINA, of IDRiD

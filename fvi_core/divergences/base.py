@@ -21,8 +21,8 @@ class Step:
     ``x [R, B, ...]``: batch inputs; ``functions``: the draw of the likelihood term; ``values [R, S, B, Q]``: its values
     at x, so that a divergence on the training batch needs no second forward pass. ``sample_context()`` draws a context
     set ``[R, K, ...]``, ``x`` itself if the context is the training batch. ``parameters``: trained parameters;
-    ``buffers``: kept ones (running statistics), for a divergence that needs the network as it predicts. ``marginals``:
-    mean and variance ``[R, B, Q]`` at x if the likelihood term used these instead of a draw.
+    ``buffers``: running statistics, for a divergence that needs the network in prediction mode. ``marginals``: mean and
+    variance ``[R, B, Q]`` at x if the likelihood term used them instead of a draw.
     """
 
     network: Network

@@ -35,7 +35,7 @@ class LinearisedKL(Divergence):
 
     @property
     def covariance(self) -> str:
-        """ "full", or "diagonal" where the divergence looks at single points."""
+        """ "full", or "diagonal" where the divergence compares single points."""
         return "full"
 
     @property
@@ -74,7 +74,7 @@ class LinearisedKL(Divergence):
             return full_network_moments(
                 step.network, mean | step.buffers, log_var, x, self.compared, self.stop_gradient
             )
-        draw: Any = step.functions  # those of networks have features
+        draw: Any = step.functions  # a drawn network has features
         if not hasattr(draw, "features"):
             draw = DrawnNetworks(step.network, step.family.weights(step.network, step.parameters, 1, step.streams))
         return head_moments(draw.features(x), mean, log_var, self.compared)

@@ -18,8 +18,8 @@ from fvi_core.triangular import log_determinant
 class InducingKL(Divergence):
     """``sum_k KL(q(u_k) || N(0, K_ZZ))`` over outputs k, the KL of the whole process (Hensman et al. 2013 eq. 3).
 
-    In whitened values v, ``u = L v`` with ``L L^T = K_ZZ``, it is the KL of ``N(m, C C^T)`` from ``N(0, I)``,
-    ``1/2 [ |m|^2 + |C|^2 - M - log det C C^T ]``. The family brings the prior process; no prior part is used.
+    In whitened values v, ``u = L v`` with ``L L^T = K_ZZ``, it is the KL of ``N(m, C C^T)`` from ``N(0, I)``, ``1/2 [
+    |m|^2 + |C|^2 - M - log det C C^T ]``. The family has the prior process; no prior part is used.
     """
 
     def __call__(self, step: Step) -> Tensor:

@@ -64,9 +64,8 @@ def nearest_neighbour_kl(q: Tensor, p: Tensor, k: int = 1) -> Tensor:
 
 
 def image_kl(image: AffineImage, p: Tensor, k: int = 1) -> Tensor:
-    """Equation 4 for samples that are a linear image ``q = u A + c`` of few coordinates: neighbours are found in
-    these.
-    """
+    """Equation 4 for samples that are an affine image ``q = u A + c`` of few coordinates, in which neighbours are
+    searched."""
     q = image.points()
     with torch.no_grad():
         gram = torch.matmul(image.matrix, image.matrix.transpose(-1, -2))

@@ -21,9 +21,9 @@ def spectral_scores(samples: Tensor, share: float = 0.99) -> Tensor:
     to 17).
 
     The score is ``sum_j beta_j psi_j``, psi_j eigenfunctions of the kernel ``exp(-1/2 sum_d ((x_d - x'_d) / l_d)^2)``
-    under q by Nystrom's method, ``beta_j = -E_q grad psi_j``. Those of the largest eigenvalues whose shares of the sum
-    stay below ``share`` together are used (1: all), at least one. ``l_d``: sqrt(M) times the median distance in
-    dimension d. At the samples themselves ``psi_j(x_s) = sqrt(S) u_sj``, so that all is one product of matrices.
+    under q by Nystrom's method, ``beta_j = -E_q grad psi_j``. The sum runs over the largest eigenvalues up to the
+    fraction ``share`` of their total (1: all), at least one. ``l_d``: sqrt(M) times the median distance in dimension d.
+    At the samples themselves ``psi_j(x_s) = sqrt(S) u_sj``, so that the estimate is one matrix product.
     """
     x = samples.double()
     lengths = bandwidths(x)
@@ -31,7 +31,7 @@ def spectral_scores(samples: Tensor, share: float = 0.99) -> Tensor:
     gram = (-0.5 * torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist").square()).exp()
     values, vectors = torch.linalg.eigh(gram)
     total = values.sum(-1, keepdim=True)
-    above = values.flip(-1).cumsum(-1).flip(-1)  # with all larger ones
+    above = values.flip(-1).cumsum(-1).flip(-1)  # including all larger ones
     used = (above < share * total) if share < 1 else torch.ones_like(values, dtype=torch.bool)
     used[..., -1] = True
     weights = torch.where(used & (values > 0), 1 / values, 0.0)
@@ -50,14 +50,13 @@ def bandwidths(x: Tensor) -> Tensor:
 @DIVERGENCES.register("spectral_kl")
 @dataclass(frozen=True)
 class SpectralKL(Divergence):
-    """Surrogate whose gradient, not value, estimates that of ``KL(q(f(C)) || p(f(C)))`` (Sun et al. 2019).
+    """Surrogate whose gradient, not value, estimates the gradient of ``KL(q(f(C)) || p(f(C)))`` (Sun et al. 2019).
 
-    ``E_q <stop(grad log q(f)), f> - E_q log p(f)``: the score of q is estimated from the functions that the likelihood
-    term draws (their number is training's ``samples``), or from as many ``draws`` of functions for itself, at all
-    context points together; p has closed-form moments. ``outputs`` "joint": scores of all outputs together;
-    "independent": of each output by itself, whose divergences are summed. ``noise``: standard deviation of what is
-    added to function values, in q by draws and in p by its variance; it keeps both from being singular. ``share``: see
-    :func:`spectral_scores`. Raises ValueError for other ``outputs``.
+    ``E_q <stop(grad log q(f)), f> - E_q log p(f)``: the score of q is estimated from the likelihood term's draws
+    (training's ``samples``), or from ``draws`` further ones, at all context points together; p has closed-form moments.
+    ``outputs`` "joint": scores of all outputs together; "independent": of each output separately, with their
+    divergences summed. ``noise``: standard deviation added to function values, in q by draws and in p by its variance;
+    it prevents singular q and p. ``share``: see :func:`spectral_scores`. Raises ValueError for other ``outputs``.
     """
 
     noise: float = 0.01

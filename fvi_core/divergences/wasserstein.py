@@ -24,8 +24,7 @@ class GaussianWasserstein(Divergence):
     ``mean_x (m(x) - prior_mean)^2 + mean_x k(x, x) + mean_x r(x, x) - 2 / sqrt(S) sum_i sqrt(lambda_i(r(s, x) k(x, s) /
     B))``
 
-    ``root``: the distance itself, as the authors' code has it. The family brings the prior process; a prior part is not
-    asked.
+    ``root``: the distance itself, as the authors' code has it. The family has the prior process; no prior part is used.
     """
 
     prior_mean: float = 0.0
@@ -34,14 +33,14 @@ class GaussianWasserstein(Divergence):
     def __call__(self, step: Step) -> Tensor:
         x, s = step.x, step.sample_context()
         process = step.family.process(step.parameters)
-        # A family with a process has its marginals.
+        # A family with a process has marginals.
         found = step.marginals or step.family.marginals(step.network, step.parameters, x)
         mean, variance = cast(tuple[Tensor, Tensor], found)
         prior = process.prior_variance(x).mean(1) * mean.shape[-1]
         shared = root_trace(process.covariance(s, x), process.prior_covariance(s, x))
         squares = (mean - self.prior_mean).square().mean(1).sum(-1)
         squared = squares + prior + variance.mean(1).sum(-1) - 2 * shared.sum(-1)
-        # An estimate may fall below zero, of which there is no root.
+        # An estimate may be negative, without a root.
         return squared.clamp_min(TINY).sqrt() if self.root else squared
 
 
@@ -66,7 +65,7 @@ def root_trace(r: Tensor, k: Tensor) -> Tensor:
 
 
 def _halves(k: Tensor) -> tuple[Tensor, Tensor]:
-    """``U D^1/2`` and ``V D^1/2``, of what is above rounding."""
+    """Return ``U D^1/2`` and ``V D^1/2`` for singular values above rounding."""
     u, d, v = torch.linalg.svd(k, full_matrices=False)
     kept = d > TINY * d[0]
     roots = d[kept].sqrt()

@@ -25,8 +25,8 @@ class WeightKL(Divergence):
 @DIVERGENCES.register("tied_weight_kl")
 @dataclass(frozen=True)
 class TiedWeightKL(Divergence):
-    """``KL(q(w) || N(m, gain / fan_in))`` summed over the weights that are drawn, with m the means of q: it holds their
-    variances alone (MFVI and radial MFVI of Band et al. 2021, whose standard deviation is He's, of gain 2)."""
+    """``KL(q(w) || N(m, gain / fan_in))`` summed over the random weights, with m the means of q: it regularises only
+    the variances (MFVI and radial MFVI of Band et al. 2021, whose standard deviation is He's, of gain 2)."""
 
     gain: float = 2.0
 
@@ -41,7 +41,7 @@ class TiedWeightKL(Divergence):
 @DIVERGENCES.register("weight_penalty")
 @dataclass(frozen=True)
 class WeightPenalty(Divergence):
-    """``-log p(w)`` up to a constant, ``sum_i w_i^2 / (2 variance)``: what is left of the KL for a point (MAP)."""
+    """``-log p(w)`` up to a constant, ``sum_i w_i^2 / (2 variance)``: the KL of a point up to a constant (MAP)."""
 
     def __call__(self, step: Step) -> Tensor:
         mean, variance = step.prior.gaussian_weights()

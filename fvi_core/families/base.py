@@ -47,7 +47,7 @@ class Family:
     """
 
     name: ClassVar[str]
-    pointwise: ClassVar[bool] = True  # a draw's values at some inputs may be computed without those at others
+    pointwise: ClassVar[bool] = True  # values at some inputs need no values at others
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
     draws_networks: ClassVar[bool] = False  # functions are DrawnNetworks
 
@@ -110,7 +110,7 @@ class Family:
 
     def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
         """Return means and log-variances ``[R, *shape]`` of an independent Gaussian over network parameters; parameters
-        without a log-variance are points.
+        without a log-variance are constants.
         """
         raise NotSupported(f"family {self.name!r} is not a Gaussian over network parameters")
 

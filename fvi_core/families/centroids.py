@@ -68,7 +68,7 @@ class Centroids(Family):
         return parameters
 
     def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
-        return {}  # it has no head
+        return {}  # the family has no head
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         centroids = parameters[SUM] / parameters[COUNT].unsqueeze(-1)

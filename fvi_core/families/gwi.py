@@ -31,10 +31,10 @@ class GWI(Inducing):
     sec. 4).
 
     Training moves the network and a lower triangular L of each output. Z, random training inputs, and the kernel are
-    fixed before: hyper-parameters maximise the marginal likelihood of the targets at Z by ``fit_steps`` of Adam at
-    ``fit_lr`` (for labels, the targets of Milios et al. 2018 with ``alpha_eps``). At the start r is the posterior
-    covariance of the optimal sparse process given as many further training inputs Z': ``L L^T = (K_ZZ + k_ZZ' N^-1
-    k_Z'Z)^-1`` with the fitted noise variances N.
+    fixed before training: hyper-parameters maximise the marginal likelihood of the targets at Z by ``fit_steps`` of
+    Adam at ``fit_lr`` (for labels, the targets of Milios et al. 2018 with ``alpha_eps``). At the start r is the
+    posterior covariance of the optimal sparse process given as many further training inputs Z': ``L L^T = (K_ZZ + k_ZZ'
+    N^-1 k_Z'Z)^-1`` with the fitted noise variances N.
     """
 
     fit_steps: int = 100
@@ -44,7 +44,7 @@ class GWI(Inducing):
     def init(self, network: Network, streams: Streams) -> Parameters:
         features = network.n_features
         hyper = KERNELS.build(self.kernel).init(len(streams), features)
-        z = streams.normal(self.points, features)  # until training inputs are known
+        z = streams.normal(self.points, features)  # placeholder until training inputs are known
         factor = torch.eye(self.points, dtype=z.dtype, device=z.device)
         return (
             network.init(streams)
@@ -80,7 +80,7 @@ class GWI(Inducing):
         hyper = {k: v for k, v in held.items() if k != INPUTS}
         points = InducingPoints(KERNELS.build(self.kernel), hyper, held[INPUTS], self.jitter)
         factor = parameters[FACTOR].double().tril()
-        root = points.factor.mT.unsqueeze(1).expand_as(factor)  # whitened, k_xZ is a^T times it
+        root = points.factor.mT.unsqueeze(1).expand_as(factor)  # whitened root; k_xZ is a^T times it
         whitened = product(root.flatten(0, 1), factor.flatten(0, 1)).unflatten(0, factor.shape[:2])
         return InducedProcess(points, whitened.new_zeros(whitened.shape[:-1]), whitened)
 

@@ -22,7 +22,7 @@ class MeanField(Family):
 
     ``mean_init``: "default" (the network's own initialisation) or a standard deviation of zero-centred normal means (0:
     all means start at 0). ``log_var_init``: bounds of the uniform initial log-variances; ``log_var_init_of``: other
-    bounds for named tensors ("head.bias"). ``layers``: which parameters are random, the others are points: "all";
+    bounds for named tensors ("head.bias"). ``layers``: which parameters are random (the others are points): "all";
     "weighted", linear and convolutional layers; "hidden", these except the last; "last", the last layer, whose inputs
     are then computed once for all samples.
     """

@@ -26,7 +26,7 @@ class Radial(Family):
     """``w = m + s * eps / |eps| * |r|`` for all weights of a layer, ``eps ~ N(0, I)``, ``r ~ N(0, 1)``,
     ``s = softplus(rho)`` (Farquhar et al. 2020; dirichlet2022 table 1).
 
-    ``layers``: which parameters are random, the others are points: "all"; "weighted", linear and convolutional layers;
+    ``layers``: which parameters are random (the others are points): "all"; "weighted", linear and convolutional layers;
     "hidden", these except the last (dirichlet2022 App. F). ``kl``: divergence from a Gaussian over the random weights,
     "monte_carlo" as Farquhar et al. estimate it, or "gaussian", the closed form of ``N(m, s^2)`` (dirichlet2022 App.
     F).

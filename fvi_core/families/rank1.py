@@ -27,9 +27,9 @@ class Rank1(Family):
 
     ``layers`` "all": factors for every linear and convolutional layer; "hidden": for all but the last (dirichlet2022
     App. F). Means start at 1, or, with probability 1 - ``positive``, at -1; weights, biases and normalisation are
-    points. Asked for fewer functions than it has members, as in training, the family deals the points of a batch out
-    among the members in equal runs (Wen et al. 2020), at the cost of one network; asked for at least as many, as in
-    prediction, every function is one member's, for ``samples // size`` draws of its factors.
+    points. With fewer functions than members, as in training, the points of a batch are distributed over the members in
+    equal runs (Wen et al. 2020), at the cost of one network; with at least as many, as in prediction, every function is
+    one member's, for ``samples // size`` draws of its factors.
     """
 
     size: int = 4
@@ -115,7 +115,7 @@ class Rank1(Family):
         self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None
     ) -> Tensor:
         """KL ``[R]`` of the factors from ``N(mean, variance)``, summed over factors and averaged over the members of
-        the mixture, which bounds the mixture's own from above (Dusenberry et al. 2020)."""
+        the mixture, an upper bound of the mixture's KL (Dusenberry et al. 2020)."""
         means = {k.removeprefix(MEAN): v for k, v in parameters.items() if k.startswith(MEAN)}
         log_vars = {k: 2 * softplus(parameters[RHO + k]).log() for k in means}
         return gaussian_kl_weights(means, log_vars, mean, variance) / self.size

@@ -43,7 +43,7 @@ class SparseGP(Inducing):
     def init(self, network: Network, streams: Streams) -> Parameters:
         features = network.n_features
         hyper = KERNELS.build(self.kernel).init(len(streams), features)
-        values = streams.normal(self.points, features)  # until training inputs are known
+        values = streams.normal(self.points, features)  # placeholder until training inputs are known
         hyper = {name: value.to(streams.device) for name, value in hyper.items()}
         return self._named(hyper) | _start(values, network.n_outputs)
 

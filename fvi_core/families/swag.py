@@ -101,7 +101,7 @@ class SWAG(Point):
         drawn = network.unflatten(mean.unsqueeze(1) + self.scale * (diagonal + low_rank) / 2**0.5)
         if not network.buffers:
             return drawn
-        if POINTS not in parameters:  # in the middle of training: the iterates' own statistics
+        if POINTS not in parameters:  # during training: the iterates' own statistics
             return drawn | buffers_of({name: parameters[name] for name in network.buffers})
         x = parameters[POINTS]
         seen = [network.statistics({k: v[:, s : s + 1] for k, v in drawn.items()}, x) for s in range(samples)]

@@ -49,7 +49,7 @@ class Dense(Posterior):
     def eigenvalues(self, curvature: Tensors) -> Tensor:
         return torch.linalg.eigvalsh(curvature[CURVATURE]).clamp_min(
             0
-        )  # below 0 they are rounding: it is a Gram matrix
+        )  # eigenvalues of a Gram matrix below 0 are rounding
 
     def chosen(self, flat: Tensor, curvature: Tensors) -> Tensor:
         return flat[curvature["index"]]
@@ -102,9 +102,9 @@ class Subnetwork(Dense):
     """All of H over the ``count`` weights of largest marginal variance among those of linear and convolutional layers.
 
     Daxberger et al. (2021) choose them so: the result has the smallest Wasserstein-2 distance from a diagonal posterior
-    over all weights. Variances "diagonal": of the diagonal Laplace approximation; "swag": of the iterates of family
-    'swag', as in that paper's code. As there, biases and batch normalisation are never chosen. Ties are broken by the
-    network's order.
+    over all weights. Variances "diagonal": from the diagonal Laplace approximation; "swag": from the iterates of family
+    'swag', as in that paper's code. As in that code, biases and batch normalisation are never chosen. Ties are broken
+    by the network's order.
     """
 
     count: int = 1000

@@ -208,8 +208,8 @@ class Laplace(GaussianFit):
     delta.
 
     ``structure`` "full": all of the matrix; "diagonal": its exact diagonal; "kronecker": a pair of factors for each
-    layer (:class:`~fvi_core.fits.factored.Factored`); "last_layer": all of it over the last layer, the others fixed.
-    Further options: :class:`GaussianFit`.
+    layer (:class:`~fvi_core.fits.factored.Factored`); "last_layer": the full matrix over the last layer, the others
+    fixed. Further options: :class:`GaussianFit`.
     """
 
     structure: str = "diagonal"
@@ -229,8 +229,8 @@ class SubnetworkLaplace(GaussianFit):
     """A Laplace approximation over the ``size`` weights of largest marginal variance, the others fixed (Daxberger et
     al. 2021).
 
-    ``variances`` "diagonal": those of the diagonal Laplace approximation; "swag": those of the iterates of family
-    'swag' (:class:`~fvi_core.fits.dense.Subnetwork`). Further options: :class:`GaussianFit`.
+    ``variances`` "diagonal": from the diagonal Laplace approximation; "swag": from the iterates of family 'swag'
+    (:class:`~fvi_core.fits.dense.Subnetwork`). Further options: :class:`GaussianFit`.
     """
 
     size: int = 1000

@@ -52,7 +52,7 @@ class Around:
 class Posterior:
     """Contract of a covariance structure: curvature once, then posteriors for any prior precision."""
 
-    head = False  # whether only the last layer's weights are random, in which a network is linear
+    head = False  # whether only the last layer, in which a network is linear, has random weights
 
     def check(self, network: Network) -> None:
         """Raise ValueError for a network whose matrices would not fit in memory."""

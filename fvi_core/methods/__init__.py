@@ -33,8 +33,8 @@ class Method:
 
     ``fit``: part that changes trained parameters before prediction (a Laplace approximation, say). ``likelihood`` and
     ``training``, if given, replace a table's parts of another name. ``aliases``: other names in papers. ``trained_as``:
-    the method whose trainings this one shares; each evaluation then fits the fit part to their parameters, and the
-    method's name is "<trained_as> (<fit part>)".
+    the method whose trainings it shares; each evaluation then fits the fit part to their parameters, and the method's
+    name is "<trained_as> (<fit part>)".
     """
 
     name: str
@@ -66,7 +66,7 @@ _ROWS: dict[str, Method] = plugins.track({})
 
 def add(method: Method) -> Method:
     """Add a row to the catalogue. Raises ValueError if its name or an alias is taken."""
-    load_own()  # else a name that is taken would be noticed too late
+    load_own()  # otherwise a repeated name would be noticed too late
     taken = {name for row in _ROWS.values() for name in (row.name, *row.aliases)}
     for name in (method.name, *method.aliases):
         if name in taken:

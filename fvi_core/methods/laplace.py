@@ -1,8 +1,8 @@
 """Laplace approximations about the network of MAP: ``w ~ N(w*, (H + delta I)^-1)`` (Immer et al. 2021, Daxberger et al.
 2021).
 
-H is the generalised Gauss-Newton matrix, or a part or an approximation of it; delta is the precision of the prior that
-MAP was trained with unless a table chooses another; functions are those of the network linearised about w*.
+H is the generalised Gauss-Newton matrix, or a part or an approximation of it; delta is the precision of MAP's prior
+unless a table chooses another; functions are those of the network linearised about w*.
 """
 
 from fvi_core.methods import Method, Parts, add

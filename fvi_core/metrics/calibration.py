@@ -58,7 +58,7 @@ def classwise_ece(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
 
 
 def classwise_ace(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
-    """The same with bins of equal mass of each p_c: the adaptive calibration error of Nixon et al. (2019)."""
+    """Adaptive calibration error of Nixon et al. (2019): classwise, with bins of equal mass of each p_c."""
     return _classwise(p, y, ace, bins)
 
 

@@ -15,7 +15,7 @@ from .probabilities import entropy, log_mean_exp
 
 _CHUNK = 1_000_000  # logits held in float64 at a time: bounds the memory for many classes and samples
 _NORMALISED = 1e-2  # the log-sum-exp of log-probabilities is 0 but for the rounding of float16
-_ROUNDING = 1e-12  # a mutual information below this is rounding error, which must not rank points
+_ROUNDING = 1e-12  # smaller mutual informations are rounding errors, which must not rank points
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,7 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def energy(logits: np.ndarray) -> np.ndarray:
-    """E = -log sum_c exp(l_c), [N], of logits [S, N, C]: that of Liu et al. (2020, eq. 4, T = 1) for each function,
-    its mean over samples.
+    """Energy E = -log sum_c exp(l_c), [N], of logits [S, N, C] (Liu et al. 2020, eq. 4, T = 1), averaged over samples.
 
     Raises ValueError for log-probabilities, whose energy is 0 everywhere.
     """

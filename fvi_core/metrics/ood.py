@@ -42,7 +42,7 @@ def aupr(id: np.ndarray, ood: np.ndarray) -> float:
 
 
 def _counts(id: np.ndarray, ood: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of ID and of OOD points whose score is at least each distinct threshold, highest first."""
+    """Count ID and OOD points whose score is at least each distinct threshold, highest first."""
     thresholds = np.unique(np.concatenate([id, ood]))[::-1]
     false, true = (len(each) - np.searchsorted(np.sort(each), thresholds, "left") for each in (id, ood))
     return false, true

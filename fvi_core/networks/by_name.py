@@ -65,7 +65,7 @@ def _maker(name: str, n_outputs: int, size: int) -> Any:
 
 
 def fitted(module: nn.Module, planes: int, small: bool) -> nn.Module:
-    """Return the module for images of so many channels, with a small stem where that is asked for and has a place."""
+    """Return the module for images of so many channels, with a small stem where requested and possible."""
     convolutions = [(name, each) for name, each in module.named_modules() if isinstance(each, nn.Conv2d)]
     name, first = convolutions[0]
     overlapping = first.kernel_size[0] > first.stride[0] > 1

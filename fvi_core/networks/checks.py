@@ -14,13 +14,13 @@ from fvi_core.networks.opaque import NORMS, SIDES, UnfitModule
 from fvi_core.spelling import nearest
 
 MANY = 2**18
-"""Numbers of the inputs at which random numbers are looked for."""
+"""Size of the inputs at which random numbers are searched for."""
 
 
 @torch.no_grad()
 def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int, dict[str, int]]:
-    """Return the name of the linear layer whose output is the module's, the most numbers that a submodule takes or
-    gives for one input, and how many axes the first input of each submodule has.
+    """Return the name of the linear layer whose output is the module's, the most numbers in a submodule's input or
+    output per point, and the number of axes of the first input of each submodule.
 
     Raises UnfitModule for outputs that are not ``[N, Q]``, and without such a layer.
     """
@@ -75,7 +75,7 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
 
 @torch.no_grad()
 def refuse_state(module: nn.Module, example: Tensor) -> None:
-    """Raise UnfitModule for a module whose values are not a function of each input alone."""
+    """Raise UnfitModule unless a module's values are a function of each input alone."""
     trial = copy.deepcopy(module)
     before = {name: value.clone() for name, value in trial.named_buffers()}
     first, second, fewer = trial(example), trial(example), trial(example[:-1])
@@ -94,7 +94,7 @@ def refuse_state(module: nn.Module, example: Tensor) -> None:
 
 @torch.no_grad()
 def random_in_training(module: nn.Module, example: Tensor) -> str | None:
-    """Return a sentence on random numbers that a module draws in training and that nn.Dropout does not; else None."""
+    """Return a sentence on random numbers that a module draws in training outside nn.Dropout; else None."""
     trial = copy.deepcopy(module).train()
     for each in trial.modules():
         if isinstance(each, NORMS) or type(each) is nn.Dropout:
@@ -103,7 +103,7 @@ def random_in_training(module: nn.Module, example: Tensor) -> str | None:
         torch.manual_seed(0)
         try:
             values = [trial(torch.cat([example] * max(1, min(8, MANY // example.numel())))) for _ in range(2)]
-        except Exception:  # what forward() cannot do in training it is not asked for
+        except Exception:  # a forward() that fails in training mode is not used there
             return None
     if not all(isinstance(each, Tensor) for each in values) or torch.equal(*values):
         return None

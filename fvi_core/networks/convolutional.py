@@ -21,9 +21,9 @@ class CNN:
     rudner2022's four-layer network: channels [32, 64], pool [1, 1], dense [256]; cinquin2024's: channels [16, 32, 64],
     pool [1, 1, 0], dense [128]; rudner2021's of three and of seven layers, as the baselines' code beside it counts (all
     but the head): channels [32, 64], pool [1, 1] and [32, 32, 64, 64, 128, 128], pool [0, 1, 0, 1, 0, 1], both with
-    dense [128]. ``padding`` 0 keeps only pixels whose whole neighbourhood is in the image; a list has one for each
-    convolution. ``norm`` "batch": batch normalisation after every convolution. Dropout sites: after each convolution's
-    activation, before each dense layer and before the head. Raises ValueError for an unknown norm or activation.
+    dense [128]. ``padding``: one number, or one for each convolution. ``norm`` "batch": batch normalisation after every
+    convolution. Dropout sites: after each convolution's activation, before each dense layer and before the head. Raises
+    ValueError for an unknown norm or activation.
     """
 
     channels: list[int]

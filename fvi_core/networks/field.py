@@ -1,9 +1,8 @@
 """Vector fields that are gradients and rotated gradients of scalar networks: free of curl, of divergence, or neither.
 
-A scalar network is followed together with its derivatives in the D features of an input: activations are ``[R, S, N, F,
-1 + D]``, in the last axis the value and the derivatives of each unit. What is random in a network (weights, masks,
-factors) is the same for all of them, so the field of any function that a family draws is the derivative of one
-potential.
+A scalar network is evaluated together with its derivatives in the D features of an input: activations are ``[R, S, N,
+F, 1 + D]``, in the last axis the value and the derivatives of each unit. Weights, masks and factors are the same for
+all of them, so the field of any drawn function is the derivative of one potential.
 """
 
 from __future__ import annotations

@@ -29,17 +29,15 @@ SLOPED: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "gelu": lambda gradient, z, a: torch.ops.aten.gelu_backward(gradient, z),
     "softplus": lambda gradient, z, a: torch.ops.aten.softplus_backward(gradient, z, 1, 20),
 }
-"""A gradient times the slopes of an activation at z, of value a: what autograd does, but itself to be differentiated at
-no more than the cost of a forward pass."""
+"""Gradient times the slopes of an activation at z, of value a: autograd's result, differentiable again at the cost of a
+forward pass."""
 BUFFER = "buffer/"
-"""Prefix of tensors that stand among the parameters but are kept rather than trained: running statistics, collected
-moments."""
+"""Prefix of tensors among the parameters that are not trained: running statistics, collected moments."""
 CONSTANT = "constant/"
-"""Prefix of tensors that are kept as well, and that training steps hand over like trained ones: fixed random draws, and
-what a family fitted before training.
-"""
+"""Prefix of untrained tensors that training steps also receive: fixed random draws, and results of a family's fit
+before training."""
 FOLLOWING = "following/"
-"""Prefix of tensors that are kept as well, handed over, and moved by the family after each step: centroids that follow
+"""Prefix of untrained tensors that training steps receive and the family moves after each step: centroids that follow
 the features of training inputs."""
 KEPT = (BUFFER, CONSTANT, FOLLOWING)
 """Prefixes of all that gradients do not train."""
@@ -70,7 +68,7 @@ class ParametricLayer:
 
     @property
     def values(self) -> int:
-        """How many numbers a network gives for an input, whose head it is."""
+        """Number of outputs of a network with this head."""
         return self.outputs
 
     def init(self, streams: Streams) -> Parameters:
@@ -82,7 +80,7 @@ class ParametricLayer:
         return {name: (streams.uniform(*shape) * 2 - 1) * bound for name, shape in self.shapes.items()}
 
     def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
-        """Outputs ``[R, S, N, ...]`` at inputs a, whose samples may be one for all."""
+        """Return outputs ``[R, S, N, ...]`` at inputs a, which may be shared by the samples."""
         raise NotImplementedError
 
     def shifted(self, z: Tensor, bias: Tensor) -> Tensor:
@@ -91,7 +89,7 @@ class ParametricLayer:
 
 
 class PlacesLayer(ParametricLayer):
-    """A layer whose weights serve several places of one input, in the last axis: ``[R, S, N, units, places]``."""
+    """Layer whose weights serve several places of one input, in the last axis: ``[R, S, N, units, places]``."""
 
     def jacobian(self, a: Tensor, delta: Tensor, parameters: Parameters) -> Parameters:
         """Gradients ``[R, N, *shape]`` of the parameters ``[R, 1, *shape]``, for inputs a and gradients delta of
@@ -166,7 +164,7 @@ class Conv2d(ParametricLayer):
         return self.inputs * self.kernel**2
 
     def __call__(self, parameters: Parameters, a: Tensor, after: After | None = None) -> Tensor:
-        """``after`` changes the images of each set of weights, of which nobody else knows, before they are joined."""
+        """``after`` changes the images of each set of weights before they are joined; it may work in place."""
         weight, bias = parameters[f"{self.name}.weight"], parameters.get(f"{self.name}.bias")
         if weight.shape[1] == 1 and a.shape[1] > 1:  # samples that share their weights are one batch
             return self(parameters, a.flatten(1, 2).unsqueeze(1), after).unflatten(2, a.shape[1:3]).squeeze(1)
@@ -176,8 +174,8 @@ class Conv2d(ParametricLayer):
         biases = [None] * len(images) if bias is None else apart(bias, lead)
         if self.kernel == 1 and not self.padding and stride > 1:
             # Only the pixels that it reads: torch 2.15 writes outside its memory in the backward pass of narrow ones.
-            # Taken by a pooling, whose gradient is laid out channels last too; that of a slice is not, and slows down
-            # all that it is added to.
+            # By pooling, whose gradient is laid out channels last too; a slice's is not, and slows down every sum with
+            # it.
             images, stride = [F.avg_pool2d(x, 1, stride) for x in images], 1
         z = [F.conv2d(x, w, b, stride, self.padding) for x, w, b in zip(images, weights, biases, strict=True)]
         return join(z if after is None else [after(x) for x in z], lead)
@@ -188,8 +186,8 @@ class BatchNorm(ParametricLayer):
     """``z = scale (a - mean) / sqrt(var + eps) + shift`` for each channel (Ioffe and Szegedy 2015).
 
     Mean and variance are the running ones where the parameters hold them (``buffers``), as in prediction; else those of
-    the batch, over inputs and pixels, for each replica and sample apart, as in training. ``seen``, where given, is then
-    told them: the mean and the unbiased variance ``[R, S, channels]`` of the first pass. ``start``: the initial scale.
+    the batch, over inputs and pixels, for each replica and sample apart, as in training. ``seen``, if given, is then
+    filled with the mean and the unbiased variance ``[R, S, channels]`` of the first pass. ``start``: the initial scale.
     """
 
     name: str
@@ -240,9 +238,8 @@ class BatchNorm(ParametricLayer):
         return join(planes if after is None else [after(x) for x in planes], lead)
 
     def normalised(self, parameters: Parameters, a: Tensor) -> Tensor:
-        """``(a - mean) / sqrt(var + eps)``, what the scale multiplies: with the running statistics where the parameters
-        hold them, else with the batch's.
-        """
+        """Return ``(a - mean) / sqrt(var + eps)`` with running statistics where the parameters hold them, else the
+        batch's."""
         mean, var = (parameters.get(name) for name in self.buffers)
         if mean is None or var is None:
             var, mean = torch.var_mean(a, (2, 4, 5), correction=0)
@@ -341,6 +338,6 @@ class Residual:
 
 @dataclass(frozen=True)
 class Parallel:
-    """Branches of layers that are given the same a; their units ``[R, S, N, units, ...]`` side by side."""
+    """Branches of layers with a common input a; their units ``[R, S, N, units, ...]`` are concatenated."""
 
     branches: tuple[tuple, ...]

@@ -13,7 +13,7 @@ from fvi_core.random import Streams
 
 @lru_cache(maxsize=16)
 def _factor(keep: float, dtype: torch.dtype) -> float:
-    """``1 / keep`` as tensors of that type divide; kept, since reading it from one waits for the device."""
+    """Return ``1 / keep`` as tensors of that type divide; cached, since reading waits for the device."""
     return float(torch.ones((), dtype=dtype) / keep)
 
 
@@ -40,7 +40,7 @@ class FunctionMasks:
 class InputMasks:
     """Activations times Bernoulli(1 - rate) / (1 - rate), drawn anew for every input and each of ``samples``.
 
-    What is before the first mask is one sample for all.
+    Layers before the first mask compute one sample for all.
     """
 
     def __init__(self, rate: float, samples: int, streams: Streams):

@@ -1,10 +1,10 @@
 """Any ``torch.nn.Module`` as a network.
 
 Three ways are tried in order, and each is compared with the module, at parameters that differ between replicas and
-samples, before it is used. "translated": a module that is known layers in sequence becomes these layers. "leaves":
-each submodule with parameters becomes a layer of this package where there is such a one, or else is called at the
-parameters of each replica and sample; whatever lies between them is called as it is. "whole": all of the module before
-its head is called so.
+samples, before it is used. "translated": a module that is a sequence of known layers becomes these layers. "leaves":
+each submodule with parameters becomes a layer of this package where possible, or else is called at the parameters of
+each replica and sample; code between them runs unchanged. "whole": the module before its head is called at the
+parameters of each replica and sample.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fvi_core.random import Streams
 
 Make = Callable[[], nn.Module]
 LARGE = 10_000_000
-"""Parameters above which one replica is compared rather than two."""
+"""Number of parameters above which one replica is compared rather than two."""
 WAYS = (("translated", True, True), ("leaves", True, True), ("leaves", False, True), ("leaves", False, False)) + (
     ("whole", True, True),
     ("whole", True, False),
@@ -39,13 +39,13 @@ WAYS = (("translated", True, True), ("leaves", True, True), ("leaves", False, Tr
 
 
 class ModuleNetwork(Network):
-    """The network ``head(body(x))`` of a module: its last linear layer, and all that comes before.
+    """Network ``head(body(x))`` of a module: its last linear layer, and everything before it.
 
     ``module``: an nn.Module, whose values the first replica starts from, or a function that makes one, initialised
     anew. ``example``: two or more of its inputs ``[N, ...]``. ``head``: the name of the last layer, where it is not the
-    nn.Linear whose output the module returns. ``way``: the only one to try. Parameters that ask for no gradient are
+    nn.Linear whose output the module returns. ``way``: the only one to try. Parameters without ``requires_grad`` are
     constants. The module is evaluated as in ``eval()``; batch normalisation alone has a training mode. Raises
-    :class:`UnfitModule`; warns where a module draws random numbers in training that are then left out.
+    :class:`UnfitModule`; warns where random numbers of a module in training are left out.
     """
 
     def __init__(self, module: nn.Module | Make, example: Tensor, head: str | None = None, way: str | None = None):
@@ -71,7 +71,7 @@ class ModuleNetwork(Network):
             try:
                 self._build(name, shared, vectorised, example)
                 self._compare(example)
-            except Exception as error:  # what a way cannot do is left to the next, and told if there is none
+            except Exception as error:  # reported if no way works
                 self.refused.append(f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
             else:
                 self.way = name
@@ -99,7 +99,7 @@ class ModuleNetwork(Network):
     def _stand_ins(
         self, module: nn.Module, way: str, shared: bool, vectorised: bool
     ) -> tuple[list[Any], dict[str, Place]]:
-        """A body whose submodules are stand-ins, and where the parameters of its layers are."""
+        """Return a body whose submodules are stand-ins, and the places of its layers' parameters."""
         body, where = Body(self.tokens, shared), dict[str, Place]()
         _put(module, self.head_name, nn.Identity())
         own = [name for name, value in module._parameters.items() if value is not None and value.requires_grad]
@@ -212,7 +212,7 @@ class ModuleNetwork(Network):
         return phi
 
     def _one_by_one(self, body: Body, parameters: Parameters, a: Tensor, lead: tuple[int, int], ride: Pass) -> Tensor:
-        """Features of one replica and sample after another, whose images are never joined: a quarter faster."""
+        """Return features of one replica and sample after another, without joining their images: a quarter faster."""
         parts = {name: apart(value, lead) for name, value in parameters.items() if name not in self.head.shapes}
         found, met = [], list[Parameters]()
         for i, inputs in enumerate(apart(a, lead)):

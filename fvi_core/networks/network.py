@@ -66,8 +66,8 @@ class Network:
     Parameters are a dict of tensors ``[R, S, *shape]``; inputs are ``[R, N, ...]``; outputs are ``[R, S, N, Q]``.
     Nothing mixes replicas or samples, so a stack of replicas computes exactly what each computes alone.
     ``shares_statistics``: in training, batch normalisation takes the statistics of the training batch and the context
-    together, not of each apart. ``perceptron``: linear layers with known activations between them,
-    and nothing else.
+    together, not of each separately. ``perceptron``: linear layers with known activations between them, and nothing
+    else.
     """
 
     def __init__(self, layers: Sequence, input_shape: tuple[int, ...], shares_statistics: bool = False):
@@ -127,7 +127,7 @@ class Network:
         return {name: value for layer in self.parametrised for name, value in layer.init(streams).items()}
 
     def init_buffers(self, streams: Streams) -> Parameters:
-        """Running means 0 and variances 1, ``[R, *shape]``; nothing for a network without batch normalisation."""
+        """Return running means 0 and variances 1, ``[R, *shape]``; empty for a network without batch normalisation."""
 
         def constant(shape: tuple[int, ...], value: float) -> Tensor:
             return torch.full((len(streams), *shape), value, dtype=streams.dtype, device=streams.device)
@@ -143,8 +143,8 @@ class Network:
         return network
 
     def in_precision(self, precision: str) -> Network:
-        """This network, computing in "float32" as its inputs are, or products and convolutions in "bfloat16" where a
-        device has it; but not on a tape.
+        """Return this network, computing in "float32" like its inputs, or with products and convolutions in "bfloat16"
+        on devices that have it, except on a tape.
 
         Parameters, statistics and values keep the type of the inputs. Raises ValueError for another.
         """
@@ -154,14 +154,14 @@ class Network:
         return network
 
     def layer_by_layer(self) -> Network:
-        """This network, its passes of single layers, which may be differentiated twice."""
+        """Return this network with passes of single layers, which may be differentiated twice."""
         network = copy.copy(self)
         network.apart, network._plain = True, None
         return network
 
     def compiled(self) -> Network:
-        """This network, its plain passes compiled by ``torch.compile``: the same values up to rounding, and minutes for
-        the first of every shape. Passes with dropout, a tape or stand-ins for layers stay as they are."""
+        """Return this network with plain passes compiled by ``torch.compile``: equal values up to rounding, minutes for
+        the first pass of every shape. Passes with dropout, a tape or stand-ins for layers stay uncompiled."""
         network, layers = copy.copy(self), self.layers
 
         def plain(whole: bool, parameters: Parameters, a: Tensor) -> tuple[Tensor, Parameters]:
@@ -172,10 +172,10 @@ class Network:
         return network
 
     def track(self, parameters: Parameters, seen: Parameters) -> Parameters:
-        """Running statistics moved towards those of a batch: ``(1 - .1) running + .1 seen``.
+        """Move running statistics towards a batch's: ``0.9 running + 0.1 seen``.
 
-        Seen are ``[R, S, channels]`` (members of an ensemble in R or S); a replica, or a member, of which several
-        samples were seen has one running value, which moves towards the mean over the samples.
+        ``seen``: ``[R, S, channels]`` (members of an ensemble in R or S); where several samples of a replica or member
+        were seen, its one running value moves towards their mean.
         """
         moved = {}
         for name, value in seen.items():
@@ -186,8 +186,8 @@ class Network:
 
     @torch.no_grad()
     def statistics(self, parameters: Parameters, x: Tensor) -> Parameters:
-        """Mean and variance at x ``[R, N, ...]`` of what each normalised layer is given, under these parameters ``[R,
-        S, *shape]``."""
+        """Return mean and variance at x ``[R, N, ...]`` of every normalised layer's inputs, under parameters ``[R, S,
+        *shape]``."""
         seen: Parameters = {}
         if self.buffers:
             self.recording(seen).features({name: parameters[name] for name in self.shapes}, x)
@@ -212,7 +212,7 @@ class Network:
         return self._start(True, parameters, x, Pass(dropout, apply, tape, self.seen))
 
     def _start(self, whole: bool, parameters: Parameters, x: Tensor, ride: Pass) -> Tensor:
-        # What is linearised is so in the precision of the inputs.
+        # Linearised passes use the precision of the inputs.
         if not self.reduced or ride.tape is not None or not has_bfloat16(x.device.type):
             return self._pass(whole, parameters, x.unsqueeze(1), ride)
         with torch.autocast(x.device.type, torch.bfloat16):
@@ -292,12 +292,12 @@ def _rectified_pool(z: Tensor) -> Tensor:
 
 
 def _weighted(layers: Sequence) -> Iterator[ParametricLayer]:
-    """The layers with parameters, in the order in which a forward pass meets them."""
+    """Yield the layers with parameters, in the order of a forward pass."""
     return (layer for layer in _all(layers) if isinstance(layer, ParametricLayer))
 
 
 def _all(layers: Sequence) -> Iterator[Any]:
-    """Layers, and the layers in them, in the order in which a forward pass meets them."""
+    """Yield layers, and the layers in them, in the order of a forward pass."""
     for layer in layers:
         if isinstance(layer, Body):
             yield from layer.leaves

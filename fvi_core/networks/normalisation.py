@@ -13,7 +13,7 @@ def batch_norm(
     x: Tensor, mean: Tensor, var: Tensor, scale: Tensor, shift: Tensor, training: bool, momentum: float, eps: float
 ) -> Tensor:
     """``torch.nn.functional.batch_norm`` in training, of images ``[N, C, H, W]``: the same values and first
-    derivatives; second ones in half the time, since torch makes them of some thirty operations on whole images.
+    derivatives; second ones in half the time, since torch needs some thirty operations on whole images.
     """
     return _Normalised.apply(x, scale, shift, mean, var, momentum, eps)
 
@@ -38,12 +38,11 @@ class _Normalised(torch.autograd.Function):
 
 
 class _Gradients(torch.autograd.Function):
-    """The gradients of a normalisation, to be differentiated once more.
+    """Gradients of a normalisation, differentiable once more.
 
     Let A, B, C, D, E be the sums of v g, v, g, v xhat and g xhat over the N values of a channel, where v is the
     gradient of the gradient of x. The derivatives of ``scale s (A - (B C + D E) / N) + v_scale E + v_shift C`` in g, x
-    and scale are those below, by ``ds/dx_i = -s^2 xhat_i / N`` and ``dxhat_j/dx_i = s (delta_ij - 1/N - xhat_i xhat_j
-    / N)``.
+    and scale follow from ``ds/dx_i = -s^2 xhat_i / N`` and ``dxhat_j/dx_i = s (delta_ij - 1/N - xhat_i xhat_j / N)``.
     """
 
     @staticmethod

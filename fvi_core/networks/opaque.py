@@ -21,14 +21,14 @@ SIDES = ("mean", "var")
 
 
 class UnfitModule(ValueError):
-    """A module that cannot be a network; the message names the submodule, what was expected and what was found."""
+    """Error: a module cannot be a network. The message names the submodule, what was expected and what was found."""
 
 
 class Opaque(PlacesLayer):
     """``module(a)`` at parameters ``[R, S, *shape]``, by ``functional_call``: vectorised over replicas and samples, or
     one call for each, which batch normalisation inside the module needs in training, and recurrent layers always.
 
-    Parameters that ask for no gradient are constants of the module.
+    Parameters without ``requires_grad`` are constants of the module.
     """
 
     def __init__(self, name: str, module: nn.Module, vectorised: bool = True):
@@ -38,7 +38,7 @@ class Opaque(PlacesLayer):
         self.tied = len(self.own) < len(list(module.named_parameters(remove_duplicate=False)))
         self.inputs = self.outputs = 1
         self.form: tuple[tuple, dict] = ((HERE,), {})  # the arguments of its last call
-        self.rest: tuple = ()  # what it returned besides its values: Nones
+        self.rest: tuple = ()  # outputs besides its values: Nones
 
     def _full(self, key: str) -> str:
         return f"{self.name}.{key}" if self.name else key
@@ -49,7 +49,7 @@ class Opaque(PlacesLayer):
 
     @property
     def fan_in(self) -> int:
-        """Inputs of a unit of the largest weight, whose first axis is that of units."""
+        """Return the number of inputs of a unit of the largest weight, whose first axis has the units."""
         return max((math.prod(shape[1:]) for shape in self.own.values()), default=1)
 
     @cached_property
@@ -140,7 +140,7 @@ class Opaque(PlacesLayer):
 
 @contextlib.contextmanager
 def plain_recurrence(wanted: bool) -> Iterator[None]:
-    """Where ``wanted``, turn off oneDNN, whose recurrent layers have neither forward-mode derivatives nor batches."""
+    """Turn off oneDNN in this context if ``wanted``: its recurrent layers lack forward-mode derivatives and batches."""
     before = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(before and not wanted)
     try:

@@ -1,8 +1,8 @@
-"""ReLU, dropout and 2x2 max-pooling of images in one go: a few images at a time, which stay in a processor's cache.
+"""ReLU, dropout and 2x2 max-pooling of images in one step: a few images at a time, which stay in a processor's cache.
 
 Pooling before the ReLU gives the same values and sends gradients to the same pixels: the largest of four numbers stays
-the largest, and where none is positive no gradient passes. So the ReLU sees a quarter of the pixels. No mask is kept
-for the gradient either: it passes where the result is positive.
+the largest, and where none is positive no gradient passes. So the ReLU sees a quarter of the pixels. The gradient needs
+no stored mask either: it passes where the result is positive.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from torch.autograd.function import once_differentiable
 BLOCK_ELEMENTS = 2**18
 """Numbers of the images that are worked on together: 1 MiB in float32, about a core's second-level cache."""
 Kept = Callable[[int, Tensor], Tensor]
-"""Fills images ``[B, C, H, W]`` with 1 where an activation of replica r is kept and 0 where not; asked for all images
-of a replica in order, sample after sample."""
+"""Function that fills images ``[B, C, H, W]`` with 1 where an activation of replica r stays and 0 elsewhere; called for
+all images of a replica in order, sample after sample."""
 _pool = torch.ops.aten.max_pool2d_with_indices.out
 _pool_backward = torch.ops.aten.max_pool2d_with_indices_backward.grad_input
 _threshold_backward = torch.ops.aten.threshold_backward
@@ -28,13 +28,14 @@ def rectified(
 ) -> Tensor:
     """``relu(z)``, with ``kept`` times ``factor`` where kept and 0 elsewhere, then pooled where ``pool`` says so.
 
-    z ``[R, S, N, C, H, W]`` may have one sample for all of ``samples``, which are masked apart. Differentiable once.
+    z ``[R, S, N, C, H, W]`` may have one sample for all of ``samples``, which are masked separately. Differentiable
+    once.
     """
     return _Rectified.apply(z, pool, samples or z.shape[1], kept, factor)
 
 
 def _largest(z: Tensor) -> Tensor:
-    """2x2 max-pooling of images z ``[N, C, H, W]`` without the places that a gradient asks for, which takes longer."""
+    """Return the 2x2 max-pooling of images z ``[N, C, H, W]``, without indices for gradients: faster."""
     height, width = z.shape[-2] // 2 * 2, z.shape[-1] // 2 * 2
     rows = torch.maximum(z[..., :height:2, :width], z[..., 1:height:2, :width])
     return torch.maximum(rows[..., ::2], rows[..., 1::2])

@@ -20,10 +20,10 @@ class ResNet18:
     pooling, the head.
 
     ``norm`` "batch": batch normalisation after every convolution, which then has no bias (He et al. 2016;
-    dirichlet2022); "none": none, and convolutions with bias. ``context_statistics``, of function values in training:
-    "separate": values at the training batch are normalised by the batch's statistics, values at a context by the
-    context's; "shared": both by those of all these points together. Running statistics, which prediction takes, follow
-    those that the batch's values had. Dropout sites: after every ReLU.
+    dirichlet2022); "none": none, and convolutions with bias. ``context_statistics`` in training: "separate": values at
+    the training batch are normalised by the batch's statistics, values at a context by the context's; "shared": both by
+    the statistics of all these points. Running statistics, for prediction, follow the statistics used for the batch.
+    Dropout sites: after every ReLU.
     """
 
     width: int = 64
@@ -67,6 +67,6 @@ def _block(name: str, planes: int, out: int, stride: int, norm: bool) -> list:
 
 
 def convolution(name: str, planes: int, out: int, kernel: int, stride: int, norm: bool = True) -> list:
-    """A convolution that keeps the size of images but for its stride, normalised or with a bias."""
+    """Return a convolution that preserves the size of images up to its stride, normalised or with a bias."""
     conv = Conv2d(name, planes, out, kernel, kernel // 2, stride, bias=not norm)
     return [conv, BatchNorm(f"{name}.norm", out)] if norm else [conv]

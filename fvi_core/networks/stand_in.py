@@ -26,16 +26,15 @@ class Now:
     calls: dict[str, int] = field(default_factory=dict)
 
     def apart(self, a: Tensor) -> Tensor:
-        """Rows ``[R S N, ...]`` as ``[R, S, N, ...]``, with S 1 where the rows are those of all samples."""
+        """Reshape rows ``[R S N, ...]`` to ``[R, S, N, ...]``, with S = 1 where all samples share the rows."""
         r, s, n = self.sizes
         if not a.dim() or a.shape[0] not in (r * n, r * s * n):
             raise UnfitModule(f"expected the {r * s * n} inputs in the first axis, found {list(a.shape)}")
         return a.unflatten(0, (r, s if a.shape[0] == r * s * n else 1, n))
 
     def leaf(self, layer: ParametricLayer | DropoutSite, a: Tensor, axes: int) -> Any:
-        """Return what a submodule returns at rows a: its layer's outputs, as rows. The layer's inputs have so many
-        ``axes`` more.
-        """
+        """Return a submodule's result at rows a: its layer's outputs, as rows. The layer's inputs have so many ``axes``
+        more."""
         if isinstance(layer, DropoutSite) and self.dropout is None:
             return a
         a, call = self.apart(a), self.calls.get(layer.name, 0)
@@ -46,7 +45,7 @@ class Now:
         self.sizes = (self.sizes[0], max(self.sizes[1], z.shape[1]), self.sizes[2])  # factors may have more samples
         rows = z.flatten(0, 2)
         rows = rows.flatten(-1 - axes) if axes else rows
-        rows = rows.clone() if self.taped else rows  # or the module may change in place what is on the tape
+        rows = rows.clone() if self.taped else rows  # the module may change the tape's tensor in place
         rest = layer.rest if isinstance(layer, Opaque) else ()
         return (rows, *rest) if rest else rows
 
@@ -54,9 +53,9 @@ class Now:
 class Body:
     """A module without its head. ``leaves``: its layers with parameters and its dropout sites.
 
-    Whatever lies between leaves (activations, sums, reshapes) sees one plain batch ``[R S N, ...]``. ``shared``: all
-    samples share their inputs up to the first layer whose parameters have several. ``tokens``: type of inputs that are
-    whole numbers, None for others.
+    Code between leaves (activations, sums, reshapes) sees one plain batch ``[R S N, ...]``. ``shared``: all samples
+    share their inputs up to the first layer whose parameters have several. ``tokens``: type of inputs that are whole
+    numbers, None for others.
     """
 
     def __init__(self, tokens: torch.dtype | None, shared: bool):
@@ -82,7 +81,7 @@ class Body:
     ) -> Tensor:
         """Features ``[R, S or 1, N, F]`` at inputs a ``[R, 1, N, ...]``, for parameters of so many samples.
 
-        ``taped``: layers' outputs are kept; ``twice``: values are differentiated more than once.
+        ``taped``: layers' outputs are recorded; ``twice``: values are differentiated more than once.
         """
         if dropout is not None or not self.shared:  # a mask makes samples anywhere
             a = a.expand(-1, max(samples, getattr(dropout, "samples", 1)), *a.shape[2:])

@@ -10,9 +10,8 @@ from fvi_core.networks.layers import Activation, BatchNorm, Conv2d, DropoutSite,
 
 @dataclass(frozen=True)
 class Rectified:
-    """A convolution, a normalisation or a sum with the ReLU after it, the dropout site after that, and with ``pool``
-    the pooling after these: one step that keeps fewer tensors.
-    """
+    """Convolution, normalisation or sum, followed by ReLU, its dropout site, and with ``pool`` pooling: one step that
+    stores fewer tensors."""
 
     layer: Conv2d | BatchNorm | Residual
     site: DropoutSite | None

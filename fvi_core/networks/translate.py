@@ -51,9 +51,7 @@ class Place:
 
 
 def places(layer: Any, path: str) -> dict[str, Place]:
-    """Where the parameters and running statistics of a layer are in the state of a module, whose submodule ``path`` it
-    is.
-    """
+    """Return the places of a layer's parameters and running statistics in the state of a module with it at ``path``."""
     prefix = f"{path}." if path else ""
     if isinstance(layer, Opaque):
         own = {full: Place(prefix + key) for full, key in zip(layer.shapes, layer.own, strict=True)}
@@ -89,7 +87,7 @@ def known(path: str, m: nn.Module, rank: int, vectorised: bool = True) -> tuple[
 
 
 def leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """Submodules with parameters of their own that are trained, batch normalisation, and dropout, by name."""
+    """Yield submodules with trained parameters of their own, batch normalisation, and dropout, by name."""
     for name, each in module.named_children():
         own = any(value is not None and value.requires_grad for value in each._parameters.values())
         if own or type(each) is nn.Dropout:
@@ -99,14 +97,13 @@ def leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module
 
 
 def chain(module: nn.Module, head: str, example: Tensor) -> tuple[list[Any], dict[str, Place]] | None:
-    """All layers before the head, and where their parameters are, of a module that is known layers in sequence; else
-    None.
-    """
+    """Return all layers before the head, and the places of their parameters, of a module that is a sequence of known
+    layers; else None."""
     try:
         traced = torch.fx.symbolic_trace(module)
         with torch.no_grad():
             ShapeProp(traced).propagate(example)
-    except Exception:  # whatever cannot be traced is called as it is
+    except Exception:  # modules that cannot be traced are called instead
         return None
     nodes = [node for node in traced.graph.nodes if _shape(node) is not None and node.op != "output"]
     if nodes[0].op != "placeholder" or nodes[-1].target != head or not all(map(_follows, nodes, nodes[1:])):
@@ -131,7 +128,7 @@ def _shape(node: torch.fx.Node) -> torch.Size | None:
 
 
 def _follows(before: torch.fx.Node, node: torch.fx.Node) -> bool:
-    """Return whether a node is made of the one before it alone, which no other node uses."""
+    """Return whether a node depends only on the one before it, which no other node uses."""
     takes = [each for each in node.all_input_nodes if _shape(each) is not None]
     used = [each for each in before.users if _shape(each) is not None and each.op != "output"]
     return takes == [before] and used == [node]

@@ -18,7 +18,7 @@ from fvi_core.random import Streams
 class TrainingSet:
     """Training data for fitting a prior: inputs ``[R, N, ...]``, targets ``[R, N]``, number of outputs.
 
-    ``scale`` turns any of the x, which may be pixels, into inputs of the network.
+    ``scale`` converts any of the x, which may be pixels, to inputs of the network.
     """
 
     x: Tensor

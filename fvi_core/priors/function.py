@@ -87,7 +87,7 @@ class GaussianProcess(Prior):
         cov = (kernel.diagonal(parameters, x) if covariance == "diagonal" else kernel(parameters, x, x)).unsqueeze(1)
         if covariance == "joint":
             cov = cov if kernel.vector else joint_of_independent(cov.expand(-1, network.n_outputs, -1, -1))
-        elif kernel.vector:  # of each number by itself
+        elif kernel.vector:  # one process per output
             each = range(network.n_outputs)
             cov = torch.cat([cov[(..., *[slice(i, None, len(each))] * (cov.dim() - 2))] for i in each], dim=1)
         return cov.new_zeros(*cov.shape[:2], cov.shape[-1]), cov

@@ -17,7 +17,7 @@ from fvi_core.registry import PRIORS
 
 FEATURES = ("initial", "draw", "current")
 CALIBRATION = 500
-"""Number of training points whose statistics normalise the prior's features, if they are measured once."""
+"""Number of training points whose statistics normalise the prior's features, where these are measured once."""
 
 
 @PRIORS.register("gaussian_weights")
@@ -30,12 +30,12 @@ class GaussianWeights(Prior):
     (a random-feature prior, as the code of rudner2022 does); "draw" takes one draw from the prior, fixed during
     training; "current" takes the family's mean weights at each step, as constants: the prior then follows the posterior
     (for networks without batch normalisation). ``jacobian`` "last_layer": given these features, f has mean 0
-    (``centred``) or that of the initial network, and covariance ``variance (phi phi^T + 1)``. "full": ``variance J
-    J^T`` over all layers, with J at the same point.
+    (``centred``) or the initial network's, and covariance ``variance (phi phi^T + 1)``. "full": ``variance J J^T`` over
+    all layers, with J at the same point.
 
-    With batch normalisation phi is normalised, where training takes a context's own statistics, by these too: else the
-    prior's and the posterior's features would differ in scale from context to context. Otherwise, and for "full", by
-    those of training points, measured once.
+    With batch normalisation, phi is normalised by a context's own statistics where training does so: otherwise the
+    scales of the prior's and the posterior's features would differ between contexts. Else, and for "full", it is
+    normalised by the statistics of training points, measured once.
     """
 
     variance: float = 1.0

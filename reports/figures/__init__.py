@@ -1,4 +1,4 @@
-"""Figures from records alone: a registry of names, and what draws them when their records have changed."""
+"""Figures from records alone: a registry of names, redrawn when their records have changed."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ __all__ = [
 ]
 
 
-FORMS = (".pdf", ".png")  # others: .svg; .csv, the numbers that are drawn; .txt, the caption
+FORMS = (".pdf", ".png")  # also written: .svg; .csv with the drawn numbers; .txt with the caption
 COMPUTED = "computed"
-"""What stands in place of the protocol of a figure that needs no records."""
+"""Stands for the protocol of a figure that needs no records."""
 FALLBACK = "short"
-"""The protocol whose records are shown, under its name, where the table's own has few."""
+"""Protocol whose records are shown, under its name, where the table's default has few."""
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs that a figure shows, by row label and in the order of the table, and the labels that have none.
+    """Runs of a figure, by row label in the order of the table, and the labels without any.
 
-    read gives the curves of a run. published: the numbers of the figure's paper by row label, then by (condition,
-    metric as records call it). problems: what is not counted, and why. cells: the figure's rows of the whole table.
-    files: a note on the data files, if those are not the ones at hand.
+    read returns the curves of a run. published: the numbers of the figure's paper by row label, then by (condition,
+    metric as in records). problems: files that do not count, with reasons. cells: the figure's rows of the whole table.
+    files: a note on substitute data files.
     """
 
     figure: Figure
@@ -62,12 +62,13 @@ class Runs:
     files: str = ""
 
     def about(self, errors: str = "") -> str:
-        """Protocol and n, and what shows the errors of means ("bands: SE"); of a figure that is computed, that."""
+        """Return protocol, n and the meaning of error bands ("bands: SE"); for a computed figure, that word."""
         counts = [len(records) for records in self.records.values()]
         return counted(self.protocol, counts, errors) if counts else self.protocol
 
     def curves(self, name: str) -> dict[str, list[dict[str, Any]]]:
-        """A curve ("test/reliability") of every run that has it, by row label; only this curve is held.
+        """Return a curve ("test/reliability") of every run that has it, by row label; only this curve is held in
+        memory.
 
         Raises NothingToShow where no run has it.
         """
@@ -78,12 +79,12 @@ class Runs:
         return {label: curves for label, curves in kept.items() if curves}
 
     def first(self, label: str | None = None) -> dict[str, Any]:
-        """All curves of the first run of a row, without a label of the first row."""
+        """Return all curves of the first run of a row (default: the first row)."""
         return self.read(self.records[label or next(iter(self.records))][0])
 
 
 def counted(protocol: str, counts: Collection[int], errors: str = "") -> str:
-    """Protocol, how many runs means are over, and what shows the errors of means, which single runs do not have."""
+    """Return protocol, number of runs, and the meaning of error bands, which single runs do not have."""
     least, most = min(counts), max(counts)
     if most == 1:
         return f"protocol {protocol}, n = 1 run"
@@ -92,12 +93,12 @@ def counted(protocol: str, counts: Collection[int], errors: str = "") -> str:
 
 
 class NothingToShow(Exception):
-    """The records there are lack what a figure shows; the message says what."""
+    """Error: the records lack the content of a figure; the message names it."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What became of a figure: its files, or the reason why there are none; and what it does not count, and why."""
+    """Result of drawing a figure: its files, or why there are none; and files that do not count."""
 
     name: str
     files: tuple[Path, ...] = ()
@@ -115,11 +116,11 @@ def draw(
     forms: Sequence[str] = FORMS,
     options: Options = Options(),
 ) -> Iterator[Drawn]:
-    """Draw figures into <out>/figures, one after the other, in every form; those whose records are unchanged stay.
+    """Draw figures into <out>/figures in every form; those whose records are unchanged stay.
 
     A figure without a table is computed; for the others see :func:`recorded_runs`. A figure without records, or with
-    records that cannot be drawn, is skipped. Raises UnknownName for rows or columns that there are not, UsageError for
-    columns of a figure that has none.
+    invalid ones, is skipped. Raises UnknownName for unknown rows or columns, UsageError for columns of a figure without
+    panels.
     """
     out = Path(out_dir) / "figures"
     out.mkdir(parents=True, exist_ok=True)
@@ -141,9 +142,8 @@ def draw(
 def recorded_runs(
     figure: Figure, table: Any, protocol: str | None, records: Records, seeds: list[int] | None = None
 ) -> Runs:
-    """The runs of a figure; without a protocol those of the fallback where the table's own has less than half of its
-    rows; and on a user's own files where there are no others.
-    """
+    """Return the runs of a figure. Without a protocol, uses the fallback where the table's default covers less than
+    half of its rows, and a user's own files where there are no others."""
     fallback = [FALLBACK] if protocol is None and FALLBACK in table.protocols else []
     tried: list[Runs] = []
     for known in (records, records.of_other_files()):
@@ -158,8 +158,7 @@ def recorded_runs(
 
 
 def collect(figure: Figure, table: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> Runs:
-    """The runs of a figure by row label, of all data sets if it names none; runs of one row whose data differ are left
-    out."""
+    """Return the runs of a figure by row label, of its data set or all, without rows whose runs differ in data."""
     table = replace(table, rows=tuple(row for row in table.rows if not figure.rows or row.label in figure.rows))
     every = {column.cell.dataset: column for column in reversed(table.columns)}
     columns = [each for name, each in every.items() if figure.dataset in ("", name)]
@@ -216,7 +215,7 @@ def _draw(
             return Drawn(figure.name, skipped=f"{reason} {where}".strip(), problems=runs.problems)
         except UsageError:
             raise
-        except (RecordError, *MALFORMED) as error:  # of what a record holds beside its metrics nobody has looked yet
+        except (RecordError, *MALFORMED) as error:  # only metrics of a record are checked before
             problem = f"Not drawn: {figure.name}: {type(error).__name__}: {plain(str(error))}"
             what = f"its records cannot be drawn {where}"
             return Drawn(figure.name, skipped=what, problems=(*runs.problems, problem))
@@ -228,7 +227,7 @@ def _draw(
 
 
 def _stamp(runs: Runs, records: Records, options: Options) -> str:
-    """What a drawn figure depends on: its records, the published numbers, and the code that draws it."""
+    """Return the figure's dependencies: records, published numbers, and the code that draws it."""
     code = [path.read_text() for path in sorted(Path(__file__).parent.glob("*.py"))]
     used = [run.file for row in runs.records.values() for run in row]
     states = [(records.store.root / file).stat() for file in used]

@@ -1,4 +1,4 @@
-"""Which figures there are: their names, the runs that each shows, and what draws it."""
+"""Catalogue of figures: names, runs, and functions that draw them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: the runs of a table on one data set (on all without a name), and "module:function" that draws them.
+    """Figure: the runs of a table on one data set (default: all), and "module:function" that draws them.
 
-    paper and number say which published figure it follows; rows are the labels that it shows, without any all. A figure
-    without a table is computed. note: what the paper leaves open, for the caption.
+    paper and number: the published figure that it follows; rows: labels of the rows (empty: all). A figure without a
+    table is computed. note: settings that the paper leaves open, for the caption.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Figure:
     note: str = ""
 
     def remarks(self, protocol: str) -> tuple[str, ...]:
-        """Return sentences for the caption: what the paper leaves open, and how the figure contradicts it."""
+        """Return sentences for the caption: settings that the paper leaves open, and contradictions to the paper."""
         return tuple(filter(None, (self.note, AGAINST.get((self.name, protocol), ""))))
 
 
@@ -117,7 +117,7 @@ PUBLISHED = [
         "shifts:corruption",
     ),
 ]
-# The same for several data sets, whose names end the figures' names.
+# For several data sets, whose names end the figures' names.
 _RUDNER, _CINQUIN = ("fashion_mnist", "cifar10"), ("mnist", "fashion_mnist")
 _NOISE, _SMALL = ("cinquin_1d", "cinquin_1d_noisy"), ("boston", "concrete", "energy", "wine", "yacht")
 _UNCERTAIN = "uncertainty:distributions"
@@ -147,7 +147,7 @@ NAMES = {
     "two_moons_dirichlet": "two moons (dirichlet2022)", "two_moons_cinquin": "two moons (cinquin2024)",
     "pequignot_1d": "y = cos(4(x + 0.2))", "gulf_drifters": "Gulf drifters",
 }  # fmt: skip
-# Some rows of table toys: paper and number, title, data set, what draws it, rows, the end of the name.
+# Some rows of table toys: paper and number, title, data set, function, rows, suffix of the name.
 _WEIGHTS = ("FSVI", "MFVI", "Laplace")
 _RBF, _MATERN = ("GFSVI (RBF)", "FVI (RBF)"), ("GFSVI (Matern 1/2)", "FVI (Matern 1/2)")
 _LAPLACE = (
@@ -239,7 +239,7 @@ NOTES = {
     ("cinquin2024", "19"): "Activations and the measure of rank (eigenvalues at 200 uniform inputs) are ours.",
     ("rudner2021", "8"): "The numbers of points are ours; the text of the paper names none.",
 }
-# What a figure shows against its paper's words, and the experiment that shows why; by name and protocol.
+# Contradictions between a figure and its paper's text, with the experiment that explains them; by name and protocol.
 AGAINST = {
     ("cinquin2024-figure-15", "paper"): (
         "Against the paper: GFSVI does not converge shortly after TFSVI but is best at 100 steps and then loses its "

@@ -1,4 +1,4 @@
-"""Figures of what a choice that a paper leaves open decides."""
+"""Figures on settings that a paper leaves open."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METRICS = {"expected_log_likelihood": ("1", "expected log-likelihood"), "mse": (
 
 
 def points_and_jitter(runs: Runs) -> Canvas:
-    """Two metrics by the number of points of the divergence, a line for each jitter, with the published number."""
+    """Draw two metrics by the number of points of the divergence, a line for each jitter, with the published number."""
     found: dict[str, dict[int, dict[str, np.ndarray]]] = {}
     dataset = runs.figure.dataset
     for label, records in runs.records.items():

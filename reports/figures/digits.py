@@ -33,7 +33,7 @@ OOD = "ood-photos"
 
 
 def reliability(runs: Runs) -> Canvas:
-    """Accuracy against confidence in 15 bins, a panel per method: mean over runs, area by the share of the points."""
+    """Draw accuracy against confidence in 15 bins, a panel per method: mean over runs, areas by the share of points."""
     curves = runs.curves("test/reliability")
     figure, axes = panels(len(curves), 4, 1.75, sharex=True, sharey=True)
     thin_bins, every = [], []
@@ -63,7 +63,7 @@ def reliability(runs: Runs) -> Canvas:
 
 
 def roc(runs: Runs) -> Canvas:
-    """True against false positive rate of the predictive entropy, OOD positive."""
+    """Draw true against false positive rate of the predictive entropy, OOD positive."""
     curves = runs.curves(f"{OOD}/roc")
     lines = {label: (stack(f, "fpr")[0], stack(f, "predictive_entropy")) for label, f in curves.items()}
     score = f"ood={OOD.removeprefix('ood-')};score=predictive_entropy"
@@ -80,7 +80,7 @@ def roc(runs: Runs) -> Canvas:
 
 
 def retention(runs: Runs) -> Canvas:
-    """Accuracy on the retained points, most certain first by predictive entropy."""
+    """Draw accuracy on the retained points, most certain first by predictive entropy."""
     curves = runs.curves("test/retention")
     lines = {label: (100 * stack(f, "fraction")[0], 100 * stack(f, "accuracy")) for label, f in curves.items()}
     names = {label: f"{label}  {100 * metric_mean(runs, label, 'selective_accuracy_area'):.2f}" for label in lines}
@@ -92,7 +92,7 @@ def retention(runs: Runs) -> Canvas:
 
 
 def entropy(runs: Runs) -> Canvas:
-    """Histograms of the predictive entropy of test points and OOD points, a panel per method."""
+    """Draw histograms of the predictive entropy of test points and OOD points, a panel per method."""
     curves = runs.curves(f"{OOD}/entropy_histogram")
     figure, axes = panels(len(curves), 4, 1.5, sharex=True, sharey=True)
     for axis, (label, found) in zip(axes, curves.items()):
@@ -106,7 +106,7 @@ def entropy(runs: Runs) -> Canvas:
 
 
 def rotation(runs: Runs) -> Canvas:
-    """Accuracy and NLL of the predictive against the angle."""
+    """Draw accuracy and NLL of the predictive against the angle."""
     if not any(len(by_level(records, "nll", ROTATION)[0]) for records in runs.records.values()):
         raise NothingToShow("the records hold nothing by rotation")
     figure, axes = plt.subplots(2, 2, figsize=(PAGE, 5.4), sharex=True, sharey="row")
@@ -125,7 +125,7 @@ def rotation(runs: Runs) -> Canvas:
 
 
 def _legend_under(axis: Axes, drop: float, title: str) -> None:
-    """Draw a legend under one of two panels, so many of its heights below; the title says what its numbers are."""
+    """Draw a legend under one of two panels, at so many of its heights below; the title explains its numbers."""
     handles, labels = labelled(axis)
 
     def make(columns: int, names: Sequence[str]) -> Legend:
@@ -144,7 +144,7 @@ def _two_sides(
 ) -> None:
     """Draw means with bands of one SE: weight-space methods left, function-space methods right, MAP in both.
 
-    numbers: what the numbers in the names are.
+    numbers: meaning of the numbers in the names.
     """
     sides: list[Callable[[str], bool]] = [lambda label: not in_function_space(label), in_function_space]
     for axis, side, title in zip(axes, sides, ("weight space", "function space")):

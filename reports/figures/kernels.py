@@ -1,4 +1,4 @@
-"""Figures of kernels alone, without a run: how eigenvalues decay, and how the regularised KL is estimated."""
+"""Figures of kernels, without runs: decay of eigenvalues, and estimates of the regularised KL."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ SMALLEST = 1e-16
 
 
 def gram(kernel: str, a: np.ndarray, b: np.ndarray, length: float) -> np.ndarray:
-    """Values of a kernel of variance 1 at points [N, D] and [M, D]."""
+    """Return values of a kernel of variance 1 between points [N, D] and [M, D]."""
     return KERNELS[kernel][0](cdist(a, b) / length)
 
 
 def eigenvalues(runs: Runs) -> Canvas:
-    """Mean eigenvalues of the Gram matrix at uniform points of [-2, 2]^D, in increasing order (cinquin2024 fig. 17)."""
+    """Draw mean eigenvalues of the Gram matrix at uniform points of [-2, 2]^D, in increasing order (cinquin2024 fig.
+    17)."""
     shown = panels_of({f"D = {d}": d for d in DIMENSIONS})
     figure, axes = panels(len(shown), 3, 2.2, sharey=True)
     for axis, (name, dimensions) in zip(axes, shown.items()):
@@ -50,7 +51,7 @@ def eigenvalues(runs: Runs) -> Canvas:
 
 
 def divergences(runs: Runs) -> Canvas:
-    """Estimate of the regularised KL by points and gamma, from the exact posterior of the sine to its prior
+    """Draw estimates of the regularised KL by points and gamma, from the exact posterior of the sine to its prior
     (cinquin2024 fig. 20)."""
     shown = panels_of({name: name for name in KERNELS})
     figure, axes = panels(len(shown), 2, 2.2, sharey=True)
@@ -70,9 +71,8 @@ def divergences(runs: Runs) -> Canvas:
 
 
 def estimates(kernel: str, gamma: float, sizes: Sequence[int], seed: int) -> list[float]:
-    """Estimates (cinquin2024 eq. 2.9) at so many points of [-2, 2] from the exact posterior of y = sin(2 pi x) + noise
-    to its prior of variance 1.
-    """
+    """Return estimates (cinquin2024 eq. 2.9) at so many points of [-2, 2] from the exact posterior of y = sin(2 pi x) +
+    noise to its prior of variance 1."""
     random = np.random.default_rng(seed)
     x = random.uniform(0.5, 1.0, (TRAINING, 1)) * random.choice([-1.0, 1.0], (TRAINING, 1))
     y = np.sin(2 * np.pi * x[:, 0]) + NOISE * random.standard_normal(TRAINING)

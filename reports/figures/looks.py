@@ -12,7 +12,7 @@ Marker = str | tuple[int, int, int]
 DASHES = (0, (1, 1, 4, 1))
 TINT = 0.55  # share of a method's colour in its published marks
 GREY, GREEN, RED = "0.45", "#009E73", "#B2182B"
-# The first word that a method's name contains decides colour and marker; what it is combined with decides the line.
+# The first word that a method's name contains decides colour and marker; the rest of the name decides the line.
 METHODS: dict[str, tuple[str, Marker]] = {
     "GFSVI": ("#CC79A7", "s"),
     "FSVI": ("#D55E00", "D"),
@@ -58,8 +58,8 @@ LINES: dict[str, str | tuple[int, tuple[int, ...]]] = {
 FUNCTION_SPACE = ("FSVI", "fVI", "FuNN", "GP", "GWI")
 
 SPARE: tuple[Marker, ...] = (*(marker for _, marker in METHODS.values()), (5, 0, 180), (8, 1, 0), (3, 0, 90), (7, 1, 0))
-EVERY = 0.12  # of the length of a line, from one marker to the next
-_looks: dict[str, tuple[str | tuple[int, tuple[int, ...]], Marker, float]] = {}  # rows of the figure being drawn
+EVERY = 0.12  # share of a line's length from one marker to the next
+_looks: dict[str, tuple[str | tuple[int, tuple[int, ...]], Marker, float]] = {}  # looks of the present figure's rows
 
 
 class Look(TypedDict):
@@ -75,7 +75,7 @@ class Look(TypedDict):
 def assign(labels: Iterable[str]) -> None:
     """Give each row of a figure a line and marker of its own, so that rows differ in black and white too.
 
-    A row has its method's marker and line. Of rows that would look the same, all but the first take another line, then
+    A row has its method's marker and line. Where rows would look the same, all but the first get another line, then
     another marker.
     """
     _looks.clear()
@@ -88,7 +88,7 @@ def assign(labels: Iterable[str]) -> None:
             others = ((drawn, each) for each in (look[1], *SPARE) for drawn in styles)
             look = next((other for other in others if str(other) not in taken), look)
             taken.add(str(look))
-        _looks[label] = *look, EVERY * (place % 7) / 7  # markers of two lines do not cover each other
+        _looks[label] = *look, EVERY * (place % 7) / 7  # staggered, since markers may overlap
 
 
 def colour(method: str) -> str:
@@ -118,5 +118,5 @@ def tint(method: str) -> tuple[float, ...]:
 
 
 def in_function_space(method: str) -> bool:
-    """Say whether a method compares functions rather than weights, which decides the panel it is drawn in."""
+    """Whether a method compares functions rather than weights; it decides the panel."""
     return any(word in method for word in FUNCTION_SPACE)

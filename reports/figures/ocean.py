@@ -1,4 +1,4 @@
-"""Figures of vector fields: the speed of the mean field on a grid, and its squared errors there."""
+"""Figures of vector fields: speed of the mean field on a grid, and its squared errors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from reports.figures.parts import dot, label_edges
 from reports.figures.style import PAGE, head, legend, plt
 
 QUANTITIES = {"speed": ("norm of the mean (m/s)", "viridis"), "error": ("squared error (m²/s²)", "magma")}
-ARROWS = 3  # one for every so many points of the grid
-CUT = 2.0  # of the median over methods of their largest value: where the colours end
+ARROWS = 3  # an arrow for every so many points of the grid
+CUT = 2.0  # end of the colour scale, in medians over methods of their largest value
 
 
 def currents(runs: Runs) -> Canvas:
-    """Norm and direction of the mean velocity, and its squared errors, a column per method (cinquin2024 fig. 3)."""
+    """Draw norm and direction of the mean velocity, and squared errors, a column per method (cinquin2024 fig. 3)."""
     fields = {label: found[0] for label, found in runs.curves("grid/grid").items()}
     errors = {label: found[0] for label, found in runs.curves("test/squared_errors").items()}
     measured = next(iter(fields))
@@ -28,7 +28,7 @@ def currents(runs: Runs) -> Canvas:
     maps = {label: _maps(fields[label], errors[label]) for label in fields}
     for row, (quantity, (name, colours)) in zip(axes, QUANTITIES.items()):
         largest = [found[quantity].max() for _, found in maps.values()]
-        top = min(max(largest), CUT * float(np.median(largest)))  # one method that fails does not darken the others
+        top = min(max(largest), CUT * float(np.median(largest)))  # one failed method does not darken the others
         for axis, (label, (place, found)) in zip(row, maps.items()):
             shown = axis.pcolormesh(
                 *place, found[quantity], cmap=colours, vmin=0, vmax=top, shading="nearest", rasterized=True
@@ -50,12 +50,11 @@ def currents(runs: Runs) -> Canvas:
 
 
 def _maps(field: dict, errors: dict) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
-    """Coordinates of the grid as shares of its width and height, since methods have inputs in other units, and on it
-    [rows, columns] the speed and the squared error, and the field [2, rows, columns].
-    """
+    """Return relative coordinates of the grid, since methods have inputs in different units, and on it [rows, columns]
+    the speed and the squared error, and the field [2, rows, columns]."""
     x, mean = _shares(field["x"], field), np.array(field["mean"])
     place = np.unique(x[:, 0]), np.unique(x[:, 1])
-    order = np.lexsort((x[:, 0], x[:, 1]))  # the first coordinate runs fastest
+    order = np.lexsort((x[:, 0], x[:, 1]))  # the first coordinate changes fastest
     shape = len(place[1]), len(place[0])
     found = {"speed": np.linalg.norm(mean, axis=1), "error": np.array(errors["value"])}
     made = {name: values[order].reshape(shape) for name, values in found.items()}
@@ -63,7 +62,7 @@ def _maps(field: dict, errors: dict) -> tuple[tuple[np.ndarray, np.ndarray], dic
 
 
 def _shares(x: list, field: dict) -> np.ndarray:
-    """Points [N, 2] from 0 to 1 over a field's grid."""
+    """Return points [N, 2] scaled to 0 to 1 over a field's grid."""
     grid = np.array(field["x"])
     low, high = grid.min(0), grid.max(0)
     return (np.array(x) - low) / (high - low)

@@ -27,32 +27,32 @@ from reports.figures.parts import (
 )
 from reports.figures.style import head, labelled, legend, panels, panels_of
 
-ECE = {10: "ece_10", 15: "ece"}  # the metric of so many bins
-NUMBER = "  "  # in a legend, between a method and its numbers
+ECE = {10: "ece_10", 15: "ece"}  # metric by number of bins
+NUMBER = "  "  # separates a method from its numbers in a legend
 
 
 def summary(runs: Runs) -> Canvas:
-    """Reliability, ROC and confidence side by side (rudner2021 fig. 2)."""
+    """Draw reliability, ROC and confidence side by side (rudner2021 fig. 2)."""
     return _side_by_side(runs, {"reliability": _reliability, "ROC": _roc, "confidence": _confidence})
 
 
 def reliability(runs: Runs) -> Canvas:
-    """Accuracy against confidence on the test set (rudner2021 fig. 5)."""
+    """Draw accuracy against confidence on the test set (rudner2021 fig. 5)."""
     return _side_by_side(runs, {"reliability": _reliability})
 
 
 def roc(runs: Runs) -> Canvas:
-    """True against false positive rate of the predictive entropy, OOD positive (rudner2021 fig. 6)."""
+    """Draw true against false positive rate of the predictive entropy, OOD positive (rudner2021 fig. 6)."""
     return _side_by_side(runs, {"ROC": _roc})
 
 
 def confidence(runs: Runs) -> Canvas:
-    """Share of OOD inputs whose class is predicted with at least so much confidence (rudner2021 fig. 7)."""
+    """Draw the share of OOD inputs whose class is predicted with at least so much confidence (rudner2021 fig. 7)."""
     return _side_by_side(runs, {"confidence": _confidence})
 
 
 def histograms(runs: Runs) -> Canvas:
-    """Predictive entropy of the test set and of the OOD set, a panel per method (cinquin2024 fig. 12)."""
+    """Draw the predictive entropy of the test set and of the OOD set, a panel per method (cinquin2024 fig. 12)."""
     shown = ood_set(runs)
     curves, other = runs.curves(f"{shown}/entropy_histogram"), shown.removeprefix("ood-")
     figure, axes = panels(len(curves), 4, 1.5, sharex=True, sharey=True)
@@ -67,12 +67,12 @@ def histograms(runs: Runs) -> Canvas:
 
 
 def ood_set(runs: Runs) -> str:
-    """The out-of-distribution set that is drawn, the first of the records: "ood-mnist" say."""
+    """Return the out-of-distribution set that is drawn, the first one in the records, such as "ood-mnist"."""
     return _ood_sets(runs)[0]
 
 
 def _ood_sets(runs: Runs) -> list[str]:
-    """Those of the records. Raises NothingToShow without any."""
+    """Return the OOD sets of the records. Raises NothingToShow without any."""
     names = [name.removesuffix("/roc") for name in runs.first() if name.endswith("/roc")]
     if not names:
         raise NothingToShow("the records hold no out-of-distribution set")
@@ -80,13 +80,13 @@ def _ood_sets(runs: Runs) -> list[str]:
 
 
 def _against(runs: Runs) -> str:
-    """What the head says of the sets out of distribution."""
+    """Describe the OOD sets for the head."""
     shown, *others = (NAMES.get(name, name) for name in (each.removeprefix("ood-") for each in _ood_sets(runs)))
     return f"; out of distribution: {shown}" + f" (not drawn: {', '.join(others)})" * bool(others)
 
 
 def _side_by_side(runs: Runs, draw: dict[str, Callable[[Axes, Runs], str]]) -> Canvas:
-    """Panels with one legend; each says what the head adds."""
+    """Draw panels with one legend; each function returns its addition to the head."""
     draw = panels_of(draw) if len(draw) > 1 else draw
     figure, axes = panels(len(draw), 3, 2.4 if len(draw) > 1 else 2.9)
     said = [each(axis, runs) for axis, each in zip(axes, draw.values())]

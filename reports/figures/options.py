@@ -1,4 +1,4 @@
-"""What whoever draws a figure may choose: size, title, font, and which rows and panels it shows."""
+"""Options of drawing: size, title, font, rows and panels."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 from benchmarks.errors import UsageError, unknown
 
-PAGE, COLUMN = 6.9, 3.4  # inches: text width and column width of a two-column page
+PAGE, COLUMN = 6.9, 3.4  # text width and column width of a two-column page, in inches
 WIDTHS = {"column": COLUMN, "text": PAGE}
 FORMS = ("pdf", "png", "svg")
-LEAST, MOST = 0.5, 60.0  # inches
+LEAST, MOST = 0.5, 60.0  # smallest and largest size, in inches
 OFF = "off"
 
 
 @dataclass(frozen=True)
 class Options:
-    """Choices for all figures of one call; what is None or empty is the figure's own.
+    """Options for all figures of one call; None or empty leaves the figure's default.
 
-    width, height: inches. title: another text, or empty for none; then the caption beside the figure says it. rows:
-    labels or methods. columns: names of panels. font, font_size: of all text, the size in points.
+    width, height: inches. title: replacement, or empty for none (the caption file still has it). rows: labels or
+    methods. columns: names of panels. font, font_size: of all text, the size in points.
     """
 
     width: float | None = None
@@ -33,21 +33,19 @@ class Options:
     font_size: float | None = None
 
     def rows_of(self, table: Any) -> tuple[Any, ...]:
-        """The rows of a table that are asked for, by label or method, or as the only label that begins so."""
+        """Return the chosen rows of a table, by label, method or unique beginning of a label."""
         found = [label for name in self.rows for label in _rows(table, name)]
         return tuple(row for row in table.rows if not self.rows or row.label in found)
 
     def check_rows(self, tables: Collection[Any]) -> None:
-        """Raise UnknownName for a row that none of the tables has, with the nearest."""
+        """Raise UnknownName, with the nearest names, for a row that no table has."""
         known = {name for table in tables for row in table.rows for name in (row.label, row.method) if name}
         for name in self.rows:
             if not any(_rows(table, name) for table in tables):
                 raise unknown("row", name, sorted(known), "python -m reports table NAME prints a table's rows")
 
     def panels(self, names: Sequence[str]) -> list[str]:
-        """Those of a figure's panels that are asked for, by name or as the only one that begins so, in the figure's
-        order. Raises UnknownName.
-        """
+        """Return the chosen panels, by name or unique beginning, in the figure's order. Raises UnknownName."""
         found = {name: _meant(name, names) for name in self.columns}
         for name, meant in found.items():
             if not meant:
@@ -56,19 +54,19 @@ class Options:
 
 
 def _meant(name: str, names: Sequence[str]) -> str:
-    """The name itself or the only one that begins with it, empty where there is none."""
+    """Return the name itself or the only one that begins with it; empty without one."""
     begin = [each for each in names if each.startswith(name)]
     return name if name in names else begin[0] if len(begin) == 1 else ""
 
 
 def _rows(table: Any, name: str) -> list[str]:
-    """Labels of the rows of this label or method; without any, of the only one whose label begins so."""
+    """Return labels of the rows with this label or method, else of the only one whose label begins so."""
     meant = _meant(name, [row.label for row in table.rows])
     return [row.label for row in table.rows if name in (row.label, row.method)] or [meant] * bool(meant)
 
 
 def size(text: str | None) -> tuple[float | None, float | None]:
-    """Width and height in inches of "column", "text", "3.4" or "3.4x2.5", the height None where none is said.
+    """Parse a size in inches: "column", "text", "3.4" or "3.4x2.5" (without a height: None).
 
     Raises UsageError.
     """
@@ -87,7 +85,7 @@ def size(text: str | None) -> tuple[float | None, float | None]:
 
 
 def forms(names: Sequence[str]) -> tuple[str, ...]:
-    """Suffixes of the formats, each once, without any those of a PDF and a PNG. Raises UnknownName."""
+    """Return suffixes of the formats without repeats; default PDF and PNG. Raises UnknownName."""
     for name in names:
         if name.lower().lstrip(".") not in FORMS:
             raise unknown("format", name, FORMS)
@@ -95,7 +93,7 @@ def forms(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def font(name: str | None) -> str | None:
-    """A font family that is here, "serif", "sans-serif" or "monospace". Raises UnknownName."""
+    """Check a font family: an installed one, "serif", "sans-serif" or "monospace". Raises UnknownName."""
     if name is None:
         return None
     from matplotlib.font_manager import get_font_names

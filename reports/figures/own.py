@@ -1,4 +1,4 @@
-"""Figures of any table, a user's own too: its numbers as points with errors, and the curves that its records have."""
+"""Figures of any table, also a user's: its numbers as points with errors, and the curves of its records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reports.figures.style import head, legend, panels, panels_of
 from reports.records import Records
 
 POINTS = "points"
-# Which curve of a record makes which figure: the end of the curve's name, the figure's name, its title, what draws it.
+# Curve of a record -> figure: end of the curve's name, figure's name, title, function that draws it.
 CURVES = (
     ("test/reliability", "reliability", "Reliability", "ood:reliability"),
     ("/confidence", "roc", "ROC by predictive entropy", "ood:roc"),
@@ -32,8 +32,8 @@ CURVES = (
 
 
 def select(names: Sequence[str], suite: Suite, records: Records, protocol: str | None = None) -> list[Figure]:
-    """The figures of these names, all of the catalogue without any. The name of a table stands for all its figures, and
-    ``<table>-<what>`` for one that can be drawn of any table.
+    """Return the figures of these names (default: the whole catalogue). A table's name selects all its figures, and
+    ``<table>-<what>`` one that can be drawn of any table.
 
     Raises UnknownName with the nearest names.
     """
@@ -58,8 +58,8 @@ def select(names: Sequence[str], suite: Suite, records: Records, protocol: str |
 
 
 def of_table(table: Any, records: Records, protocol: str | None) -> list[Figure]:
-    """The figures that can be drawn of any table: ``<table>-points``, and of each data set those that the first of its
-    records has curves for, ``<table>-reliability`` say; with several data sets the name of each ends theirs."""
+    """Return the figures that can be drawn of any table: ``<table>-points``, and for each data set those of the curves
+    in its first record, such as ``<table>-reliability``; with several data sets their names are suffixes."""
     found = [Figure(f"{table.name}-{POINTS}", table.title, table.name, "", "own:points", table.paper)]
     for dataset in table.datasets:
         probe = Figure("", "", table.name, dataset, "")
@@ -79,7 +79,8 @@ def of_table(table: Any, records: Records, protocol: str | None) -> list[Figure]
 
 
 def points(runs: Runs) -> Canvas:
-    """Every column of a table as a panel: the mean of each row with one standard error, the published number hollow."""
+    """Draw every column of a table as a panel: the mean of each row with one standard error, the published number
+    hollow."""
     assert runs.cells is not None
     result = runs.cells()
     titles = [column.label for column in result.table.columns]

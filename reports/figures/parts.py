@@ -1,4 +1,4 @@
-"""What figures of several tables share: values by level of a shift, means over runs, lines, published marks."""
+"""Components of figures: values by level of a shift, means over runs, lines, published marks."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from reports.records import Recorded
 
 @dataclass(frozen=True)
 class Shift:
-    """Inputs changed more and more: the words of its conditions, and what the levels are called on an axis."""
+    """Shift of inputs by level: the prefix of its conditions, and the names of its levels on an axis."""
 
     words: str
     axis: str
 
     def level(self, condition: str) -> float | None:
-        """The level that a condition names, 0 for the unchanged test set, None for another condition."""
+        """Return the level in a condition, 0 for the unchanged test set, None for another condition."""
         found = re.fullmatch(rf"{re.escape(self.words)}=([\d.]+)", condition)
         return float(found[1]) if found else (None if condition else 0.0)
 
 
 HOLLOW = "white"
 EDGED: dict[str, Any] = {"markersize": 4.4, "markeredgewidth": 0.7, "markeredgecolor": "black"}
-PUBLISHED = "published"  # what marks are told by
+PUBLISHED = "published"  # label of published marks
 ROTATION = Shift("shift=rotation;angle", "rotation (degrees)")
 Line = tuple[np.ndarray, np.ndarray]  # levels [L], values [runs, L]
 
 
 def by_level(records: Sequence[Recorded], metric: str, shift: Shift, scale: float = 1.0) -> Line:
-    """A metric at the levels of a shift that every run has, in order; a named level goes before the unchanged set."""
+    """Return a metric at the levels of a shift that every run has, in order; a named level goes first."""
     runs = []
     for record in records:
         values = sorted(record.conditions(metric), key=lambda each: bool(each[0]))
@@ -50,20 +50,20 @@ def by_level(records: Sequence[Recorded], metric: str, shift: Shift, scale: floa
 
 
 def published_by_level(runs: Runs, label: str, metric: str, shift: Shift) -> tuple[list[float], list[float]]:
-    """Levels and published values of a row, as printed; empty lists where the paper has none."""
+    """Return levels and published values of a row, as printed; empty lists where the paper has none."""
     cells = {shift.level(c): cell.mean for (c, m), cell in runs.published.get(label, {}).items() if c and m == metric}
     found = sorted((level, mean) for level, mean in cells.items() if level is not None)
     return [level for level, _ in found], [mean for _, mean in found]
 
 
 def stack(curves: Sequence[Mapping[str, Any]], name: str) -> np.ndarray:
-    """One list of every run as [runs, points]; None becomes nan."""
+    """Stack a list of every run to [runs, points]; None becomes nan."""
     return np.array([curve[name] for curve in curves], dtype=float)
 
 
 def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error over runs of [runs, points], without the runs that are nan at a point; nan where one is
-    infinite."""
+    """Return mean and standard error over runs of [runs, points], without runs that are nan at a point; nan at infinite
+    values."""
     values = np.where(np.isinf(values).any(0), np.nan, values)
     n = np.isfinite(values).sum(0)
     mean = np.divide(np.nansum(values, 0), n, out=np.full(len(n), np.nan), where=n > 0)
@@ -73,7 +73,7 @@ def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def metric_mean(runs: Runs, label: str, metric: str, condition: str = "") -> float:
-    """A metric's mean over the runs of a row; nan without any."""
+    """Return a metric's mean over the runs of a row; nan without any."""
     values = [value for run in runs.records[label] for found, value in run.conditions(metric) if found == condition]
     return float(np.mean(values)) if values else float("nan")
 
@@ -90,8 +90,7 @@ def band(axis: Axes, label: str, places: np.ndarray, values: np.ndarray, name: s
 
 def marks(axis: Axes, label: str, places: Sequence[float], values: Sequence[float]) -> None:
     """Draw published values of a row: its marker edged in black, on a tint of its colour, hollow where its line is
-    broken; above all lines, so that the row's own markers do not fill them.
-    """
+    broken; above all lines, so that the row's own markers do not cover them."""
     look = line(label)
     face = tint(label) if look["linestyle"] == "-" else HOLLOW
     axis.plot(
@@ -134,7 +133,7 @@ def dot(shade: str, marker: str = "o", **look: Any) -> Line2D:
 
 
 def label_edges(axes: Sequence[Axes], x: str, y: str) -> None:
-    """Axis labels at the left and lower edge of a grid of panels only."""
+    """Label the axes at the left and lower edge of a grid of panels only."""
     for axis in axes:
         place = axis.get_subplotspec()
         if place is not None and place.is_first_col():
@@ -144,9 +143,9 @@ def label_edges(axes: Sequence[Axes], x: str, y: str) -> None:
 
 
 def zoom_reliability(axes: Sequence[Axes], confidence: np.ndarray, count: np.ndarray) -> None:
-    """Show the part of a reliability diagram where the points are: all bins but those that hold the least hundredth.
+    """Zoom a reliability diagram to the bins with points: all but those that hold the least hundredth.
 
-    confidence, count: [rows, bins] of all that is shown.
+    confidence, count: [rows, bins] of everything shown.
     """
     held = np.nansum(count, 0)
     there = np.isfinite(confidence)
@@ -158,13 +157,14 @@ def zoom_reliability(axes: Sequence[Axes], confidence: np.ndarray, count: np.nda
 
 
 def in_view(axis: Axes, x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether any of some points is in the part that an axis shows."""
+    """Whether any point is in the visible part of an axis."""
     left, right, low, high = axis.axis()
     return bool(np.any((left <= x) & (x <= right) & (low <= y) & (y <= high)))
 
 
 def two_histograms(axis: Axes, edges: np.ndarray, counts: Mapping[str, np.ndarray]) -> None:
-    """Shares of the points of two sets, counts [runs, bins] by name; the second one hatched, to be told in grey too."""
+    """Draw shares of the points of two sets, counts [runs, bins] by name; the second one hatched, for readers without
+    colours."""
     looks: list[tuple[str, str, dict[str, Any]]] = [
         ("#0072B2", "-", {"alpha": 0.35, "fill": True}),
         ("#D55E00", "--", {"hatch": "/////", "linewidth": 0}),
@@ -177,14 +177,13 @@ def two_histograms(axis: Axes, edges: np.ndarray, counts: Mapping[str, np.ndarra
 
 
 def few(count: np.ndarray) -> np.ndarray:
-    """Which bins hold fewer than FEW points, of counts [runs, bins]: their mean over runs."""
+    """Return which bins hold fewer than FEW points, of counts [runs, bins], on average over runs."""
     return count.mean(0) < FEW
 
 
 def roc_in_logarithms(axes: Sequence[Axes], fpr: np.ndarray, curves: Sequence[np.ndarray]) -> None:
-    """Draw false positive rates in logarithms, and true ones from below the lowest curve on, where most curves hug the
-    corner.
-    """
+    """Scale false positive rates logarithmically, and true ones from below the lowest curve, where most curves are near
+    the corner."""
     means = [mean_and_error(values)[0] for values in curves]
     area = np.median([np.sum((mean[1:] + mean[:-1]) / 2 * np.diff(fpr)) for mean in means])
     if area < CORNER:
@@ -202,6 +201,6 @@ def roc_in_logarithms(axes: Sequence[Axes], fpr: np.ndarray, curves: Sequence[np
 
 
 FEW = 10
-"""Points in a bin (on average over runs) below which its accuracy says little."""
+"""Mean points in a bin below which its accuracy says little."""
 CORNER = 0.95
-"""Median area under ROC curves from which on they are drawn over logarithms."""
+"""Median area under ROC curves above which they are drawn on a logarithmic scale."""

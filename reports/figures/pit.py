@@ -1,4 +1,4 @@
-"""Figure of a regression table: where targets fall in their predictive distributions (Dawid 1984)."""
+"""Figure of a regression table: probability integral transforms of the targets (Dawid 1984)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ CURVE = "test/pit"
 
 
 def histograms(runs: Runs) -> Canvas:
-    """Density of the PIT values, a panel per method: 1 everywhere where predictions are calibrated; a hump in the
-    middle is too wide a prediction, one at both ends too narrow."""
+    """Draw the density of the PIT values, a panel per method. It is 1 everywhere for calibrated predictions; a hump in
+    the middle shows too wide predictions, humps at both ends too narrow ones."""
     curves = runs.curves(CURVE)
     figure, axes = panels(len(curves), 4, 1.6, sharex=True, sharey=True)
     for axis, (label, found) in zip(axes, curves.items()):

@@ -1,4 +1,4 @@
-"""What a figure draws, as numbers: every line, band, bar, cloud of points and image of every panel, as CSV."""
+"""Numbers of a figure as CSV: every line, band, bar, cloud of points and image of every panel."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle, StepPatch
 
 HEADER = ("panel", "title", "kind", "label", "x", "y", "value")
-COLOURS = ("mesh", "image")  # their values are shown as colours, which tell no more than three digits
+COLOURS = ("mesh", "image")  # kinds shown as colours, which distinguish no more than three digits
 AUTOMATIC = re.compile(r"_(child|container)?\d+|_nolegend_")
-SHADES = 1000  # of a colour scale that are told apart
+SHADES = 1000  # distinguishable steps of a colour scale
 Point = tuple[str, str, float, float, float | str]
 
 
 def write(figure: Canvas, path: Path) -> None:
-    """Write all that a figure draws; panels are counted from 1."""
+    """Write everything that a figure draws; panels are counted from 1."""
     with path.open("w", newline="", encoding="utf-8") as out:
         lines = csv.writer(out)
         lines.writerow(HEADER)
@@ -76,7 +76,7 @@ def _collected(each: Collection) -> Iterator[Point]:
 
 
 def _shades(shown: ScalarMappable) -> np.ndarray:
-    """Values that are shown as colours, rounded to what the scale tells apart."""
+    """Return values that are shown as colours, rounded to distinguishable steps."""
     low, high = shown.get_clim()
     span = (high or 0.0) - (low or 0.0)
     values = _numbers(shown.get_array())
@@ -88,7 +88,7 @@ def _numbers(array: Any) -> np.ndarray:
 
 
 def label_of(artist: object) -> str:
-    """The label of what is drawn; empty for one that matplotlib made."""
+    """Return the label of a drawn object; empty for one that matplotlib made."""
     label = str(artist.get_label())  # type: ignore[attr-defined]
     return "" if AUTOMATIC.fullmatch(label) else label
 

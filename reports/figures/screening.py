@@ -18,13 +18,13 @@ TARGET = "NHS: sensitivity {:.0%}, specificity {:.0%}".format(*NHS).replace("%",
 
 
 def screening(runs: Runs) -> Canvas:
-    """ROC and referral curves of AUROC, in domain and shifted: single networks above, ensembles below (rudner2022
+    """Draw ROC and referral curves of AUROC, in domain and shifted: single networks above, ensembles below (rudner2022
     fig. 4)."""
     return _panels(runs, "auroc", "AUROC on kept cases")
 
 
 def accuracy(runs: Runs) -> Canvas:
-    """The same with accuracy on the kept cases."""
+    """Draw ROC and referral curves of accuracy on the remaining cases."""
     return _panels(runs, "accuracy", "accuracy on kept cases")
 
 
@@ -47,7 +47,7 @@ def _panels(runs: Runs, measure: str, name: str) -> Canvas:
         x, y = ("false positive rate", "sensitivity") if kind == "screening_roc" else ("share referred", name)
         axis.set(title=title, xlabel=x, ylabel=y)
     handles = {label: handle for axis in axes for handle, label in zip(*labelled(axis))}
-    if TARGET in handles:  # the longest name, and no row's
+    if TARGET in handles:  # the longest label, of no row
         handles[TARGET] = handles.pop(TARGET)
     legend(figure, list(handles.values()), list(handles))
     for group, axis in zip(groups, axes[:: len(columns)]):
@@ -57,7 +57,7 @@ def _panels(runs: Runs, measure: str, name: str) -> Canvas:
 
 
 def _sets(runs: Runs) -> dict[str, str]:
-    """The test set, and the first one of another source that has curves, with what they are called."""
+    """Return the test set and the first other set with curves, with their titles."""
     shifted = [name.removesuffix("/referral") for name in runs.first() if name.startswith("shift-")]
     found = [name for name in shifted if "/" not in name][:1]
     own = NAMES.get(runs.figure.dataset, runs.figure.dataset)
@@ -79,7 +79,8 @@ def _referral(axis: Axes, runs: Runs, labels: list[str], chosen: str, measure: s
     curves = runs.curves(f"{chosen}/referral")
     for label in labels:
         if label in curves:
-            # With few cases kept AUROC has steps of a case, and none where all are referred: the last tenth is noise.
+            # With few cases left AUROC has steps of single cases, and is undefined with all referred: the last tenth is
+            # noise.
             x, y = stack(curves[label], "referred")[0], stack(curves[label], measure)
             band(axis, label, x[x <= 0.9], y[:, x <= 0.9])
     axis.set(xlim=(0, 0.9))

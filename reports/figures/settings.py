@@ -1,4 +1,4 @@
-"""Figures by one number that rows name: the length of training, the points of a divergence."""
+"""Figures by a number in the rows' labels: the length of training, the points of a divergence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reports.figures.looks import assign, colour, line
 from reports.figures.parts import legend_below, mean_and_error
 from reports.figures.style import COLUMN, head, panels, panels_of, plt
 
-Values = dict[str, dict[int, np.ndarray]]  # a metric of every run by series, then by the number that its row names
+Values = dict[str, dict[int, np.ndarray]]  # a metric of every run by series, then by the number in its row's label
 VALIDATION = {"part=validation": ("expected_log_likelihood_standardised", "expected_log_likelihood")}
 OOD = ";score=predictive_entropy"
 INDUCING = {
@@ -26,7 +26,7 @@ INDUCING = {
 
 
 def lengths(runs: Runs) -> Canvas:
-    """Validation expected log-likelihood by the length of training (cinquin2024 fig. 15 and 16)."""
+    """Draw the validation expected log-likelihood by the length of training (cinquin2024 fig. 15 and 16)."""
     where, metrics = next(iter(VALIDATION.items()))
     found, unit = next((each for each in (_values(runs, where, metric) for metric in metrics) if each[0]), ({}, ""))
     if not found:
@@ -46,7 +46,7 @@ def lengths(runs: Runs) -> Canvas:
 
 
 def inducing_points(runs: Runs) -> Canvas:
-    """Metrics in and out of distribution by the number of inducing points (rudner2021 fig. 8)."""
+    """Draw metrics in and out of distribution by the number of inducing points (rudner2021 fig. 8)."""
     shown = {
         name: found
         for name, (condition, metric) in panels_of(INDUCING).items()
@@ -68,7 +68,7 @@ def inducing_points(runs: Runs) -> Canvas:
 
 
 def _values(runs: Runs, condition: str, metric: str) -> tuple[Values, str]:
-    """A metric by series and number of the rows whose labels end in ", <number> <unit>", and that unit."""
+    """Return a metric by series and number from rows whose labels end in ", <number> <unit>", and the unit."""
     found: Values = {}
     units = set()
     for label, records in runs.records.items():
@@ -81,7 +81,7 @@ def _values(runs: Runs, condition: str, metric: str) -> tuple[Values, str]:
 
 
 def _check_several(shown: Iterable[Values], what: str) -> None:
-    """Raise NothingToShow where no series of any panel has two points, and so no line."""
+    """Raise NothingToShow if no series has two points, and so no line."""
     if not any(len(by_number) > 1 for found in shown for by_number in found.values()):
         raise NothingToShow(f"no row has records at two {what}")
 

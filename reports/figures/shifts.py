@@ -32,37 +32,37 @@ ATTACK = Shift("shift=fgsm;epsilon", "ε of FGSM (standardised pixels)")
 INDEX_SETS = {"": "training images", " +90°": "and turned by 90°", " +90°, +180°": "and turned by 90°, 180°"}
 ENSEMBLES, EXAMPLES, BLUE = ("Ensemble", "Ensemble fVI"), (0, 1, 2), "#0072B2"
 PERCENTILES = (1, 3, 25)
-MANY = 6  # rows, beyond which panels are higher and lines thinner, to be told apart
+MANY = 6  # with more rows panels are higher and lines thinner
 
 
 def brier_and_entropy(runs: Runs) -> Canvas:
-    """Brier score and mean predictive entropy against the angle (rudner2022 fig. 2)."""
+    """Draw Brier score and mean predictive entropy against the angle (rudner2022 fig. 2)."""
     metrics = {"brier": ("Brier score", 1.0), "predictive_entropy": ("predictive entropy (nats)", 1.0)}
     return _metrics(runs, ROTATION, metrics)
 
 
 def entropy(runs: Runs) -> Canvas:
-    """Mean predictive entropy against the angle (cinquin2024 fig. 13)."""
+    """Draw mean predictive entropy against the angle (cinquin2024 fig. 13)."""
     return _metrics(runs, ROTATION, {"predictive_entropy": ("predictive entropy (nats)", 1.0)})
 
 
 def rotation(runs: Runs) -> Canvas:
-    """Accuracy, log-likelihood and ECE against the angle (dirichlet2022 fig. 8)."""
+    """Draw accuracy, log-likelihood and ECE against the angle (dirichlet2022 fig. 8)."""
     return _metrics(runs, ROTATION, METRICS)
 
 
 def corruption(runs: Runs) -> Canvas:
-    """Accuracy, log-likelihood and ECE against the severity of corruptions (dirichlet2022 fig. 5)."""
+    """Draw accuracy, log-likelihood and ECE against the severity of corruptions (dirichlet2022 fig. 5)."""
     return _metrics(runs, _corruption(runs), METRICS)
 
 
 def attack(runs: Runs) -> Canvas:
-    """Accuracy, log-likelihood and ECE against the size of an attack (dirichlet2022 fig. 6)."""
+    """Draw accuracy, log-likelihood and ECE against the size of an attack (dirichlet2022 fig. 6)."""
     return _metrics(runs, ATTACK, METRICS)
 
 
 def gains(runs: Runs) -> Canvas:
-    """Log-likelihood with fVI less that without, under corruption and attack (dirichlet2022 fig. 7)."""
+    """Draw log-likelihood with fVI minus without, under corruption and attack (dirichlet2022 fig. 7)."""
     pairs = [label for label in runs.records if f"{label} fVI" in runs.records]
     if not pairs:
         raise NothingToShow("no method has records both with and without fVI")
@@ -91,8 +91,8 @@ def gains(runs: Runs) -> Canvas:
 
 
 def index_sets(runs: Runs) -> Canvas:
-    """Log-likelihood by angle with bands of two standard deviations, a panel for each index set (dirichlet2022 fig.
-    4)."""
+    """Draw log-likelihood by angle with bands of two standard deviations, a panel for each index set (dirichlet2022
+    fig. 4)."""
     figure, axes = panels(len(INDEX_SETS), 3, 2.5, sharex=True, sharey=True)
     for axis, (added, title) in zip(axes, INDEX_SETS.items()):
         for label, records in runs.records.items():
@@ -109,10 +109,11 @@ def index_sets(runs: Runs) -> Canvas:
 
 
 def examples(runs: Runs) -> Canvas:
-    """Probability of the true class of single digits as they turn, in an ensemble's first run (dirichlet2022 fig. 1).
+    """Draw the probability of the true class of single digits as they turn, in an ensemble's first run (dirichlet2022
+    fig. 1).
 
-    Percentiles of the Dirichlet with mean m and precision z fitted to the members, whose marginals are
-    Beta(z m, z (1 - m)), and of the uniform prior, whose marginals are Beta(1, K - 1).
+    Percentiles of the Dirichlet with mean m and precision z fitted to the members, whose marginals are Beta(z m, z (1 -
+    m)), and of the uniform prior, whose marginals are Beta(1, K - 1).
     """
     labels = [label for label in ENSEMBLES if label in runs.records]
     if not labels:
@@ -144,7 +145,7 @@ def examples(runs: Runs) -> Canvas:
 
 
 def _turned(curves: Curves) -> tuple[np.ndarray, list[dict]]:
-    """Angles, and the examples at each, of one run. Raises NothingToShow for a record without them."""
+    """Return angles, and the examples at each, of one run. Raises NothingToShow for a record without them."""
     found = {
         int(name.removeprefix("rotation-").removesuffix("/examples")): curve
         for name, curve in curves.items()
@@ -162,7 +163,7 @@ def _percentiles(axis: Axes, places: np.ndarray, a: np.ndarray, b: np.ndarray, s
 
 
 def _metrics(runs: Runs, shift: Shift, metrics: dict[str, tuple[str, float]]) -> Canvas:
-    """A panel for every metric: means over runs with bands of one SE, published values as marks."""
+    """Draw a panel for every metric: means over runs with bands of one SE, published values as marks."""
     named = {name: metric for metric, (name, _) in metrics.items()}
     shown = {metric: metrics[metric] for metric in panels_of(named).values()}
     first = next(iter(runs.records.values()))

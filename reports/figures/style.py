@@ -1,4 +1,4 @@
-"""One look for all figures: sizes, panels, titles, legends, saving."""
+"""Style of all figures: sizes, panels, titles, legends, saving."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ SCREEN = 110
 DIGITS = re.compile(rb"(\.\d\d)\d+")
 UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 FONT_SIZE = 8.0  # points; others are relative to it
-UNDER = 0.75  # size of the letters under a figure
-LINES_ABOVE, LINES_BELOW = 1, 3  # of a title and of a legend, for which figures have place
-NARROWEST = 1.6  # inches of a panel with its labels
-BESIDE = 0.55  # inches that the names of an axis and its ticks take
-COLUMNS = 6  # of a legend, at most
+UNDER = 0.75  # relative size of the letters under a figure
+LINES_ABOVE, LINES_BELOW = 1, 3  # lines of a title and of a legend that figures have place for
+NARROWEST = 1.6  # narrowest panel with its labels, in inches
+BESIDE = 0.55  # inches for the labels of an axis and its ticks
+COLUMNS = 6  # most columns of a legend
 RAISED = str.maketrans("-−.0123456789", "⁻⁻·⁰¹²³⁴⁵⁶⁷⁸⁹")
 SIZES: dict[Any, float] = {  # names are literal types of matplotlib's, in some of its versions
     "font.size": 1.0,
@@ -70,12 +70,12 @@ plt.rcParams.update(
 
 
 _options = [Options()]
-_panelled = [False]  # whether the figure drawn now has asked which of its panels to show
+_panelled = [False]  # whether the present figure has offered its panels for selection
 
 
 @contextmanager
 def using(options: Options) -> Iterator[None]:
-    """Draw with these choices."""
+    """Draw with these options in the block."""
     changes: dict[Any, Any] = {"text.parse_math": False}  # a name may be "cost $5 or $6"
     if options.font_size:
         changes |= {name: options.font_size * share for name, share in SIZES.items()}
@@ -93,24 +93,24 @@ def using(options: Options) -> Iterator[None]:
 
 
 def panels_of(named: Mapping[str, T]) -> dict[str, T]:
-    """Of a figure's panels by name those that are asked for. Raises UnknownName for others."""
+    """Return the chosen panels of a figure, by name. Raises UnknownName for others."""
     _panelled[-1] = True
     return {name: named[name] for name in _options[-1].panels(list(named))}
 
 
 def panelled() -> bool:
-    """Whether the figure that is drawn now has panels to choose from."""
+    """Whether the present figure has panels to choose from."""
     return _panelled[-1]
 
 
 def page() -> float:
-    """Inches that a figure as wide as the text has: those that are asked for, else a page's."""
+    """Return the width in inches of a figure as wide as the text: as chosen, else a page's."""
     return _options[-1].width or PAGE
 
 
 def panels(count: int, columns: int, height: float, **kwargs) -> tuple[Canvas, list[Axes]]:
-    """A figure with that many panels in rows of at most `columns`, and of no more than its width has place for, equally
-    full ones; each is `height` inches high."""
+    """Return a figure with that many panels in rows of at most `columns`, fewer where its width requires it, evenly
+    filled; each is `height` inches high."""
     width = page()
     rows = math.ceil(count / min(columns, max(1, int(width / NARROWEST))))
     columns = math.ceil(count / rows)
@@ -127,12 +127,12 @@ def panels(count: int, columns: int, height: float, **kwargs) -> tuple[Canvas, l
 
 
 def width_of(figure: Any) -> float:
-    """Inches that a figure will be wide."""
+    """Return the final width of a figure in inches."""
     return _options[-1].width or figure.get_size_inches()[0]
 
 
 def labelled(axis: Axes) -> tuple[list[Any], list[str]]:
-    """Return the legend entries of a panel, also names with a leading underscore, which matplotlib leaves out."""
+    """Return the legend entries of a panel, including names with a leading underscore, which matplotlib omits."""
     found: list[tuple[Any, str]] = []
     for each in (*axis.get_children(), *axis.containers):
         if isinstance(each, Line2D | Patch | Collection | Container) and (name := points.label_of(each)):
@@ -141,7 +141,7 @@ def labelled(axis: Axes) -> tuple[list[Any], list[str]]:
 
 
 def legend(figure: Canvas, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    """One legend for all panels, under them, as wide as the figure that is asked for has place, which grows with it."""
+    """Draw one legend for all panels, under them and as wide as the figure, whose height grows with it."""
     own, height = figure.get_size_inches()
 
     def make(columns: int, names: Sequence[str]) -> Legend:
@@ -153,9 +153,8 @@ def legend(figure: Canvas, handles: Sequence[Any], labels: Sequence[str]) -> Non
 
 
 def fitted(make: Callable[[int, Sequence[str]], Legend], labels: Sequence[str], inches: float) -> int:
-    """Make a legend of as many columns as so many inches have place for, equally full ones, and of labels in several
-    lines where a single column has none; the lines that it takes. Without labels there is none.
-    """
+    """Make a legend of as many columns as fit into so many inches, evenly filled, with labels in several lines where a
+    single column is too wide; return its number of lines. Without labels there is none."""
     if not labels:
         return 0
     pixels = inches * plt.rcParams["figure.dpi"]
@@ -176,7 +175,7 @@ def _width(drawn: Artist) -> float:
 
 
 def wrapped(figure: Canvas, words: str, points: float, inches: float) -> list[str]:
-    """Words in lines that are no wider than so many inches in letters of this size."""
+    """Break words into lines no wider than so many inches in letters of this size."""
     text, lines = figure.text(0, 0, "", fontsize=points), [""]
     for word in words.split(" "):
         text.set_text(f"{lines[-1]} {word}".strip())
@@ -189,7 +188,7 @@ def wrapped(figure: Canvas, words: str, points: float, inches: float) -> list[st
 
 
 def _fold(figure: Canvas, width: float) -> None:
-    """Break titles and names of axes that their panels have no place for beside each other."""
+    """Break titles and axis labels that are wider than their panels."""
     for axis in figure.axes:
         place = axis.get_subplotspec()
         if place is None or axis.get_figure(root=False) is not figure:
@@ -201,15 +200,15 @@ def _fold(figure: Canvas, width: float) -> None:
 
 
 def _taller(lines: int, size: float) -> float:
-    """Inches that so many lines more take."""
+    """Return the height in inches of so many more lines."""
     return max(0, lines) * 1.4 * size * plt.rcParams["font.size"] / 72
 
 
 def head(figure: Canvas, title: str, about: str, missing: Sequence[str] = ()) -> None:
     """Put the title over a figure, and protocol, n and the rows without records in small letters under it.
 
-    Call it last: it gives the figure the size of the options. All of it is the caption. A figure without a title still
-    names its protocol, unless it is the paper's.
+    Call it last: it gives the figure the size of the options. The whole text is the caption. A figure without a title
+    still names its protocol, except protocol paper.
     """
     options, width, height = _options[-1], width_of(figure), figure.get_size_inches()[1]
     for ticks in (ticks for axis in figure.axes for ticks in (axis.xaxis, axis.yaxis)):
@@ -244,29 +243,29 @@ def head(figure: Canvas, title: str, about: str, missing: Sequence[str] = ()) ->
 
 
 def _power(tick: str) -> str:
-    """A tick that matplotlib writes as mathematics, in plain characters."""
+    """Return a tick in plain characters that matplotlib writes as mathematics."""
     found = re.sub(r"\^\{([^}]*)\}", lambda power: power[1].translate(RAISED), tick)
     return re.sub(r"\$|\\mathdefault|[{}]", "", found).replace(r"\times", "×")
 
 
 def caption(figure: Canvas) -> str:
-    """What the head of a figure says, whether it is drawn or not."""
+    """Return the text of the figure's head, drawn or not."""
     return str(figure.get_label())
 
 
 def save(figure: Canvas, files: Sequence[Path]) -> None:
-    """Write a figure into every file, the same bytes for the same records, and close it."""
+    """Write a figure to every file, the same bytes for the same records, and close it."""
     for file in files:
         if file.suffix == ".csv":
             points.write(figure, file)
         elif file.suffix == ".txt":
             file.write_text(caption(figure) + "\n", encoding="utf-8")
         else:
-            fine = SCREEN if file.suffix == ".svg" else None  # of what is drawn as an image inside
+            fine = SCREEN if file.suffix == ".svg" else None  # resolution of images inside the file
             about, drawn = (
                 UNDATED.get(file.suffix, {}),
                 io.BytesIO(),
-            )  # not the file: some formats fail oddly if it is full
+            )  # written to memory first: some formats fail oddly on a full disk
             figure.savefig(drawn, format=file.suffix[1:], metadata=about, dpi=fine or plt.rcParams["savefig.dpi"])
             data = drawn.getvalue()
             if file.suffix == ".svg":  # hundredths of a point are finer than any screen or printer

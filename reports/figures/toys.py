@@ -22,7 +22,7 @@ QUANTITIES = {
     "std": ("sd of p(1)", "viridis", (0.0, 0.5)),
     "predictive_entropy": ("entropy (nats)", "viridis", (0.0, float(np.log(2)))),
 }
-NARROWEST_MAP = 1.1  # inches
+NARROWEST_MAP = 1.1  # narrowest map in inches
 CLASSES = ("black", "white")
 ALPHA = 0.2
 FIRST = "protocol {}, n = 1 (first run)"
@@ -32,17 +32,18 @@ PRIOR = {"pequignot_1d": 2.5, "snelson": 10**0.5, "cinquin_1d": 1.0, "cinquin_1d
 
 
 def shades(runs: Runs) -> Canvas:
-    """Mean, and one shade of green for each of three standard deviations of the function (pequignot2020 fig. 1)."""
+    """Draw the mean, and one shade of green for each of three standard deviations of the function (pequignot2020 fig.
+    1)."""
     return _bands(runs, deviations=(3, 2, 1), paths=False)
 
 
 def samples(runs: Runs) -> Canvas:
-    """Mean in red, sampled functions in green over two standard deviations (cinquin2024 fig. 1)."""
+    """Draw the mean in red, sampled functions in green over two standard deviations (cinquin2024 fig. 1)."""
     return _bands(runs, deviations=(2,), paths=True)
 
 
 def moons(runs: Runs) -> Canvas:
-    """Maps over the plane, a column per method: mean and deviation of the probability, predictive entropy."""
+    """Draw maps over the plane, a column per method: mean and deviation of the probability, predictive entropy."""
     curves = {label: found[0] for label, found in runs.curves("grid/grid").items()}
     labels, points = list(curves), _training_points(runs)
     shown = {QUANTITIES[each][0]: each for each in QUANTITIES}
@@ -62,7 +63,7 @@ def moons(runs: Runs) -> Canvas:
                 _moon_points(axis, points)
             bar = part.colorbar(image, ax=list(row), label=name, aspect=12, pad=0.02, ticks=limits, format="%.2g")
             bar.outline.set_visible(False)
-        axes[-1, 0].set_axis_on()  # one panel says what the axes of all are
+        axes[-1, 0].set_axis_on()  # one panel labels the axes of all
         axes[-1, 0].set(xlabel="$x_1$", ylabel="$x_2$", xticks=[], yticks=[])
         for axis, label in zip(axes[0], labels[band * across :]):
             axis.set_title(textwrap.fill(label, max(int(15 * side), 10)))
@@ -96,7 +97,7 @@ def _bands(runs: Runs, deviations: tuple[int, ...], paths: bool) -> Canvas:
     label_edges(axes, "x", "f(x)")
     handles: dict[str, Artist] = {"mean": Line2D([], [], color=RED)}
     handles |= {"functions drawn": Line2D([], [], color=GREEN, linewidth=0.6)} if paths else {}
-    for place, count in enumerate(deviations):  # bands lie upon each other
+    for place, count in enumerate(deviations):  # bands overlap
         handles[f"{count} sd of the function"] = area(GREEN, 1 - (1 - ALPHA) ** (place + 1))
     handles |= {"training data": dot(GREY)} if points else {}
     legend(figure, list(handles.values()), list(handles))
@@ -105,15 +106,15 @@ def _bands(runs: Runs, deviations: tuple[int, ...], paths: bool) -> Canvas:
 
 
 def _training_points(runs: Runs) -> tuple[np.ndarray, np.ndarray] | None:
-    """Inputs [N, D] and targets [N] of the first run, as its record keeps them; None where it does not."""
+    """Return inputs [N, D] and targets [N] of the first run from its record; None where they are not stored."""
     curve = runs.first().get("train/points")
     return (np.array(curve["x"]), np.array(curve["y"])) if curve else None
 
 
 def _limits(dataset: str, curves: list[dict], points: tuple[np.ndarray, np.ndarray] | None) -> tuple[float, float]:
-    """Return the common vertical range: the data, or the means without data, and a prior standard deviation more.
+    """Return the common vertical range: data, or means without data, extended by a prior standard deviation.
 
-    For other data sets the median over rows of the largest standard deviation stands for the prior's.
+    For other data sets the median over rows of the largest standard deviation replaces the prior's.
     """
     shown = points[1] if points else np.concatenate([curve["mean"] for curve in curves])
     prior = PRIOR.get(dataset) or float(np.median([np.max(curve["std"]) for curve in curves]))

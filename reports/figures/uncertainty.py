@@ -1,4 +1,4 @@
-"""Figures of how uncertain functions are: distributions over inputs, and eigenvalues of their covariance."""
+"""Figures of functional uncertainty: distributions over inputs, and eigenvalues of the covariance."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PARTS = {
     "ood-uniform": ("uniform inputs", "#D55E00", "^"),
 }
 SHADES = {"tanh": "#0072B2", "relu": "#D55E00", "softplus": "#009E73"}
-SMALLEST = 1e-12  # of the largest eigenvalue: below, there is rounding
+SMALLEST = 1e-12  # relative to the largest eigenvalue; smaller ones are rounding
 
 
 def distributions(runs: Runs) -> Canvas:
-    """Epistemic uncertainty over inputs as boxes, three for every row (pequignot2020 fig. 2 to 5)."""
+    """Draw epistemic uncertainty over inputs as boxes, three for every row (pequignot2020 fig. 2 to 5)."""
     parts = panels_of({name: part for part, (name, _, _) in PARTS.items()})
     found = {part: runs.curves(f"{part}/epistemic_entropy") for part in parts.values()}
     labels = [label for label in runs.records if any(label in curves for curves in found.values())]
@@ -52,7 +52,8 @@ def distributions(runs: Runs) -> Canvas:
 
 
 def eigenvalues(runs: Runs) -> Canvas:
-    """Eigenvalues of the functions' covariance by activation, full RBF and dotted Matern 1/2 (cinquin2024 fig. 19)."""
+    """Draw eigenvalues of the functions' covariance by activation, RBF solid and Matern 1/2 dotted (cinquin2024 fig.
+    19)."""
     curves = runs.curves("spectrum/eigenvalues")
     figure, axis = plt.subplots(figsize=(PAGE / 1.6, 3.0))
     marks = dict(zip(SHADES, "s^D"))

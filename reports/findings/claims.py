@@ -59,7 +59,7 @@ class Rule:
 class Claim:
     """Statement of a paper, in words of this project; main: one of the ten that matter most.
 
-    Without tests no number that is measured here stands for it: it rests on a figure alone, or names none.
+    A claim without tests rests on a figure alone, or names no number.
     """
 
     id: str
@@ -73,19 +73,19 @@ class Claim:
 
     @property
     def untested(self) -> str:
-        """Why no number stands for it, in two words or three; empty with tests."""
+        """Reason without tests, in two or three words; empty with tests."""
         pictured = any(word in f"{self.place} {self.note}".lower() for word in ("figure", "picture", "curve"))
         return "" if self.tests else "figure only" if pictured else "no number named"
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables that its tests name, each once."""
+        """Tables of its tests, without repeats."""
         return tuple(dict.fromkeys(name for test in self.tests for name in test.tables))
 
 
 @dataclass(frozen=True)
 class Margin:
-    """How much worse still counts as not worse: absolute in the unit of records, or a share of the other's value."""
+    """Margin of "not worse": absolute in the unit of records, or a share of the other's value."""
 
     size: float
     relative: bool
@@ -93,13 +93,13 @@ class Margin:
 
 
 def papers() -> list[str]:
-    """The papers that have claims, by name."""
+    """Return the papers that have claims, by name."""
     return sorted(path.stem for path in FOLDER.glob("*.csv") if path != MARGINS)
 
 
 @cache
 def load(paper: str, folder: Path = FOLDER) -> tuple[Claim, ...]:
-    """Every claim of a paper. Raises BenchmarkError for a file that is not one of claims."""
+    """Return every claim of a paper. Raises BenchmarkError for an invalid file."""
     path = folder / f"{paper}.csv"
     found: dict[str, Claim] = {}
     for number, line in enumerate(_lines(path, COLUMNS), start=2):
@@ -121,7 +121,7 @@ def load(paper: str, folder: Path = FOLDER) -> tuple[Claim, ...]:
 
 @cache
 def margins() -> dict[str, Margin]:
-    """The margin of every metric that a claim of kind not_worse may name."""
+    """Return the margin of every metric that a claim of kind not_worse may name."""
     lines = _lines(MARGINS, ("metric", "margin", "relative", "source"))
     return {metric: Margin(float(size), relative == "yes", source) for metric, size, relative, source in lines}
 
@@ -137,7 +137,7 @@ def expanded(patterns: tuple[str, ...]) -> list[str]:
 
 
 def matches(pattern: str, dataset: str, condition: str, metric: str) -> bool:
-    """Whether a column is one of a pattern without braces."""
+    """Whether a column matches a pattern without braces."""
     return fnmatchcase(f"{dataset}:{condition}:{metric}", pattern)
 
 

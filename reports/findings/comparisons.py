@@ -1,4 +1,4 @@
-"""From a claim's tests to its comparisons: sums of weighted cells that are above 0 where the claim is true."""
+"""Comparisons of a claim's tests: sums of weighted cells that are above 0 where the claim is true."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Comparison:
 
     @property
     def cells(self) -> list[CellResult]:
-        """The cells of our side."""
+        """Cells of our side."""
         return [cell for _, cell in self.own]
 
     def published(self) -> tuple[float, float | None] | None:
@@ -58,7 +58,7 @@ class Comparison:
         return effect, None if None in errors else math.hypot(*(error for error in errors if error is not None))
 
     def printed_outcome(self) -> int | None:
-        """What the printed numbers say of it: by two combined standard errors, or by sign where none is printed."""
+        """Direction by the printed numbers: by two combined standard errors, or by sign where none is printed."""
         found = self.published()
         if found is None:
             return None
@@ -88,11 +88,11 @@ class Comparison:
 
 
 def of(test: Rule, results: dict[str, TableResult], not_worse: bool) -> Iterator[Comparison]:
-    """The comparisons of a test in the tables that it names."""
+    """Yield the comparisons of a test in the tables that it names."""
     for result in results.values():
         made = list(_Maker(test, result, not_worse).comparisons())
         printed = [each for each in made if each.published() is not None]
-        yield from printed or made  # where a paper prints numbers, only those that it prints
+        yield from printed or made  # where a paper prints numbers, only printed comparisons count
 
 
 def check(test: Rule, tables: Sequence[Any]) -> None:
@@ -113,7 +113,7 @@ def _names(column: Any) -> tuple[str, str, str]:
 
 
 class _Maker:
-    """The comparisons of one test in one table."""
+    """Comparisons of one test in one table."""
 
     def __init__(self, test: Rule, result: TableResult, not_worse: bool) -> None:
         self.test, self.result, self.not_worse = test, result, not_worse
@@ -122,7 +122,7 @@ class _Maker:
         self.columns, self.base = (self._columns(patterns) for patterns in (test.columns, test.base))
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Every comparison, column by column."""
+        """Yield every comparison, column by column."""
         if self.test.form == "rank":
             yield from self._ranks() if self.columns else ()
         elif self.test.form == "columns":
@@ -175,7 +175,7 @@ class _Maker:
     ) -> Comparison:
         sign = sign or self._sign(j)
         if self.not_worse and (margin := margins().get(_names(self.result.table.columns[j])[2])):
-            if margin.relative:  # only of two rows where lower is better: the other may be larger by this share
+            if margin.relative:  # only for two rows where lower is better: the other may be larger by this share
                 own, printed = (
                     tuple((w if w > 0 else w * (1 + margin.size), cell) for w, cell in terms)
                     for terms in (own, printed or own)
@@ -207,7 +207,7 @@ class _Maker:
         return [j for j, column in enumerate(columns) if any(matches(p, *_names(column)) for p in wanted)]
 
     def _at(self, row: str, j: int) -> Terms:
-        """A row, or the difference of two, in a column; less its base."""
+        """Return a row, or the difference of two, in a column, minus its base."""
         parts = row.split(MINUS)
         bases = [
             k
@@ -233,7 +233,7 @@ class _Maker:
         found: list[tuple[float, CellResult]] = []
         for weight, rows in ((1.0, self.a), (-1.0, self.b)):
             every = (self.result.cells[self.rows[row]][j] for row in rows)
-            cells = sorted(every, key=lambda cell: (math.isnan(mean(cell)), mean(cell)))  # one that is missing counts
+            cells = sorted(every, key=lambda cell: (math.isnan(mean(cell)), mean(cell)))  # nan ranks last
             found += [(weight, cells[-1]), (-weight, cells[0])]
         return tuple(found)
 
@@ -245,7 +245,7 @@ class _Maker:
         return lacking[0] if lacking else ordered[1] if len(ordered) > 1 else None
 
     def _ranks(self) -> Iterator[Comparison]:
-        """Mean ranks over data sets, of ours and of the printed numbers, by the rule of reports.mean_ranks."""
+        """Yield mean ranks over data sets, ours and printed, by the rule of reports.mean_ranks."""
         rows = [*self.a, *self.b]
         sides: list[dict[str, dict[tuple[int, int], float]]] = []
         for bar_of in (bar_of_runs, bar_of_published):

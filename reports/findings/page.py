@@ -1,4 +1,4 @@
-"""docs/findings.md, the table of the README, and what the terminal prints of the findings."""
+"""Findings for docs/findings.md, the README and the terminal."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Found = Mapping[str, Sequence[Finding]]
 
 
 def found(suite: Suite, records: Records) -> dict[str, list[Finding]]:
-    """Return both verdicts on every claim, from the tables that every other report shows."""
+    """Return both verdicts on every claim, from the tables of all other reports."""
     return of_book(Book(suite, records))
 
 
 def of_book(book: Book) -> dict[str, list[Finding]]:
-    """Return both verdicts on every claim, from tables that are aggregated already."""
+    """Return both verdicts on every claim, from aggregated tables."""
     return every(book.suite, lambda name, protocol: book.result(book.suite.table(name), protocol))
 
 
@@ -64,7 +64,7 @@ def table(findings: Found) -> str:
 
 
 def readme(text: str, findings: Found) -> str:
-    """Return the README's text with its table renewed; unchanged without the marks that it stands between."""
+    """Return the README's text with its table renewed; unchanged without the marks around the table."""
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
     sentences = " ".join(summary(flat(findings)))
@@ -73,7 +73,7 @@ def readme(text: str, findings: Found) -> str:
 
 
 def text(findings: Found, width: int, paper: str = "") -> str:
-    """Return what the terminal prints: the sentences, and the claims of a paper or those that matter most."""
+    """Return the terminal's text: the sentences, and the claims of a paper or those that matter most."""
     lines = [line for sentence in summary(flat(findings)) for line in textwrap.wrap(sentence, width)]
     shown = findings[paper] if paper else [one for one in flat(findings) if one.claim.main]
     for one in shown:

@@ -26,11 +26,11 @@ from reports.findings.comparisons import AGAINST, FOR, OPEN, Comparison, of
 from reports.significance import ALPHA, Paired, holm
 
 Results = Callable[[str, str], TableResult]
-"""The aggregated table of a name under a protocol."""
+"""Function that returns the aggregated table of a name under a protocol."""
 
 
 class Verdict(StrEnum):
-    """What became of a claim."""
+    """Verdict on a claim."""
 
     HOLDS = "holds"
     SO_FAR = "holds as far as tested"
@@ -52,35 +52,35 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class Tested:
-    """A comparison and its test: the effect, above 0 the claimed way, or why there is none."""
+    """Comparison with its test: the effect, above 0 the claimed way, or why there is none."""
 
     comparison: Comparison
     found: Paired | str
 
     @property
     def paired(self) -> Paired | None:
-        """The effect; None where it was not tested."""
+        """Effect; None where it was not tested."""
         return self.found if isinstance(self.found, Paired) else None
 
     @property
     def outcome(self) -> int | None:
-        """What our runs say of this comparison alone, at the level without correction."""
+        """Result of this comparison alone in our runs, at the level without correction."""
         if self.paired is None:
             return None
         return OPEN if self.paired.p > ALPHA or self.paired.gap == 0 else FOR if self.paired.gap > 0 else AGAINST
 
     def one_sided(self, way: int) -> float:
-        """P-value of the alternative that the effect has the sign of way."""
+        """P-value of the alternative that the effect has the sign of ``way``."""
         assert self.paired is not None
         return self.paired.p / 2 if self.paired.gap * way > 0 else 1 - self.paired.p / 2
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim with both verdicts.
+    """Claim with both verdicts.
 
-    protocol: that of the runs, empty without any; rejected: whether Holm's correction over the claims of the paper
-    leaves it significant; family: how many claims of the paper were tested.
+    protocol: the protocol of the runs, empty without any; rejected: whether Holm's correction over the claims of the
+    paper leaves it significant; family: number of tested claims of the paper.
     """
 
     claim: Claim
@@ -91,7 +91,7 @@ class Finding:
 
     @cached_property
     def printed(self) -> Counter[int]:
-        """How many comparisons go which way by the printed numbers."""
+        """Number of comparisons by direction in the printed numbers."""
         outcomes = (each.comparison.printed_outcome() for each in self.tested)
         return Counter(outcome for outcome in outcomes if outcome is not None)
 
@@ -108,12 +108,12 @@ class Finding:
 
     @cached_property
     def counted(self) -> list[Tested]:
-        """The comparisons that our runs test."""
+        """Comparisons that our runs test."""
         return [each for each in self.tested if each.paired]
 
     @cached_property
     def ours(self) -> Counter[int]:
-        """How many comparisons go which way by our runs, each at the level without correction."""
+        """Number of comparisons by direction in our runs, each at the level without correction."""
         return Counter(each.outcome for each in self.counted if each.outcome is not None)
 
     @property
@@ -149,7 +149,7 @@ class Finding:
 
     @property
     def needed(self) -> int | None:
-        """How many seeds would tell every comparison that is open, by their scatter, at the first level of Holm's
+        """Number of seeds that would decide every open comparison at its scatter, at the first level of Holm's
         correction; None where 1,000 are not enough."""
         open_ = [
             each.paired.needed(ALPHA / max(self.family, 1))
@@ -163,13 +163,13 @@ class Finding:
 
     @property
     def runs(self) -> tuple[int, int]:
-        """The fewest and the most shared runs of its comparisons."""
+        """Fewest and most shared runs of its comparisons."""
         counts = [each.paired.n for each in self.counted if each.paired]
         return min(counts, default=0), max(counts, default=0)
 
     @property
     def why(self) -> str:
-        """Why comparisons were not tested, the most frequent reason first; empty where all were."""
+        """Return why comparisons were not tested, the most frequent reason first; empty where all were."""
         if not self.claim.tests:
             return f"{self.claim.untested}: {self.claim.note.rstrip('.')}"
         reasons = Counter(each.found for each in self.tested if isinstance(each.found, str))
@@ -187,7 +187,7 @@ def _verdict(outcomes: Counter[int]) -> Verdict:
 
 
 def judge(found: Sequence[Claim], suite: Suite, results: Results) -> list[Finding]:
-    """Both verdicts on the claims of one paper, with Holm's correction over those that our records test."""
+    """Return both verdicts on the claims of one paper, with Holm's correction over those that our records test."""
     made = [_under_best(claim, suite, results) for claim in found]
     family = [each for each in made if each.counted]
     rejected = dict(zip((each.claim.id for each in family), holm([each.p for each in family])))
@@ -198,7 +198,7 @@ def judge(found: Sequence[Claim], suite: Suite, results: Results) -> list[Findin
 
 
 def every(suite: Suite, results: Results) -> dict[str, list[Finding]]:
-    """Both verdicts on every claim whose tables the suite has, by paper."""
+    """Return both verdicts on every claim whose tables the suite has, by paper."""
     known = set(suite.table_names())
     found = {
         paper: [claim for claim in claims.load(paper) if known.issuperset(claim.tables)] for paper in claims.papers()
@@ -207,7 +207,7 @@ def every(suite: Suite, results: Results) -> dict[str, list[Finding]]:
 
 
 def _under_best(claim: Claim, suite: Suite, results: Results) -> Finding:
-    """A claim under the most faithful protocol that tests any of its comparisons; protocols are never mixed."""
+    """Judge a claim under the most faithful protocol that tests any of its comparisons; protocols are never mixed."""
     tables = [suite.table(name) for name in claim.tables]
     protocols = dict.fromkeys(name for table in tables for name in table.protocols if name != MEANINGLESS)
     made = [_under(claim, suite, results, protocol) for protocol in sorted(protocols, key=lambda name: name != "paper")]
@@ -217,7 +217,7 @@ def _under_best(claim: Claim, suite: Suite, results: Results) -> Finding:
 
 
 def _recorded(finding: Finding) -> int:
-    """How many of its comparisons have values in all of their cells."""
+    """Return how many of its comparisons have values in all of their cells."""
     return sum(all(cell.values for cell in each.comparison.cells) for each in finding.tested)
 
 

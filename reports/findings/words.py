@@ -1,4 +1,4 @@
-"""Findings in words and rows: the sentences on top, both verdicts of a claim, and the rows that frames and CSV hold."""
+"""Findings in words and rows: summary sentences, both verdicts of a claim, and rows of frames and CSV."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ COLUMNS = {
     "p": "two-sided p-value of no effect, not corrected",
     "reason": "why it is not tested",
 }
-"""The columns of a row for each comparison."""
+"""Columns of the rows, one for each comparison."""
 
 
 def flat(found: Mapping[str, Sequence[Finding]]) -> list[Finding]:
-    """Every finding, paper by paper."""
+    """Return every finding, paper by paper."""
     return [each for findings in found.values() for each in findings]
 
 
 def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
-    """What survives, what does not, and what nobody can tell yet: one sentence each."""
+    """Return one sentence each on the claims that hold, are reversed, and are open."""
     printed = [each for each in findings if each.by_paper != Verdict.UNTESTED]
     own = _by(findings)
     holds, turned = [*own[Verdict.HOLDS], *own[Verdict.SO_FAR]], [*own[Verdict.REVERSED], *own[Verdict.PART]]
@@ -73,7 +73,7 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
 
 
 def counts(found: Mapping[str, Sequence[Finding]]) -> list[tuple[str, ...]]:
-    """For each paper its claims, and how many have which verdict by the records and hold by the printed numbers."""
+    """Return for each paper its claims, and the numbers of verdicts by the records and by the printed numbers."""
     every = {**found, "all": flat(found)}
     return [
         (
@@ -91,7 +91,7 @@ COUNTS = ("paper", "claims", "hold as printed", *map(str, Verdict))
 
 
 def by_paper(finding: Finding) -> str:
-    """Return the verdict by the printed numbers, and how many comparisons it rests on."""
+    """Return the verdict by the printed numbers, and its number of comparisons."""
     if not finding.printed.total():
         return finding.claim.untested or "no numbers printed"
     how = "by sign, as errors are not printed" if finding.by_sign else "by two standard errors"
@@ -99,7 +99,7 @@ def by_paper(finding: Finding) -> str:
 
 
 def by_records(finding: Finding) -> str:
-    """Return the verdict by our records, the comparison that supports the claim least, and what would tell."""
+    """Return the verdict by our records, the comparison that supports the claim least, and the runs needed."""
     if not finding.counted:
         return f"{finding.by_records}: {finding.why}"
     words = f"{finding.by_records}: {_ways(finding.ours)}"
@@ -136,7 +136,7 @@ def protocol(finding: Finding) -> str:
 
 
 def margin(finding: Finding) -> str:
-    """Return the margins of a claim that something is not worse, and whose they are; empty for other claims."""
+    """Return the margins of a claim of kind not worse, with their origin; empty for other claims."""
     if finding.claim.kind != "not_worse":
         return ""
     patterns = expanded(tuple(pattern for rule in finding.claim.tests for pattern in rule.columns))
@@ -150,15 +150,14 @@ def margin(finding: Finding) -> str:
 
 
 def on_table(table: str, findings: Iterable[Finding]) -> str:
-    """Return how many claims on a table have which verdict; empty without any."""
+    """Count the claims on a table by verdict; empty without any."""
     own = [each for each in findings if table in each.claim.tables]
     told = [f"{len(each)} {verdict}" for verdict, each in _by(own).items() if each]
     return f"Claims on this table: {', '.join(told)}." if told else ""
 
 
 def result_line(result: TableResult) -> str:
-    """Return which rows are best, or not told from the best, in how many columns; empty where no rows are told
-    apart."""
+    """Name the best rows, or those not significantly worse, and in how many columns; empty where no rows differ."""
     columns = [j for j in range(len(result.table.columns)) if any(row[j].bold for row in result.cells)]
     best = sorted(((sum(row[j].bold for j in columns), row[0].row.label) for row in result.cells), reverse=True)
     shown = [f"{label} in {count}" for count, label in sorted(best, key=lambda each: -each[0])[:3] if count]

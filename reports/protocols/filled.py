@@ -1,8 +1,8 @@
-"""The values of a setting in the resolved configurations of runs, in words.
+"""Values of a setting in the resolved configurations of runs, in words.
 
 A placeholder is a path in a run's configuration, ``{parts.training.optimiser.lr}``, or ``{runs}``, the number of runs
-of a row on a data set; ``{{`` and ``}}`` stand for braces. Values are those of protocol ``paper``, where a row has no
-run of it those of the table's own protocol.
+of a row on a data set; ``{{`` and ``}}`` stand for braces. Values are from protocol ``paper``, or for a row without
+runs of it from the table's default protocol.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from benchmarks.suite import Suite
 from reports.protocols.lines import InvalidSettings, Line, load, of_table
 
 RUNS = "runs"
-MOST = 4  # values that are listed with their rows; of more only the range is
-NAMED = 4  # rows or data sets that are named beside a value
+MOST = 4  # most values listed with their rows; more are given as a range
+NAMED = 4  # most rows or data sets named beside a value
 ABSENT = object()
 JOINED = " + "
 
 
 class Place(NamedTuple):
-    """Where runs of one kind are: their table, the label of their row, their data set."""
+    """Place of runs of one kind: their table, row label, data set."""
 
     table: str
     row: str
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 Found = dict[Place, tuple[Any, ...]]
-"""The different values of a setting in the runs of each place."""
+"""Different values of a setting in the runs of each place."""
 
 
 def filled_lines(table: str, suite: Suite) -> Iterable[Line]:
@@ -46,9 +46,9 @@ def filled_lines(table: str, suite: Suite) -> Iterable[Line]:
 
 
 def fill(line: Line, suite: Suite, tables: Iterable[str] = ()) -> str:
-    """Return what our recipe has, without placeholders; ``tables``: the only tables that values are taken from.
+    """Return our setting in words, without placeholders; ``tables``: the only tables that values are taken from.
 
-    Raises :class:`InvalidSettings` for a placeholder that no run has a value of, or that a row named in the line lacks.
+    Raises :class:`InvalidSettings` for a placeholder without a value in any run, or in a row named in the line.
     """
     try:
         pieces = list(string.Formatter().parse(line.ours))
@@ -113,8 +113,8 @@ def _configs(table: Any, row: Any, dataset: str) -> list[RunConfig]:
 
 
 def look_up(config: RunConfig, path: str) -> Any:
-    """Return the value at a path of a configuration, the default of a hyper-parameter that stands only where it differs
-    from it; ABSENT where there is none."""
+    """Return the value at a path of a configuration, or the default of a hyper-parameter added later; ABSENT without
+    either."""
     value: Any = config
     kind = ""
     for step in path.split("."):

@@ -1,7 +1,7 @@
-"""The files of settings: one CSV per paper beside this module, one line per setting of a group of tables.
+"""Files of settings: one CSV per paper beside this module, one line per setting of a group of tables.
 
 Columns: ``tables`` (names, separated by spaces), ``rows`` (labels joined by ``;``; empty: every row), ``setting``,
-``paper`` and ``code`` (what they say, with the place; ``-`` where they say nothing), ``ours`` (what the recipe has,
+``paper`` and ``code`` (their settings, with the place; ``-`` where they have none), ``ours`` (the recipe's setting,
 with placeholders as ``{parts.training.optimiser.lr}``, which :mod:`reports.protocols.filled` fills), ``why``.
 """
 
@@ -24,7 +24,7 @@ MAY_BE_EMPTY = ("rows",)
 
 
 class InvalidSettings(BenchmarkError, ValueError):
-    """A line of settings that cannot be used: the message names the file, the line and what was expected."""
+    """Error: a line of settings is invalid. The message names the file, the line and what was expected."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _line(paper: str, cells: list[str], where: str) -> Line:
 
 
 def check(lines: Iterable[Line], suite: Suite) -> None:
-    """Raise :class:`InvalidSettings` for the first line that names a table or a row of its tables that is not there."""
+    """Raise :class:`InvalidSettings` for the first line with an unknown table or row."""
     known = suite.table_names()
     for line in lines:
         for name in line.tables:
@@ -92,6 +92,6 @@ def check(lines: Iterable[Line], suite: Suite) -> None:
 
 
 def of_table(name: str, suite: Suite, lines: Iterable[Line]) -> list[Line]:
-    """Return the lines of a table, of those that hold rows of it."""
+    """Return the lines that cover rows of a table."""
     labels = {row.label for row in suite.table(name).rows}
     return [line for line in lines if name in line.tables and (not line.rows or labels & set(line.rows))]

@@ -1,4 +1,4 @@
-"""docs/protocols.md: every setting of every table beside the paper's and that of the authors' code."""
+"""Page docs/protocols.md: every setting of every table beside those of the paper and of the authors' code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ has are listed where a setting of theirs is. [causes.md](causes.md) lists what w
 
 
 def page(suite: Suite, lines: tuple[Line, ...] | None = None) -> str:
-    """Return the whole page. Raises InvalidSettings for a line that names what is not there."""
+    """Return the whole page. Raises InvalidSettings for a line with an unknown name."""
     lines = load() if lines is None else lines
     check(lines, suite)
     tables = {name: suite.table(name) for name in suite.table_names()}
@@ -56,8 +56,8 @@ def _title(paper: str, number: int) -> str:
 
 
 def _index(tables: Iterable[Any], titles: dict[tuple[str, ...], str]) -> str:
-    """Where the settings of each table are, and what its reduced protocols leave out; tables that share both in one
-    row."""
+    """Return where the settings of each table are, and what its reduced protocols leave out; tables that share both in
+    one row."""
     found: dict[tuple[str, str], list[str]] = {}
     for table in tables:
         own = [title for group, title in titles.items() if table.name in group]
@@ -77,7 +77,7 @@ def _section(title: str, group: tuple[str, ...], lines: list[Line], suite: Suite
 
 
 def briefly(names: Iterable[str]) -> str:
-    """Return names of tables with runs of numbers in short: "a-2 to a-10, b"."""
+    """Return names of tables, abbreviating runs of numbers: "a-2 to a-10, b"."""
     runs: list[list[str]] = []
     for name in names:
         if runs and _number(name) and _number(name) == _number(runs[-1][-1], 1):

@@ -48,7 +48,7 @@ def down(folder: FolderOption = cluster.default_folder()) -> None:
 
 @app.command()
 def status(folder: FolderOption = cluster.default_folder()) -> None:
-    """Say which daemons are up, and what the node does. Exit status 1 if the cluster is not up."""
+    """Show the running daemons and the node's status. Exit status 1 if the cluster is not up."""
     found = cluster.Cluster(folder.absolute())
     daemons = found.daemons()
     for name in cluster.DAEMONS:

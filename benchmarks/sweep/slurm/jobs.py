@@ -1,11 +1,11 @@
-"""Submissions to SLURM: an array of loops over one list of run groups, and what became of them.
+"""Submissions to SLURM: job arrays that share one list of run groups, and their outcomes.
 
     <state>/slurm/<submission>/todo.json     the run groups
-    <state>/slurm/<submission>/<job>.json    the runs that an array task is at: null before any, [] at its good end
-    <state>/slurm/<submission>/over          no array task is left
+    <state>/slurm/<submission>/<job>.json    the runs in training in an array task: null before the first, [] at its end
+    <state>/slurm/<submission>/over          present once no array task is left
     <state>/slurm/<submission>/logs/         scripts and logs of the array tasks, as submitit writes them
 
-A submission says only what its array tasks look at. Whether a run is made is told by its record, as everywhere.
+These files describe the array tasks only. Whether a run is done is decided by its record, as everywhere.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from fvi_core.printing import message
 
 T = TypeVar("T")
 FOLDER, TODO, OVER = "slurm", "todo.json", "over"
-PREFIX = "fvi-"  # of the names of arrays in the queue
-ERRORS = "_0_log.err"  # what submitit adds to a job's id
-PATIENCE = 300.0  # seconds: a submission takes some
-LINES = 3  # of the end of a log that are told
+PREFIX = "fvi-"  # prefix of array names in the queue
+ERRORS = "_0_log.err"  # suffix that submitit appends to a job's id
+PATIENCE = 300.0  # seconds to wait for another submission
+LINES = 3  # lines quoted from the end of a log
 
 
 class SubmissionError(BenchmarkError):
-    """The notes on submitted jobs cannot be read or written, or SLURM did not take the jobs."""
+    """Error: notes on submitted jobs cannot be read or written, or SLURM refused the jobs."""
 
-    exit_code = 2  # nothing was begun
+    exit_code = 2  # nothing was started
 
 
 def read(folder: Path | str) -> list[RunGroup]:
@@ -49,7 +49,7 @@ def read(folder: Path | str) -> list[RunGroup]:
     file = Path(folder) / TODO
     try:
         groups = [_group(told) for told in files.parse(files.read(file))]
-    except Exception as error:  # whatever comes of damage
+    except Exception as error:  # any kind of damage
         reason = f"{type(error).__name__}: {message(error)}"
         raise SubmissionError(
             f"{file}: expected the run groups of a submission, found {reason}; submit again"
@@ -60,14 +60,14 @@ def read(folder: Path | str) -> list[RunGroup]:
 
 
 def _group(told: dict[str, Any]) -> RunGroup:
-    """Return a run group from a file. Raises what comes of damage."""
+    """Return a run group from a file. Raises any exception on damaged files."""
     runs = tuple(PendingRun(**run | {"asked": tuple(run["asked"])}) for run in told["runs"])
     group = RunGroup(**told | {"runs": runs})
     for word in (group.execute, group.metrics, group.measure, group.results, group.state):
         _typed(word, str)
     resolve(group.metrics)
     for run in group.runs:
-        Store(group.results).path(run.config)  # what is no configuration has no place
+        Store(group.results).path(run.config)  # raises for a configuration that is invalid
         _typed(run.attempts, int)
         for name in run.asked:
             _typed(name, str)
@@ -84,19 +84,19 @@ def _typed(value: Any, kind: type[T]) -> T:
 
 
 def opened(state: Path | str) -> list[Path]:
-    """Return the folders of the submissions of which an array task may not be over."""
+    """Return the folders of submissions with array tasks that may still run."""
     folder = Path(state) / FOLDER
     found = [folder / name for name in files.listdir(folder)]
     return [path for path in found if (path / TODO).is_file() and not (path / OVER).exists()]
 
 
 def pending(state: Path | str, held: bool = False) -> dict[str, str]:
-    """Return the runs that array tasks in the queue are to make: key -> what the queue tells of these.
+    """Return the runs that array tasks in the queue will make, with their state in the queue, by key.
 
-    A submission that has left the queue is closed: what its array tasks were at and did not make has failed, with what
-    SLURM tells of the end as the reason. If the queue cannot be asked, all runs of submissions that were not seen to
-    end count as pending, so that nothing is submitted twice. ``held``: the caller holds the lock; otherwise, while
-    somebody else submits, nothing is closed.
+    A submission that has left the queue is closed: runs that its array tasks had started and not finished have failed,
+    with the end that SLURM reports as the reason. If the queue does not answer, all runs of submissions not known to be
+    over count as pending, so that nothing is submitted twice. ``held``: the caller holds the lock; otherwise nothing is
+    closed while another process submits.
     """
     if not opened(state):
         return {}
@@ -115,7 +115,7 @@ def pending(state: Path | str, held: bool = False) -> dict[str, str]:
                 continue
             own = [task for task in waiting.values() if task.name == PREFIX + folder.name]
             if mine is not False and not own and not silent:
-                if mine:  # else the folder cannot be written
+                if mine:  # else the folder is read-only
                     _explain(folder, groups)
                     close(folder)
                 continue
@@ -127,7 +127,7 @@ def pending(state: Path | str, held: bool = False) -> dict[str, str]:
 
 
 def _told(tasks: list[queue.QueuedTask]) -> str:
-    """Say of array tasks in the queue how many run and how many wait, and why."""
+    """Describe the array tasks in the queue: how many run and how many wait, and why."""
     waits = [task for task in tasks if task.status == "PENDING"]
     reasons = ", ".join(Counter(task.why for task in waits if task.why not in ("", "None")))
     counts = [(len(tasks) - len(waits), "running", ""), (len(waits), "waiting", f" ({reasons})" if reasons else "")]
@@ -136,14 +136,14 @@ def _told(tasks: list[queue.QueuedTask]) -> str:
 
 
 def close(folder: Path) -> None:
-    """Note that no array task of a submission is left."""
-    with contextlib.suppress(OSError):  # on a read-only folder the next look closes it again
+    """Mark a submission as over."""
+    with contextlib.suppress(OSError):  # on a read-only folder the next call retries
         folder.mkdir(parents=True, exist_ok=True)
         (folder / OVER).touch()
 
 
 def _explain(folder: Path, groups: list[RunGroup]) -> None:
-    """Note why runs are not there that array tasks were at, which have all left the queue."""
+    """Record failures of unfinished runs whose array tasks have all left the queue."""
     left = {run.key: (group, run) for group in groups for run in group.runs if not recorded(group, run)}
     at = _at(folder)
     Claims(Path(groups[0].state) / "claims").clear_dead(lambda holder: holder.job in at)
@@ -152,12 +152,12 @@ def _explain(folder: Path, groups: list[RunGroup]) -> None:
         if here:
             _tell(here, job, folder)
     errors = sorted((folder / "logs").glob(f"*{ERRORS}"), key=lambda path: path.stat().st_mtime)
-    if errors and all(keys is None for keys in at.values()):  # asked again as they are, they would not begin either
+    if errors and all(keys is None for keys in at.values()):  # submitted again unchanged, they would not start either
         _tell(list(left.values()), errors[-1].name.removesuffix(ERRORS), folder, begun=False)
 
 
 def _at(folder: Path) -> dict[str, list[str] | None]:
-    """Return the runs that each array task was at when it last told; None of one that had not come to any."""
+    """Return the runs in training in each array task by its last note; None for a task that had not started any."""
     found: dict[str, list[str] | None] = {}
     for path in folder.glob("*.json"):
         with contextlib.suppress(OSError, ValueError):
@@ -168,7 +168,7 @@ def _at(folder: Path) -> dict[str, list[str] | None]:
 
 
 def _tell(runs: list[tuple[RunGroup, PendingRun]], job: str, folder: Path, begun: bool = True) -> None:
-    """Note the end of an array task as the failure of runs; those of a cancelled one are missing again."""
+    """Record the end of an array task as the failure of its runs; runs of a cancelled task become missing again."""
     errors = folder / "logs" / f"{job}{ERRORS}"
     how = queue.end(job, errors)
     told = f"SLURM job {job}"
@@ -180,7 +180,7 @@ def _tell(runs: list[tuple[RunGroup, PendingRun]], job: str, folder: Path, begun
     for group, run in runs:
         failure = Failures(group.state).get(run.key)
         guessed = failure is not None and failure["attempt"] > run.attempts and failure["guess"]
-        if how.status in ("CANCELLED", "COMPLETED"):  # by the user, or its runs were made or given up elsewhere
+        if how.status in ("CANCELLED", "COMPLETED"):  # cancelled, or its runs were made elsewhere
             if guessed:
                 Failures(group.state).clear(run.key)
         elif guessed or not Failures(group.state).since(run.key, run.attempts):
@@ -188,13 +188,13 @@ def _tell(runs: list[tuple[RunGroup, PendingRun]], job: str, folder: Path, begun
 
 
 def time_is_up(minutes: float, about: str) -> str:
-    """Return the reason of a run whose array task came to its time limit, whoever notices."""
+    """Return the reason for a run whose array task reached its time limit, for all who report it."""
     limit = f"its time limit of {minutes:.0f} min" if minutes else "its time limit"
     return f"its array task came to {limit} ({about}); give it more, as in --slurm time=8:00:00"
 
 
 def last_lines(file: Path) -> str:
-    """Return the last lines of a log that say something."""
+    """Return the last non-empty lines of a log."""
     try:
         said = [line.strip() for line in file.read_text(errors="replace").splitlines()]
     except OSError:
@@ -203,7 +203,7 @@ def last_lines(file: Path) -> str:
 
 
 def note_end(group: RunGroup, run: PendingRun, reason: str, log: Path, same: bool = False) -> None:
-    """Note that a run ended with its array task, and whether it can go on; ``same``: in place of a guess at why."""
+    """Record that a run ended with its array task, and whether it can resume; ``same``: replace a guessed reason."""
     if peek(group.state, run.key):
         reason += "; asked again, it goes on from its checkpoint"
     with contextlib.suppress(OSError):
@@ -212,7 +212,8 @@ def note_end(group: RunGroup, run: PendingRun, reason: str, log: Path, same: boo
 
 @contextlib.contextmanager
 def locked(state: Path | str) -> Iterator[None]:
-    """One submission at a time: between looking and submitting nobody else submits. Raises SubmissionError."""
+    """Hold the submission lock, so that no other process submits between looking and submitting. Raises
+    SubmissionError."""
     folder = Path(state) / FOLDER
     with _lock(state, patience=PATIENCE) as mine:
         if not mine:
@@ -227,7 +228,7 @@ def locked(state: Path | str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _lock(state: Path | str, patience: float) -> Iterator[bool | None]:
-    """Whether the lock is ours after so many seconds at most; None where the folder cannot be written."""
+    """Try to take the lock for so many seconds. Yields whether it is held; None where the folder cannot be written."""
     folder = Path(state) / FOLDER
     with contextlib.ExitStack() as stack:
         mine = None

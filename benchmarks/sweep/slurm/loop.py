@@ -1,4 +1,4 @@
-"""The job of a SLURM array task: workers over the list of its submission, which save checkpoints when time ends."""
+"""Job of a SLURM array task: workers over the submission's list, which save checkpoints before the time limit."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from benchmarks.sweep.workers import Workers
 from fvi_core.printing import message
 
 STOPPED = 128 + signal.SIGTERM
-MOMENT = 5.0  # seconds in which SLURM's signal has reached every process of an array task
-EARLY = 65.0  # seconds by which SLURM's signal may come too early: it looks at limits every half a minute
+MOMENT = 5.0  # seconds within which SLURM's signal has reached every process of an array task
+EARLY = 65.0  # seconds by which SLURM's signal may come early: it checks limits every half minute
 
 
 class Diary(progress.Plain):
-    """The display of an array task, which also keeps a file of the runs that it is at. made: whether it made any."""
+    """Display of an array task that also writes the file of runs in training. made: whether it finished any."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -37,27 +37,24 @@ class Diary(progress.Plain):
         self.at: set[tuple[str, ...]] = set()
 
     def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast | None = None) -> None:
-        """Say what there is to do; the file says that the array task has begun."""
         super().begin(plan, groups, forecast)
         self.write(None)
         self.begun = self.notes.stat().st_mtime  # by the clock that stamps records and checkpoints
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
-        """Note how far a run group has come."""
         if group.keys not in self.at:
             self.at.add(group.keys)
             self.write([key for keys in self.at for key in keys])
         super().report(group, fraction, text)
 
     def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
-        """Note that a run group is over."""
         self.made |= any(outcome.status == "done" for outcome in outcomes)
         self.at.discard(group.keys)
         self.write([key for keys in self.at for key in keys])
         super().end(group, outcomes)
 
     def write(self, keys: list[str] | None) -> None:
-        """Write the file; where that cannot be done, the end of the array task is explained less well."""
+        """Write the file; if that fails, the end of the array task is only explained less well."""
         with contextlib.suppress(OSError):
             files.write(self.notes, json.dumps(keys))
 
@@ -68,17 +65,17 @@ class Loop:
     Only these are pickled, as plain text and numbers, with the name of this class.
     """
 
-    workers: Workers | None = None  # until it has begun
+    workers: Workers | None = None  # None before the start
 
     def __init__(self, folder: str, count: int, seconds: float, notice: float) -> None:
         self.folder, self.count, self.seconds, self.notice = folder, count, seconds, notice
 
     def __call__(self) -> None:
-        """Make the runs of the submission that nobody makes, has made or has tried."""
+        """Make the runs of the submission that no process is making, has made or has tried."""
         from submitit.core.utils import UncompletedJobError
 
         self.started = time.monotonic()
-        signal.signal(signal.SIGTERM, interrupt)  # submitit would ignore it; it comes before a requeue and a cancel
+        signal.signal(signal.SIGTERM, interrupt)  # submitit would ignore this sign of a requeue
         groups = jobs.read(self.folder)
         self.diary = Diary(Path(self.folder) / f"{Holder.me().job or 'here'}.json")
         self.workers = Workers(self.count, MOMENT)
@@ -94,7 +91,7 @@ class Loop:
                 groups=groups,
                 asked={run.key: run.asked for group in groups for run in group.runs},
             )
-        except UncompletedJobError as error:  # raised by submitit after `checkpoint`, in place of a requeue
+        except UncompletedJobError as error:  # submitit raises it after `checkpoint`, in place of a requeue
             told = message(error)
             about = told if self.progress else f"no checkpoint was written; {told}"
             self._note(groups, jobs.time_is_up(self.seconds / 60, about), self.workers.stopped)
@@ -105,9 +102,9 @@ class Loop:
         self.diary.write([])
 
     def checkpoint(self):
-        """Called by submitit at the signal before the time limit or a preemption: save, and be requeued.
+        """Save and requeue; submitit calls this at the signal before the time limit or a preemption.
 
-        An array task that had most of its time and used it for nothing is not requeued: None.
+        Returns None (no requeue) for an array task that used most of its time without progress.
         """
         from submitit.helpers import DelayedSubmission
 
@@ -119,7 +116,7 @@ class Loop:
         return DelayedSubmission(self) if self.progress or spent < self.seconds - self.notice - EARLY else None
 
     def _saved(self) -> bool:
-        """Whether a checkpoint of one of the stopped runs was written in this life of the array task."""
+        """Whether a stopped run wrote a checkpoint since the array task last started."""
         assert self.workers is not None, "it has begun"
         checkpoints = Checkpoints(Path(self.folder).parents[1])
         for key in self.workers.stopped:

@@ -1,4 +1,4 @@
-"""What a user asks of a SLURM cluster: from a file, from the command line, or left to the cluster."""
+"""Options for SLURM: from a file, from the command line, or left to the cluster."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from benchmarks.errors import UsageError, unknown
 from benchmarks.records.config import is_large
 from benchmarks.sweep.groups import RunGroup
 
-SHORT = 20  # runs that are not large, for which an array has a task if nothing is said
+SHORT = 20  # small runs per array task, by default
 FILE = "slurm.toml"
 VARIABLE = "FVI_SLURM"
 
 
 @dataclass(frozen=True)
 class Options:
-    """Resources and habits of an array's tasks. A key with the value None is left to the cluster.
+    """Resources and options of an array's tasks. A key with the value None is left to the cluster.
 
-    time: minutes of one array task. cpus: also how many processes an array task trains in, without a GPU. gpus: with
-    them one process for each. runs_per_task: an array has a task for so many runs; None: for one that is large, or for
-    20 that are not; parallel: but not more tasks. setup: shell lines before Python starts. python: another interpreter
-    command. snapshot: jobs use a copy of the code as it was at submission. notice: seconds before the time limit at
-    which an array task saves its checkpoints and asks to be requeued. requeues: how often it may. sbatch: any other
-    option of sbatch.
+    time: minutes of one array task. cpus: also the number of training processes of an array task without a GPU. gpus:
+    one training process for each. runs_per_task: runs for which an array gets one task (None: 1 large run, or 20
+    others); parallel: the most tasks. setup: shell lines before Python starts. python: another interpreter command.
+    snapshot: jobs use a copy of the code as it was at submission. notice: seconds before the time limit at which an
+    array task saves its checkpoints and requests to be requeued. requeues: the most requeues. sbatch: any other option
+    of sbatch.
     """
 
     partition: str | None = None
@@ -51,23 +51,23 @@ class Options:
 
     @property
     def workers(self) -> int:
-        """How many runs an array task trains at once."""
+        """Number of runs that an array task trains at once."""
         return self.gpus or self.cpus
 
     @property
     def on_gpu(self) -> bool:
-        """Whether array tasks have a GPU, as far as these options tell."""
+        """Whether these options give array tasks a GPU."""
         asked = {name: str(value) for name, value in self.sbatch.items() if name.startswith(("gpus", "gres"))}
         return bool(self.gpus) or any(name != "gres" or "gpu" in value for name, value in asked.items())
 
     def array(self, todo: Sequence[RunGroup]) -> int:
-        """How many array tasks share run groups; every process of one has a group to begin with."""
+        """Number of array tasks that share the run groups; every process has a group to start with."""
         own = [self.workers * (1 if is_large(group.configs[0]) else SHORT) for group in todo]
         tasks = sum(len(group.runs) / (self.runs_per_task or runs) for group, runs in zip(todo, own))
         return max(1, min(self.parallel, math.ceil(len(todo) / self.workers), math.ceil(tasks - 1e-9)))
 
     def parameters(self, name: str, setup: Sequence[str]) -> dict[str, Any]:
-        """The parameters of submitit's executor for an array of this name."""
+        """Parameters of submitit's executor for an array of this name."""
         asked = {
             "job_name": name,
             "time": self.time,
@@ -75,9 +75,9 @@ class Options:
             "nodes": 1,
             "ntasks_per_node": 1,
             "array_parallelism": self.parallel,
-            # Told later than at a quarter of its time, a short one would be asked to end as it begins.
+            # With notice after a quarter of its time at most, a short array task is not told to end as it begins.
             "signal_delay_s": min(self.notice, self.time * 60 // 4),
-            # `--export=NONE` of sbatch would reach srun too, whose tasks then lack what the lines below export.
+            # With `--export=NONE` as an option of sbatch, srun's tasks would lack the variables exported below.
             "setup": ["export SLURM_EXPORT_ENV=ALL", *self.setup, *setup],
             "wckey": None,
             "additional_parameters": dict(self.sbatch),
@@ -87,9 +87,9 @@ class Options:
         return asked | {key: value for key, value in optional.items() if value is not None}
 
 
-LARGEST = 10**6  # of any number: SLURM keeps them in 32 bits
+LARGEST = 10**6  # largest number: SLURM stores them in 32 bits
 NUMBER, NATURAL = f"a whole number from 0 to {LARGEST:,}", f"a whole number from 1 to {LARGEST:,}"
-KINDS: dict[str, tuple[Any, str]] = {  # option: its kind, and what is expected
+KINDS: dict[str, tuple[Any, str]] = {  # option: its kind, and the expected value in words
     **dict.fromkeys(("partition", "account", "qos", "constraint", "memory", "python"), ("text", "a text")),
     **dict.fromkeys(("cpus", "parallel", "runs_per_task"), (1, NATURAL)),
     **dict.fromkeys(("gpus", "notice", "requeues"), (0, NUMBER)),
@@ -101,10 +101,10 @@ KINDS: dict[str, tuple[Any, str]] = {  # option: its kind, and what is expected
 
 
 def load(file: Path | str | None = None, changes: Sequence[str] = (), folder: Path | None = None) -> Options:
-    """Options of a TOML file, then of ``key=value`` words that go before it.
+    """Load options from a TOML file; ``key=value`` words take precedence.
 
-    Without a file: $FVI_SLURM, else slurm.toml in ``folder`` (default: the present one) if it is there.
-    Raises UsageError: the file or word, what was expected, what was found.
+    Without a file: $FVI_SLURM, else slurm.toml in ``folder`` (default: the present one) if it exists. Raises
+    UsageError: the file or word, what was expected, what was found.
     """
     chosen = file or os.environ.get(VARIABLE)
     path = Path(chosen) if chosen else (folder or Path.cwd()) / FILE
@@ -126,7 +126,7 @@ def load(file: Path | str | None = None, changes: Sequence[str] = (), folder: Pa
 
 
 def minutes(text: str | int) -> int:
-    """Minutes of a time as SLURM writes it: 30, 30:00, 8:00:00, 2-12, 2-12:30. Raises ValueError."""
+    """Parse a time as SLURM writes it, in minutes: 30, 30:00, 8:00:00, 2-12, 2-12:30. Raises ValueError."""
     found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", str(text).strip())
     if not found:
         raise ValueError(text)
@@ -143,7 +143,7 @@ def minutes(text: str | int) -> int:
 
 
 def _parsed(key: str, text: str) -> Any:
-    """Return a word of the command line as the file would hold it."""
+    """Convert a word of the command line to its TOML value."""
     kind, _ = KINDS.get(key, ("", ""))
     if kind == "table":
         name, equals, value = text.partition("=")

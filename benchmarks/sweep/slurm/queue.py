@@ -1,4 +1,4 @@
-"""What SLURM knows of jobs, through its commands alone: no accounting database is needed."""
+"""State of jobs, from SLURM's own commands; no accounting database is needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 
-TIMEOUT = 60  # seconds that a command of SLURM may take
+TIMEOUT = 60  # longest time of a SLURM command, in seconds
 WORDS = {
     "TIMEOUT": "passed its time limit",
     "OUT_OF_MEMORY": "was killed for want of memory",
@@ -20,7 +20,7 @@ WORDS = {
     "DEADLINE": "passed its deadline",
     "CANCELLED": "was cancelled",
 }
-MARKS = {  # what slurmstepd leaves in a job's error file, for when the controller does not tell or has forgotten
+MARKS = {  # marks of slurmstepd in a job's error file, for ends that the controller does not report
     "OUT_OF_MEMORY": r"oom[-_ ]?kill|Out Of Memory|[Ee]xceeded (?:job )?memory limit",
     "TIMEOUT": r"DUE TO TIME LIMIT",
     "NODE_FAIL": r"DUE TO NODE FAILURE",
@@ -31,14 +31,14 @@ GONE = (*WORDS, "COMPLETED", "FAILED")
 
 
 class QueueError(BenchmarkError):
-    """SLURM does not answer: its commands are not there, or its controller is not reached."""
+    """Error: SLURM's commands are not installed, or its controller does not answer."""
 
-    exit_code = 2  # nothing was begun
+    exit_code = 2  # nothing was started
 
 
 @dataclass(frozen=True)
 class QueuedTask:
-    """One array task, waiting or running. id: as SLURM writes it, "12_3"; why: its reason for waiting."""
+    """Array task in the queue, waiting or running. id: as SLURM writes it, "12_3"; why: its reason for waiting."""
 
     id: str
     status: str
@@ -48,7 +48,7 @@ class QueuedTask:
 
 @dataclass(frozen=True)
 class End:
-    """How an array task ended: the status that SLURM gives it ("" if nothing tells), its exit code, its node."""
+    """End of an array task: SLURM's status ("" if unknown), exit code, node."""
 
     status: str
     exit_code: str = ""
@@ -56,21 +56,21 @@ class End:
 
     @property
     def words(self) -> str:
-        """The end in words."""
+        """Describe the end in words."""
         code = f" with exit code {self.exit_code}" if self.exit_code not in ("", "0:0") else ""
         where = ", ".join(filter(None, (self.status, self.node)))
         return WORDS.get(self.status, f"ended{code}") + (f" ({where})" if where else "")
 
 
 def ask(*command: str) -> str:
-    """The output of a command of SLURM. Raises QueueError."""
+    """Return the output of a SLURM command. Raises QueueError."""
     if shutil.which(command[0]) is None:
         raise QueueError(
             f"{command[0]} is not on the PATH: SLURM's commands are needed; go to a login node of the cluster, "
             "or make a small cluster on this machine with `make slurm-up`"
         )
     try:
-        # Names of jobs, of whoever submitted them, may be no UTF-8.
+        # Job names of other users may be no UTF-8.
         done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=TIMEOUT)
     except subprocess.TimeoutExpired as error:
         raise QueueError(f"{command[0]} gave no answer within {TIMEOUT} s: SLURM's controller may be down") from error
@@ -81,34 +81,35 @@ def ask(*command: str) -> str:
 
 
 def array_tasks(prefix: str) -> dict[str, QueuedTask]:
-    """The user's array tasks that wait or run, by id, of all arrays whose name starts so. Raises QueueError."""
+    """Return the user's array tasks in the queue, by id, for arrays whose name starts with the prefix. Raises
+    QueueError."""
     told = ask("squeue", "--me", "--noheader", "--array", "--states=all", "--format=%i|%T|%r|%j")
-    lines = (line.split("|", 3) for line in told.split("\n"))  # a foreign job's name may hold whatever else ends a line
+    lines = (line.split("|", 3) for line in told.split("\n"))  # job names may hold other line ends
     found = (QueuedTask(*fields) for fields in lines if len(fields) == 4)
     return {task.id: task for task in found if task.name.startswith(prefix) and task.status not in GONE}
 
 
 def end(id_: str, errors: Path) -> End:
-    """How an array task that has left the queue ended, from the controller's memory, else from its error file."""
+    """Return the end of an array task that has left the queue, from the controller or else from its error file."""
     try:
         told = dict(re.findall(r"(\w+)=(\S+)", ask("scontrol", "--oneliner", "show", "job", id_)))
     except QueueError:
         told = {}
     status = told.get("JobState", "")
-    if status in ("", "FAILED"):  # without cgroups a kill for want of memory is only a failure to the controller
+    if status in ("", "FAILED"):  # without cgroups the controller reports a kill for lack of memory as a plain failure
         marks = MARKS if not status else {"OUT_OF_MEMORY": MARKS["OUT_OF_MEMORY"]}
         try:
             text = errors.read_text(errors="replace")
         except OSError:
             text = ""
         found = [(match.start(), name) for name, mark in marks.items() for match in re.finditer(mark, text)]
-        # The last one, since a requeued job writes on into the same file; any kill is also written as a cancelling.
+        # The last one counts: a requeued job appends to the same file, and any kill is also logged as a cancellation.
         told_most = [mark for mark in found if mark[1] != "CANCELLED"] or found
         status = max(told_most)[1] if told_most else status
     return End(status, told.get("ExitCode", ""), told.get("NodeList", ""))
 
 
 def largest_array() -> int:
-    """Return how many array tasks an array may have here. Raises QueueError."""
+    """Return the largest number of array tasks in one array here. Raises QueueError."""
     found = re.search(r"MaxArraySize\s*=\s*(\d+)", ask("scontrol", "show", "config"))
     return max(1, int(found[1]) - 1) if found else 1000

@@ -1,4 +1,4 @@
-"""A copy of the code as it is now, for jobs that start later: editing the checkout does not reach them."""
+"""Copy of the present code for jobs that start later, so that editing the checkout does not affect them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from fvi_core import plugins
 
 LEFT_OUT = {".pyc"}
 PLUGINS = "plugins"
-"""The folder of plug-ins in a copy, and the file in it that lists them."""
+"""Folder of plug-ins in a copy, and the file in it that lists them."""
 
 
 class SnapshotError(BenchmarkError):
-    """The code cannot be copied."""
+    """Error: the code cannot be copied."""
 
-    exit_code = 2  # nothing was begun
+    exit_code = 2  # nothing was started
 
 
 def take(folder: Path, root: Path = provenance.ROOT) -> Path:
-    """Copy the packages that make numbers, and what $FVI_PLUGINS names, to ``folder/<digest>``.
+    """Copy the packages that determine results, and the plug-ins of $FVI_PLUGINS, to ``folder/<digest>``.
 
-    A plug-in in a package is copied with all of that: it may import it, and its digest is that of the package.
-    Installed packages are taken to be installed on the nodes too. The same code gives the same folder; it appears whole
+    A plug-in in a package is copied with the whole package: it may import it, and its digest is the package's.
+    Installed packages are assumed to be installed on the nodes. The same code gives the same folder; it appears whole
     or not at all. Raises SnapshotError, PluginError.
     """
     files = {path.relative_to(root): path for package in provenance.CODE for path in _files(root / package)}
@@ -49,7 +49,7 @@ def take(folder: Path, root: Path = provenance.ROOT) -> Path:
     digest = hashlib.sha256(f"{commit} {dirty}".encode())
     try:
         for name, path in files.items():
-            if "__pycache__" not in name.parts:  # compiled code is carried along, but does not tell copies apart
+            if "__pycache__" not in name.parts:  # compiled code is copied, but not hashed
                 digest.update(f"\0{name}\0".encode() + path.read_bytes())
         digest.update("".join(f"\0{name}\0{text}" for name, text in written.items()).encode())
         target = folder / digest.hexdigest()[:16]
@@ -57,11 +57,11 @@ def take(folder: Path, root: Path = provenance.ROOT) -> Path:
             folder.mkdir(parents=True, exist_ok=True)
             made = folder / f".making-{uuid.uuid4().hex[:16]}"
             try:
-                made.mkdir()  # whom the umask lets read, since array tasks of colleagues may use the copy
+                made.mkdir()  # with the umask's permissions, since colleagues' array tasks may use the copy
                 for name, path in files.items():
                     (made / name).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(path, made / name)
-                    times = path.stat()  # by its time compiled code is found to be current
+                    times = path.stat()  # Python compares this time with that of compiled code
                     os.utime(made / name, ns=(times.st_atime_ns, times.st_mtime_ns))
                 for name, text in written.items():
                     (made / name).write_text(text)
@@ -85,7 +85,7 @@ def take(folder: Path, root: Path = provenance.ROOT) -> Path:
 
 
 def lines(target: Path) -> list[str]:
-    """Shell lines that make Python use a snapshot, and end a job that cannot read it: it would use other code."""
+    """Return shell lines that make Python use a snapshot, and end a job that cannot read it."""
     listed = target / PLUGINS / PLUGINS
     own = [str(target / name) for name in listed.read_text().splitlines()] if listed.is_file() else []
     unread = (

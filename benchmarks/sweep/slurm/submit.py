@@ -1,4 +1,4 @@
-"""Submitting to SLURM: an array whose tasks share one list of run groups."""
+"""Submission to SLURM: a job array whose tasks share one list of run groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.work import THREAD_VARIABLES
 from fvi_core.printing import message
 
-ENVIRONMENT = {  # one thread a process, freed memory kept between steps, and no waiting for a network that nodes lack
+ENVIRONMENT = {  # one thread a process, freed memory held between steps, and no waiting for a network that nodes lack
     **dict.fromkeys(THREAD_VARIABLES, "1"),
     "MALLOC_TRIM_THRESHOLD_": "2000000000",
     "MALLOC_MMAP_THRESHOLD_": "33554432",
@@ -29,11 +29,11 @@ ENVIRONMENT = {  # one thread a process, freed memory kept between steps, and no
 
 
 def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]:
-    """Submit an array of loops over run groups; lines that say how to follow, cancel and collect it.
+    """Submit an array for run groups; return lines that say how to follow, cancel and collect it.
 
     Raises QueueError, SubmissionError, SnapshotError.
     """
-    largest = queue.largest_array()  # raises if the controller does not answer, before anything is written
+    largest = queue.largest_array()  # raises before anything is written if the controller does not answer
     setup = _setup(options, state)
     folder = state / FOLDER / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
     for earlier in files.listdir(state / FOLDER):
@@ -44,7 +44,7 @@ def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]
         limits = options.workers, options.time * 60.0, executor.parameters["signal_delay_s"]
         with executor.batch():
             made = [executor.submit(Loop(str(folder), *limits)) for _ in range(min(largest, options.array(todo)))]
-    except Exception as error:  # submitit raises RuntimeError, ValueError and its own, each for a refusal of sbatch
+    except Exception as error:  # submitit raises RuntimeError, ValueError or its own errors where sbatch refuses
         jobs.close(folder)
         raise SubmissionError(
             f"SLURM did not take the jobs: {message(error)}; check the options (file or --slurm) "
@@ -64,7 +64,7 @@ def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]
 
 def preview(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]:
     """Return the array that :func:`submit` would submit, its limits and its script, in lines; nothing is written."""
-    from submitit.slurm.slurm import _make_sbatch_string  # here, since only those who have a cluster need it
+    from submitit.slurm.slurm import _make_sbatch_string
 
     folder, tasks = state / FOLDER / "SUBMISSION", options.array(todo)
     copied = [f"# PYTHONPATH: the code as it is now, copied into {state / 'snapshots'}"] if options.snapshot else []
@@ -80,7 +80,7 @@ def preview(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str
 
 
 def _setup(options: Options, state: Path) -> list[str]:
-    """Return the shell lines that array tasks begin with. Raises SnapshotError."""
+    """Return the shell lines at the start of array tasks. Raises SnapshotError."""
     return [*_exports(), *(snapshot.lines(snapshot.take(state / "snapshots")) if options.snapshot else [])]
 
 
@@ -89,7 +89,7 @@ def _exports() -> list[str]:
 
 
 def _executor(folder: Path, options: Options, setup: Sequence[str]) -> Any:
-    from submitit import SlurmExecutor  # here, since only those who have a cluster need it
+    from submitit import SlurmExecutor
 
     executor = SlurmExecutor(folder / "logs", max_num_timeout=options.requeues, python=options.python)
     executor.update_parameters(**options.parameters(PREFIX + folder.name, setup))
