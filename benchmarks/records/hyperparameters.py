@@ -8,7 +8,6 @@ from.
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import hashlib
 import importlib
@@ -206,7 +205,7 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
         if key in spec:
             value = spec[key]
         elif "default" in entry:
-            value = copy.deepcopy(entry["default"])
+            value = entry["default"]
         else:
             raise UnknownPart(f"{title} needs the hyper-parameter {key!r} ({entry['type']})")
         place = f"{where}.{key}"
