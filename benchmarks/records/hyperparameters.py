@@ -7,7 +7,6 @@ is cached beside Python's compiled files, under the digest of the code it was re
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import hashlib
 import importlib
@@ -203,7 +202,7 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
         if key in spec:
             value = spec[key]
         elif "default" in entry:
-            value = copy.deepcopy(entry["default"])
+            value = entry["default"]
         else:
             raise UnknownPart(f"{title} needs the hyper-parameter {key!r} ({entry['type']})")
         place = f"{where}.{key}"

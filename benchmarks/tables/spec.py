@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -322,7 +321,7 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
         kind: merge(part, changes) if (changes := recipe.parts.get(kind, {})).get("name") == part["name"] else part
         for kind, part in row.own_parts().items()
     }
-    parts = resolve(merge(row.parts(), recipe.parts) | own)
+    parts = resolve(merge({name: getattr(row, name) for name in methods.PARTS}, recipe.parts) | own)
     shared: Any = {
         "method": row.name,
         "protocol": protocol,
@@ -359,12 +358,13 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
 
 
 def merge(base: Parts, changes: Parts) -> Parts:
-    """``base`` with ``changes`` applied key by key; a dict that names another part replaces the one it meets."""
-    merged = copy.deepcopy(base)
+    """Return ``base`` with ``changes`` applied key by key; a dict that names another part replaces the one it meets.
+
+    Nothing is copied but the dicts that change: merge into the result again instead of changing a part of it in place.
+    """
+    merged = dict(base)
     for key, value in changes.items():
         old = merged.get(key)
-        if isinstance(old, dict) and isinstance(value, dict) and value.get("name", old.get("name")) == old.get("name"):
-            merged[key] = merge(old, value)
-        else:
-            merged[key] = copy.deepcopy(value)
+        same = isinstance(old, dict) and isinstance(value, dict) and value.get("name", old.get("name")) == old.get("name")
+        merged[key] = merge(old, value) if same else value
     return merged
