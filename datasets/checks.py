@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import stat
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,17 +52,25 @@ def reading(where: Path | str, expected: str, remedy: str = GET_AGAIN) -> Iterat
 
 
 def decoded(path: Path) -> str:
-    """Return the text of a UTF-8 file, or of a UTF-16 file with a byte-order mark, without the mark."""
+    """Return the text of a UTF-8 file, or of a UTF-16 file with a byte-order mark, without the mark.
+
+    Composed and decomposed accents become the same characters. Raises ValueError for zero bytes.
+    """
     content = path.read_bytes()
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
-    return content.decode("utf-16" if wide else "utf-8-sig")
+    text = content.decode("utf-16" if wide else "utf-8-sig")
+    if "\0" in text:
+        raise ValueError("zero bytes, as in UTF-16 without a byte-order mark; save the file as UTF-8")
+    return unicodedata.normalize("NFC", text)
 
 
 def stamped(path: Path, remedy: str = GET_AGAIN) -> tuple[Path, int, int]:
     """Return the path with its file's size and time of change, a key for caches of its content. Raises BadData."""
     with reading(path, "a file", remedy):
-        stat = path.stat()
-        return path, stat.st_size, stat.st_mtime_ns
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for
+            raise ValueError("a folder" if stat.S_ISDIR(about.st_mode) else "no regular file")
+        return path, about.st_size, about.st_mtime_ns
 
 
 def read_table(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -22,6 +24,8 @@ REFUSE, DROP = "refuse", "drop"
 MISSING = frozenset({"", "?", "na", "n/a", "#n/a", "nan", "null", "<na>"})
 TRUTH = {"true": 1.0, "false": 0.0}
 INDEX = ("index", "level_0")
+EXACT = 2.0**53  # from here on float64 does not hold every whole number
+ZEROS = re.compile(r"[+-]?0\d")  # 007 is a name
 
 
 @dataclass(frozen=True)
@@ -56,19 +60,20 @@ class Table:
 
     def place(self, wanted: str | int | None) -> int:
         """Return the number of the column with this name or number; None: the last. Raises BadData."""
-        place = -1 if wanted is None else wanted
-        if isinstance(place, int) and -len(self.names) <= place < len(self.names):
-            return place % len(self.names)
-        if self.names.count(str(place)) > 1:
+        if isinstance(wanted, int) and -len(self.names) <= wanted < len(self.names):
+            return wanted % len(self.names)
+        place = self.names[-1] if wanted is None and self.names else wanted
+        if place in self.names and self.names.count(place) == 1:
+            return self.names.index(place)
+        if place in self.names:
             raise BadData(
-                f"{self.path}: expected one column {place!r}, found {self.names.count(str(place))}; {CORRECT}"
+                f"{self.path}: expected one column {place!r}, found {self.names.count(place)}; rename them, or name "
+                "the column by its number"
             )
-        if not isinstance(place, str) or place not in self.names:
-            raise BadData(
-                f"{self.path}: expected the target column {place!r}, found "
-                f"{', '.join(self.names[:20]) or 'nothing'}; {CORRECT}"
-            )
-        return self.names.index(place)
+        raise BadData(
+            f"{self.path}: expected {'a column' if place is None else f'the column {place!r}'}, found "
+            f"{', '.join(self.names[:20]) or 'nothing'}; {CORRECT}"
+        )
 
     def where(self, row: int, column: int) -> str:
         return (
@@ -97,8 +102,9 @@ def inputs(table: Table, target: int, form: Form) -> list[int]:
             left.append(i)
             table.leave_out([i], "it has neither name nor values")
         elif nameless or name in INDEX:
-            counts = _counts(table, i)
-            if counts or (nameless and set(range(i)) <= set(left) and values.is_unique and not _real(table, i)):
+            if _counts(table, i) or (
+                nameless and set(range(i)) <= set(left) and values.is_unique and not _real(table, i)
+            ):
                 left.append(i)
                 table.leave_out([i], "it numbers the rows, as an index that pandas wrote")
             elif nameless:
@@ -106,17 +112,29 @@ def inputs(table: Table, target: int, form: Form) -> list[int]:
                     f"{table.path}: expected a name for every input, found column {i} without one, which may be an "
                     f"index; name it in the file, or pass drop=[{i}] to add_table"
                 )
-        elif _counts(table, i):
-            table.notes.append(
-                f"{name!r} is an input though it counts the rows; pass drop=[{name!r}] if it should not be"
-            )
+        elif (
+            why := "counts the rows"
+            if _counts(table, i, sort=True)
+            else "has over 15 digits"
+            if _long(table, i)
+            else ""
+        ):
+            table.notes.append(f"{name!r} is an input though it {why}; pass drop=[{name!r}] if it should not be")
     return [i for i in range(len(table.names)) if i != target and i not in left]
 
 
-def _counts(table: Table, i: int) -> bool:
-    """Return whether a column counts the rows, from any number on."""
+def _counts(table: Table, i: int, sort: bool = False) -> bool:
+    """Return whether a column counts the rows, from any number on; sort: in any order."""
     values = numbers(table, i, strict=False)
-    return values is not None and len(values) > 2 and bool((np.diff(values) == 1).all())
+    if values is None or len(values) < 3:
+        return False
+    return bool((np.diff(np.sort(values) if sort else values) == 1).all())
+
+
+def _long(table: Table, i: int) -> bool:
+    """Return whether a column has whole numbers that float64 does not tell apart, as long identifiers."""
+    values = numbers(table, i, strict=False)
+    return values is not None and not _real(table, i) and bool((np.abs(values) >= EXACT).any())
 
 
 def _real(table: Table, i: int) -> bool:
@@ -175,11 +193,17 @@ def labels(table: Table, i: int) -> tuple[np.ndarray, np.ndarray]:
     values, absent = table.columns.iloc[:, i], missing(table.columns.iloc[:, i])
     if pandas.api.types.is_bool_dtype(values) and not _is_text(values):
         return values.fillna(False).to_numpy(dtype=bool), absent
-    words = {str(v).strip().lower() for v in values[~absent]}
-    found = None if words <= set(TRUTH) else numbers(table, i, strict=False)
-    if found is not None:
+    words = [_word(v) if not gap else "" for v, gap in zip(values, absent)]
+    by_name = {word.lower() for word in words} <= {*TRUTH, ""} or any(map(ZEROS.match, words))
+    found = None if by_name else numbers(table, i, strict=False)
+    if found is not None and not ((np.abs(found) >= EXACT) & (np.abs(found) < np.inf)).any():
         return np.where(absent, 0.0, found), absent
-    return np.array([str(v).strip() if not gap else "" for v, gap in zip(values, absent)]), absent
+    return np.array(words), absent
+
+
+def _word(value: object) -> str:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return unicodedata.normalize("NFC", text.strip())
 
 
 def read_csv(path: Path, target: str | int | None, form: Form) -> Table:
@@ -202,6 +226,7 @@ def read_npz(path: Path, target: str | int | None, form: Form) -> Table:
             raise BadData(
                 f"{path}: expected the arrays {' and '.join(wanted)}, found {', '.join(names) or 'none'}; {CORRECT}"
             )
+        left = [f"left out the array {name!r}" for name in names if name not in wanted]
         arrays = []
         for name in wanted:
             with member(archive, name) as stream:
@@ -213,7 +238,7 @@ def read_npz(path: Path, target: str | int | None, form: Form) -> Table:
             f"{list(y.shape)}; {CORRECT}"
         )
     frame = pandas.concat([pandas.DataFrame(x), pandas.Series(y)], axis=1)
-    return Table(path, frame, [f"x[{i}]" for i in range(x.shape[1])] + [wanted[1]], [])
+    return Table(path, frame, [f"x[{i}]" for i in range(x.shape[1])] + [wanted[1]], [], notes=left)
 
 
 def read_parquet(path: Path, target: str | int | None, form: Form) -> Table:
@@ -226,7 +251,11 @@ def read_parquet(path: Path, target: str | int | None, form: Form) -> Table:
         raise BadData(
             f"{path}: Parquet needs the package pyarrow: install it, or write the table as .csv or .npz"
         ) from error
-    return Table(path, frame, [str(column) for column in frame.columns], [])
+    index = ", ".join(repr(str(name)) for name in frame.index.names if name is not None)
+    notes = (
+        [f"left out {index}: the index of the frame; reset_index before to_parquet makes it an input"] if index else []
+    )
+    return Table(path, frame, [str(column) for column in frame.columns], [], notes=notes)
 
 
 READERS: dict[str, Callable[[Path, str | int | None, Form], Table]] = {

@@ -18,7 +18,8 @@ DECIMALS = {".": "points", ",": "commas"}
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 COMMA = re.compile(r"[+-]?(\d+|\d*,\d+)([eE][+-]?\d+)?")
 WHOLE = re.compile(r"[+-]?\d+")
-THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([.,])\d{3}(\1\d{3})*")
+EXCEL = re.compile(r"sep=(.)\r?\n")
 SPECIAL = re.compile(r"[+-]?(inf|infinity|nan)|true|false|na|n/a|#n/a|null|<na>|\?|", re.IGNORECASE)
 LOOK = 200  # rows that the guess of a delimiter uses
 
@@ -47,6 +48,8 @@ def number(word: str, decimal: str | None) -> float | None:
 def read(path: Path, target: str | int | None, header: bool | None, delimiter: str | None, decimal: str | None) -> Text:
     """Return the rows of a file. Raises BadData if the form of the file is ambiguous."""
     text = decoded(path)
+    if told := EXCEL.match(text):
+        delimiter, text = delimiter or told[1], "\n" + text[told.end() :]
     mark = delimiter or _delimiter(path, text)
     lines, rows = _split(text, mark)
     notes = [] if delimiter else [f"separated by {DELIMITERS[mark]}"]
@@ -57,6 +60,9 @@ def read(path: Path, target: str | int | None, header: bool | None, delimiter: s
         if mark == BLANKS and not rows[0][0]:
             del rows[0][0]
         notes.append("the # of the first line is left out")
+    while not any(row[-1] for row in rows[1:]) and (not rows[0][-1] or len(rows[0]) + 1 == len(rows[-1])):
+        rows = [row[: len(rows[0]) - (not rows[0][-1])] for row in rows]
+        notes.append("left out the empty end of the lines")
     if (
         len(rows) > 1
         and len(rows[0]) + 1 == len(rows[1])
@@ -70,7 +76,7 @@ def read(path: Path, target: str | int | None, header: bool | None, delimiter: s
                 f"{path}, line {line}: expected {len(rows[0])} columns, found {len(row)}; {CORRECT} "
                 f"(separated by {DELIMITERS.get(mark, mark)})"
             )
-    comma = _decimal(path, rows[1:] or rows, decimal)
+    comma = _decimal(path, rows[1:] or rows, decimal, mark)
     named = _header(path, rows, target, comma) if header is None else header
     if header is None:
         notes.append("the first line is a header" if named else "no header: the first line is data")
@@ -129,22 +135,22 @@ def _numeric(word: str) -> bool:
     return bool(POINT.fullmatch(word) or COMMA.fullmatch(word))
 
 
-def _decimal(path: Path, rows: list[list[str]], given: str | None) -> str:
+def _decimal(path: Path, rows: list[list[str]], given: str | None, mark: str) -> str:
     """Return the decimal mark, a comma if numbers have it. Raises BadData for thousands separators or both marks."""
     if given:
         return given
-    words = [
-        word for row in rows for word in row if "," in word and (COMMA.fullmatch(word) or THOUSANDS.fullmatch(word))
-    ]
-    if not words:
-        return "."
-    points = next((word for row in rows for word in row if "." in word and POINT.fullmatch(word)), None)
-    if points or all(map(THOUSANDS.fullmatch, words)):
+    commas, points = (
+        [word for row in rows for word in row if sign in word and (form.fullmatch(word) or THOUSANDS.fullmatch(word))]
+        for sign, form in ((",", COMMA), (".", POINT))
+    )
+    doubtful = commas or (points if mark == ";" else [])  # semicolons are for languages of decimal commas
+    if (commas and points) or (doubtful and all(map(THOUSANDS.fullmatch, doubtful))):
+        found = " and ".join(repr(words[0]) for words in (commas, points) if words)
         raise BadData(
-            f"{path}: expected one decimal mark, found {words[0]!r}{f' and {points!r}' if points else ''}; write "
-            "numbers without thousands separators, or pass decimal=',' or decimal='.' to add_table"
+            f"{path}: expected one decimal mark, found {found}; write numbers without thousands "
+            "separators, or pass decimal=',' or decimal='.' to add_table"
         )
-    return ","
+    return "," if commas else "."
 
 
 def _is_number(word: str, decimal: str) -> bool:

@@ -90,7 +90,7 @@ def add_table(
             f"{delimiter!r}"
         )
     file, rows = _absolute(path), tuple(map(_absolute, test_rows))
-    if file.suffix not in READERS:
+    if file.suffix.lower() not in READERS:
         raise ValueError(f"data set {name}: {file} is none of {', '.join(READERS)}; write it as one of these")
     form = Form(header, delimiter, decimal, (drop,) if isinstance(drop, str | int) else tuple(drop), missing)
     cut = Cut(target, task, len(rows) or splits, 0.0 if rows else test, validation, standardise, form)
@@ -195,7 +195,7 @@ def _read(
 ) -> tuple[np.ndarray, np.ndarray, tuple]:
     path = stamp[0]
     with reading(path, f"a {path.suffix} file", CORRECT):
-        table = READERS[path.suffix](path, target, form)
+        table = READERS[path.suffix.lower()](path, target, form)
     place = table.place(target)
     columns = inputs(table, place, form)
     if not columns or not len(table.columns):
@@ -214,10 +214,9 @@ def _read(
         _tell(table, columns, place, len(y), "")
         return x, y, ()
     classes, numbered, sizes = np.unique(y, return_inverse=True, return_counts=True)
-    if len(classes) < 2 or (y.dtype.kind == "f" and (y != np.floor(y)).any()):
-        what = "one class" if len(classes) == 1 else "no class"
-        if len(classes) > 1:
-            what = f"numbers such as {y[y != np.floor(y)][0]:g}"
+    no_label = y[(y != np.floor(y)) | np.isinf(y)] if y.dtype.kind == "f" else y[:0]
+    if len(classes) < 2 or len(no_label):
+        what = f"numbers such as {no_label[0]:g}" if len(no_label) else "one class" if len(classes) else "no class"
         raise BadData(f"{path}: expected two classes or more as whole numbers or names, found {what}; {CORRECT}")
     shown = [f"{_label(c)} ({n})" for c, n in zip(classes[:MOST], sizes)]
     more = f" and {len(classes) - MOST} more" if len(classes) > MOST else ""
@@ -253,7 +252,7 @@ def _finite(table: Table, values: np.ndarray, columns: list[int], kept: np.ndarr
 
 
 def _tell(table: Table, columns: list[int], target: int, rows: int, classes: str) -> None:
-    names = ", ".join(table.names[i] for i in columns[:MOST])
+    names = ", ".join(" ".join(table.names[i].split()) for i in columns[:MOST])
     more = f" and {len(columns) - MOST} more" if len(columns) > MOST else ""
     say(
         f"{table.path}: {rows} rows, {len(columns)} inputs ({names}{more}), target {table.names[target]}{classes}"
@@ -262,7 +261,7 @@ def _tell(table: Table, columns: list[int], target: int, rows: int, classes: str
 
 
 def _label(label: object) -> str:
-    return f"{label:g}" if isinstance(label, float) else str(label)
+    return f"{label:.0f}" if isinstance(label, float) else " ".join(str(label).split())
 
 
 def _absolute(path: str | os.PathLike) -> Path:

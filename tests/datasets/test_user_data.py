@@ -113,7 +113,7 @@ def test_another_file_and_another_cut_are_other_runs(table):
 
 
 WRONG = {
-    "no such target": ({"target": "z"}, "expected the target column 'z', found a, b, c, y"),
+    "no such target": ({"target": "z"}, "expected the column 'z', found a, b, c, y"),
     "a word": ({"text": "a,y\n1,2\ncat,3\n"}, "line 3, column 'a': expected a number, found 'cat'"),
     "a word for a target": ({"text": "a,y\n1,2\n3,cat\n"}, "line 3, column 'y': expected a number, found 'cat'"),
     "a gap": ({"text": "a,y\n1,2\n,3\n"}, "line 3, column 'a': expected a value, found '', as in 1 of 2 rows"),
@@ -125,7 +125,7 @@ WRONG = {
     "one class": (
         {"text": "a,y\n1,2\n2,2\n", "task": "classification"}, "expected two classes or more .*, found one class"),
     "real classes": ({"text": "a,y\n1,2.5\n2,2\n", "task": "classification"}, "found numbers such as 2.5"),
-    "nothing": ({"text": ""}, "expected the target column -1, found nothing"),
+    "nothing": ({"text": ""}, "expected a column, found nothing"),
     "too few": ({"text": "a,y\n1,2\n"}, "expected rows for every subset, found 1 in all: 0 for train, 1 for test"),
 }  # fmt: skip
 

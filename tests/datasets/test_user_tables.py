@@ -65,6 +65,7 @@ UNKNOWN = {
     "consecutive numbers": ("1,2,3\n4,5,6\n7,8,8\n", "1, 2, 3, which may be either; pass header=True or header=False"),
     "a word among real numbers": ("1.5,x,3\n4,5,6\n", "found 'x' and also the number '1.5'.*pass header=True"),
     "thousands": ('a;y\n"1,234";2\n', "expected one decimal mark, found '1,234'.*decimal=','"),
+    "points in the place of thousands": ("a;y\n1.234;2\n12.345;2\n", "expected one decimal mark, found '1.234'"),
     "points and commas": ("a;y\n1,5;2.5\n", "expected one decimal mark, found '1,5' and '2.5'"),
     "two delimiters": ("1;2,3;4\n5;6,7;8\n", None),
     "no name and no index": ("a,,y\n1,5,2\n3,5,2\n", r"name for every input, found column 1 .*drop=\[1\]"),
@@ -93,6 +94,9 @@ FORMS = {
     "decimal commas between blanks": "a b y\n1,5 2,0 3,0\n4,0 5,25 6,0\n",
     "quotes and empty lines": '"a","b","y"\n\n"1.5","2","3"\r\n\n4,5.25,6\n\n',
     "an end of each line": "a,b,y,\n1.5,2,3,\n4,5.25,6,\n",
+    "empty ends of each line": "a,b,y,,\n1.5,2,3,,\n4,5.25,6,,\n",
+    "an end of each line but the header": "a,b,y\n1.5,2,3,\n4,5.25,6,\n",
+    "a first line for Excel": "sep=;\na;b;y\n1.5;2;3\n4;5.25;6\n",
     "names of rows as R writes them": "a b y\nr1 1.5 2 3\nr2 4 5.25 6\n",
     "an index that pandas wrote": ",a,b,y\n0,1.5,2,3\n1,4,5.25,6\n",
     "and read again": "Unnamed: 0.1,Unnamed: 0,a,b,y\n0,0,1.5,2,3\n1,1,4,5.25,6\n",
@@ -103,8 +107,9 @@ FORMS = {
 
 @pytest.mark.parametrize("what", FORMS)
 def test_one_table_in_every_form_is_the_same_data(read, what):
-    x, y, _ = read(FORMS[what], target="y")
-    assert x.tolist() == [[1.5, 2.0], [4.0, 5.25]] and y.tolist() == [3.0, 6.0]
+    for target in ("y", None):
+        x, y, _ = read(FORMS[what], target=target)
+        assert x.tolist() == [[1.5, 2.0], [4.0, 5.25]] and y.tolist() == [3.0, 6.0]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
@@ -113,6 +118,8 @@ def test_byte_order_marks_are_no_part_of_a_name(read, encoding):
     assert read(text.encode(encoding), target="y")[1].tolist() == [3.0, 6.0]
     with pytest.raises(BadData, match=r"mine\.csv: expected a \.csv file, found: UnicodeDecodeError"):
         read("größe,y\n1,2\n".encode("latin-1"))
+    with pytest.raises(BadData, match=r"mine\.csv: expected a \.csv file, found: .*zero bytes, as in UTF-16 without"):
+        read(text.encode("utf-16-le"))
     assert "\ufeff".encode() == codecs.BOM_UTF8
 
 
@@ -120,10 +127,36 @@ def test_columns_that_are_no_inputs_are_dropped_by_name_or_number(read):
     text = "id,a,y\n1,5,3\n2,4,6\n3,5,9\n"
     assert read(text)[0].shape == (3, 2) and read(text, drop=("id",))[0].tolist() == [[5.0], [4.0], [5.0]]
     assert read(text, drop=(0,))[0].shape == (3, 1)
-    with pytest.raises(BadData, match="expected the target column 'z'"):
+    with pytest.raises(BadData, match="expected the column 'z'"):
         read(text, drop=("z",))
-    with pytest.raises(BadData, match="expected one column 'a', found 2"):
-        read("a,a,y\n1,2,3\n2,2,3\n", target="a")
+    for text, target in (("a,a,y\n1,2,3\n2,2,3\n", "a"), ("b,a,a\n1,2,3\n2,2,3\n", None)):
+        with pytest.raises(BadData, match="expected one column 'a', found 2"):
+            read(text, target=target)
+
+
+LABELS = {
+    "zeros before numbers": (["007", "7", "8"], ("007", "7", "8")),
+    "numbers that float64 does not tell apart": (
+        ["9007199254740992", "9007199254740993"],
+        ("9007199254740992", "9007199254740993"),
+    ),
+    "numbers in several forms": (["1", "1.0", "2e0"], (1.0, 2.0)),
+    "composed and decomposed accents": (["caf\u00e9", "cafe\u0301", "tea"], ("caf\u00e9", "tea")),
+}
+
+
+@pytest.mark.parametrize("what", LABELS)
+def test_labels_are_numbers_only_where_no_two_names_would_become_one(read, what):
+    found, classes = LABELS[what]
+    text = "a,kind\n" + "".join(f"{i}.5,{label}\n" for i, label in enumerate(found))
+    assert read(text, task="classification")[2] == classes
+
+
+def test_infinite_labels_are_refused(read):
+    with pytest.raises(
+        BadData, match="expected two classes or more as whole numbers or names, found numbers such as inf"
+    ):
+        read("a,kind\n1,1\n2,inf\n", task="classification")
 
 
 def test_missing_labels_are_no_class(read):
@@ -169,6 +202,26 @@ def test_nullable_boolean_decimal_and_category_columns_of_parquet(tmp_path):
         found(drop=("when",))
     with pytest.raises(BadData, match=r"column 'when' \(datetime64.*\): expected a number, found '2020-01-01"):
         found(missing="drop")
+
+
+def test_the_index_of_a_frame_and_further_arrays_are_left_out_and_told(tmp_path, capsys):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"station": [3, 5, 9], "a": [1.5, 2, 2.5], "y": [1.0, 2.0, 3.0]}).set_index("station")
+    frame.to_parquet(tmp_path / "mine.PARQUET")
+    np.savez(tmp_path / "mine.npz", x=frame[["a"]].to_numpy(), y=frame["y"].to_numpy(), x_test=np.zeros(3))
+    for name, left in (("mine.PARQUET", "left out 'station': the index of the frame"), ("mine.npz", "array 'x_test'")):
+        registry.ENTRIES.pop("mine", None)
+        datasets.add_table("mine", tmp_path / name)
+        assert datasets.describe("mine").shape == (1,)
+        assert left in capsys.readouterr().err
+
+
+def test_identifiers_among_inputs_are_told(read, capsys):
+    read(f"id,row,a,y\n{2**53},2,1.5,2\n{2**60},0,2,2\n{2**54},1,3,2\n")
+    told = capsys.readouterr().err
+    assert "'id' is an input though it has over 15 digits" in told
+    assert "'row' is an input though it counts the rows" in told and "'a' is" not in told
 
 
 SIZES = (143, 77, 52, 35, 20, 5, 2, 2)  # of UCI ecoli's classes
