@@ -111,13 +111,13 @@ def gaussian_kl_weights(
     name a number or tensor that broadcasts. Posterior variances are given by their logarithm (log_var = 2 log std).
     """
     if isinstance(prior_mean, Mapping) or isinstance(prior_var, Mapping):
-        at = ([at[name] if isinstance(at, Mapping) else at for at in (prior_mean, prior_var)] for name in log_var)
-        pieces: Sequence[Tensor] = [
-            _terms(mean[name], own, *own_prior) for (name, own), own_prior in zip(log_var.items(), at)
-        ]
+        means, variances = (
+            at if isinstance(at, Mapping) else dict.fromkeys(log_var, at) for at in (prior_mean, prior_var)
+        )
+        pieces: Sequence[Tensor] = [_terms(mean[k], own, means[k], variances[k]) for k, own in log_var.items()]
     else:  # all weights at once
-        flat = (torch.cat([of[name].reshape(len(of[name]), -1) for name in log_var], 1) for of in (mean, log_var))
-        pieces = _terms(*flat, prior_mean, prior_var).split([own[0].numel() for own in log_var.values()], 1)
+        centre, own = (torch.cat([of[k].reshape(len(of[k]), -1) for k in log_var], 1) for of in (mean, log_var))
+        pieces = _terms(centre, own, prior_mean, prior_var).split([own[0].numel() for own in log_var.values()], 1)
     return reduce(add, (0.5 * terms.reshape(len(terms), -1).sum(1) for terms in pieces))
 
 

@@ -187,7 +187,7 @@ def gaussian_process(repeats: int) -> Iterator[Row]:
     }
     ours = log_marginal_likelihood(kernel, hyper, noise, given.x, given.y)
     theirs = gpytorch.mlls.ExactMarginalLogLikelihood(process.likelihood, process)(process(x), y) * POINTS
-    gap = abs(float(ours) / float(theirs) - 1)
+    gap = abs(float(ours) / float(theirs.detach()) - 1)
     yield row(f"exact GP, {POINTS} points: step", "gpytorch", times, f"log evidence {gap:.0e} (relative)")
     process.eval()
 
