@@ -239,7 +239,8 @@ def test_scales_that_do_not_belong_together_are_refused(tmp_path):
         ("bytes", bytes_),
         ("wide", bytes_ * 1e300),
     ):
-        np.savez(tmp_path / f"{name}.NPZ", images=x, labels=labels)
+        np.savez(tmp_path / "any.npz", images=x, labels=labels)
+        (tmp_path / "any.npz").rename(tmp_path / f"{name}.NPZ")
 
     def loaded(train, test, **options):
         registry.ENTRIES.pop("pictures", None)
