@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import datasets
 from benchmarks.errors import unknown
 from benchmarks.records.conditions import score_of
-from benchmarks.records.config import SCHEMA, fixed, run_key
+from benchmarks.records.config import SCHEMA, fixed, run_key, training_keys
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
 from benchmarks.shapes import PosteriorConfig, ReferenceConfig, RunConfig, TrainingConfig
 from datasets import image_sets, registry, user_arrays
@@ -78,7 +78,8 @@ class Column:
 
     def cell_of(self, row: Row) -> Cell:
         """Return the records' cell of a row."""
-        return replace(self.cell, metric=dict(row.metrics).get(self.cell.metric, self.cell.metric))
+        metric = dict(row.metrics).get(self.cell.metric)
+        return replace(self.cell, metric=metric) if metric else self.cell
 
     def published_key(self, row: Row) -> tuple[str, str, str, str] | None:
         """Return where this column's number for a row stands among the published; None where the paper has no
@@ -339,34 +340,37 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     evaluation: Any = {"samples": recipe.samples, "sets": list(recipe.sets), "content": content}
     if asked.trained_as:
         evaluation["fit"] = resolve({"fit": asked.fit}, ("fit",))["fit"]
-    runs = [
-        cast(RunConfig, {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation})
+    numbers = {name: value for name in ("evidence", "bound") if (value := getattr(recipe, name))}
+    same = fixed(evaluation | numbers)
+    runs: Any = [
+        {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": same}
         for split, seed in recipe.replicates
     ]
-    entries: list[Any] = [{} for _ in runs]
-    for run, entry in zip(runs, entries, strict=True):
-        if recipe.posterior is not None:
-            entry["posterior"] = recipe.posterior.of(run, runs)
+    made = []
+    keys = training_keys({**shared, "dataset": data, "seed": 0})
+    for run, replicate in zip(runs, recipe.replicates, strict=True):
+        compared: Any = {} if recipe.posterior is None else {"posterior": recipe.posterior.of(run, runs)}
         if recipe.reference is not None:
-            entry["reference"] = recipe.reference.of(run)
-        if recipe.evidence:
-            entry["evidence"] = recipe.evidence
-        if recipe.bound:
-            entry["bound"] = recipe.bound
-    made: list[Any] = [{**run, "evaluation": {**evaluation, **entry}} for run, entry in zip(runs, entries, strict=True)]
-    return [fixed(run) for run in made]
+            compared["reference"] = recipe.reference.of(run)
+        own = {"evaluation": evaluation | compared | numbers} if compared else {}
+        made.append(fixed(run | own, training_key=keys(*replicate)))
+    return made
 
 
 def merge(base: Parts, changes: Parts) -> Parts:
-    """Return ``base`` with ``changes`` applied key by key; a dict that names another part replaces the one it meets.
-
-    Nothing is copied but the dicts that change: merge into the result again instead of changing a part of it in place.
-    """
-    merged = dict(base)
-    for key, value in changes.items():
-        old = merged.get(key)
+    """``base`` with ``changes`` applied key by key; a dict that names another part replaces the one it meets."""
+    merged = {**base, **changes}
+    for key, value in merged.items():
+        old = base.get(key) if key in changes else None
         same = (
             isinstance(old, dict) and isinstance(value, dict) and value.get("name", old.get("name")) == old.get("name")
         )
-        merged[key] = merge(old, value) if same else value
+        merged[key] = merge(old, value) if same else _copied(value)  # type: ignore[arg-type]
     return merged
+
+
+def _copied(value: Any) -> Any:
+    """Copy plain JSON, which takes a tenth of the time of :func:`copy.deepcopy`."""
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    return [_copied(each) for each in value] if isinstance(value, list) else value

@@ -39,6 +39,7 @@ def test_all_runs_of_protocol_smoke_are_valid_and_can_be_built(name):
     built = set()
     for config in runs:
         validate_config(config)
+        assert run_key(config) == run_key({**config, "evaluation": {**config["evaluation"]}})  # no key but its own
         description = datasets.describe(config["dataset"]["name"], config["dataset"]["scheme"])
         assert 0 <= config["dataset"]["split"] < description.n_splits
         assert config["protocol"] == "smoke" and config["evaluation"]["samples"] > 0 and config["evaluation"]["sets"]
@@ -197,6 +198,7 @@ def test_merging_changes_nothing_that_it_was_given():
     assert merge(base, {"a": {"name": "y"}})["a"] == {"name": "y"}
     assert merge(base, {"a": {"name": "x", "p": 5}})["a"] == {"name": "x", "p": 5, "q": 2}
     merge(base, changes)["a"]["q"].append(9)
+    merge(base, {"b": 1})["a"]["q"] = 9
     assert (base["a"]["q"], changes["a"]["q"]) == (2, [3])
 
 
