@@ -11,9 +11,9 @@ from torch import Tensor
 from fvi_core.contexts import Context, ContextSource
 from fvi_core.data import TrainingData
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.families.base import Family, Functions, NotSupported
-from fvi_core.fitting import Fit, FitData, own_of
-from fvi_core.likelihoods import Likelihood, split_parameters
+from fvi_core.families.base import Family, FitData, Functions, NotSupported
+from fvi_core.fitting import Fit, own_of
+from fvi_core.likelihoods import Likelihood, join_parameters, split_parameters
 from fvi_core.networks import BUFFER, Network, Parameters
 from fvi_core.priors.base import Prior
 from fvi_core.random import Streams
@@ -89,10 +89,12 @@ class Model:
         found = self.divergence.weight_prior(self.prior)
         return None if found is None else (found[0], found[1] * self.weight.factor)
 
-    def fitted(self, parameters: Parameters, training_data: TrainingData, streams: Streams) -> Parameters:
+    def after_training(self, parameters: Parameters, training_data: TrainingData, streams: Streams) -> Parameters:
         """Return the parameters for prediction, fitted from one replica's ``[1, ...]`` (:mod:`fvi_core.fitting`)."""
         fitting = FitData.of(self.network, self.family, self.likelihood, training_data, streams, self.weight_prior)
-        parameters = self.family.fit(self.likelihood.fit(parameters, fitting), fitting)
+        values = fitting.functions_at(parameters, fitting.streams.child("calibrate"))
+        noise = self.likelihood.estimate_noise(split_parameters(parameters)[1], values, fitting.y)
+        parameters = self.family.condition(parameters | join_parameters({}, noise), fitting)
         return parameters if self.fit is None else self.fit(parameters, fitting)
 
     def refitted(

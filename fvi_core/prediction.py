@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fvi_core.blocks import rows_at_once
 from fvi_core.families.base import NotSupported, buffers_of
-from fvi_core.fitting import own_of, rows_at_once
+from fvi_core.fitting import own_of
 from fvi_core.likelihoods import split_parameters
 from fvi_core.metrics import calibration, classification, regression
 from fvi_core.metrics.ood import Detection

@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from fvi_core.data import TrainingData, take
+from fvi_core.data import TrainingData, TrainingSet, take
 from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.networks import KEPT, Parameters
 from fvi_core.objective import Model
-from fvi_core.priors.base import TrainingSet
 from fvi_core.random import Streams
 
 FUNCTIONS_LABEL = "noise"

@@ -17,11 +17,11 @@ from benchmarks.experiment.prediction import NotFinite, Predicted, predict, pred
 from benchmarks.metrics import distances
 from benchmarks.records.predictions import Predictions, RegressionPredictions
 from benchmarks.shapes import MetricRow
+from fvi_core.data import TrainingSet
 from fvi_core.families.base import NotSupported
 from fvi_core.fitting import own_of
 from fvi_core.gaussian_process import conditioned
 from fvi_core.likelihoods import split_parameters
-from fvi_core.priors.base import TrainingSet
 
 EXACT = "exact_gp"
 """Label of the exact posterior under a run's own prior and noise."""

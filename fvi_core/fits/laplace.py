@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fvi_core.blocks import rows_at_once
 from fvi_core.curvature import inputs_at_once, record
-from fvi_core.families.base import DrawnNetworks, Family, Functions, NotSupported
+from fvi_core.families.base import DrawnNetworks, Family, FitData, Functions, NotSupported
 from fvi_core.fits.dense import Dense, LastLayer, Subnetwork
 from fvi_core.fits.evidence import best
 from fvi_core.fits.factored import Factored
 from fvi_core.fits.posterior import Around, Posterior, Tensors
-from fvi_core.fitting import PREFIX, Fit, FitData, FitFailed, rows_at_once
+from fvi_core.fitting import PREFIX, Fit, FitFailed
 from fvi_core.likelihoods import Likelihood, Params, split_parameters
 from fvi_core.linearisation import linearised
 from fvi_core.networks import Network, Parameters

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import Family, Functions
-from fvi_core.fitting import PREFIX, Fit, FitData, FitFailed
+from fvi_core.families.base import Family, FitData, Functions
+from fvi_core.fitting import PREFIX, Fit, FitFailed
 from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams

@@ -9,14 +9,13 @@ import torch
 
 from fvi_core import methods
 from fvi_core.contexts import ContextSource
-from fvi_core.data import TrainingData, take
+from fvi_core.data import TrainingData, TrainingSet, take
 from fvi_core.divergences.base import Step
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
 from fvi_core.kernels import Kernel
 from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Network
 from fvi_core.objective import Model, Weight
-from fvi_core.priors.base import TrainingSet
 from fvi_core.registry import KERNELS
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch.distributions import Normal, kl_divergence
 
-from fvi_core.families.base import NotSupported
-from fvi_core.fitting import FitData
+from fvi_core.families.base import FitData, NotSupported
 from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.linearisation import joint_of_independent
 from fvi_core.registry import FAMILIES, LIKELIHOODS, UnknownPart
@@ -241,7 +240,7 @@ class TestExactGP(FamilyContract):
         x, y = data.x[list(replicas)], data.y[list(replicas)]
         fitting = FitData(self.network(), family, likelihood, x, y, small.streams(len(replicas)))
         return split_parameters(
-            family.fit(join_parameters(free, likelihood.init(len(replicas), torch.float64)), fitting)
+            family.condition(join_parameters(free, likelihood.init(len(replicas), torch.float64)), fitting)
         )[0]
 
     def test_values_at_the_inputs_of_one_call_vary_together(self):
@@ -264,7 +263,7 @@ class TestExactGPOfVectors(TestExactGP):
         x, y = data.x[list(replicas)], torch.stack([data.y, data.y.cos()], -1)[list(replicas)]
         fitting = FitData(self.network(), family, likelihood, x, y, small.streams(len(replicas)))
         start = join_parameters(free, likelihood.init(len(replicas), torch.float64))
-        return split_parameters(family.fit(start, fitting))[0]
+        return split_parameters(family.condition(start, fitting))[0]
 
     def test_values_at_the_inputs_of_one_call_vary_together(self):
         parameters, x = self.parameters(), small.inputs(R, 3)

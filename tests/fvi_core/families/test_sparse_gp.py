@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch.distributions import MultivariateNormal, kl_divergence
 
+from fvi_core.data import TrainingSet
 from fvi_core.families.base import NotSupported
 from fvi_core.families.sparse_gp import FACTOR, INPUTS, MEAN
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
 from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import CONSTANT
-from fvi_core.priors.base import TrainingSet
 from fvi_core.registry import FAMILIES, KERNELS, PRIORS
 from fvi_core.training import Training
 from fvi_core.triangular import lower_triangle

@@ -10,8 +10,9 @@ from torch import Tensor
 from torch.func import jacrev
 
 from fvi_core.data import TrainingData
+from fvi_core.families.base import FitData
 from fvi_core.fits.posterior import Around
-from fvi_core.fitting import FitData, own_of
+from fvi_core.fitting import own_of
 from fvi_core.likelihoods import PREFIX, split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.objective import Model
@@ -60,7 +61,7 @@ def parameters(of: Model, replicas: int = 1) -> Parameters:
 def fitted(kind: str, fit: dict[str, Any]) -> tuple[Model, Parameters, Parameters]:
     """A model, its family's parameters, and those of its fit part, after it was fitted."""
     made = model(kind, fit)
-    rest, own = own_of(made.fitted(parameters(made), training_data(kind, validation=True), small.streams(1)))
+    rest, own = own_of(made.after_training(parameters(made), training_data(kind, validation=True), small.streams(1)))
     return made, {k: v for k, v in rest.items() if not k.startswith(PREFIX)}, own
 
 
