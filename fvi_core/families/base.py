@@ -266,6 +266,22 @@ class FitData:
         )
 
 
+class Process(Protocol):
+    """Gaussian process for each output, and the prior that all outputs share, in float64."""
+
+    def covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Posterior covariance ``[R, Q, N, M]`` of each output at x1 ``[R, N, ...]`` and x2 ``[R, M, ...]``."""
+        ...
+
+    def prior_covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Prior covariance ``[R, N, M]``, shared by the outputs."""
+        ...
+
+    def prior_variance(self, x: Tensor) -> Tensor:
+        """Prior variance ``[R, N]``."""
+        ...
+
+
 class NotSupported(TypeError):
     """A divergence or prior needs a method that a family lacks; the message names the pair."""
 
