@@ -33,7 +33,7 @@ Ticks = Callable[[int, str], None]
 
 
 class Foreign(BenchmarkError, ValueError):
-    """Raised for a file that does not belong to the record it claims."""
+    """Error: a file does not belong to the record it claims."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Packed:
 
 
 def pack(store: Store, state: Path, out: Path, report: Ticks = lambda *_: None) -> Packed:
-    """Write one archive for every data set, of what the state keeps of runs that have a record, and new digests.
+    """Write one archive per data set with the state folder's files of recorded runs, and their digests.
 
     ``report(records done, data set)``. Raises ArchiveError, and RecordError for a record that cannot be read.
     """
@@ -85,7 +85,7 @@ def pack(store: Store, state: Path, out: Path, report: Ticks = lambda *_: None) 
 
 
 def check_predictions(path: Path, record: Record) -> None:
-    """Raise Foreign unless a file's predictions are of the sets of a record, and give its error on the test set."""
+    """Raise Foreign unless a file has the sets of a record and gives its error on the test set."""
     try:
         found = predictions.load(path)
     except predictions.PredictionsError as error:
@@ -107,7 +107,7 @@ def check_predictions(path: Path, record: Record) -> None:
 
 
 def check_parameters(path: Path, record: Record) -> None:
-    """Raise Foreign unless a file's parameters are those of a record's training."""
+    """Raise Foreign unless a file holds the parameters of a record's training."""
     try:
         found = parameters.read(path, training_key(record["config"]))
     except parameters.DAMAGE as error:
@@ -134,7 +134,7 @@ def _errors(found: predictions.Predictions) -> dict[str, tuple[float, int]]:
 
 
 def _own(record: Record, state: Path, known: Mapping[str, str], left: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the files of a record in the state folder that are its own, with their SHA-256."""
+    """Yield the state folder's files that belong to a record, with their SHA-256."""
     key = record["key"]
     for path, check in (
         (kept.predictions_path(state, key), check_predictions),

@@ -38,7 +38,7 @@ AGAIN = "fetch or copy it again, or have it packed again"
 
 
 class ArchiveError(BenchmarkError):
-    """An archive that is damaged, or a file of it that is not the committed one."""
+    """Error: a damaged archive, or a file of it without the committed digest."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Fetched:
 
 
 def digests(root: Path) -> dict[str, str]:
-    """SHA-256 by name of the files whose digests stand beside the records. Raises ArchiveError for another line."""
+    """Return the committed SHA-256 of files by name. Raises ArchiveError for another line."""
     path = root / DIGESTS
     if not path.is_file():
         return {}
@@ -75,7 +75,7 @@ def write_digests(root: Path, known: Mapping[str, str]) -> None:
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file. Raises OSError."""
+    """Return the SHA-256 of a file. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -99,8 +99,7 @@ def fetch(
     keys: set[str] | None = None,
     say: Callable[[str], None] = print,
 ) -> Fetched:
-    """Copy from archives what the state lacks of files with a committed digest; keys: of these runs and trainings
-    alone.
+    """Copy missing files with a committed digest from archives; keys: limit to these runs and trainings.
 
     places: paths, folders of archives, and addresses "https://...#sha256=...". What is wrong is a problem, and stops no
     other file.
@@ -132,7 +131,7 @@ def places() -> list[str]:
 
 
 def located(place: str, say: Callable[[str], None] = print) -> Iterator[Path]:
-    """Yield the archives of a path, a folder or an address; what an address gives is kept in the cache of data.
+    """Yield the archives of a path, a folder or an address; downloads go to the cache of data.
 
     Raises ArchiveError.
     """
