@@ -59,7 +59,10 @@ def value(cell: CellResult, usual: int | None, digits: int | None = None) -> Sho
 
 def published(number: Published | None) -> Shown:
     """The published number, as it is printed."""
-    return Shown(*map(_signed, number.printed), after=QUOTED * bool(number.quoted)) if number else NOTHING
+    if number is None:
+        return NOTHING
+    mean, error = map(_signed, number.printed)
+    return Shown(mean, error, after=QUOTED * bool(number.quoted))
 
 
 def difference(cell: CellResult) -> Shown:
