@@ -11,6 +11,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from fvi_core.families.base import Family, FitData, Functions
+from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 
@@ -53,6 +54,11 @@ class Fit:
     ) -> tuple[Tensor, Tensor] | None:
         """Return mean and variance ``[R, N, Q]`` of the functions in closed form, else None."""
         return family.marginals(network, parameters, x)
+
+
+def family_of(parameters: Parameters) -> Parameters:
+    """Return the family's parameters among fitted ones."""
+    return split_parameters(own_of(parameters)[0])[0]
 
 
 def own_of(parameters: Parameters) -> tuple[Parameters, Parameters]:

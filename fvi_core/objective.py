@@ -12,7 +12,7 @@ from fvi_core.contexts import Context, ContextSource
 from fvi_core.data import TrainingData
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import Family, FitData, Functions, NotSupported
-from fvi_core.fitting import Fit, own_of
+from fvi_core.fitting import Fit, family_of, own_of
 from fvi_core.likelihoods import Likelihood, join_parameters, split_parameters
 from fvi_core.networks import BUFFER, Network, Parameters
 from fvi_core.priors.base import Prior
@@ -115,8 +115,7 @@ class Model:
 
     def functions(self, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         """Draw functions for prediction from fitted parameters."""
-        rest, own = own_of(parameters)
-        family = split_parameters(rest)[0]
+        family, own = family_of(parameters), own_of(parameters)[1]
         if self.fit is None:
             network = self.network if self.precision == "float32" else self.network.in_precision(self.precision)
             return self.family.functions(network, family, samples, streams)
@@ -126,8 +125,7 @@ class Model:
         """Return mean and variance ``[R, N, Q]`` of the functions in closed form, if useful, else None."""
         if not self.likelihood.has_closed_form:
             return None
-        rest, own = own_of(parameters)
-        family = split_parameters(rest)[0]
+        family, own = family_of(parameters), own_of(parameters)[1]
         if self.fit is None:
             return self.family.marginals(self.network, family, x)
         return self.fit.marginals(self.network, self.family, family, own, x)

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from fvi_core.blocks import rows_at_once
 from fvi_core.families.base import NotSupported, buffers_of
-from fvi_core.fitting import own_of
-from fvi_core.likelihoods import split_parameters
+from fvi_core.fitting import family_of
 from fvi_core.metrics import calibration, classification, regression
 from fvi_core.metrics.ood import Detection
 from fvi_core.metrics.probabilities import log_mean_exp
@@ -176,7 +175,7 @@ class Posterior:
 
         Raises NotSupported for functions that are not the module at some weights.
         """
-        own, head = split_parameters(own_of(self.parameters)[0])[0], f"{HEAD}.bias"
+        own, head = family_of(self.parameters), f"{HEAD}.bias"
         x = torch.zeros(1, 4, *self.network.input_shape, dtype=self.dtype, device=self.device)
         with torch.no_grad():
             drawn = self.model.family.weights(self.network, own, count, self._streams("predict", seed))

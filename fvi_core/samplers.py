@@ -169,10 +169,6 @@ class Chains(Stack):
         self.model.family.sampled([position])  # raises now, not once all is done, where the family holds no samples
         return ChainState(**vars(state), energy=torch.zeros(len(state.active)).to(position[next(iter(position))]))
 
-    @property
-    def steps(self) -> int:
-        return self.sampler.thinning
-
     def open(self) -> None:
         now, target = self.now, self._target(self.now)
         position, likelihood = split_parameters(now.parameters)
@@ -180,11 +176,11 @@ class Chains(Stack):
         now.energy, now.memory = target.energy(position), self.sampler.remember(position)
         now.parameters = join_parameters(position, likelihood)
 
-    def advance(self, steps: int | None = None) -> Tensor:
+    def advance(self) -> Tensor:
         now, warming = self.now, self.epoch < self.sampler.warmup
         position, likelihood = split_parameters(now.parameters)
         target = self._target(now)
-        for _ in range(self.sampler.thinning)[:steps]:
+        for _ in range(self.sampler.thinning):
             position, now.energy, now.memory = self.sampler.move(
                 position, now.energy, now.memory, target, now.streams["chain"], warming
             )

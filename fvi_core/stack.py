@@ -146,11 +146,6 @@ class Stack:
         """Number of epochs; the subclass defines an epoch."""
         raise NotImplementedError
 
-    @property
-    def steps(self) -> int:
-        """Number of steps in an epoch, the smallest pieces that :meth:`advance` can train."""
-        return 1
-
     def begin(self, state: State) -> State:
         """Return the first state, made from the fields common to all ways of training."""
         return state
@@ -158,8 +153,8 @@ class Stack:
     def open(self) -> None:
         """Prepare the state once, before the first epoch."""
 
-    def advance(self, steps: int | None = None) -> Tensor:
-        """Train for an epoch and return its loss, ``[R]``. ``steps``: only its first steps, to time them."""
+    def advance(self) -> Tensor:
+        """Train for an epoch and return its loss, ``[R]``."""
         raise NotImplementedError
 
     def done(self, loss: Tensor) -> Tensor:

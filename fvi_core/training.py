@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import islice
 from typing import Any, cast
 
 import torch
@@ -164,13 +163,14 @@ class Trainer(Stack):
 
     @property
     def steps(self) -> int:
+        """Steps of an epoch."""
         return self.training_data.steps or -(-self.training_data.x.shape[1] // self.training.batch_size)
 
-    def advance(self, steps: int | None = None) -> Tensor:
+    def advance(self) -> Tensor:
         now, losses, points = self.now, list[Tensor](), 0
         total = torch.zeros(len(now.active), dtype=torch.float64, device=self.training_data.x.device)
         take_step, before = self._stepper(), self.epoch * self.steps
-        for step, (batch, count) in enumerate(islice(self._batches(), steps)):
+        for step, (batch, count) in enumerate(self._batches()):
             self.schedule.before_step(now.schedule, before + step, self.epochs * self.steps, self.optimiser.lr)
             self.progress = (before + step + 1) / (self.epochs * self.steps)
             losses.append(take_step(batch))
