@@ -11,11 +11,11 @@ from typing import ClassVar
 from torch import Tensor
 
 from fvi_core.families.base import Family, FitData, Functions
-from fvi_core.likelihoods import split_parameters
+from fvi_core.held import FIT
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 
-PREFIX = "fit/"
+PREFIX = FIT
 """Prefix of the names of a fit part's own parameters."""
 
 
@@ -54,14 +54,3 @@ class Fit:
     ) -> tuple[Tensor, Tensor] | None:
         """Return mean and variance ``[R, N, Q]`` of the functions in closed form, else None."""
         return family.marginals(network, parameters, x)
-
-
-def family_of(parameters: Parameters) -> Parameters:
-    """Return the family's parameters among fitted ones."""
-    return split_parameters(own_of(parameters)[0])[0]
-
-
-def own_of(parameters: Parameters) -> tuple[Parameters, Parameters]:
-    """Split fitted parameters into those of family and likelihood, and those of the fit part."""
-    rest = {k: v for k, v in parameters.items() if not k.startswith(PREFIX)}
-    return rest, {k.removeprefix(PREFIX): v for k, v in parameters.items() if k.startswith(PREFIX)}

@@ -16,8 +16,6 @@ from fvi_core.scales import inverse_softplus, inverse_softplus_of
 from fvi_core.spelling import nearest
 
 Params = dict[str, Tensor]
-PREFIX = "likelihood/"
-"""Prefix of the names of a likelihood's parameters among all trained parameters."""
 RHO = "rho"
 CLASS_WEIGHTS = ("none", "batch")
 NEAR_ONE = 1e-6
@@ -349,17 +347,6 @@ class RobustMax(Likelihood):
 
     def _logits(self, k: int) -> tuple[float, float]:
         return math.log(1 - self.epsilon), math.log(self.epsilon / (k - 1))
-
-
-def split_parameters(parameters: Params) -> tuple[Params, Params]:
-    """Split trained tensors into the family's parameters and the likelihood's."""
-    family = {k: v for k, v in parameters.items() if not k.startswith(PREFIX)}
-    return family, {k.removeprefix(PREFIX): v for k, v in parameters.items() if k.startswith(PREFIX)}
-
-
-def join_parameters(family: Params, likelihood: Params) -> Params:
-    """Join the family's and the likelihood's parameters, the inverse of :func:`split_parameters`."""
-    return family | {PREFIX + name: value for name, value in likelihood.items()}
 
 
 def _single(values: Tensor) -> Tensor:

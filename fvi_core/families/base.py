@@ -12,9 +12,10 @@ from torch import Tensor
 from fvi_core.blocks import evaluate, rows_at_once
 from fvi_core.data import TrainingData, TrainingSet
 from fvi_core.gaussian import gaussian_kl_weights
+from fvi_core.held import Held, only_buffers
 from fvi_core.images import Scale
-from fvi_core.likelihoods import Likelihood, split_parameters
-from fvi_core.networks import BUFFER, BatchNorm, Network, Parameters, ParametricLayer
+from fvi_core.likelihoods import Likelihood
+from fvi_core.networks import BatchNorm, Network, Parameters, ParametricLayer
 from fvi_core.products import product
 from fvi_core.random import Streams
 
@@ -245,7 +246,7 @@ class FitData:
         self, parameters: Parameters, streams: Streams, draws: int = DRAWS, validation: bool = False
     ) -> Iterator[Tensor]:
         """Yield values ``[R, S, B, Q]`` of one draw of functions at all training (or validation) inputs, by batches."""
-        functions = self.family.functions(self.network, split_parameters(parameters)[0], draws, streams)
+        functions = self.family.functions(self.network, Held.of(parameters).family, draws, streams)
         points = (self.validation[0] if validation and self.validation else self.held).shape[1]
         size = rows_at_once(self.network, draws, self.held.device) if self.family.pointwise else points
         for x, _ in self.batches(size, validation):
@@ -303,7 +304,7 @@ class DrawnNetworks:
 
 def buffers_of(parameters: Parameters) -> Parameters:
     """Return the buffers among the parameters, not trained and shared by all samples: ``[R, 1, *shape]``."""
-    return {name: value.unsqueeze(1) for name, value in parameters.items() if name.startswith(BUFFER)}
+    return {name: value.unsqueeze(1) for name, value in only_buffers(parameters).items()}
 
 
 def random_layers(network: Network, which: str) -> list[ParametricLayer]:

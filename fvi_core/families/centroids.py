@@ -9,7 +9,8 @@ from torch import Tensor
 
 from fvi_core.data import TrainingSet
 from fvi_core.families.base import Family, Functions, NotSupported, buffers_of
-from fvi_core.networks import FOLLOWING, Linear, Network, Parameters
+from fvi_core.held import FOLLOWING
+from fvi_core.networks import Linear, Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES

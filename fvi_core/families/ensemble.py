@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fvi_core.data import TrainingSet
 from fvi_core.families.base import Family, FitData, Functions
-from fvi_core.likelihoods import join_parameters, split_parameters
+from fvi_core.held import Held
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import FAMILIES, PartSpec, nested
@@ -70,12 +70,12 @@ class Ensemble(Family):
         return self.group(self.member.after_epoch(network, members, epoch, epochs))
 
     def condition(self, parameters: Parameters, fitting: FitData) -> Parameters:
-        family, likelihood = split_parameters(parameters)
+        family, likelihood, _ = Held.of(parameters)
         members = {name: value.flatten(0, 1) for name, value in family.items()}
         shared = {name: value.repeat_interleave(self.size, dim=0) for name, value in likelihood.items()}
         own = fitting.of_members(self.member, self.size, self.streams_of_members(fitting.streams))
-        fitted, _ = split_parameters(self.member.condition(join_parameters(members, shared), own))
-        return join_parameters(self.group(fitted), likelihood)
+        fitted = Held.of(self.member.condition(Held(members, shared).flat(), own)).family
+        return Held(self.group(fitted), likelihood).flat()
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         members, own, each = self._drawn_from(parameters, samples, streams)

@@ -10,8 +10,9 @@ from torch import Tensor
 from fvi_core.data import TrainingSet, rows
 from fvi_core.families.inducing import INPUTS, InducedProcess, Inducing, InducingPoints
 from fvi_core.gaussian_process import fit_kernel
+from fvi_core.held import CONSTANT
 from fvi_core.kernels import Params
-from fvi_core.networks import CONSTANT, Network, Parameters
+from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, KERNELS

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from fvi_core.families.base import DrawnNetworks, FitData, buffers_of
 from fvi_core.families.point import Point
-from fvi_core.networks import BUFFER, Network, Parameters
+from fvi_core.held import BUFFER
+from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES

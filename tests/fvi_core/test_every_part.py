@@ -13,8 +13,8 @@ from fvi_core.contexts import ContextSource
 from fvi_core.data import TrainingSet
 from fvi_core.families.base import NotSupported
 from fvi_core.hamiltonian import HamiltonianMonteCarlo
+from fvi_core.held import BUFFER
 from fvi_core.kernels import KERNELS
-from fvi_core.networks import BUFFER
 from fvi_core.registry import (
     DIVERGENCES,
     FAMILIES,

@@ -12,9 +12,9 @@ from fvi_core.blocks import rows_at_once
 from fvi_core.data import TrainingData
 from fvi_core.families.base import Family, FitData, NotSupported
 from fvi_core.fits.temperature import golden_section
-from fvi_core.fitting import own_of
+from fvi_core.held import Held
 from fvi_core.images import Scale
-from fvi_core.likelihoods import Gaussian, split_parameters
+from fvi_core.likelihoods import Gaussian
 from fvi_core.registry import FAMILIES, FITS, NETWORKS
 from tests.fvi_core import small
 
@@ -77,7 +77,7 @@ def test_the_likelihood_fits_first_then_the_family_then_the_part(monkeypatch):
     found = model.after_training(trained(model, data), data, small.streams(1))
     assert [name for name, _ in seen] == ["family", "part"]
     assert all(torch.equal(parameters["likelihood/rho"], noise["rho"]) for _, parameters in seen)
-    assert "fit/family" in seen[1][1] and own_of(found)[1].keys() == {"family", "part"}
+    assert "fit/family" in seen[1][1] and Held.of(found).fit.keys() == {"family", "part"}
 
 
 def test_values_in_pieces_are_those_of_one_draw(monkeypatch):
@@ -187,7 +187,7 @@ def test_a_fit_of_the_noise_leaves_the_family_alone():
     model, data = small.model(parts), small.training_data(1, N)
     before = trained(model, data)
     after = model.after_training(before, data, small.streams(1))
-    assert all(torch.equal(after[name], value) for name, value in split_parameters(before)[0].items())
+    assert all(torch.equal(after[name], value) for name, value in Held.of(before).family.items())
     f = model.functions(after, 2, small.streams(1))(data.x)[..., 0].mean(1)
     torch.testing.assert_close(model.noise_std(after), (data.y - f).square().mean(1).sqrt())
     assert FAMILIES.build(parts["family"]).condition(after, fitting_of(data, model)).keys() == after.keys()

@@ -10,9 +10,9 @@ from fvi_core.divergences.wasserstein import root_trace
 from fvi_core.families.gwi import FACTOR, inverse_factor
 from fvi_core.families.inducing import INPUTS
 from fvi_core.gaussian_process import fit_kernel, posterior
+from fvi_core.held import CONSTANT
 from fvi_core.kernels import KERNELS
 from fvi_core.likelihoods import RobustMax
-from fvi_core.networks import CONSTANT
 from fvi_core.registry import FAMILIES, LIKELIHOODS
 from fvi_core.training import Training
 from tests.fvi_core import small
