@@ -375,3 +375,18 @@ def merge(base: Parts, changes: Parts) -> Parts:
         )
         merged[key] = merge(old, value) if same else value
     return merged
+
+
+def layered(*layers: Mapping[str, Any]) -> Parts:
+    """Return layers of settings as one, later ones over earlier; names may be dotted, as "training.optimiser.lr"."""
+    parts: Parts = {}
+    for layer in layers:
+        nested: Parts = {}
+        for path, value in layer.items():
+            *above, last = path.split(".")
+            place = nested
+            for name in above:
+                place = place.setdefault(name, {})
+            place[last] = value
+        parts = merge(parts, nested)
+    return parts
