@@ -370,10 +370,9 @@ def merge(base: Parts, changes: Parts) -> Parts:
     merged = dict(base)
     for key, value in changes.items():
         old = merged.get(key)
-        same = (
-            isinstance(old, dict) and isinstance(value, dict) and value.get("name", old.get("name")) == old.get("name")
-        )
-        merged[key] = merge(old, value) if same else value
+        if isinstance(old, dict) and isinstance(value, dict) and value.get("name", old.get("name")) == old.get("name"):
+            value = merge(old, value)
+        merged[key] = value
     return merged
 
 
