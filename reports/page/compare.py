@@ -72,5 +72,5 @@ def _column(sheet: Sheet, j: int, seen: dict[Any, int], listed: set[tuple[int, .
         pairs.append([i, k, better, float(f"{found.paired.p:.2g}"), found.paired.n] if found else [i, k])
     texts = sheet.columns[j]
     about = {"place": j, "dataset": column.cell.dataset, "label": texts.label, "metric": texts.title}
-    values = {i: texts.rows[i]["value"] for i in sorted({i for pair in pairs for i in pair[:2]})}
+    values = {i: str(texts.rows[i]["value"]) for i in sorted({i for pair in pairs for i in pair[:2]})}
     return {**about, "kind": kind(column.cell.metric), "values": values, "pairs": pairs} if pairs else None
