@@ -28,7 +28,6 @@ ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "images" / "page.png"
 SIZE = {"width": 1240, "height": 930, "deviceScaleFactor": 1, "mobile": False}
 FACTS = "facts"
-COLOURS = 64
 
 
 def facts(book: Book) -> str:
@@ -56,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as folder:
             site = write(suite, records, Path(folder), figures=False)
             driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", SIZE)
+            driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
             driver.get(site.start.as_uri())
             drawn = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
     finally:
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     said = PngInfo()
     said.add_itxt(FACTS, facts(Book(suite, records)))
     picture = Image.open(io.BytesIO(base64.b64decode(drawn))).convert("RGB")
-    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(OUT, optimize=True, pnginfo=said)
+    picture.quantize(method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(OUT, optimize=True, pnginfo=said)
     return 0
 
 

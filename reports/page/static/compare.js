@@ -48,7 +48,7 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   const cell = ({ sheet, column }, i) => {
     const [label, method] = sheet.rows[i];
-    return make("td", { class: "num" }, make("a", { href: `${root}${sheet.page}#${sheet.protocol}/${i}/${column.place}` }, column.values[i]), label === method ? null : make("span", { class: "small" }, ` ${label}`));
+    return make("td", { class: "mean" }, make("a", { href: `${root}${sheet.page}#${sheet.protocol}/${i}/${column.place}` }, column.values[i]), label === method ? null : make("span", { class: "small" }, ` ${label}`));
   };
 
   const section = (protocol, found) => {
@@ -58,7 +58,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       cell(each, each.own), cell(each, each.other), make("td", {}, chip(each.better)), make("td", { class: "num" }, each.p === undefined ? "—" : each.p.toPrecision(2)), make("td", { class: "num" }, each.n === undefined ? "—" : String(each.n))));
     return make("section", { "aria-label": `Protocol ${protocol}` },
       make("h2", {}, `Protocol ${protocol}${found[0].sheet.reduced ? ", reduced" : ""}`),
-      make("p", { class: "result" }, `${said.join(", ")} of ${found.length} column${found.length > 1 ? "s" : ""}.`),
+      make("p", { class: "result" }, `${said.join(", ")} of ${found.length} ${variants.checked ? "comparison" : "column"}${found.length > 1 ? "s" : ""}.`),
       make("div", { class: "halves" }, counts("metric", found, (each) => each.column.kind, (name) => name), counts("table", found, (each) => each.sheet.table, (name, [each]) => make("a", { href: address(each) }, name))),
       table(["table", "data set", "column", "metric", first.value, second.value, "outcome", "p, uncorrected", "runs of both"], rows, { class: "sortable plain", label: "Every column", data: { "data-search": "Find a column", "data-pages": "25" } }));
   };
@@ -74,7 +74,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     }
     const found = grouped(between(a, b, variants.checked), (each) => each.sheet.protocol);
     const none = make("p", {}, `Nothing is measured of both under one protocol${variants.checked ? "" : " in the main rows of a table"}.`);
-    place.replaceChildren(...(found.size ? [...found].map((group) => section(...group)) : [none]));
+    place.replaceChildren(...(found.size ? [...found].sort(([, [x]], [, [y]]) => x.sheet.reduced - y.sheet.reduced).map((group) => section(...group)) : [none]));
     await Page.sortable(place);
   };
 
