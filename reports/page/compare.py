@@ -61,12 +61,13 @@ def _column(sheet: Sheet, j: int, seen: dict[Any, int], listed: set[tuple[int, .
         if cells[j].values and cells[j].row.method:
             runs = column.cell_of(cells[j].row), sheet.protocol, column.scale, tuple(cells[j].values.items())
             same[i] = seen.setdefault(runs, len(seen))
-    tests, pairs = result.pairwise(j), []
+    tests = result.pairwise(j)
+    pairs: list[list[Any]] = []
     for i, k in combinations(same, 2):
-        runs = tuple(sorted((same[i], same[k])))
-        if result.cells[i][j].row.method == result.cells[k][j].row.method or runs in listed:
+        both = tuple(sorted((same[i], same[k])))
+        if result.cells[i][j].row.method == result.cells[k][j].row.method or both in listed:
             continue
-        listed.add(runs)
+        listed.add(both)
         found = tests.get((i, k))
         better = (1 if sign * found.paired.gap > 0 else -1) * found.apart if found else 0
         pairs.append([i, k, better, float(f"{found.paired.p:.2g}"), found.paired.n] if found else [i, k])

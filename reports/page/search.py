@@ -31,10 +31,9 @@ def entries(
         metrics = {name: metric_name(name) for name in sheet.metrics}
         words = " ".join((sheet.table.paper or "", rows, *sheet.datasets, *metrics, *metrics.values()))
         found.append(("table", table, sheet.table.title, page(table), words))
-        for each in sheet.datasets:
-            where.setdefault(("data set", each), []).append(table)
-        for each in metrics.values():
-            where.setdefault(("metric", each), []).append(table)
+        for kind, names in (("data set", sheet.datasets), ("metric", metrics.values())):
+            for name in names:
+                where.setdefault((kind, name), []).append(table)
     for method, address in methods.pages.items():
         row = methods.catalogue.get(method)
         words = " ".join((row.paper or "", *row.aliases)) if row else ""
