@@ -14,6 +14,7 @@ from torch import nn
 import fvi_core as fvi
 from benchmarks.commands import cli
 from benchmarks.suite import Suite
+from tests.plugins import forgotten
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "docs" / "library.md").read_text()
@@ -58,10 +59,15 @@ def test_the_options_of_the_tables_are_taken() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("notebook", sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
-def test_code_cells_run_and_print_what_the_notebook_shows(notebook: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_code_cells_run_and_print_what_the_notebook_shows(
+    notebook: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("FVI_PLUGINS", "")  # restored after a notebook has set it
     names: dict = {}
-    for cell in json.loads(notebook.read_text())["cells"]:
-        if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), names)
-            shown = "".join(text for output in cell["outputs"] for text in output.get("text", []))
-            assert re.sub(r"[\d.]+", "#", capsys.readouterr().out) == re.sub(r"[\d.]+", "#", shown)
+    with forgotten():
+        for cell in json.loads(notebook.read_text())["cells"]:
+            if cell["cell_type"] == "code":
+                exec("".join(cell["source"]), names)
+                shown = "".join(text for output in cell["outputs"] for text in output.get("text", []))
+                assert re.sub(r"[\d.]+", "#", capsys.readouterr().out) == re.sub(r"[\d.]+", "#", shown)
