@@ -127,7 +127,9 @@ class Posterior:
                 f"x: expected inputs [N, {str(list(self.network.input_shape))[1:-1]}], found {list(given.shape)}"
             )
         functions = self.model.functions(self.parameters, samples, self._streams("predict", seed))
-        rows = rows_at_once(self.network, samples, self.device) if self.model.family.pointwise else len(given)
+        first = given[:1][None].to(self.device, self.dtype)
+        drawn = functions(first).shape[1]  # one of a point estimate, those of an ensemble: fewer than samples
+        rows = rows_at_once(self.network, drawn, self.device) if self.model.family.pointwise else len(given)
         pieces = [each[None].to(self.device, self.dtype) for each in given.split(rows)]
         f = torch.cat([functions(piece)[0] for piece in pieces], 1)
         found = [self.model.marginals(self.parameters, piece) for piece in pieces]
@@ -226,8 +228,9 @@ class Posterior:
         config = {**self.config, "parts": {**self.config["parts"], "fit": spec}}
         return replace(self, model=model, parameters=parameters, config=config)
 
-    def answer(self, asked: str | Path, out: str | Path, samples: int = 100) -> None:
-        """Write predictions at the sets of a file of ``benchmarks sets``, as ``benchmarks score`` takes them.
+    def answer(self, asked: str | Path, out: str | Path, samples: int = 100, seed: int | None = None) -> None:
+        """Write predictions at the sets of a file of ``benchmarks sets``, as ``benchmarks score`` takes them; ``seed``:
+        which of the file's seeds this fit stands for, by default its first.
 
         >>> sets = {"dataset": "mine", "split": 0, "seeds": [0], "test/x": x.numpy(), "test/fingerprint": "a"}
         >>> np.savez("asked.npz", **sets)
@@ -237,6 +240,10 @@ class Posterior:
         """
         with np.load(asked) as sets:
             made: dict[str, Any] = {"dataset": sets["dataset"], "split": sets["split"], "seed": sets["seeds"][0]}
+            if seed is not None:
+                if seed not in sets["seeds"]:
+                    raise ValueError(f"{asked}: expected one of its seeds {sets['seeds'].tolist()}, found {seed}")
+                made["seed"] = np.int64(seed)
             for key in sets.files:
                 name, _, kind = key.rpartition("/")
                 if kind != "fingerprint":
