@@ -116,8 +116,8 @@ def gaussian_kl_weights(
             _terms(mean[name], own, *own_prior) for (name, own), own_prior in zip(log_var.items(), at)
         ]
     else:  # all weights at once
-        flat = (torch.cat([of[name].reshape(len(of[name]), -1) for name in log_var], 1) for of in (mean, log_var))
-        pieces = _terms(*flat, prior_mean, prior_var).split([own[0].numel() for own in log_var.values()], 1)
+        means, log_vars = (torch.cat([of[n].reshape(len(of[n]), -1) for n in log_var], 1) for of in (mean, log_var))
+        pieces = _terms(means, log_vars, prior_mean, prior_var).split([own[0].numel() for own in log_var.values()], 1)
     return reduce(add, (0.5 * terms.reshape(len(terms), -1).sum(1) for terms in pieces))
 
 

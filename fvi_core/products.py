@@ -32,7 +32,8 @@ class _Alone(torch.autograd.Function):
     def apply(cls, *operands: Tensor | None) -> Tensor:
         if torch._C._are_functorch_transforms_active():
             return super().apply(*operands)
-        return super(torch.autograd.Function, cls).apply(*operands)  # without reading the signature of `forward` anew
+        # without reading the signature of `forward` anew
+        return super(torch.autograd.Function, cls).apply(*operands)  # type: ignore[misc]
 
     @staticmethod
     def forward(a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:
