@@ -148,7 +148,7 @@ class Record(TypedDict):
 
 
 class Failure(TypedDict):
-    """Reason why a run failed. ``guess``: its process ended for an unknown reason; ``death``: others may try the run."""
+    """Reason why a run failed. ``guess``: its process ended for unknown reasons; ``death``: others may retry."""
 
     key: str
     reason: str

@@ -111,7 +111,7 @@ class FitData:
         data = self.validation if validation else (self.held, self.y)
         if data is None:
             found = "the data set has no validation subset"
-            raise ValueError(f"a fit asks for validation data, but {found}; choose another split scheme")
+            raise ValueError(f"the fit needs validation data, but {found}; choose another split scheme")
         held, y = data
         for x, targets in zip(held.split(size, 1), y.split(size, 1), strict=True):
             yield self.scale(x), targets

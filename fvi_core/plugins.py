@@ -204,8 +204,8 @@ def module_digest(module: str, what: str) -> str | None:
     file = getattr(getattr(loaded, "__spec__", None), "origin", None) or getattr(loaded, "__file__", None)
     if file is None:
         raise PluginError(
-            f"{what} is defined in {module}, which is no file: expected one, to name the code that runs; "
-            f"move it into a file, and let {VARIABLE} name that"
+            f"{what} is defined in {module}, which is no file: expected a file, whose digest names the code; "
+            f"move it into a file, and name that in {VARIABLE}"
         )
     try:
         top = package_of(Path(file))

@@ -175,7 +175,7 @@ class Unheld:
     def __getattr__(self, name: str) -> NoReturn:
         raise NotSupported(
             "this method needs all training data at once (for a prior, a fit or a sampler), and the loader is read "
-            "anew at each epoch; give data in memory (stream=False), or another method"
+            "again at each epoch; give data in memory (stream=False), or another method"
         )
 
     def __getitem__(self, index: Any) -> NoReturn:

@@ -30,8 +30,8 @@ from reports.external import with_rows_brought
 from reports.records import Records
 
 HELP = (
-    "Print tables, draw figures and count what is reproduced, from the records in results/. Nothing is trained. "
-    "Status 1: records that cannot be trusted were not counted, and are named."
+    "Print tables, draw figures and count reproduced cells, from the records in results/, without training. "
+    "Status 1: invalid records were not counted, and are named."
 )
 
 RowOption = Annotated[
@@ -44,13 +44,15 @@ ColumnOption = Annotated[
 MetricOption = Annotated[Optional[list[str]], typer.Option("--metric", help="only this metric; may be repeated")]
 DigitsOption = Annotated[
     Optional[int],
-    typer.Option("--digits", min=0, max=9, help="decimals; without it as many as two digits of each error need"),
+    typer.Option("--digits", min=0, max=9, help="decimals (default: two digits of each error)"),
 ]
 PublishedOption = Annotated[bool, typer.Option("--published/--no-published", help="the published numbers")]
 DifferenceOption = Annotated[bool, typer.Option("--difference/--no-difference", help="differences and verdicts")]
 AcrossOption = Annotated[
     Optional[bool],
-    typer.Option("--across/--down", help="methods across or down the page; else down, in LaTeX as takes fewer pages"),
+    typer.Option(
+        "--across/--down", help="methods across or down the page (default: down, in LaTeX as takes fewer pages)"
+    ),
 ]
 NotesOption = Annotated[bool, typer.Option("--notes/--no-notes", help="the rules, counts and notes below the table")]
 PageOption = Annotated[

@@ -14,10 +14,10 @@ from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import progress, runner
 
-HELP = """Archives of the predictions and trained parameters that records were measured from (docs/archives.md).
+HELP = """Archives of predictions and trained parameters of records (docs/archives.md).
 
-`pack` writes them where runs were trained. On a fresh clone `measure TABLE` takes from those that FVI_ARTIFACTS names
-what it needs; `fetch` takes all of it.
+`pack` writes them where runs were trained. On a fresh clone, `measure TABLE` takes the files it needs from the archives
+in FVI_ARTIFACTS; `fetch` takes all files.
 """
 ArchivesArgument = Annotated[
     list[str] | None,
@@ -73,7 +73,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         from benchmarks.experiment import archived  # needs torch
 
         found = archived.fetch(Store(results, suite.metrics), state, _given(archives))
-        print(f"{found.taken} files taken ({found.bytes / 1e6:,.1f} MB), {found.there} were there")
+        print(f"{found.taken} files taken ({found.bytes / 1e6:,.1f} MB), {found.there} already there")
         if found.gone:
             print(f"{found.gone} files went, to stay within FVI_STATE_GB")
         for problem in found.problems:

@@ -22,7 +22,7 @@ from benchmarks.sweep.where import make
 
 EXPORT = """Write every metric of every record as one table, for pandas, R or a spreadsheet.
 
-Status 1: records that cannot be trusted were left out, and are named.
+Status 1: invalid records were left out, and are named.
 
 \b
 Columns:
@@ -64,7 +64,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
                 suite, store, make("pool", workers).workers, progress.display(every=5.0), parse_seeds(seeds)
             )
         except KeyboardInterrupt:
-            print("stopped; nothing is kept, and nothing has changed")
+            print("stopped; nothing was saved or changed")
             raise
         raise typer.Exit(1 if any(one.alarming for one in found) else 0)
 

@@ -60,7 +60,7 @@ def settle(
     if chosen is not None:
         return meanings[chosen]
     raise UsageError(
-        f"{what} may be any of {len(labels)}: say which\n{_listed(labels[:MOST], len(labels), command, about)}"
+        f"{what} has {len(labels)} meanings: choose one\n{_listed(labels[:MOST], len(labels), command, about)}"
     )
 
 
@@ -73,7 +73,7 @@ def _asked(what: str, labels: list[str], about: Mapping[str, str]) -> str | None
     """Let a person at a terminal choose; return None without a terminal or a choice."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or len(labels) > MOST:
         return None
-    print(f"{what} may be any of {len(labels)}:")
+    print(f"{what} has {len(labels)} meanings:")
     for number, label in enumerate(labels, 1):
         print(f"{number:4}  {label}" + (f"  {about[label]}" if label in about else ""))
     try:

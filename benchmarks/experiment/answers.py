@@ -70,7 +70,7 @@ class Answer:
         self.names = [member.filename.removesuffix(".npy") for member in members]
         twice = [name for name, count in Counter(self.names).items() if count > 1]
         if twice:
-            raise Refused(f"{file}: {twice[0]}: expected one array of that name, found several: save the file anew")
+            raise Refused(f"{file}: {twice[0]}: expected one array of that name, found several: save the file again")
 
     def __contains__(self, name: str) -> bool:
         return name in self.names
@@ -137,7 +137,7 @@ def predictions(answer: Answer, asked: EvaluationSet, split: Split) -> Predictio
     if told != asked.fingerprint:
         raise Refused(
             f"{where}: expected the fingerprint {asked.fingerprint[:12]}... of the data here, found {told[:12]}: "
-            "predict the inputs of the file of `benchmarks sets` in their order, and hand its fingerprint on"
+            "predict the inputs of the file of `benchmarks sets` in their order, and copy its fingerprint"
         )
     try:
         return (_classified if split.task == "classification" else _regressed)(forms[0], answer, asked, split)

@@ -153,14 +153,14 @@ class Archive:
         for info in infos:
             wrong = self._wrong(info)
             if wrong:
-                raise ArchiveError(f"{self.path}: {info.filename[:100]!r}: {wrong}: nothing of it was taken")
+                raise ArchiveError(f"{self.path}: {info.filename[:100]!r}: {wrong}: nothing was taken from it")
         twice = {name for name, count in names.items() if count > 1}
         absent = set(self.manifest.files) - set(names)
         if twice or absent:
             what = (
                 f"{min(twice)!r} is in it twice" if twice else f"its manifest names {min(absent)[:100]!r}, it lacks it"
             )
-            raise ArchiveError(f"{self.path}: {what}: nothing of it was taken: {AGAIN}")
+            raise ArchiveError(f"{self.path}: {what}: nothing was taken from it: {AGAIN}")
 
     def _wrong(self, info: zipfile.ZipInfo) -> str:
         kind = stat.S_IFMT(info.external_attr >> 16)
@@ -203,7 +203,7 @@ def _told(path: Path, name: str = "") -> Iterator[None]:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = message(error)[:200] or type(error).__name__
         raise ArchiveError(
-            f"{where}: expected what `benchmarks artifacts pack` writes, found another ({reason}): {AGAIN}"
+            f"{where}: expected an archive of `benchmarks artifacts pack`, found another file ({reason}): {AGAIN}"
         ) from error
     except OSError as error:
         if error.filename is not None and Path(error.filename) != path:

@@ -175,7 +175,7 @@ class Checkpoints:
                 raise ValueError(f"it was made with {what} {about[what]}, this is {value}")
         keys = [training_key(config) for config in about["configs"]]
         if keys != about["keys"] or not set(fingerprints) <= set(keys):
-            raise ValueError("it is of other runs")
+            raise ValueError("it belongs to other runs")
         data_of = dict(zip(keys, about["fingerprints"], strict=True))
         if any(data_of[key] != fingerprint for key, fingerprint in fingerprints.items()):
             raise ValueError("the data set has changed since")

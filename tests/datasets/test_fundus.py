@@ -156,7 +156,7 @@ def test_fetching_says_what_a_user_has_to_get(places: tuple[Path, Path], capsys:
 
     assert main(["fetch", "aptos"]) == 0
     said = capsys.readouterr().out
-    assert "aptos: not at hand. It is not fetched: get Kaggle's aptos2019" in said
+    assert "aptos: not available. It is not fetched: get Kaggle's aptos2019" in said
 
 
 def test_prepared_folders_are_said_to_be_missing(lay: Lay) -> None:

@@ -342,6 +342,6 @@ def test_the_commands_pack_list_and_measure(made, clone, tmp_path, capsys, monke
     status, told = say("measure", "digits", "--protocol", "smoke", "--seeds", "1", *asked, *folders)
     assert status == 1 and "not fetched: " in told and "there is no such archive" in told
     status, told = say("artifacts", "fetch", *folders)
-    assert status == 1 and "0 files taken (0.0 MB), 4 were there" in told
+    assert status == 1 and "0 files taken (0.0 MB), 4 already there" in told
     monkeypatch.setenv(VARIABLE, "'")
     assert "expected paths and addresses" in say("artifacts", "fetch", *folders)[1]
