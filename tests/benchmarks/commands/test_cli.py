@@ -91,7 +91,7 @@ def test_run_and_run_again(say):
 def test_measure_trains_nothing_and_says_what_it_found(say, tmp_path):
     status, told = say("measure", "fake")
     assert status == 0 and told.startswith("5 runs: 5 not trained\n") and not (tmp_path / "state").exists()
-    assert "5 runs (" in told and "have left neither predictions nor parameters" in told
+    assert "5 runs (" in told and "have neither predictions nor parameters" in told
     say("run", "fake", "--executor", "inprocess", "--seeds", "2")
     assert "5 runs: 2 without predictions and parameters, 3 not trained\n" in say("measure", "fake")[1]
 
@@ -345,7 +345,7 @@ def test_on_a_terminal_one_of_several_is_chosen_by_its_number(say, monkeypatch, 
     assert status == 0 and "   1  MAP (wide)\n   2  MAP (deep)\n" in told and "fake (smoke): MAP (deep)" in told
     for _ in "no", "too large":
         status, told = say("explain", "fake", "MAP", "accuracy")
-        assert status == 2 and "say which" in told and "explain fake 'MAP (wide)' accuracy\n" in told
+        assert status == 2 and "choose one" in told and "explain fake 'MAP (wide)' accuracy\n" in told
     assert asked == ["which (1 to 2; nothing: none)? "] * 3
 
 
