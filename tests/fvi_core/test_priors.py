@@ -69,7 +69,7 @@ def test_features_may_follow_the_mean_of_the_family_as_constants():
             assert torch.equal(found, expected) and not found.requires_grad
     given = {"any": X}
     assert fixed.following(given, lambda: mean) is given
-    with pytest.raises(NotSupported, match="features 'current' are those of a step"):
+    with pytest.raises(NotSupported, match="features 'current' need a training step"):
         prior.moments(NETWORK, {}, X, "full")
 
 

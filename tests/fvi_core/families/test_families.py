@@ -115,7 +115,7 @@ def test_layers_that_do_not_fit_are_refused():
     step = small.step(
         model, model.family.init(model.network, small.streams(R)), small.training_data(R), small.streams(R)
     )
-    with pytest.raises(NotSupported, match="jacobian 'full' asks for Gaussian weights in every layer"):
+    with pytest.raises(NotSupported, match="jacobian 'full' needs Gaussian weights in every layer"):
         model.divergence(step)
 
 
