@@ -167,7 +167,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Draw figures as PDF and PNG, each with its numbers as CSV and its caption as text; skip and name those
         without records.
 
-        A table's name selects all its figures: NAME-points, its columns as points with errors, and the curves in its
+        A table's name selects all its figures, NAME-points (its columns as points with errors), and the curves in its
         records (NAME-reliability, NAME-roc, NAME-curves). Without --protocol, a figure uses protocol short if that has
         records of more than twice as many rows as the table's own protocol.
 
