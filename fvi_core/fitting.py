@@ -182,7 +182,7 @@ class Fit:
 
 
 def own_of(parameters: Parameters) -> tuple[Parameters, Parameters]:
-    """Split fitted parameters into those of family and likelihood, and those of the fit part."""
+    """Split fitted parameters into family and likelihood's, and the fit part's."""
     rest = {k: v for k, v in parameters.items() if not k.startswith(PREFIX)}
     return rest, {k.removeprefix(PREFIX): v for k, v in parameters.items() if k.startswith(PREFIX)}
 

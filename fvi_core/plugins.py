@@ -194,9 +194,10 @@ def source_digest(cls: type) -> str | None:
 
 @cache
 def module_digest(module: str, what: str) -> str | None:
-    """The first 16 digits of the SHA-256 of a module's file, as it is at the first call; None if it is of this project.
+    """Return the first 16 digits of the SHA-256 of a module's file, as it is at the first call; None for this project's
+    files.
 
-    If the file is of a package, of all Python files of that package. Raises :class:`PluginError` without a file.
+    A module in a package has the digest of all its Python files. Raises :class:`PluginError` without a file.
     """
     if module.partition(".")[0] in ("fvi_core", "datasets"):
         return None

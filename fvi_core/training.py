@@ -101,7 +101,7 @@ class TrainingState(State):
 class Trainer(Stack):
     """Replicas trained by gradients: each has its own batches, random numbers and learning rate.
 
-    With a ``state`` training goes on from there, and the prior is not fitted again.
+    With a ``state``, training resumes from it without fitting the prior again.
     """
 
     streams = named_streams("batch", "augment", "functions", "context", "divergence", "prior", "validation")

@@ -1,4 +1,4 @@
-"""Checkpoints: what a long training needs to go on after its process has died, in a folder of the state.
+"""Checkpoints of long trainings, from which another process resumes, in a folder of the state.
 
     <stack>.ckpt   the SHA-256 of what follows, a line of JSON about the stack, the trainer's state as torch saves it
     <key>          a link to the checkpoint of the stack that the training of this key is part of
