@@ -28,7 +28,7 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Around:
-    """Point of a curvature: trained parameters ``[*shape]`` of the network, the likelihood's parameters, and the data."""
+    """Point of a curvature: trained parameters ``[*shape]`` of network and likelihood, and the data."""
 
     parameters: Parameters
     likelihood: Params
