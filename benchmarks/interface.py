@@ -97,7 +97,7 @@ def run(
     where = make(executor, workers)
     if where.outlives:
         raise UsageError(
-            f"executor {executor!r}: its jobs go on without this process: python -m benchmarks run TABLE "
+            f"executor {executor!r}: its jobs outlive this process: python -m benchmarks run TABLE "
             "--executor slurm submits them"
         )
     asked = choose(tables, protocol, seeds, methods=methods, datasets=datasets, also=also, suite=suite, say=say)

@@ -254,7 +254,7 @@ def _refuse_streaming(model: Model) -> None:
                 f"{part.name!r} is fitted to all training data at once: give them in memory (stream=False)"
             )  # type: ignore[attr-defined]
     if model.fit is not None:
-        raise NotSupported(f"fit {model.fit.name!r} takes data in memory: train without it, then use posterior.after()")
+        raise NotSupported(f"fit {model.fit.name!r} needs data in memory: train without it, then use posterior.after()")
 
 
 def _run(stack: Stack, method: str, progress: bool) -> ReplicaResult:

@@ -113,7 +113,7 @@ def found() -> Iterator[Plugin]:
         if spec is None or not spec.origin:
             raise PluginError(
                 f"plug-in of package {package}: its entry point {point.name!r} names the module {point.module}, "
-                f"which is not there; install it again, or uninstall {package}"
+                f"which does not exist; install it again, or uninstall {package}"
             )
         path = Path(os.path.realpath(spec.origin))
         yield Plugin(path.parent if path.name == "__init__.py" else path, point.module, package)

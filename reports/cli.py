@@ -156,7 +156,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         ] = None,
         font: Annotated[Optional[str], typer.Option("--font", help="font family: serif, DejaVu Sans")] = None,
         font_size: Annotated[
-            Optional[float], typer.Option("--font-size", min=3, max=40, help="points, without it 8")
+            Optional[float], typer.Option("--font-size", min=3, max=40, help="points (default: 8)")
         ] = None,
         formats: Annotated[
             Optional[list[str]], typer.Option("--format", metavar="FORMAT", help="pdf, png or svg; repeat for more")

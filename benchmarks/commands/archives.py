@@ -21,7 +21,7 @@ in FVI_ARTIFACTS; `fetch` takes all files.
 """
 ArchivesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ARCHIVE...]", help="paths, folders, https://...#sha256=...; without any $FVI_ARTIFACTS"),
+    typer.Argument(metavar="[ARCHIVE...]", help="paths, folders, https://...#sha256=... (default: $FVI_ARTIFACTS)"),
 ]
 
 
@@ -33,7 +33,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
     @artifacts.command()
     def pack(
         out: Annotated[
-            Path | None, typer.Option("--out", help="folder to write to; without it <state>/archives")
+            Path | None, typer.Option("--out", help="folder to write to (default: <state>/archives)")
         ] = None,
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,

@@ -43,7 +43,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
     def select(
         table: Annotated[str, typer.Argument(help="name of a table whose hyper-parameters table NAME-selection tries")],
         protocol: Annotated[
-            str | None, typer.Option(help="whose candidates; without it the selection table's default")
+            str | None, typer.Option(help="protocol of the candidates (default: the selection table's)")
         ] = None,
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
@@ -75,7 +75,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
             float, typer.Option("--minutes", help="only records whose training took at most so long")
         ] = 5.0,
         seed: Annotated[
-            int | None, typer.Option("--seed", help="of the random choice; without it another each time")
+            int | None, typer.Option("--seed", help="of the random choice (default: another each time)")
         ] = None,
         workers: WorkersOption = None,
         results: ResultsOption = runner.RESULTS,

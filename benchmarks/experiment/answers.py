@@ -219,7 +219,7 @@ def _noise(answer: Answer, name: str, draws: int, points: int) -> np.ndarray:
     if noise.size != 1 and noise.shape == (draws,) and draws == points:
         raise PredictionsError(
             f"noise_std: expected one number, or one for each draw, found {draws} of them, as many as draws and as "
-            "points: give them the shape [draws, 1] if they belong to draws (noise that differs by point has no place)"
+            "points: give them the shape [draws, 1] if they belong to draws (noise per point is not supported)"
         )
     if noise.size == 1:
         noise = noise.reshape(())

@@ -194,7 +194,7 @@ def check_predictions(path: Path, record: Record) -> None:
         if n != row["n"] or not math.isclose(value, row["value"], rel_tol=CLOSE, abs_tol=CLOSE):
             raise Foreign(
                 f"its {row['metric']} on the test set is {value:.6g} over {n} points, the record has "
-                f"{row['value']:.6g} over {row['n']}: they are predictions of another training"
+                f"{row['value']:.6g} over {row['n']}: they belong to another training"
             )
 
 
@@ -249,7 +249,7 @@ def _take(archive: Archive, records: _Records, state: Path, asked: set[str] | No
     if not known:
         raise ArchiveError(
             f"{archive.path}: none of the {len(archive.manifest.records)} runs of its manifest has a record in "
-            f"{records.store.root}: it is of other results"
+            f"{records.store.root}: it belongs to other results"
         )
     seen: set[str] = set()  # runs share the parameters of their training
     for key, record in known.items():
@@ -282,7 +282,7 @@ def _check_origin(told: Mapping[str, Any], record: Record) -> None:
         if told.get(name) != here.get(name):
             raise Foreign(
                 f"its manifest says {name} {str(told.get(name))[:80]}, the record here {str(here.get(name))[:80]}: "
-                "they are of another training, or of other data"
+                "they belong to another training, or to other data"
             )
 
 
@@ -311,7 +311,7 @@ def _downloaded(url: str, digest: str | None, say: Callable[[str], None]) -> Pat
     if there.exists() and sha256(there) == digest:
         return there
     if os.environ.get(OFFLINE_VARIABLE):
-        raise ArchiveError(f"{url}: not fetched, since {OFFLINE_VARIABLE} is set; {there} is not there")
+        raise ArchiveError(f"{url}: not fetched, since {OFFLINE_VARIABLE} is set; {there} does not exist")
     import pooch  # pooch is needed for downloads only
 
     say(f"fetching {url}")

@@ -89,7 +89,7 @@ def read(path: Path, key: str) -> Kept:
     if about["format"] != FORMAT:
         raise ValueError(f"format {about['format']}, this code reads {FORMAT}")
     if digest(about["training"]) != key:
-        raise ValueError("it is of another training")
+        raise ValueError("it belongs to another training")
     parameters = {name: torch.from_numpy(array) for name, array in arrays.items()}
     found = Kept(
         parameters, str(about["fingerprint"]), dict(about["made"]), cast(Provenance, dict(about["provenance"]))

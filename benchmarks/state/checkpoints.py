@@ -251,7 +251,7 @@ class CheckpointCallback:
             self.checkpoints.save(about, self.asked, trainer.state())
         except (OSError, MemoryError) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
-            print(f"no checkpoint could be written in {self.checkpoints.folder} ({reason}); training goes on without")
+            print(f"no checkpoint could be written in {self.checkpoints.folder} ({reason}); training continues without")
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def changed(old: bytes, new: bytes) -> Files:
 
 USAGE = replaced(eyepacs(official=True), "tion.csv", b"Public", b"Other")
 REFUSED = {
-    "no image": (without(eyepacs(), "10_left.jpeg"), "1 graded in .*trainLabels.csv and not there, 10_left.jpeg first"),
+    "no image": (without(eyepacs(), "10_left.jpeg"), "1 graded in .*trainLabels.csv and missing, 10_left.jpeg first"),
     "no grade": (changed(b"10_left,0\n", b""), "1 there without a grade in .*, 10_left.jpeg first"),
     "empty grade": (changed(b"10_left,0", b"10_left,"), "a grade from 0 to 4 .* found '' of '10_left'"),
     "high grade": (changed(b"10_left,0", b"10_left,5"), "found '5' of '10_left'"),

@@ -176,7 +176,9 @@ def test_views_that_a_prior_does_not_have_are_named():
 
 def test_a_kernel_of_gradients_wants_as_many_outputs_as_features():
     prior = PRIORS.build({"name": "gaussian_process", "kernel": {"name": "helmholtz"}, "parameters": {}})
-    with pytest.raises(NotSupported, match="kernel 'helmholtz' is of gradients, found 1 outputs and 2 features"):
+    with pytest.raises(
+        NotSupported, match="kernel 'helmholtz' gives vector fields .gradients., found 1 outputs and 2 features"
+    ):
         prior.moments(small.network(small.TANH, 1), prior.init(NETWORK, {}, TRAIN, small.streams(R)), X, "full")
 
 

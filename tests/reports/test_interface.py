@@ -85,7 +85,7 @@ def test_what_takes_days_raises_unless_it_is_wanted_anyway(fake, tmp_path, monke
         (lambda fake: interface.plan("fake", seeds=0, **fake), "--seeds is '0', expected how many"),
         (lambda fake: interface.run("fake", methods="map2", **fake), "did you mean 'MAP'"),
         (lambda fake: interface.run("fake", **fake | {"executor": "pol"}), "did you mean 'pool'"),
-        (lambda fake: interface.run("fake", **fake | {"executor": "slurm"}), "its jobs go on without this process"),
+        (lambda fake: interface.run("fake", **fake | {"executor": "slurm"}), "its jobs outlive this process"),
         (lambda _: interface.render("digits", "html"), "unknown form 'html'"),
         (lambda _: interface.aggregate("digts"), "did you mean 'digits'"),
         (lambda fake: interface.records(fake["results"], "x.xls"), "expected a file that ends in .csv or .parquet"),

@@ -135,7 +135,7 @@ def test_only_what_belongs_to_records_is_packed(made, tmp_path):
     found = pack(here, folder, tmp_path / "out")
     assert found.counts == {"artifacts": 1, "parameters": 1} and found.records == 2 and not found.missing
     (left,) = found.left
-    assert run_key(RUNS[1]) in left and "they are predictions of another training" in left
+    assert run_key(RUNS[1]) in left and "they belong to another training" in left
     shutil.rmtree(folder)
     assert sorted(pack(here, folder, tmp_path / "none").missing) == sorted(map(run_key, RUNS))
     assert not (tmp_path / "none").exists()
@@ -195,7 +195,7 @@ DAMAGE = {
     "unnamed": (with_member("parameters/" + "b" * 16 + ".npz"), "its manifest does not name it"),
     "absent": (told(absent), "it lacks it"),
     "compressed": (squeezed, "expected no compression"),
-    "foreign": (told(lambda t: t.update(records={})), "it is of other results"),
+    "foreign": (told(lambda t: t.update(records={})), "it belongs to other results"),
 }
 
 
@@ -256,7 +256,7 @@ def test_predictions_of_another_run_are_not_taken(clone):
         other = opened.read(f"artifacts/{run_key(RUNS[1])}.npz")
     replaced(PREDICTED, other)(archive)
     (problem,) = fetch(store, state, [str(archive)]).problems
-    assert PREDICTED in problem and "they are predictions of another training" in problem
+    assert PREDICTED in problem and "they belong to another training" in problem
     assert PREDICTED not in taken(state) and len(taken(state)) == 3
 
 
