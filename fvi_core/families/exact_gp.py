@@ -78,7 +78,7 @@ class ExactGP(Family):
         kernel = KERNELS.build(self.kernel)
         if kernel.vector:
             raise NotSupported(
-                f"family {self.name!r}: kernel {self.kernel['name']!r} gives vector fields (gradients), not scalar processes"
+                f"family {self.name!r}: kernel {self.kernel['name']!r} gives gradients, no scalar process"
             )
         return ExactProcess(kernel, *_split(parameters))
 
