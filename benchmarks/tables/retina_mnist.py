@@ -33,7 +33,7 @@ NOTES_ON_SCREENING = (
     "Mask only: a linear model that is shown where the eye is in an image and nothing of the eye. What it reaches, "
     "other methods may owe to the camera.",
 )
-RECORDED = {OWN: "paper"}  # what the protocol was called when records were made
+RECORDED = {OWN: "paper"}  # name of the protocol in existing records
 _FSVI = retina.own("FSVI", retina.COUNTRY)
 _OWN: dict[str, Parts] = {"FSVI": _FSVI, "FSVI Ensemble": _FSVI | {"family": {"size": 3, "base": _FSVI["family"]}}}
 _MASK: Parts = {"network": {"name": "mlp", "hidden": []}, "training": {"augment": {"crop": 0, "flip": False}}}

@@ -1,7 +1,7 @@
-"""Settings of the papers' one-dimensional and two-moons figures, a function for each data set: as paper and authors'
-code have them, and what protocol ``short`` has less (``SHORT``).
+"""Settings of the papers' one-dimensional and two-moons figures, a function for each data set: from paper and authors'
+code, and the reductions of protocol ``short`` (``SHORT``).
 
-reports/protocols/ says for every setting what paper and code say.
+reports/protocols/ has the sources of every setting.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def pequignot_1d(row: Row) -> Parts | None:
     """pequignot2020 sections 4.1 to 4.3, App. E and the authors' WaveOOS.py: 50 tanh units, noise 0.1, T = 50,
     ensembles of 10.
 
-    The ensemble's gradients are those of the mean square error at rate 0.01: with noise 0.1 the log-likelihood is 50
-    times minus that error, so the rate is a 50th.
+    The ensemble minimises the mean square error at rate 0.01: with noise 0.1 the log-likelihood is -50 times that
+    error, so the rate here is a 50th.
     """
     n_train, noise, patience = 120, 0.1, 30
     common = {
@@ -63,7 +63,7 @@ def pequignot_1d(row: Row) -> Parts | None:
             | {"epochs": 3000, "optimiser": {"name": "sgd", "lr": 0.01 * 2 * noise**2, "momentum": 0.9}},
         },
         "MFVI": merge(prior | longer, {"family": {"mean_init": 1.0, "log_var_init": _deviation(1e-5)}}),
-        # Zero means leave a tanh network flat: every unit starts, and stays, the same. So it is in the authors' script.
+        # Zero means leave a tanh network flat: every unit starts, and stays, the same, as in the authors' script.
         "FuNN-MFVI": merge(
             prior | longer,
             {
@@ -125,7 +125,7 @@ def cinquin_1d(row: Row) -> Parts | None:
         "training": {"epochs": 2000, "batch_size": 1000, "samples": 10, "optimiser": {"name": "adam", "lr": 0.005}},
     }
     own = _cinquin(row, 0.2**2, 10_000)
-    own["GFSVI"] = merge(own["GFSVI"], {"training": {"samples": 1}})  # its data term is in closed form
+    own["GFSVI"] = merge(own["GFSVI"], {"training": {"samples": 1}})  # its data term has a closed form
     own |= {
         "MFVI": {"prior": {"variance": 0.75**2}},
         "GP": {
@@ -150,9 +150,9 @@ def two_moons_cinquin(row: Row) -> Parts | None:
 
 
 def _cinquin(row: Row, variance: float, epochs: int) -> dict[str, Parts]:
-    """Methods in function space of cinquin2024. TFSVI: the pushforward of the weights' distribution and prior (App.
-    C.3), about the current means. FVI: standard deviations of softplus(-5), as in the code of the authors' next paper.
-    """
+    """Return cinquin2024's methods in function space. TFSVI: pushforward of the weights' distribution and prior (App.
+    C.3), about the current means. FVI: initial standard deviations softplus(-5), as in the code of the authors' next
+    paper."""
     kernel, full = {"kernel": {"name": row.variant, "ard": False}}, {"jacobian": "full"}
     return {
         "FSVI": {
@@ -240,7 +240,7 @@ SHORT: dict[str, dict[str, Parts]] = {
         "FSVI": {"context": {"points": 100}},
     },
 }
-"""Changes under protocol ``short`` by data set and method; those under no name are of methods without an entry."""
+"""Changes under protocol ``short`` by data set and method; the entry without a name is for all other methods."""
 
 
 def settings(row: Row, dataset: str, short: bool = False) -> Parts | None:
