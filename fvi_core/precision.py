@@ -44,4 +44,4 @@ def _say(device: str) -> None:
 def instead(device: str) -> str:
     """Return the warning that bfloat16 is not available and float32 is used."""
     found = "neither AMX nor AVX-512 BF16" if device == "cpu" else "no instructions for it"
-    return f"training: this {device} has {found}, so float32 replaces precision 'bfloat16'"
+    return f"training: precision 'bfloat16' was asked for, but this {device} has {found}: float32 is used"

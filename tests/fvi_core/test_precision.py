@@ -27,7 +27,7 @@ def test_without_them_training_is_in_float32_and_says_so_once(processor):
     processor(False, False)
     assert precision.used("bfloat16", torch.device("cuda")) == "bfloat16"
     options = {"outputs": 3, "epochs": 2, "precision": "bfloat16"}
-    with pytest.warns(UserWarning, match="this cpu has neither AMX nor AVX-512 BF16, so float32 replaces") as told:
+    with pytest.warns(UserWarning, match="this cpu has neither AMX nor AVX-512 BF16: float32 is used") as told:
         results = [train(KINDS["MAP"], **options)[0] for _ in range(2)]
     assert len([each for each in told if "AVX-512" in str(each.message)]) == 1
     expected = train(KINDS["MAP"], outputs=3, epochs=2)[0]

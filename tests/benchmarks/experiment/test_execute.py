@@ -263,7 +263,7 @@ def test_a_record_says_which_precision_its_networks_had(instructions, used, proc
     assert asked.provenance["precision"] == used and "precision" not in plain.provenance
     assert (numbers(asked) == numbers(plain)) is not instructions
     told = asked.provenance.get("warnings", [])
-    assert told == [] if instructions else len(told) == 1 and "AVX-512 BF16, so float32 replaces" in told[0]
+    assert told == [] if instructions else len(told) == 1 and "AVX-512 BF16: float32 is used" in told[0]
     again = run([config("MAP", precision="bfloat16")], tmp_path)[0]
     assert again.provenance["precision"] == used and again.provenance["evaluated"]["precision"] == used
     assert numbers(again) == numbers(asked)
