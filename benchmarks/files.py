@@ -43,8 +43,8 @@ def locked(folder: Path, patience: float = PATIENCE) -> Iterator[bool]:
 
 
 def open_lock(folder: Path) -> IO[bytes]:
-    """Open the lock of a folder; only processes that may write in the folder can. Raises OSError."""
-    file = open(folder / LOCK, "ab", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
+    """Open the lock of a folder, which only those may open who may write in the folder. Raises OSError."""
+    file = open(folder / LOCK, "ab", opener=lambda path, flags: regular(path, flags, 0o600))  # noqa: SIM115
     about = os.fstat(file.fileno())
     mode = 0o600 | folder.stat().st_mode & 0o022
     mode |= (mode & 0o022) << 1
@@ -132,13 +132,21 @@ def read(path: Path | str, most: int = MOST) -> bytes:
         os.close(handle)
 
 
-def regular(path: Path | str, flags: int) -> int:
-    """Open regular files only, as an opener for ``open``. Raises OSError."""
-    handle = os.open(path, flags | os.O_NONBLOCK, 0o666)  # opening a pipe without another end does not block
-    mode = os.fstat(handle).st_mode
-    if not stat.S_ISREG(mode):
+def tail(path: Path | str, most: int = 1_000_000) -> str:
+    """Return the end of a text file, at most so many bytes of it; empty where it cannot be read."""
+    with contextlib.suppress(OSError), open(path, "rb", opener=regular) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+        return file.read(most).decode(errors="replace")
+    return ""
+
+
+def regular(path: Path | str, flags: int, mode: int = 0o666) -> int:
+    """An opener for ``open``, of regular files alone. Raises OSError."""
+    handle = os.open(path, flags | os.O_NONBLOCK, mode)  # a pipe at whose other end is nobody does not block
+    found = os.fstat(handle).st_mode
+    if not stat.S_ISREG(found):
         os.close(handle)
-        if stat.S_ISDIR(mode):
+        if stat.S_ISDIR(found):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return handle

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from benchmarks.errors import UsageError
 from benchmarks.records import frame
+from benchmarks.records.config import run_key, training_key
 from benchmarks.records.store import Store
+from benchmarks.state import archive
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.begin import SUITE, Names, Planned, Say, Seeds, TooLong, choose, look
@@ -136,12 +138,12 @@ def measure(
     Files missing from the state folder are first taken from the archives in $FVI_ARTIFACTS (docs/archives.md). The
     result has problems, and the keys of runs that need training.
     """
-    from benchmarks.experiment import archived  # here, since they need torch
-    from benchmarks.experiment.measure import measure as measure_runs
+    from benchmarks.experiment.measure import measure as measure_runs  # here, since it needs torch
 
     configs = choose(tables, protocol, seeds, methods=methods, datasets=datasets, suite=suite, say=say).configs
     store, state = Store(results, suite.metrics), Path(state)
-    fetched = archived.fetch(store, state, archived.places(), configs, say)
+    keys = {key(config) for config in configs for key in (run_key, training_key)}
+    fetched = archive.fetch(store, state, archive.places(), keys, say)
     if fetched.taken:
         say(f"{fetched.taken} files taken from archives ({fetched.bytes / 1e6:,.1f} MB)")
     report = Ticker(len(configs), "runs") if progress else lambda *_: None

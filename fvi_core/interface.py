@@ -148,7 +148,7 @@ def fit(
         warnings.warn(warning, stacklevel=2)
     config = {"method": method, "seed": seed, "head": head, "parts": chosen, "training": spec, "loss": trained.loss}
     config |= {"input": list(x.shape[1:]), "inputs": str(x.dtype).removeprefix("torch."), "dtype": spec["dtype"]}
-    return Posterior(model, model.fitted(trained.parameters, held, streams.child("fit")), targets, config)
+    return Posterior(model, model.after_training(trained.parameters, held, streams.child("fit")), targets, config)
 
 
 def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Posterior:
@@ -248,11 +248,10 @@ def _match_dropout(module: nn.Module, method: str, family: dict[str, Any], parts
 def _refuse_streaming(model: Model) -> None:
     """Raise NotSupported for parts that are fitted to all data after training."""
     family = model.family.independent()[0]
-    for part, base in ((model.likelihood, Likelihood), (family, Family)):
-        if type(part).fit is not base.fit:  # type: ignore[attr-defined]
-            raise NotSupported(
-                f"{part.name!r} is fitted to all training data at once: give them in memory (stream=False)"
-            )  # type: ignore[attr-defined]
+    noise = type(model.likelihood).estimate_noise is not Likelihood.estimate_noise
+    if noise or type(family).condition is not Family.condition:
+        name = model.likelihood.name if noise else family.name
+        raise NotSupported(f"{name!r} is fitted to all training data at once: give them in memory (stream=False)")
     if model.fit is not None:
         raise NotSupported(f"fit {model.fit.name!r} needs data in memory: train without it, then use posterior.after()")
 

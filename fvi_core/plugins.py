@@ -24,6 +24,7 @@ from typing import Any, TypeGuard
 
 from fvi_core.printing import message
 from fvi_core.registry import REGISTRIES
+from fvi_core.settings import restored
 
 VARIABLE, GROUP = "FVI_PLUGINS", "fvi_bench.plugins"
 ORIGIN = ".origin"
@@ -128,10 +129,11 @@ def _run(plugin: Plugin) -> None:
     modules = set(sys.modules)
     _running.update({0: {}} | {id(names): dict(names) for names in _TRACKED})
     try:
-        if plugin.package:
-            importlib.import_module(plugin.module)
-        else:
-            _execute(plugin)
+        with restored():
+            if plugin.package:
+                importlib.import_module(plugin.module)
+            else:
+                _execute(plugin)
     except BaseException as error:
         top = plugin.module.partition(".")[0]
         gone = {name for name in set(sys.modules) - modules if name == top or name.startswith(f"{top}.")}

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fvi_core.blocks import rows_at_once
 from fvi_core.families.base import NotSupported, buffers_of
-from fvi_core.fitting import own_of, rows_at_once
-from fvi_core.likelihoods import split_parameters
+from fvi_core.held import Held
 from fvi_core.metrics import calibration, classification, regression
 from fvi_core.metrics.ood import Detection
 from fvi_core.metrics.probabilities import log_mean_exp
@@ -175,7 +175,7 @@ class Posterior:
 
         Raises NotSupported for functions that are not the module at some weights.
         """
-        own, head = split_parameters(own_of(self.parameters)[0])[0], f"{HEAD}.bias"
+        own, head = Held.of(self.parameters).family, f"{HEAD}.bias"
         x = torch.zeros(1, 4, *self.network.input_shape, dtype=self.dtype, device=self.device)
         with torch.no_grad():
             drawn = self.model.family.weights(self.network, own, count, self._streams("predict", seed))

@@ -198,10 +198,17 @@ class TableResult:
 
 
 def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> TableResult:
-    """Return every cell of a table under one protocol; runs of other protocols take no part.
+    """Return every cell of a table under one protocol, once for these records; runs of other protocols take no part.
 
     Raises :class:`benchmarks.records.published.InvalidPublished` for damaged files.
     """
+    place = id(table), protocol, None if seeds is None else tuple(seeds)  # the result holds the table
+    if place not in records.results:
+        records.results[place] = _aggregate(table, protocol, records, seeds)
+    return records.results[place]
+
+
+def _aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | None) -> TableResult:
     numbers = published.table(table.paper, table.number) if table.paper else {}
     broken: dict[Broken, None] = {}
     ranges = _ranges(table.columns, numbers)
@@ -217,7 +224,7 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
             named.setdefault(name, set()).update(made.named for made in each.made)
         cells.append(
             [
-                replace(_cell(row, column, asked[column.cell.dataset], numbers), range_of_column=found)
+                _cell(row, column, asked[column.cell.dataset], numbers, found)
                 for column, found in zip(table.columns, ranges)
             ]
         )
@@ -269,7 +276,7 @@ def _overlap(named: Iterable[tuple[str, str, int]]) -> float:
     return 0.0
 
 
-def _cell(row: Any, column: Any, asked: CellRuns, numbers: dict) -> CellResult:
+def _cell(row: Any, column: Any, asked: CellRuns, numbers: dict, range_of_column: float | None = None) -> CellResult:
     cell = column.cell_of(row)
     where = cell.dataset, cell.condition, cell.metric
     values: dict[tuple[int, int], float] = {}
@@ -305,6 +312,7 @@ def _cell(row: Any, column: Any, asked: CellRuns, numbers: dict) -> CellResult:
         tuple(problems),
         different=different,
         machines=machines,
+        range_of_column=range_of_column,
         warnings=warnings,
         splits_missing=len(asked.splits - {split for split, _ in values}),
         impossible=tuple(impossible),

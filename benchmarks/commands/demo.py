@@ -30,7 +30,7 @@ on the same processor model.
 
 def demo(
     suite: Suite, store: Store, workers: Workers | None, display: Display, seeds: list[int] | None = None
-) -> list[verify.Comparison]:
+) -> list[verify.Remade]:
     """Train the runs, and print them beside their records. Raises UsageError where a record is missing."""
     table = suite.table(TABLE)
     records = _records(table, store, seeds)
@@ -53,7 +53,7 @@ def _records(table: Any, store: Store, seeds: list[int] | None) -> list[Record]:
     return [record for record in found if record]
 
 
-def text(table: Any, found: Sequence[verify.Comparison]) -> str:
+def text(table: Any, found: Sequence[verify.Remade]) -> str:
     """Compare the runs trained now with the records, explain the differences, and name the next commands."""
     rows: list[tuple[str, ...]] = [("method", "metric", "trained now", "recorded", "largest difference")]
     for method in dict.fromkeys(one.record["config"]["method"] for one in found):
@@ -69,7 +69,7 @@ def text(table: Any, found: Sequence[verify.Comparison]) -> str:
     return "\n".join([*lines, *(f"  {command:20}{what}" for command, what in ways)])
 
 
-def _cells(table: Any, found: Sequence[verify.Comparison]) -> Iterable[tuple[str, ...]]:
+def _cells(table: Any, found: Sequence[verify.Remade]) -> Iterable[tuple[str, ...]]:
     """Yield for every shown metric its name, its mean now and in the records, and the largest difference of runs."""
     shown = [column for column in table.columns if column.cell.metric in SHOWN and "shift" not in column.cell.condition]
     for column in shown if found else ():
@@ -80,7 +80,7 @@ def _cells(table: Any, found: Sequence[verify.Comparison]) -> Iterable[tuple[str
         yield column.label, _mean(now, digits), _mean(then, digits), "0" if apart == 0 else f"{apart:.1e}"
 
 
-def _sides(found: Iterable[verify.Comparison]) -> tuple[list[Record], list[Record]]:
+def _sides(found: Iterable[verify.Remade]) -> tuple[list[Record], list[Record]]:
     pairs = [(one.again, one.record) for one in found if one.again]
     return [now for now, _ in pairs], [then for _, then in pairs]
 
@@ -95,7 +95,7 @@ def _mean(values: Sequence[float], digits: int) -> str:
     return f"{mean(values):.{digits}f}{error}"
 
 
-def _meaning(found: Sequence[verify.Comparison]) -> str:
+def _meaning(found: Sequence[verify.Remade]) -> str:
     """Say whether the numbers agree, and why they may differ."""
     if not found:
         return "Nothing was trained."

@@ -120,7 +120,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         print(f"wrote {kept[0]}")
 
 
-def comparison_text(found: list[verify.Comparison]) -> str:
+def comparison_text(found: list[verify.Remade]) -> str:
     """Describe each record trained again in a line, then counts, and the meaning of differences."""
     rows: list[tuple[str, ...]] = []
     for one in found:

@@ -32,6 +32,7 @@ from benchmarks.state import kept
 from benchmarks.state.checkpoints import Checkpoints
 from fvi_core.fitting import FitFailed
 from fvi_core.registry import FITS
+from fvi_core.settings import restored
 from fvi_core.stack import DTYPES
 from fvi_core.telling import listening, tell
 from fvi_core.unchanged import ChangedInPlace, unchanged
@@ -79,7 +80,7 @@ def execute(
         come = fraction
         report(fraction, text)
 
-    with listening(lambda text: report(come, text)):
+    with restored(), listening(lambda text: report(come, text)):
         outcomes = _outcomes(by_training(configs), state, follow)
     return [outcomes[run_key(config)] for config in configs]
 

@@ -106,7 +106,7 @@ def _try(parts: PartsConfig, task: str, numbers: int) -> None:
         raise NotSupported(f"family {parts['family']['name']!r} has its own objective and uses no divergence")
     if trained.parameters is not None:
         asking = streams.child("evaluate")
-        fitted = model.fitted(trained.parameters, training_data, asking)
+        fitted = model.after_training(trained.parameters, training_data, asking)
         predict_sets({"samples": 2, "sets": ["test"], "content": {}}, split, model, training_data, fitted, asking)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fvi_core.networks.layers import BUFFER
+from fvi_core.held import BUFFER
 from fvi_core.networks.opaque import NORMS, SIDES, UnfitModule
 from fvi_core.spelling import nearest
 

@@ -20,8 +20,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from fvi_core.held import BUFFER
 from fvi_core.networks import checks
-from fvi_core.networks.layers import BUFFER, Linear, Parameters, ParametricLayer, apart
+from fvi_core.networks.layers import Linear, Parameters, ParametricLayer, apart
 from fvi_core.networks.network import HEAD, MOMENTUM, Network, Pass, Tape
 from fvi_core.networks.opaque import NORMS, Opaque, UnfitModule
 from fvi_core.networks.stand_in import Body

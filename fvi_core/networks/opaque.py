@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from fvi_core.networks.layers import BUFFER, Parameters, PlacesLayer, apart
+from fvi_core.held import BUFFER
+from fvi_core.networks.layers import Parameters, PlacesLayer, apart
 
 HERE = object()
 """Stands for the one tensor that a module is called with, among its other arguments."""

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fvi_core.data import TrainingSet
 from fvi_core.families.base import Functions, NotSupported
 from fvi_core.gaussian_process import fit_kernel
 from fvi_core.linearisation import joint_of_independent
 from fvi_core.networks import Network, Parameters
-from fvi_core.priors.base import Prior, TrainingSet
+from fvi_core.priors.base import Prior
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import KERNELS, PRIORS, PartSpec, nested

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fvi_core.data import TrainingSet
 from fvi_core.families.base import DrawnNetworks, NotSupported
 from fvi_core.linearisation import full_network_moments, last_layer_moments
 from fvi_core.networks import HEAD, Network, Parameters
-from fvi_core.priors.base import Prior, TrainingSet
+from fvi_core.priors.base import Prior
 from fvi_core.random import Streams
 from fvi_core.registry import PRIORS
 

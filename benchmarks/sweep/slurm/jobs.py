@@ -195,10 +195,7 @@ def time_is_up(minutes: float, about: str) -> str:
 
 def last_lines(file: Path) -> str:
     """Return the last non-empty lines of a log."""
-    try:
-        said = [line.strip() for line in file.read_text(errors="replace").splitlines()]
-    except OSError:
-        said = []
+    said = [line.strip() for line in files.tail(file).splitlines()]
     return "; ".join([line for line in said if line and not line.startswith("srun:")][-LINES:]) or "its log is empty"
 
 

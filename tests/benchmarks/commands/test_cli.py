@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -322,31 +321,12 @@ def test_explain_averages_what_tables_average(say, monkeypatch):
     assert f"{value:.3f}" not in told
 
 
-@pytest.fixture
-def terminal(monkeypatch):
-    """Somebody sits there and gives answers."""
-
-    def answers(*lines: str) -> list[str]:
-        left, asked = list(lines), []
-        for stream in ("stdin", "stdout"):
-            monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
-        monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or left.pop(0))
-        return asked
-
-    return answers
-
-
-def test_on_a_terminal_one_of_several_is_chosen_by_its_number(say, monkeypatch, terminal):
+def test_one_of_several_is_named_by_a_command_to_copy(say, monkeypatch):
     table = fakes.TABLES["fake"]
     rows = [SimpleNamespace(label=f"MAP ({how})", published=None, method="MAP") for how in ("wide", "deep")]
     monkeypatch.setattr(table, "rows", (*rows, table.rows[1]))
-    asked = terminal("2", "", "3")
     status, told = say("explain", "fake", "MAP", "accuracy")
-    assert status == 0 and "   1  MAP (wide)\n   2  MAP (deep)\n" in told and "fake (smoke): MAP (deep)" in told
-    for _ in "no", "too large":
-        status, told = say("explain", "fake", "MAP", "accuracy")
-        assert status == 2 and "choose one" in told and "explain fake 'MAP (wide)' accuracy\n" in told
-    assert asked == ["which (1 to 2; nothing: none)? "] * 3
+    assert status == 2 and "say which" in told and "explain fake 'MAP (wide)' accuracy\n" in told
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_prediction_in_pieces_is_the_whole(monkeypatch):
     monkeypatch.setattr(
         Network, "__call__", lambda self, p, x, *a, **k: sizes.append(x.shape[1]) or call(self, p, x, *a, **k)
     )
-    monkeypatch.setattr("fvi_core.fitting.CHUNK", 9 * 6 * 7)
+    monkeypatch.setattr("fvi_core.blocks.CHUNK", 9 * 6 * 7)
     pieces, _ = predict(model, parameters, x, 9, Streams([1]))
     assert sizes == [7, 7, 6]
     torch.testing.assert_close(pieces, whole, rtol=1e-5, atol=1e-6)

@@ -82,6 +82,14 @@ def test_errors_whose_messages_cannot_be_printed_fail_their_groups(make, folders
         assert failure["reason"] == reason and "lone \\ud800" in Path(failure["log"]).read_text()
 
 
+def test_code_that_calls_exit_fails_its_run_and_no_other(make, folders):
+    todo = groups([fakes.config(0, do="exit"), fakes.config(1)], folders)
+    found = {o.key: (o.status, o.reason) for _, outcomes in make(todo, nothing) for o in outcomes}
+    assert found == {
+        run_key(fakes.config(0, do="exit")): ("failed", "SystemExit: 0"), run_key(fakes.config(1)): ("done", "")
+    }  # fmt: skip
+
+
 def test_a_number_that_is_none_fails_the_run(make, folders):
     ((_, (outcome,)),) = make(groups([fakes.config(do="nan")], folders), nothing)
     assert (outcome.status, outcome.reason) == ("failed", "accuracy of digits is nan") and records(folders) == {}

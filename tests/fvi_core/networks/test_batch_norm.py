@@ -10,9 +10,10 @@ from torch import nn
 from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
 from fvi_core.gaussian import gaussian_kl_full
+from fvi_core.held import BUFFER
 from fvi_core.likelihoods import LIKELIHOODS
 from fvi_core.linearisation import head_moments
-from fvi_core.networks import BUFFER, Network
+from fvi_core.networks import Network
 from fvi_core.objective import Model, Weight
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, PRIORS
 from fvi_core.training import Trainer, Training
