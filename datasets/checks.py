@@ -15,7 +15,7 @@ from fvi_core.printing import message
 from .contract import Arrays, Split
 from .npy import Header
 
-GET_AGAIN = "delete it and get it again (`make data`), or correct the folder that it came from"
+GET_AGAIN = "delete it and fetch it again (`make data`), or correct its source folder"
 WHOLE = "iu"  # kinds of dtype; np.timedelta64 is a subtype of np.integer
 
 

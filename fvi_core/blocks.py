@@ -1,6 +1,6 @@
 """Evaluate many sampled networks at shared inputs, a block of samples at a time.
 
-Hidden activations of a block fit in a processor's cache, those of hundreds of networks do not. The values are equal to
+A block's hidden activations fit in a processor's cache, unlike those of hundreds of networks. The values are equal to
 the bit.
 """
 

@@ -44,8 +44,8 @@ INSTEAD = {
     "class_weights": "say likelihood={'name': 'categorical', 'class_weights': 'batch'}, so classes count alike",
     "ignore_index": "leave points without a label out of the data",
     "label_smoothing": "a likelihood has none",
-    "loss": "the objective is that of the method; its data term is the likelihood's",
-    "criterion": "the objective is that of the method; its data term is the likelihood's",
+    "loss": "the method sets the objective; its data term is the likelihood's",
+    "criterion": "the method sets the objective; its data term is the likelihood's",
     "lr": "say optimiser={'name': 'adam', 'lr': ...}",
 }
 """Options of other libraries, and their equivalents here."""
@@ -195,7 +195,7 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Poste
         if was != now:
             raise ValueError(f"{path}: parameter {name}: expected {now}, as the module has, found {was} in the file")
     if own["constants"] != found["constants"]:
-        raise ValueError(f"{path}: frozen parameters or buffers of the module are not those that it was trained with")
+        raise ValueError(f"{path}: frozen parameters or buffers of the module differ from those in training")
     device = next(module.parameters()).device if isinstance(module, nn.Module) else torch.device("cpu")
     parameters = {name: value.to(device) for name, value in held["parameters"].items()}
     return Posterior(build(network, config["parts"], config["training"]), parameters, targets, config)
@@ -265,7 +265,7 @@ def _refuse_streaming(model: Model) -> None:
         name = model.likelihood.name if noise else family.name
         raise NotSupported(f"{name!r} is fitted to all training data at once: give them in memory (stream=False)")
     if model.fit is not None:
-        raise NotSupported(f"fit {model.fit.name!r} takes data in memory: train without it, then use posterior.after()")
+        raise NotSupported(f"fit {model.fit.name!r} needs data in memory: train without it, then use posterior.after()")
 
 
 def _run(stack: Stack, method: str, progress: bool) -> ReplicaResult:
@@ -280,6 +280,7 @@ def _run(stack: Stack, method: str, progress: bool) -> ReplicaResult:
         except Exception:
             raise KeyboardInterrupt from None
         warnings.warn(
-            f"stopped in {stack.unit} {stack.epoch + 1} of {stack.epochs}: the posterior is that of then", stacklevel=3
+            f"stopped in {stack.unit} {stack.epoch + 1} of {stack.epochs}: the posterior has these parameters",
+            stacklevel=3,
         )
         return trained

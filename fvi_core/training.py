@@ -100,7 +100,7 @@ class TrainingState(State):
 class Trainer(Stack):
     """Replicas trained by gradients: each has its own batches, random numbers and learning rate.
 
-    With a ``state`` training goes on from there, and the prior is not fitted again.
+    With a ``state``, training resumes from it without fitting the prior again.
     """
 
     streams = named_streams("batch", "augment", "functions", "context", "divergence", "prior", "validation")
@@ -279,8 +279,7 @@ class Trainer(Stack):
         held = self.training_data.validation
         if held is None:
             raise ValueError(
-                "training asks for early stopping, but the data set has no validation subset; "
-                "choose another split scheme"
+                "early stopping needs a validation subset, and the data set has none; choose another split scheme"
             )
         now, best = self.now, self.now.best
         loss = torch.cat([self._validation_loss(i, *held[owner]) for i, owner in enumerate(now.owner.tolist())])

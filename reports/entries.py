@@ -106,7 +106,7 @@ def _plain(number: str) -> bool:
 
 
 def _words(shown: Shown) -> str:
-    """What stands in place of a number that cannot be aligned."""
+    """Text in place of a number that cannot be aligned."""
     if shown.mean == MISSING or _plain(shown.mean):
         return "---" if shown.mean == MISSING else ""
     error = rf" $\pm$ {_power(shown.error)}" if shown.error else ""
@@ -114,7 +114,7 @@ def _words(shown: Shown) -> str:
 
 
 def _tail(shown: Shown) -> str:
-    """What follows an aligned number, in characters: an error that cannot be aligned, too."""
+    """Characters after an aligned number, including an error that cannot be aligned."""
     return (f"± {shown.error}" if shown.error and not _plain(shown.error) else "") + shown.after.strip()
 
 

@@ -1,4 +1,4 @@
-"""Which rows of a column are printed in bold: those that are not significantly worse than any other, where one is.
+"""Bold rows of a column: not significantly worse than any other row, if some row is.
 
 Testing all rows against whichever is best by chance rejects equal rows too often (at level 0.05 in 10 to 25 per cent of
 columns of equal rows). Here every pair is tested, and Holm's correction (1979) holds the level over all of them: the

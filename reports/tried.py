@@ -56,7 +56,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Reading:
-    """The same published number beside other runs: their table, row, value and verdict."""
+    """Other runs of the same published number: their table, row, value and verdict."""
 
     table: str
     row: str

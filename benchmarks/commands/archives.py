@@ -15,14 +15,14 @@ from benchmarks.state import archive
 from benchmarks.suite import Suite
 from benchmarks.sweep import progress, runner
 
-HELP = """Archives of the predictions and trained parameters that records were measured from (docs/archives.md).
+HELP = """Archives of predictions and trained parameters of records (docs/archives.md).
 
-`pack` writes them where runs were trained. On a fresh clone `measure TABLE` takes from those that FVI_ARTIFACTS names
-what it needs; `fetch` takes all of it.
+`pack` writes them where runs were trained. On a fresh clone, `measure TABLE` takes the files it needs from the archives
+in FVI_ARTIFACTS; `fetch` takes all files.
 """
 ArchivesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ARCHIVE...]", help="paths, folders, https://...#sha256=...; without any $FVI_ARTIFACTS"),
+    typer.Argument(metavar="[ARCHIVE...]", help="paths, folders, https://...#sha256=... (default: $FVI_ARTIFACTS)"),
 ]
 
 
@@ -34,7 +34,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
     @artifacts.command()
     def pack(
         out: Annotated[
-            Path | None, typer.Option("--out", help="folder to write to; without it <state>/archives")
+            Path | None, typer.Option("--out", help="folder to write to (default: <state>/archives)")
         ] = None,
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,

@@ -20,11 +20,11 @@ from benchmarks.sweep.workers import Workers
 
 TABLE, PROTOCOL, METHODS = "digits", "paper", ("MAP", "MFVI", "FSVI")
 SHOWN = ("accuracy", "nll", "ece", "ood_auroc")
-HELP = f"""Train {len(METHODS)} methods from nothing in under a minute, and show their numbers beside the recorded ones.
+HELP = f"""Train {len(METHODS)} methods from scratch in under a minute, and compare their numbers with the records.
 
-{", ".join(METHODS)} on handwritten digits that come with scikit-learn, as table {TABLE} has them. All is made in a
-temporary folder: results/ stays as it is, and nothing is gone on from. Status 1: a run failed, or gave other numbers on
-the same model of processor.
+{", ".join(METHODS)} on handwritten digits that come with scikit-learn, as in table {TABLE}, trained in a
+temporary folder: results/ does not change, and checkpoints are not used. Status 1: a run failed, or gave other numbers
+on the same processor model.
 """
 
 
@@ -103,14 +103,14 @@ def _meaning(found: Sequence[verify.Remade]) -> str:
     then, now = found[0].cpus
     machines = f"Records: {then}; here: {now}."
     if equal == len(found):
-        return f"Every metric of {_runs(equal)}, shown or not, is the same to the last bit. {machines}"
+        return f"Every metric of {_runs(equal)}, shown or not, agrees to the last bit. {machines}"
     told = f"{len(found) - equal} of {_runs(len(found))} differ from their records. {machines}"
     if any(one.alarming for one in found):
         again = hints.benchmarks("verify")
-        return f"{told}\nThat is one model of processor, so they should not: were versions or code changed? {again}"
+        return f"{told}\nThey should agree on one processor model: have versions or code changed? {again}"
     return (
-        f"{told}\nThat is expected between models of processors: they round differently, and training amplifies it, "
-        "within the spread of seeds."
+        f"{told}\nProcessor models round differently, and training amplifies this. The expected differences are "
+        "smaller than those between seeds."
     )
 
 

@@ -56,7 +56,7 @@ def settle(
     if len(labels) == 1:
         return meanings[labels[0]]
     raise UsageError(
-        f"{what} may be any of {len(labels)}: say which\n{_listed(labels[:MOST], len(labels), command, about)}"
+        f"{what} has {len(labels)} meanings: choose one\n{_listed(labels[:MOST], len(labels), command, about)}"
     )
 
 

@@ -76,7 +76,7 @@ class Answer:
         self.names = [member.filename.removesuffix(".npy") for member in members]
         twice = [name for name, count in Counter(self.names).items() if count > 1]
         if twice:
-            raise Refused(f"{file}: {twice[0]}: expected one array of that name, found several: save the file anew")
+            raise Refused(f"{file}: {twice[0]}: expected one array of that name, found several: save the file again")
 
     def __contains__(self, name: str) -> bool:
         return name in self.names
@@ -143,7 +143,7 @@ def predictions(answer: Answer, asked: EvaluationSet, split: Split) -> Predictio
     if told != asked.fingerprint:
         raise Refused(
             f"{where}: expected the fingerprint {asked.fingerprint[:12]}... of the data here, found {told[:12]}: "
-            "predict the inputs of the file of `benchmarks sets` in their order, and hand its fingerprint on"
+            "predict the inputs of the file of `benchmarks sets` in their order, and copy its fingerprint"
         )
     try:
         return (_classified if split.task == "classification" else _regressed)(forms[0], answer, asked, split)
@@ -248,7 +248,7 @@ def _noise(answer: Answer, name: str, draws: int, points: int) -> np.ndarray:
     if noise.size != 1 and noise.shape == (draws,) and draws == points:
         raise PredictionsError(
             f"noise_std: expected one number, or one for each draw, found {draws} of them, as many as draws and as "
-            "points: give them the shape [draws, 1] if they belong to draws (noise that differs by point has no place)"
+            "points: give them the shape [draws, 1] if they belong to draws (noise per point is not supported)"
         )
     if noise.size == 1:
         noise = noise.reshape(())

@@ -102,7 +102,7 @@ def check_predictions(path: Path, record: Record) -> None:
         if n != row["n"] or not math.isclose(value, row["value"], rel_tol=CLOSE, abs_tol=CLOSE):
             raise Foreign(
                 f"its {row['metric']} on the test set is {value:.6g} over {n} points, the record has "
-                f"{row['value']:.6g} over {row['n']}: they are predictions of another training"
+                f"{row['value']:.6g} over {row['n']}: they belong to another training"
             )
 
 

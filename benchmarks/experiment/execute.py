@@ -180,7 +180,7 @@ def _other(training: TrainingConfig, own: FittedRun, state: Path) -> FittedRun:
     (outcome,) = _outcomes(asked, state, lambda _, text: tell(f"{name}: {text}")).values()
     found = parameters.load(state, training_key(run))
     if outcome.status != "done" or found is None:
-        reason = outcome.reason or "its parameters could not be kept"
+        reason = outcome.reason or "its parameters could not be written"
         raise NotComparable(f"{name}: {reason}")
     device = device_of()
     trained = {name: value.to(device) for name, value in found.parameters.items()}

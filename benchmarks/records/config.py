@@ -59,7 +59,7 @@ class Config(dict):
         return Config, (dict(self),)
 
     def _fixed(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError("a run's configuration is not changed once it is made; make another of dict(config)")
+        raise TypeError("a run's configuration is read-only; make another from dict(config)")
 
     __setitem__ = __delitem__ = __ior__ = update = pop = popitem = setdefault = clear = _fixed
 

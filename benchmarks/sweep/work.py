@@ -332,7 +332,7 @@ def _log(group: RunGroup, keys: list[str], descriptors: bool) -> Iterator[None]:
     except OSError as error:
         raise LogError(
             f"{error.filename or path}: the log of a run cannot be written ({error.strerror or error}): "
-            "make room or delete what is there, then run the same command again"
+            "free space or delete it, then run the same command again"
         ) from error
     with opened as file:
         print(f"{provenance.now()} {group.title}: {' '.join(keys)}", file=file)

@@ -90,7 +90,8 @@ def _parts(row: Row, protocol: str) -> Parts:
 
 
 def _shortened(row: Row, parts: Parts) -> Parts:
-    """SWAG, DUQ with its own settings and VOGN keep their own schedules, over fewer epochs; VOGN its own training."""
+    """Shorten training; SWAG, DUQ with its own settings and VOGN keep their schedules over fewer epochs, VOGN also its
+    training part."""
     if row.made_by == "VOGN":
         fewer = {"training.epochs": cifar_short.EPOCHS, "training.samples": 1}
         return layered(parts, fewer, {"network.width": cifar_short.WIDTH})
@@ -132,7 +133,7 @@ _COLUMNS = (
     _column("accuracy", "accuracy % CIFAR-10-C", f"shift={DATASET}_c;severity=2", 100),
 )
 POINTS = {"40": 4, "160": 1}
-"""Numbers of context points, and by what those of the paper are divided."""
+"""Numbers of context points, and the divisor of the paper's."""
 
 
 def points_recipe(row: Row, dataset: str, protocol: str) -> Recipe:

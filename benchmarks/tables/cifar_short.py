@@ -1,4 +1,4 @@
-"""Protocol short of the tables on CIFAR-10: what a paper's settings become where hours are at hand, and no GPU."""
+"""Protocol short of the tables on CIFAR-10: a paper's settings reduced to hours without a GPU."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from benchmarks.tables.spec import Parts, layered
 
 SEEDS, MEMBERS, EPOCHS, WIDTH, IMAGES = 3, 3, 15, 16, 1000
 NARROWED = 64 // WIDTH
-"""By what the numbers of channels, and so of features, are divided."""
+"""Divisor of the numbers of channels, and so of features."""
 PEAK = 0.1
 """Learning rate at the top of the cycle."""
 IN_BFLOAT16 = {"training.precision": "bfloat16"}

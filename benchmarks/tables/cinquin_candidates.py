@@ -105,11 +105,11 @@ _PAPER: dict[str, dict[str, Parts]] = {
 CANDIDATES = {"paper": _PAPER, "short": _SHORT, "smoke": _SHORT}
 """Parts of the candidates by protocol, method and label. A method that is absent has one recipe."""
 BESIDE = _kernels("family", "rbf", ard=True)
-"""Parts, by label, that both processes are tried with but cannot be chosen, since the paper does not name them."""
+"""Parts, by label, that both processes are tried with and that cannot be chosen, since the paper does not name them."""
 COMPARED: dict[str, dict[str, int]] = {"paper": dict.fromkeys(("GFSVI", "FBNN", "FSVI", "VIP", "GWI"), 1)}
 """Protocol -> method -> the first folds whose validation subsets candidates are compared on; all five where absent."""
 POINTS = {"paper": (500, 450, 50), "short": (100, 90, 10), "smoke": (100, 90, 10)}
-"""Protocol -> points of the divergence; for FVI, those of the batch and of the box."""
+"""Protocol -> points of the divergence; for FVI, from the batch and from the box."""
 
 
 def labels(method: str) -> tuple[str, ...]:
@@ -166,9 +166,8 @@ def made(method: str, changes: Parts, dataset: str, protocol: str) -> Recipe | N
 
 
 def compared(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:
-    """Return one candidate's runs on the folds that candidates of its method are compared on, asked for what compares
-    them.
-    """
+    """Return one candidate's runs on the folds that compare candidates of its method, with the comparison as
+    evaluation."""
     recipe = candidate(method, label, dataset, protocol)
     folds = COMPARED.get(protocol, {}).get(method)
     recipe = recipe and replace(recipe, replicates=recipe.replicates[:folds])

@@ -1,7 +1,7 @@
 """cinquin2024, figures 15 and 16: validation expected log-likelihood by the length of training.
 
-Each length is a training of its own. Without early stopping and with a constant learning rate the shorter ones are
-what the longest has gone through, draw for draw.
+Each length is a training of its own. Without early stopping and with a constant learning rate, the shorter trainings
+are stages of the longest, draw for draw.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of what lets GFSVI distinguish songs from Boston's test points: length of training and measurement points."""
+"""Tables on what makes GFSVI distinguish songs from Boston's test points: length of training, measurement points."""
 
 from __future__ import annotations
 

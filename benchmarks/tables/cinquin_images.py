@@ -1,7 +1,7 @@
 """cinquin2024, tables 2 and 8: MNIST and FashionMNIST, each with the other as out-of-distribution inputs.
 
-The runs also hold what figure 12 shows, histograms of the predictive entropy, and at protocol paper its mean by angle,
-which is figure 13's; its own table has that at the reduced protocols too, where fewer runs turn images.
+The runs also have the histograms of figure 12 (predictive entropy) and, at protocol paper, the means by angle of figure
+13, whose own table has them at the reduced protocols too, from fewer runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which kernel the processes of cinquin2024's tables 1, 6 and 4 have: every candidate's numbers on test folds."""
+"""Kernels of the processes in cinquin2024's tables 1, 6 and 4: every candidate's numbers on test folds."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ ROWS = tuple(
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the trainings of the selection, which look at their test folds too; here nothing is chosen."""
+    """Return the trainings of the selection, evaluated on test folds too; nothing is chosen here."""
     if row.variant in BESIDE:
         return made(row.made_by, BESIDE[row.variant], dataset, protocol)
     return candidate(row.made_by, row.variant, dataset, protocol)
 
 
 def bound_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the trainings of a sparse process, asked for its bound on the evidence of their validation
-    subsets alone.
-    """
+    """Return the trainings of a sparse process, with the bound on the evidence of validation subsets as only
+    evaluation."""
     found = recipe(row, dataset, protocol)
     return found and replace(found, sets=("validation",), bound="validation")
 

@@ -1,6 +1,5 @@
-"""Settings that decide the numbers of Laplace in cinquin2024's tables 1, 6 and 4: how its prior precision is chosen,
-and when training stops.
-"""
+"""Settings that decide the numbers of Laplace in cinquin2024's tables 1, 6 and 4: choice of the prior precision, end of
+training."""
 
 from __future__ import annotations
 
@@ -17,9 +16,7 @@ PATIENT = "ten times the patience"
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the first candidate of table 1, with its prior precision chosen by something else, or trained
-    for longer.
-    """
+    """Return the first candidate of table 1, with another choice of its prior precision, or longer training."""
     first = candidate("Laplace", "tanh" if protocol == "paper" else None, dataset, protocol)
     if first is None:
         return None

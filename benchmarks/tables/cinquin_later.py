@@ -1,4 +1,4 @@
-"""Rows of cinquin2024's tables 1, 6 and 4 with settings of the authors' later code, of which the paper says nothing."""
+"""Rows of cinquin2024's tables 1, 6 and 4 with settings of the authors' later code that the paper does not mention."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READINGS: dict[str, tuple[str, Parts]] = {
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the row of table 1, or its first candidate where none is chosen yet, with what the reading changes."""
+    """Return the row of table 1 (its first candidate where none is chosen yet), with the reading's changes."""
     if row.label not in READINGS:
         return None
     first = next(iter(CANDIDATES[protocol].get(row.made_by, ())), None)

@@ -1,4 +1,4 @@
-"""Settings that decide the numbers of MFVI in cinquin2024's tables 1, 6 and 4: where it starts, and when it stops."""
+"""Settings that decide the numbers of MFVI in cinquin2024's tables 1, 6 and 4: its start and its end."""
 
 from __future__ import annotations
 

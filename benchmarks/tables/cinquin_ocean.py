@@ -1,6 +1,6 @@
 """cinquin2024, table 3: surface currents of the Gulf of Mexico, from 20 velocities of drifting buoys.
 
-The runs also hold what figure 3 shows: the mean velocity on a grid, and its squared errors.
+The runs also have the data of figure 3: the mean velocity on a grid, and its squared errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PLACES = {
 }
 """Places whose 2 components make the 160 fixed points, in the box of the script of the first author's next paper."""
 X_STD, Y_STD = (1.87364991, 0.84454863), 0.17750018
-"""Scales of inputs and velocities, as that script's prior has them; scheme "scaled" computes the same."""
+"""Scales of inputs and velocities in that script's prior; scheme "scaled" computes the same."""
 
 
 def _logarithms(lengthscale: float, variance: float) -> tuple[list[float], float]:
@@ -48,8 +48,8 @@ PRIOR: Parts = {
         "stream.log_variance": _STREAM[1],
     },
 }
-"""GFSVI's prior: that script's kernel, whose length-scales in degrees and variances in (m/s)^2 stand there in numbers,
-in scaled units."""
+"""GFSVI's prior: that script's kernel in scaled units; its numbers are length-scales in degrees and variances in
+(m/s)^2."""
 NOISE = 1e-3**0.5
 """Initial noise of the exact process in that script, a variance of 0.001 (m/s)^2."""
 GRID = {"name": "grid", "low": [-2.86, -1.595], "high": [3.44, 2.185], "step": 0.42}

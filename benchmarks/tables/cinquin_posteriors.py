@@ -24,7 +24,7 @@ from benchmarks.tables.spec import (
 
 NAME, METRIC, SQUARED = "cinquin2024-7", "wasserstein2", "wasserstein2_squared"
 REFERENCE = "rbf_gp"
-"""Label of the exact process with an RBF kernel that is fitted by itself."""
+"""Label of the exact process with a separately fitted RBF kernel."""
 RATE, PATIENCE = 5e-4, 2000
 FLOOR = 0.01
 """Standard deviation below which the reference's noise does not fall; GPyTorch's floor, a variance of 1e-4."""
@@ -107,7 +107,7 @@ _GAMMAS = {"1e-15": 1e-15, "1e-10": 1e-10}
 
 
 def gamma_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """GFSVI of table 7-squared with more on the diagonals of both covariances."""
+    """GFSVI of table 7-squared with larger numbers on the diagonals of both covariances."""
     return own_recipe(row, dataset, protocol).with_parts({"divergence": {"gamma": _GAMMAS[row.variant]}})
 
 

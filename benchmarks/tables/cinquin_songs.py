@@ -1,4 +1,4 @@
-"""Table 4 of cinquin2024 with other songs, and with another tree: both as the authors' later code has them."""
+"""Table 4 of cinquin2024 with other songs, and with another tree, both as in the authors' later code."""
 
 from __future__ import annotations
 

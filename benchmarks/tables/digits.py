@@ -1,5 +1,5 @@
 """Table ``digits``: classification methods of the catalogue on scikit-learn's 8x8 digits. No download, no paper. And
-``digits-ensembles``: what a prior of the members' weights does.
+``digits-ensembles``: the effect of a prior on the members' weights.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Table ``digits-temperature``: what a temperature fitted on validation data does to calibration. No download, no
-paper.
-"""
+"""Table ``digits-temperature``: effect of a temperature fitted on validation data on calibration. No download, no
+paper."""
 
 from __future__ import annotations
 

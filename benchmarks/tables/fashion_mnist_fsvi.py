@@ -1,4 +1,4 @@
-"""FSVI on FashionMNIST by what is read of rudner2022: each code's combination of estimator, prior and weight, whole."""
+"""FSVI on FashionMNIST by reading of rudner2022: each code's combination of estimator, prior and weight."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ROWS = tuple(
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """FSVI of table rudner2022-1, with other estimators, priors, weights and, of 2023, contexts."""
+    """Return FSVI of table rudner2022-1 with other estimators, priors, weights and, for the code of 2023, contexts."""
     context, _, reading = row.variant.partition(";")
     found = fashion_mnist.recipe(replace(row, variant=context), dataset, protocol).with_parts(READINGS[reading])
     return found.with_parts({"context": CONTEXTS_2023[context]}) if "2023" in reading else found

@@ -84,10 +84,9 @@ def settings(row: Row, dataset: str, protocol: str) -> Parts:
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the settings on random splits; None for FBNN on large sets, whose prior is of a kernel that is not here,
-    for the reading that trains MC Dropout there in batches of 50, and for that of MFVI's patience but on two large
-    sets.
-    """
+    """Return the settings on random splits; None for FBNN on large sets, whose prior has a kernel that is not
+    implemented, for the reading of MC Dropout with batches of 50 on them, and for MFVI's patience reading except on two
+    large sets."""
     if dataset in LARGE and (row.made_by == "FBNN" or row.variant == BATCHES):
         return None
     if row.variant == SCRIPT and dataset not in ("kin8nm", "power"):

@@ -1,6 +1,4 @@
-"""pequignot2020, experiment 1: tables 1, 2 and 4, posteriors under fixed noise beside that of Hamiltonian Monte
-Carlo.
-"""
+"""pequignot2020, experiment 1: tables 1, 2 and 4, posteriors under fixed noise beside Hamiltonian Monte Carlo."""
 
 from __future__ import annotations
 
@@ -101,11 +99,11 @@ def _table(
 SPACES = {"parameter": "KL", "predictor": "FunKL"}
 PAIRS = {"q->HMC": "(q, HMC)", "HMC->q": "(HMC, q)", "q->q": "(q, q)"}
 ESTIMATED = {"q->HMC": "HMC->q", "HMC->q": "q->HMC", "q->q": "q->q"}
-"""The pair whose KL FunKL estimates, by that of its arguments (UCI_HMC.py and UCI_Exp1.py of IVISpaces)."""
+"""Pair whose KL FunKL estimates, by the pair of its arguments (UCI_HMC.py and UCI_Exp1.py of IVISpaces)."""
 
 
 def _divergence(dataset: str, space: str, pair: str) -> Column:
-    """Return a column of table 4, labelled as the authors' code calls its estimate."""
+    """Return a column of table 4, labelled as in the authors' code."""
     estimated = pair if space == "parameter" else ESTIMATED[pair]
     return Column(
         Cell(dataset, f"space={space};pair={estimated}", "knn_kl"),

@@ -15,7 +15,7 @@ SETS = ("test", "train", "ood-uniform")
 CONDITIONS = {"": "test", "inputs=train": "train", "ood=uniform": "uniform"}
 PRIOR = Row("Prior", None, "MFVI", "prior")
 ALONE = {"family": {"mean_init": 0.0, "log_var_init": [math.log(0.25)] * 2}, "training": {"epochs": 0}}
-"""Mean-field weights that are the prior's, and stay so."""
+"""Mean-field weights fixed at the prior."""
 SPLITS = 3
 
 

@@ -1,4 +1,4 @@
-"""Table ``precision``: what products in bfloat16 do to accuracy, by a narrow ResNet-18 on 8x8 digits. No paper."""
+"""Table ``precision``: effect of products in bfloat16 on accuracy, for a narrow ResNet-18 on 8x8 digits. No paper."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WIDTH = {"paper": 8, "smoke": 2}
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Return one network, seeds and optimiser for all rows; rows of one method differ in the precision alone."""
+    """Return one network, seeds and optimiser for all rows; rows of one method differ in precision only."""
     parts = {
         "network": {"name": "resnet18", "width": _WIDTH[protocol], "context_statistics": "shared"},
         "likelihood": {"name": "categorical"},

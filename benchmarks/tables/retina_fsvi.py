@@ -1,4 +1,4 @@
-"""Settings that decide how FSVI and MFVI fare on photographs of the retina: covariance of the prior, and variance of
+"""Settings that decide the numbers of FSVI and MFVI on photographs of the retina: covariance of the prior, variance of
 the initial weights."""
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _row(method: str, variant: str = "") -> Row:
 
 
 def _rows() -> tuple[Row, ...]:
-    """Return the rows: each method as in table retinopathy, and its readings; of ensembles only the widest."""
+    """Return the rows: each method as in table retinopathy, and its readings; ensembles only with the widest."""
     rows = [_row(method, variant) for method, readings in STARTS.items() for variant in ("", *readings)]
     for method, readings in STARTS.items():
         rows += [_row(f"{method} Ensemble", variant) for variant in ("", list(readings)[-1])]
@@ -60,7 +60,7 @@ def _small(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def _large(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the recipe of a row of table retinopathy, or the same with other initial variances."""
+    """Return the recipe of a row of table retinopathy, unchanged or with other initial variances."""
     first = _LARGE.recipe(replace(row, variant=""), dataset, protocol)
     if first is None or not row.variant:
         return first

@@ -29,7 +29,7 @@ def _member(row: Row) -> str:
 
 
 def _of_members(row: Row, own: Parts) -> Parts:
-    """Return a member's parts as a row's: those of an ensemble of three, where it is one."""
+    """Return a member's parts as a row's, grouped in an ensemble of three if the row is one."""
     return own if row.made_by == _member(row) else own | {"family": {"size": 3, "base": own.get("family", {})}}
 
 

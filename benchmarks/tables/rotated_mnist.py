@@ -1,7 +1,7 @@
 """Rotated MNIST: dirichlet2022, tables 2 to 10, all from the same runs; and the index sets of its figure 4.
 
-Table ``rotated-mnist`` is the nine tables side by side; ``rotated-mnist-draws`` shows what more draws in prediction do
-to MC Dropout, ``rotated-mnist-nearest`` what rotation without interpolation does to all.
+Table ``rotated-mnist`` is the nine tables side by side; ``rotated-mnist-draws`` shows the effect of more draws in
+prediction on MC Dropout, ``rotated-mnist-nearest`` that of rotation without interpolation on all rows.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def _columns(metric: str, angles: tuple[int, ...]) -> tuple[Column, ...]:
 
 
 def shifted(dataset: str, condition: str, metric: str, label: str, published: str = "") -> Column:
-    """Return a column of dirichlet2022. Its log-likelihoods are taken to be of smoothed probabilities; see the notes.
+    """Return a column of dirichlet2022. Its log-likelihoods are assumed to be of smoothed probabilities; see the notes.
 
-    ``published``: the condition of its published numbers, where that is another.
+    ``published``: the condition of its published numbers, if different.
     """
     scale = 100.0 if metric == "accuracy" else 1.0
     theirs = Cell(dataset, published or condition, metric)

@@ -1,7 +1,7 @@
-"""Settings of the papers' one-dimensional and two-moons figures, a function for each data set: as paper and authors'
-code have them, and what protocol ``short`` has less (``SHORT``).
+"""Settings of the papers' one-dimensional and two-moons figures, a function for each data set: from paper and authors'
+code, and the reductions of protocol ``short`` (``SHORT``).
 
-reports/protocols/ says for every setting what paper and code say.
+reports/protocols/ has the sources of every setting.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def pequignot_1d(row: Row) -> Parts | None:
     """pequignot2020 sections 4.1 to 4.3, App. E and the authors' WaveOOS.py: 50 tanh units, noise 0.1, T = 50,
     ensembles of 10.
 
-    The ensemble's gradients are those of the mean square error at rate 0.01: with noise 0.1 the log-likelihood is 50
-    times minus that error, so the rate is a 50th.
+    The ensemble minimises the mean square error at rate 0.01: with noise 0.1 the log-likelihood is -50 times that
+    error, so the rate here is a 50th.
     """
     n_train, noise, patience = 120, 0.1, 30
     common = {
@@ -216,7 +216,7 @@ SHORT: dict[str, dict[str, Parts]] = {
         "FSVI": {"context.points": 100},
     },
 }
-"""Changes under protocol ``short`` by data set and method; those under no name are of methods without an entry."""
+"""Changes under protocol ``short`` by data set and method; the entry without a name is for all other methods."""
 
 
 def settings(row: Row, dataset: str, short: bool = False) -> Parts | None:

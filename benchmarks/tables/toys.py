@@ -1,6 +1,6 @@
-"""Table ``toys``: the runs behind the papers' one-dimensional and two-moons figures; ``toys-distances``: the same runs
-in numbers, by how far they are from an exact process or from HMC on the plotted grid; ``toys-uncertainty``: by how
-much their uncertainty grows away from the data.
+"""Table ``toys``: the runs behind the papers' one-dimensional and two-moons figures; ``toys-distances``: their
+distances from an exact process or HMC on the plotted grid; ``toys-uncertainty``: the growth of their uncertainty away
+from the data.
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ def parts_of(row: Row, dataset: str, protocol: str) -> Parts | None:
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return one run of each under protocol ``short``, five seeds under ``paper``, compared with the set's
-    reference.
-    """
+    """Return one run under protocol ``short``, five seeds under ``paper``, compared with the set's reference."""
     parts = parts_of(row, dataset, protocol)
     if parts is None:
         return None
@@ -69,7 +67,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 
 def _reference(row: Row, dataset: str, protocol: str) -> ReferenceRequest:
-    """Return the exact process with the row's kernel, or HMC; the first run of it."""
+    """Return the exact process with the row's kernel, or HMC's first run."""
     label = REFERENCES[dataset]
     variant = row.variant if row.variant in ("rbf", "matern12") else "rbf"
     own = next(r for r in ROWS if r.method == label and r.variant in ("", variant))

@@ -11,7 +11,7 @@ SECONDS = "training_seconds"
 
 
 def _hmc_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the recipe of experiment 2; for HMC that of experiment 1, which has the small sets alone."""
+    """Return the recipe of experiment 2; for HMC the recipe of experiment 1, which has the small sets only."""
     if row.made_by != "HMC":
         return pequignot.recipe(row, dataset, protocol)
     return pequignot_posteriors.recipe(row, dataset, protocol) if dataset in pequignot.SMALL else None

@@ -58,7 +58,8 @@ class Family:
         raise NotImplementedError
 
     def prepare(self, network: Network, parameters: Parameters, train: TrainingSet, streams: Streams) -> Parameters:
-        """Return initial parameters that depend on the training set (inducing points), from those of :meth:`init`."""
+        """Return initial parameters that depend on the training set (inducing points), given the parameters of
+        :meth:`init`."""
         return parameters
 
     def initial_network(self, network: Network, parameters: Parameters) -> Parameters:

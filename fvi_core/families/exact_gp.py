@@ -50,7 +50,9 @@ class ExactGP(Family):
         variance, kernel = self._noise_variance(likelihood, likelihood_parameters), KERNELS.build(self.kernel)
         if kernel.vector and y.shape[2:] != x.shape[2:]:
             found = f"targets {list(y.shape[2:])} and inputs {list(x.shape[2:])}"
-            raise NotSupported(f"family {self.name!r}: kernel {self.kernel['name']!r} is of gradients, found {found}")
+            raise NotSupported(
+                f"family {self.name!r}: kernel {self.kernel['name']!r} gives vector fields (gradients), found {found}"
+            )
         return log_marginal_likelihood(kernel, parameters, variance, x, y)
 
     def condition(self, parameters: Parameters, fitting: FitData) -> Parameters:
@@ -72,7 +74,9 @@ class ExactGP(Family):
     def process(self, parameters: Parameters) -> ExactProcess:
         kernel = KERNELS.build(self.kernel)
         if kernel.vector:
-            raise NotSupported(f"family {self.name!r}: kernel {self.kernel['name']!r} is of gradients, and no process")
+            raise NotSupported(
+                f"family {self.name!r}: kernel {self.kernel['name']!r} gives gradients, no scalar process"
+            )
         return ExactProcess(kernel, *_split(parameters))
 
     def marginals(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -29,7 +29,7 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Around:
-    """Point of a curvature: trained parameters ``[*shape]`` of the network, those of the likelihood, and the data."""
+    """Point of a curvature: trained parameters ``[*shape]`` of network and likelihood, and the data."""
 
     parameters: Parameters
     likelihood: Params

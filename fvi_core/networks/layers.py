@@ -176,9 +176,9 @@ class Conv2d(ParametricLayer):
 class BatchNorm(ParametricLayer):
     """``z = scale (a - mean) / sqrt(var + eps) + shift`` for each channel (Ioffe and Szegedy 2015).
 
-    Mean and variance are the running ones where the parameters hold them (``buffers``), as in prediction; else those of
-    the batch, over inputs and pixels, for each replica and sample apart, as in training. ``seen``, if given, is then
-    filled with the mean and the unbiased variance ``[R, S, channels]`` of the first pass. ``start``: the initial scale.
+    Mean and variance are the running ones where the parameters hold them (``buffers``), as in prediction; else the
+    batch's, over inputs and pixels, per replica and sample, as in training. ``seen``, if given, is then filled with the
+    mean and the unbiased variance ``[R, S, channels]`` of the first pass. ``start``: the initial scale.
     """
 
     name: str

@@ -81,7 +81,7 @@ class GaussianWeights(Prior):
     @torch.no_grad()
     def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
         if not parameters:
-            raise NotSupported("prior 'gaussian_weights': features 'current' are those of a step, and none is given")
+            raise NotSupported("prior 'gaussian_weights': features 'current' need a training step, found none")
         log_variance = torch.tensor(self.variance, dtype=x.dtype).log()
         log_var = {name: log_variance.to(value).expand_as(value) for name, value in parameters.items()}
         if self.jacobian == "full":

@@ -1,4 +1,4 @@
-"""The scripts and styles of the site: its own, and those of libraries that come inside their Python packages."""
+"""Scripts and styles of the site: its own, and those of libraries, from their Python packages."""
 
 from __future__ import annotations
 
@@ -37,13 +37,15 @@ def write(folder: Path) -> list[str]:
 
 
 def packed(text: str) -> str:
-    """A text, compressed, as a script that hands it to the page: browsers read no data files from files."""
+    """Return compressed text as a script that passes it to the page, since browsers read no data files from the file
+    system."""
     coded = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
     return f'Page.received("{coded}");\n'
 
 
 def classic(module: str) -> str:
-    """A module as a plain script, since browsers load no modules from files: window.DataTable is its default export."""
+    """Return a module as a plain script, since browsers load no modules from the file system: window.DataTable is its
+    default export."""
     found = EXPORTS.findall(module)
     exported = re.search(r"([\w$]+) as default", found[0]) if len(found) == 1 else None
     if exported is None:
@@ -53,5 +55,5 @@ def classic(module: str) -> str:
 
 
 def _without_links(source: str) -> str:
-    """Without the comment that has a browser's tools look for another file."""
+    """Remove the comment that makes a browser's tools look for another file."""
     return re.sub(r"(?m)^\s*(//|/\*)# sourceMappingURL=.*$", "", source)

@@ -1,4 +1,4 @@
-"""The site: every page from its template, the details that scripts read, figures with their numbers."""
+"""Site: pages from templates, details for scripts, figures with their numbers."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from reports.statuses import STATUSES
 from reports.tried import Differences
 from reports.tried_page import cause, listed, told
 
-MADE = ".made"  # names the files of the last time, so that those that are made no more can go
-LARGE = 20_000  # bytes of numbers that are compressed
-MOST = 12_000_000  # bytes that a site should have
-NAMED = 5  # of the largest files of one that has more
+MADE = ".made"  # lists the files of the last time, so that obsolete ones can be removed
+LARGE = 20_000  # from this number of bytes on, numbers are compressed
+MOST = 12_000_000  # largest size of a site in bytes
+NAMED = 5  # largest files named if it is larger
 NEWEST = 12
 PAPERS = {
     "pequignot2020": "Implicit variational inference: the parameter and the predictor space",
@@ -55,7 +55,7 @@ PAPERS = {
 
 @dataclass(frozen=True)
 class Site:
-    """What was written: the first page, how many pages, the bytes of every file, and what is not counted, and why."""
+    """Result: the start page, number of pages, bytes of every file, and files that do not count, with reasons."""
 
     start: Path
     pages: int
@@ -64,12 +64,12 @@ class Site:
 
     @property
     def bytes(self) -> int:
-        """Of all files."""
+        """Total bytes of all files."""
         return sum(self.sizes.values())
 
     @property
     def warning(self) -> str:
-        """Which files are the largest, if it is larger than it should be; else empty."""
+        """Name the largest files if the site is too large; else empty."""
         if self.bytes <= MOST:
             return ""
         largest = sorted(self.sizes.items(), key=lambda file: file[1], reverse=True)[:NAMED]
@@ -79,7 +79,7 @@ class Site:
 
 @dataclass(frozen=True)
 class New:
-    """Runs of a method on a data set: when the last one ended, and where they are shown."""
+    """Runs of a method on a data set: the end of the last one, and where they are shown."""
 
     finished: str
     sheet: Sheet
@@ -137,7 +137,6 @@ class _Writer:
         }
 
     def write(self, figures: bool) -> Site:
-        """Everything."""
         self.out.mkdir(parents=True, exist_ok=True)
         drawn = list(self._figures()) if figures else []
         self.made += [f"assets/{name}" for name in assets.write(self.out / "assets")]
@@ -191,7 +190,7 @@ class _Writer:
         self.made.append(name)
 
     def _forget(self) -> None:
-        """Remove what an earlier site had and this one has not."""
+        """Remove files of an earlier site that this one does not have."""
         listed = self.out / MADE
         before = listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
         for name in set(before) - set(self.made):
@@ -202,7 +201,7 @@ class _Writer:
             file.write("\n".join(self.made).encode())
 
     def _figures(self) -> Iterator[dict[str, Any]]:
-        """Every figure that has records: its title, its protocol, its files by form."""
+        """Yield every figure with records: its title, its protocol, its files by form."""
         for drawn in draw(list(FIGURES.values()), self.suite, self.records, self.out, forms=(".svg", ".csv")):
             if not drawn.files:
                 continue
@@ -212,7 +211,7 @@ class _Writer:
             packed = numbers.with_suffix(".csv.xz")
             if numbers.stat().st_size > LARGE:
                 packed.write_bytes(lzma.compress(numbers.read_bytes()))
-                numbers.write_bytes(b"")  # what is unchanged is not drawn again, as long as its files are there
+                numbers.write_bytes(b"")  # figures with unchanged records are not drawn again while their files exist
             elif numbers.stat().st_size:
                 packed.unlink(missing_ok=True)
             shown = packed if packed.exists() else numbers
@@ -224,7 +223,7 @@ class _Writer:
             }  # fmt: skip
 
     def _newest(self) -> list[New]:
-        """The runs that ended last, by method and data set."""
+        """Return the runs that ended last, by method and data set."""
         found: dict[tuple[str, str, str], New] = {}
         for sheet in self.book.flat:
             for i, row in enumerate(sheet.table.rows):
@@ -246,18 +245,18 @@ class _Writer:
 
 
 def table_page(name: str) -> str:
-    """The page of a table."""
+    """Return the file of a table's page."""
     return f"tables/{slug(name)}.html"
 
 
 def coded(words: str) -> Markup:
-    """Text in which what stands between two pairs of backquotes is code."""
+    """Convert text between pairs of backquotes to code."""
     parts: Iterable[str] = re.split(r"``(.+?)``", words)
     return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))
 
 
 def formula(words: str) -> Markup:
-    """An equation in which letters after an underscore are below the line."""
+    """Convert letters after underscores in an equation to subscripts."""
     parts = re.split(r"_(\w+|\{[^}]*\})", words)
     below = Markup("<sub>{}</sub>")
     return Markup("").join(below.format(part.strip("{}")) if i % 2 else escape(part) for i, part in enumerate(parts))

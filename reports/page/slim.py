@@ -1,4 +1,4 @@
-"""Vector graphics as matplotlib writes them, said in fewer bytes: what is drawn stays where it is to the hundredth."""
+"""Compression of matplotlib's SVG: smaller files, with all positions exact to the hundredth."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def slim(drawn: str) -> str:
 
 
 def relative(path: str) -> str:
-    """A path whose runs of lines are told by their steps, exactly: coordinates are decimals, not floats."""
+    """Return a path with relative lines, exactly: coordinates are decimals, not floats."""
 
     def steps(run: re.Match[str]) -> str:
         numbers = [Decimal(text) for text in (run[1], run[2], *re.findall(NUMBER, run[3]))]
@@ -35,13 +35,13 @@ def relative(path: str) -> str:
 
 
 def plain(number: Decimal) -> str:
-    """A number without what it can do without."""
+    """Return the shortest form of a number."""
     text = f"{number.normalize():f}"
     return re.sub(r"^(-?)0\.", r"\1.", text)
 
 
 def grouped(uses: str) -> str:
-    """Marks of one style in a group that has the style."""
+    """Group marks of one style under that style."""
     found: list[str] = []
     last: str | None = None
     for name, x, y, style in USE.findall(uses):
@@ -60,7 +60,7 @@ def classed(drawn: str) -> str:
 
 
 def short(drawn: str) -> str:
-    """Names that are used get short ones, the others none."""
+    """Shorten the names in use and remove the others."""
     used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', drawn))
     names = {name: _letters(k) for k, name in enumerate(used)}
     drawn = re.sub(r'((?:href="|url\()#)([^")]+)', lambda found: found[1] + names[found[2]], drawn)

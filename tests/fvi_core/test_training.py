@@ -268,7 +268,7 @@ def test_early_stopping_looks_at_the_last_epoch_when_it_looks_seldom():
 
 
 def test_early_stopping_needs_a_validation_part():
-    with pytest.raises(ValueError, match="early stopping, but the data set has no validation subset"):
+    with pytest.raises(ValueError, match="early stopping needs a validation subset"):
         train(KINDS["MAP"], data=small.training_data(R, N, dtype=torch.float32), early_stopping={"patience": 1})
 
 

@@ -124,7 +124,7 @@ def test_only_what_belongs_to_records_is_packed(made, tmp_path):
     found = pack(here, folder, tmp_path / "out")
     assert found.counts == {"artifacts": 1, "parameters": 1} and found.records == 2 and not found.missing
     (left,) = found.left
-    assert run_key(RUNS[1]) in left and "they are predictions of another training" in left
+    assert run_key(RUNS[1]) in left and "they belong to another training" in left
     shutil.rmtree(folder)
     assert sorted(pack(here, folder, tmp_path / "none").missing) == sorted(map(run_key, RUNS))
     assert not (tmp_path / "none").exists()
@@ -295,6 +295,6 @@ def test_the_commands_pack_list_and_measure(made, clone, tmp_path, capsys, monke
     status, told = say("measure", "digits", "--protocol", "smoke", "--seeds", "1", *asked, *folders)
     assert status == 1 and "not fetched: " in told and "there is no such archive" in told
     status, told = say("artifacts", "fetch", *folders)
-    assert status == 1 and "0 files taken (0.0 MB), 4 were there" in told
+    assert status == 1 and "0 files taken (0.0 MB), 4 already there" in told
     monkeypatch.setenv(VARIABLE, "'")
     assert "expected paths and addresses" in say("artifacts", "fetch", *folders)[1]

@@ -193,7 +193,7 @@ def test_runs_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path):
         (
             {"dataset": {**case["dataset"], "version": "0"}},
             ChangedData,
-            "data set cinquin_1d is at version 1, the run asks for 0",
+            "data set cinquin_1d is at version 1, the run needs 0",
         ),
         ({"dataset": {**case["dataset"], "name": "cinquin_1e"}}, datasets.UnknownDataset, "cinquin_1d"),
         ({"parts": {**case["parts"], "family": {"name": "pointe"}}}, UnknownPart, "did you mean 'point'"),

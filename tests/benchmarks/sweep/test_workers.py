@@ -252,7 +252,7 @@ def test_a_worker_that_dies_between_two_groups_is_replaced(folders):
 
 def test_workers_that_cannot_begin_are_told(folders, monkeypatch, capfd):
     monkeypatch.setattr("benchmarks.sweep.workers.live", _stillborn)
-    with pytest.raises(WorkersError, match="a worker could not begin: its process ended .* exit status 3"):
+    with pytest.raises(WorkersError, match="no worker could start: its process ended .* exit status 3"):
         list(Workers(2).outcomes(groups([fakes.config(s) for s in range(3)], folders), nothing))
     assert not Failures(folders[1]).keys()
 

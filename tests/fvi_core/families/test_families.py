@@ -114,7 +114,7 @@ def test_layers_that_do_not_fit_are_refused():
     step = small.step(
         model, model.family.init(model.network, small.streams(R)), small.training_data(R), small.streams(R)
     )
-    with pytest.raises(NotSupported, match="jacobian 'full' asks for Gaussian weights in every layer"):
+    with pytest.raises(NotSupported, match="jacobian 'full' needs Gaussian weights in every layer"):
         model.divergence(step)
 
 
@@ -282,7 +282,9 @@ class TestExactGPsOfTheirOwn(TestExactGPOfVectors):
 
 def test_a_process_of_gradients_names_targets_that_are_none():
     model, data = small.model({"family": {"name": "exact_gp", "kernel": {"name": "helmholtz"}}}), small.training_data(R)
-    with pytest.raises(NotSupported, match=r"'exact_gp': kernel 'helmholtz' is of gradients, found targets \[\] and"):
+    with pytest.raises(
+        NotSupported, match=r"'exact_gp': kernel 'helmholtz' gives vector fields .gradients., found targets \[\] and"
+    ):
         start = model.family.init(model.network, small.streams(R))
         model.loss(start, model.likelihood.init(R), {}, data.x, data.y, N, 1, None, {})
 

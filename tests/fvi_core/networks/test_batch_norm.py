@@ -235,7 +235,7 @@ def test_the_prior_is_normalised_by_training_points_once_where_statistics_are_sh
 def test_two_context_sets_cannot_share_statistics(monkeypatch):
     monkeypatch.setitem(KINDS, "two", {**KINDS["FSVI"], "divergence": {**LAST, "sets": 2}})
     assert trainer("two").run()[0].reason is None
-    with pytest.raises(NotSupported, match="those of one context set in a step, found more"):
+    with pytest.raises(NotSupported, match="need one context set per step, found more"):
         trainer("two", shared=True).run()
 
 
