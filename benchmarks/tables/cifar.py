@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import cifar_short
-from benchmarks.tables.fashion_mnist import SPG_NOTE
 from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
 
 PAPER, DATASET = "rudner2022", "cifar10"
@@ -129,51 +128,6 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return Recipe(_parts(row, protocol), seeds, PAPER, samples=samples, sets=sets)
 
 
-NOTES = (
-    "Settings: the ResNet-18 configuration of the authors' code of 2023 (SGD with momentum .9, learning rate .005 on a "
-    "cosine to a twentieth, 200 epochs, batches of 128, gradients clipped elementwise at 1, one draw in training, "
-    "crops and flips; no weight decay, in the rows of other methods either); the code of 2022 has no CIFAR "
-    "configuration, and the paper's appendix D was not at hand. Prediction: 10 draws. ECE: 10 bins. AUROC: by "
-    "predictive entropy, on all test images (the code of 2022 scores the first 5,000 with a ResNet).",
-    "FSVI: KL of the last layer with full covariance at the training batch and 32 context points, which that code "
-    "normalises together; prior variance .1; the ELBO's weight. FSVI Ensemble: 2 draws of each of 5 members in "
-    "prediction (protocol short: 3 of each of 3). Monochrome: images of the colour of one training pixel (that code "
-    "has no such context). CIFAR-100: all its training images as they are; there 10,000 of them, cropped, mirrored, "
-    "blurred, solarised and jittered.",
-    "MFVI, plain and tempered, is all but MAP here. Log-variances start at -20 to -18, as both codes have them for a "
-    "ResNet, and under this SGD the KL moves them by .02 in 200 epochs (.03 under protocol short): standard deviations "
-    "stay at 1e-4, and what is left of the KL is a prior on the means. The paper's optimiser for MFVI is not known; "
-    "the code of 2022 has Adam as its default and an option for an optimiser of the variances, and no command for "
-    "CIFAR. So the rows cannot be held against the paper's.",
-    "Other than in the code of 2023: the prior mean of function values is 0 (there the initial network's function); "
-    "initial log-variances are -20 to -18 in all layers (there -20, -50 for the last layer's weights and -8 for its "
-    "biases); 10 draws in prediction (there 5); channels are scaled by deviations .2023, .1994, .2010, as the code of "
-    "2022 has them (there .247, .243, .261); shortcuts are normalised and have no bias (there the other way round); "
-    "convolutions start uniform within 1 / sqrt(fan-in) (there with a twentieth of 1 / fan-in as variance); the cosine "
-    "falls once an epoch. That code counts the covariance of the last layer's features twice, by a slip, so that its "
-    "prior variance is .2 in effect; here once.",
-    "SWAG: batch normalisation takes its statistics from 1,280 random training images, neither cropped nor flipped "
-    "(its paper: a pass over the training set).",
-    "CIFAR-10-C: the mean over 19 corruptions at severity 2, as the paper's 'second-mildest level' reads; from the "
-    "upstream arrays where they are at hand, else made by this project's generator.",
-    "DUQ: the paper's numbers are those of van Amersfoort et al. (2020). The row DUQ has the table's training, the "
-    "row with its own settings that of its code: SGD at .05, a fifth of that after 25, 50 and 75 of 100 epochs, "
-    "weight decay 5e-4, gradients not clipped. Both: centroids of 512 numbers, length .1, averages with .999, "
-    "gradient penalty .5 (its code has .75 as the default and .5 in its examples); its code has one more linear layer "
-    "before the centroids. AUROC: by the largest kernel score. Kernel scores are no distribution over classes; ECE, "
-    "which that paper lacks, is of the scores divided by their sum.",
-    "VOGN: the paper's numbers are those of Osawa et al. (2019). Here the settings of that paper's code for this "
-    "network: 161 epochs, batches of 256, rate 1e-4 and a tenth of it after 80 and after 120 epochs, damping .001, "
-    "prior variance .02, ten times the number of images for their crops and flips, 20 draws in prediction; 5 draws in "
-    "training, which there were drawn for each of 8 parts of a batch anew. It is an optimiser, so it has no row with "
-    "the training of the others. Protocol short: 15 epochs at its own rate, lowered at the same parts of them (after 8 "
-    "and 12), one draw in training, in float32.",
-    SPG_NOTE,
-    "What neither paper nor code tells: the temperature of MFVI (here a tenth of the KL), MAP's prior (here N(0, 1)), "
-    "the dropout rate (here .1, after every ReLU), the size of ensembles (here 5) and whether their networks have "
-    "MAP's prior (here a row without and one with). SWAG: its script's 200 epochs, learning rate .01 that rises to "
-    ".02, averaging from epoch 161, weight decay 1e-4, prediction with the averaged weights alone.",
-)
 REDUCTIONS = {
     "short": (
         f"{cifar_short.REDUCTION}; SWAG with its own learning rate, averaged over the last 3 epochs; DUQ with its own "
@@ -207,12 +161,6 @@ def points_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return replace(first, parts=first.parts | {"context": context("monochrome", POINTS[row.variant])})
 
 
-_FEWER = (
-    "FSVI under protocol short: 32 points of the batch and 8 others, a quarter of the paper's, since the last layer "
-    "has 128 features in place of 512. At 160 points the prior's covariance, of rank 128 at most, is singular but for "
-    "its jitter; the KL is 13,000 to 18,000 after a hundred steps (seen in a trial without record), and nothing is "
-    "learned: 16 % of the test images are right, at 40 points 88 % (one seed, table cifar10-fsvi)."
-)
 TABLES = (
     Table(
         f"{PAPER}-2",
@@ -224,7 +172,6 @@ TABLES = (
         paper=PAPER,
         number="2",
         aliases=("cifar10",),
-        notes={"paper": (*NOTES, cifar_short.PAPER_COST), "short": (*NOTES, _FEWER, *cifar_short.NOTES)},
         reductions=REDUCTIONS,
         gpu=("paper",),
     ),
@@ -236,7 +183,6 @@ TABLES = (
         points_recipe,
         protocols=("short", "smoke"),
         default_protocol="short",
-        notes={"short": (_FEWER,)},
         reductions=REDUCTIONS,
     ),
 )

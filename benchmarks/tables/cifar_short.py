@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.spec import LEFT_OUT, Parts, merge
+from benchmarks.tables.spec import Parts, merge
 
 SEEDS, MEMBERS, EPOCHS, WIDTH, IMAGES = 3, 3, 15, 16, 1000
 NARROWED = 64 // WIDTH
@@ -31,15 +31,3 @@ REDUCTION = (
     f"SGD in one cycle of the learning rate up to {PEAK:g} and down, products and convolutions in bfloat16, "
     f"{SEEDS} seeds, ensembles of {MEMBERS}"
 )
-_RATE = (
-    "Protocol short: the top of the learning rate's cycle was looked at for MAP of dirichlet2022 alone, on 5,000 "
-    "training images kept apart for validation, and is that of all rows. Two epochs of 22,500 images gave a validation "
-    "accuracy of 55.3 % at .03, 51.7 % at .1 and 49.7 % at .3; four epochs of 45,000 gave 76.5 % at .03 and 79.2 % at "
-    ".1, which was taken; these trials have no records. Whole runs of 15 epochs were not made for it; epochs and "
-    "width were not varied."
-)
-PAPER_COST = (
-    "Protocol paper is for a GPU and was not run: by timed epochs (docs/speed.md) a run of MAP takes some 57 hours of "
-    "an AMD Zen 5 core, one of FSVI 97, and an ensemble as many times that as it has networks."
-)
-NOTES = (_RATE, PAPER_COST, LEFT_OUT)

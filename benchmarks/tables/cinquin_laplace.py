@@ -31,20 +31,10 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     return first.with_parts(READINGS[row.variant]) if row.variant in READINGS else None
 
 
-_NOTES = (
-    "tanh, learning rate .005 (the first candidate of table 1), prior variance 1 in training. Validation: the best of "
-    "21 precisions from 1e-4 to 1e4 by the validation part of each fold; evidence: the largest Laplace evidence.",
-    "Ten times the patience: 2,000 steps without a lower validation loss, at most 100,000, in place of 200 and 10,000.",
-    "The predictive log-likelihood integrates the function out, so a wide posterior can make up for too "
-    "little noise; the expected one, which the table shows and by which the paper says that it chooses (App. "
-    "C.3), charges that width to the noise.",
-)
-
 TABLES = varied(
     "laplace",
     "Laplace by what chooses its prior precision, and by when training stops",
     tuple(Row(f"Laplace, {label}", "Laplace", "Laplace", label) for label in (*READINGS, PATIENT)),
     SMALL + LARGE,
     recipe,
-    _NOTES,
 )

@@ -119,46 +119,6 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return replace(found, scheme="" if row.made_by == "GP" else SCALED)
 
 
-_SOURCE = "the script of the first author's next paper"
-_NOTES = (
-    "Both metrics are of one component of the velocity, in m/s, which is how a process of this kernel comes near the "
-    "published numbers; the log-likelihood is the expected one, with the noise that was learned.",
-    "The network is grad Phi + rot Psi of two perceptrons of 2 x 50 tanh units, in scaled inputs. The divergences are "
-    "of both components at all points jointly, as the kernel's components depend on each other.",
-    f"What the paper leaves open is as in {_SOURCE}, which has its task and its GP. Networks: inputs in units of the "
-    "20 points' standard deviations, velocities in units of the mean and standard deviation of all test velocities "
-    "(.1775 m/s); the 160 fixed points are both components at 10 x 8 places of a box; GFSVI's kernel is given in "
-    "numbers. GP: degrees and m/s, 1,000 steps of Adam at .1, noise variance from .001.",
-    f"Not as in {_SOURCE}: it divides errors in m/s by a noise in scaled units in the log-likelihood, which is not "
-    "done here. It hands the component's number over as a third input; the network that it belongs to was not found, "
-    "and eq. C.2 has no such input.",
-    "Settings without a source: 2,000 steps of Adam at .005, on all 20 points; the noise of networks starts where the "
-    "GP's does, at .0316 m/s.",
-    "TFSVI: both distributions over all weights pushed forward at the current mean, as App. C.3 says.",
-    "VIP: 20 prior functions of the network, alpha .5; the paper states neither.",
-)
-_RAW_NOTES = (
-    "Both metrics are of one component of the velocity, in m/s, which is how a process of this kernel comes near the "
-    "published numbers; the log-likelihood is the expected one, with the noise that was learned.",
-    "The network is grad Phi + rot Psi of two perceptrons of 2 x 50 tanh units. The 160 fixed context points, whose "
-    "place the paper does not say, are a regular grid over the test region. The divergences are of both components "
-    "at all points jointly, as the kernel's components depend on each other.",
-    "Inputs are in degrees and velocities in m/s, as table cinquin2024-3 had them before it followed the script of the "
-    "first author's next paper. Settings that the paper does not give: 2,000 steps of Adam at .005, on all 20 points; "
-    "kernel by marginal "
-    "likelihood before training (GFSVI), or 1,000 steps at .02 (GP); noise starts at .1 m/s.",
-    "VIP: 20 prior functions of the network, alpha .5; the paper states neither.",
-    "TFSVI is the last-layer estimator of rudner2022 itself; the paper's TFSVI is its authors' own implementation.",
-    "Where the numbers differ. The expected log-likelihood divides squared errors and variances by the learned noise, "
-    "and after so few steps that depends on where it starts (table cinquin2024-3-noise). From .001 m/s, the noise of "
-    "GPJax's example, the exact process has the published number. GFSVI has -2.2 from .01 (one seed) "
-    "and -24 from .005 (three; published -6.6), and its MSE goes from .013 to .019 (.021): so the published one most "
-    "likely started between. TFSVI has -2.2 and -12.8 (-22.7), but its MSE stays at .020 where .034 is published: the "
-    "start explains its log-likelihood at most. VIP, which learns its prior too, fits the 20 points ever more closely: "
-    "it passes the published likelihood between 200 and 300 of the 2,000 steps (-6.8 and -27; -11.6), the published "
-    "MSE between 100 and 200 (.019 and .028; .026; table cinquin2024-3-steps), so the published one was most likely "
-    "trained for about as long.",
-)
 _COLUMNS = tuple(
     Column(Cell(DATA, "", metric), label, Cell(DATA, "", metric))
     for metric, label in (("expected_log_likelihood", "expected LL"), ("mse", "MSE"))
@@ -169,7 +129,6 @@ def _table(
     name: str,
     title: str,
     rows: tuple[Row, ...],
-    notes: tuple[str, ...],
     make: Callable[[Row, str, str], Recipe] = raw_recipe,
 ) -> Table:
     return Table(
@@ -181,28 +140,22 @@ def _table(
         protocols=("paper", "smoke"),
         paper=PAPER,
         number="3",
-        notes={"paper": notes},
         deviations=True,
         reductions={"smoke": "5 steps, 2 seeds"},
     )
 
 
 TABLES = (
-    _table(NAME, "Ocean currents in the Gulf of Mexico", ROWS, _NOTES, recipe),
-    _table(f"{NAME}-degrees", "Ocean currents in degrees and metres a second", ROWS, _RAW_NOTES),
+    _table(NAME, "Ocean currents in the Gulf of Mexico", ROWS, recipe),
+    _table(f"{NAME}-degrees", "Ocean currents in degrees and metres a second", ROWS),
     _table(
         f"{NAME}-noise",
         "Ocean currents with a smaller noise at the start of training",
         STARTS,
-        (
-            "As table cinquin2024-3-degrees, where the learned noise starts at .1 m/s; the paper does not give the "
-            "start.",
-        ),
     ),
     _table(
         f"{NAME}-steps",
         "Ocean currents after fewer steps of training",
         LENGTHS,
-        ("As table cinquin2024-3-degrees, where training takes 2,000 steps; the paper does not give their number.",),
     ),
 )

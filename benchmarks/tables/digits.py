@@ -81,19 +81,6 @@ TABLE = Table(
     COLUMNS,
     recipe,
     protocols=("paper", "smoke"),
-    notes={
-        "paper": (
-            "No paper: one MLP 2x50 with ReLU, Adam, learning rate .003, batches of 128, 100 epochs (200 for MFVI), "
-            "5 seeds on one stratified split. Hyper-parameters were fixed beforehand and are the same for all "
-            "methods; they favour none by design.",
-            "Contexts: FSVI random monochrome images; GFSVI half training images, half uniform noise; Dirichlet fVI "
-            "the training batch.",
-            "Deep Ensemble: members without a prior of their weights, as Lakshminarayanan et al. (2017) train them, "
-            "while MAP has N(0, 1); so under rotation the ensemble is not five of that row. See table "
-            "digits-ensembles.",
-            "Seconds: training, per run, of a stack of 5 seeds trained together on one thread.",
-        )
-    },
     reductions={"smoke": "2 epochs, 2 seeds, 10 samples: a test of the way, not of the methods"},
 )
 TABLES = (
@@ -105,15 +92,6 @@ TABLES = (
         COLUMNS[:-1],
         recipe,
         protocols=("paper", "smoke"),
-        notes={
-            "paper": (
-                "Settings and the runs of MAP and Deep Ensemble are those of table digits. Both ensembles have 5 "
-                "members; those of MAP Ensemble have MAP's prior N(0, 1), those of Deep Ensemble none.",
-                "Of the papers, dirichlet2022 trains MAP and ensemble with the same weight decay on CIFAR (App. F) and "
-                "names none on rotated MNIST; rudner2021 has a weight decay of .1 in the ensemble's networks; "
-                "rudner2022 does not say, so its tables have a row of each kind; pequignot2020's code has none.",
-            )
-        },
         reductions=TABLE.reductions,
     ),
 )

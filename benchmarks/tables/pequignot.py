@@ -148,45 +148,6 @@ def _columns(sets: tuple[str, ...]) -> tuple[Column, ...]:
     )
 
 
-NOTES = (
-    "Prior variance 0.25: the paper prints covariance 0.5 I, the authors' scripts multiply a standard normal by 0.5.",
-    "Mean-field initial means are 0 and standard deviations 0.001, as in the authors' scripts until 21 October 2020; "
-    "from 22 October, five days before the paper, their MFVI starts at means N(0, 1), FuNN-MFVI still at 0. Their MFVI "
-    "took sigma for a variance in log q while sampling with it as a standard deviation, which halves the gain of a "
-    "larger log sigma; here the KL is exact, so the published MFVI row is of another objective, with narrower weights.",
-    "Ensemble members are trained on the mean square error, as in the authors' code; App. E has its root, which table "
-    "pequignot2020-5-readings shows to fit less. The log posterior predictive is that of a Gaussian with the five "
-    "members' mean and variance (divided by 4) and without noise, as in that code. On boston and yacht (-8.0 and -8.5 "
-    "published) the authors' own summary of February 2021 has -4.2 ± 0.3 and -0.8 ± 0.4, as here; what their first "
-    "run had is not known. Root mean square, 200 to 3,000 epochs and the variance divided by 5 gave -4.0 to -0.4 on "
-    "yacht, five other networks for each split of boston -5.1: tried by a script apart, without records but for the "
-    "root mean square. Where the five happen to agree it is very low, so its mean over splits has a heavier tail than "
-    "its error says.",
-    "MC Dropout: 2,000 steps on the whole training set, standard deviation of the noise exp(s) from 1, weight decay "
-    "0.1 / sqrt(N) of the summed loss; its log posterior predictive is that of a Gaussian with the passes' mean and "
-    "variance plus noise: as in the authors' code. Table pequignot2020-5-readings compares readings.",
-    "The splits are drawn as the authors drew theirs (seeds 117 and on), so our errors and theirs are not "
-    "independent, and fewer differences are told than could be.",
-    "FBNN: the published numbers are quoted from Sun et al. (2019), on ten splits of theirs. Here: their settings "
-    "for small sets on the splits of the other rows (batches of 20 and 5 uniform points, 100 draws, RBF prior fitted "
-    "by 5,000 steps, KL divided by the batch size), but with uniform points in the box of the training inputs, where "
-    "their scripts take one range for all features, of test inputs too. The prior of their large sets, a network of "
-    "kernels, is not here.",
-    "Large sets: patience 30 (MFVI 60) and a latent dimension of 5, as on the small sets and as the paper says. The "
-    "authors' script of October 2020 for large sets has a patience of 10 (20), which table pequignot2020-5-readings "
-    "shows for MFVI; a rerun of February 2021 has 20 (40) and a latent dimension of 10.",
-    "RMSE and log posterior predictive (1,000 function samples) in the original units of the target.",
-    "Where only the first splits have been run there is no verdict, since they may be easier than all ten: on concrete "
-    "the Ensemble's RMSE is 3.34 on splits 0 to 2 and 3.99 on all.",
-)
-_HOURS = (
-    "Core-hours on an AMD Zen 5 core of what lacks. Further splits of the small sets, by records: concrete 2.5 and "
-    "wine 5.1 for FuNN-MFVI, NN-HyVI and FuNN-HyVI together, FuNN-HyVI on boston 0.9. The five splits of large sets, "
-    "by timed steps of 2,000 epochs, at most, since training may end early: kin8nm: FuNN-MFVI 2.6, NN-HyVI 1.5, "
-    "FuNN-HyVI 2.3, MFVI 0.2; power: 1, 1.1, 2.3, MFVI 0.2; naval: 35, 9, 31, MFVI 7; protein: 14, 3.4, FuNN-HyVI not "
-    "estimated, MFVI 0.9, MC Dropout and the Ensemble 0.4. FBNN's prior takes over a minute a split, and its training "
-    "was not timed."
-)
 REDUCTIONS = {
     "short": "a tenth of the paper's epochs, 3 splits",
     "smoke": "2 epochs, 2 splits, 10 likelihood samples, 50 divergence samples: a test of the way, not of the methods",
@@ -200,7 +161,6 @@ TABLES = (
         _columns(SMALL),
         recipe,
         paper=PAPER,
-        notes={"paper": (*NOTES, _HOURS), "short": NOTES, "smoke": NOTES},
         reductions=REDUCTIONS,
     ),
     Table(
@@ -211,7 +171,6 @@ TABLES = (
         recipe,
         paper=PAPER,
         number="5",
-        notes={"paper": (*NOTES, _HOURS), "short": NOTES, "smoke": NOTES},
         reductions=REDUCTIONS,
     ),
     Table(
@@ -222,22 +181,6 @@ TABLES = (
         recipe,
         paper=PAPER,
         number="5",
-        notes=dict.fromkeys(
-            ("paper", "short", "smoke"),
-            (
-                "MC Dropout, as in table 5: the whole training set in each of 2,000 steps, standard deviation of the "
-                "noise exp(s), log predictive density of a Gaussian with the passes' mean and variance. Mixture: the "
-                "same runs, log of the mean density over passes. Batches of 50: those, 2,000 epochs, noise log(1 + "
-                "exp(s)), mixture; weight decay not divided by the number of points.",
-                "Ensemble, as in table 5: trained on the mean square error, Gaussian of the members' mean and "
-                "variance without noise. Residual noise: the same runs, mixture of the members, each with the "
-                "training residual as noise. RMSE: trained on the root mean square error, as App. E says. The RMSE "
-                "on the test set agrees with both; the log posterior predictive agrees with the mean square error "
-                "on more sets, and with none of these on all.",
-                "MFVI, as in table 5: patience 60, twice that of the other rows, as the paper says. Patience 20: on "
-                "kin8nm and power alone, as in the authors' script of October 2020 for large sets.",
-            ),
-        ),
         reductions=REDUCTIONS,
     ),
 )

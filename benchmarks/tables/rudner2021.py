@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import cifar_short
-from benchmarks.tables.spec import LEFT_OUT, Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
 
 PAPER = "rudner2021"
 ROWS = (
@@ -82,55 +82,6 @@ def points_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return replace(asked, replicates=found.replicates[:_POINTS_SEEDS])
 
 
-NOTES = (
-    "The paper gives the optimiser (Adam, learning rate 1e-4 to 1e-3), the prior variance (1e6), diagonal covariances, "
-    "uniform inducing points, and that MFVI was stopped early. The rest follows the first code of rudner2022, by the "
-    "same authors: learning rate 5e-4, 30 epochs, batches of 128, 5 draws in training, 10 in prediction, 4 inducing "
-    "points, KL against each batch's summed log-likelihood (as in algorithm 1), gradients not through the Jacobian, "
-    "initial log-variances -10 to -8, crops and flips of CIFAR-10's training images (its loader cifar10), ECE of 10 "
-    "bins.",
-    "Networks of three and seven layers, counted as that code's baselines count (all but the output): convolutions of "
-    "32 and 64 channels and 128 units; 32, 32, 64, 64, 128, 128 channels, pooled after every second, and 128 units.",
-)
-_MFVI = (
-    "MFVI is stopped after a third of the epochs (10 of 30; protocol short: 2 of 5, on CIFAR-10 3 of 10), since no "
-    "rule is given. Its prior is N(0, 1) (supplement, section 2). Weight decay .1 of MAP and of the ensemble: taken as "
-    "the precision of the prior on weights; as an L2 term in the mean loss it would leave no weights. Ensembles of 5 "
-    "(the size is not given)."
-)
-_VARIANCES = (
-    "The KL pulls the variance at the inducing points up, whatever the prior variance, once that is as large as 1e6."
-)
-_TABLE_NOTES = (
-    *NOTES,
-    _MFVI,
-    "The paper does not say over how many runs its numbers are; here 10. By timed steps on an AMD Zen 5 core protocol "
-    "paper takes 2.5 core-hours a seed for the four rows on FashionMNIST. On CIFAR-10, some 50 core-hours for ten "
-    "seeds, it was not run because of its cost.",
-    "AUROC by information of MAP is 50: one network has a predictive entropy and an expected entropy that are the "
-    "same, so its mutual information is 0 at every input. The paper has 72 and says of all its rows that they are "
-    "computed from mutual information, and of MAP that it is one deterministic network with weight decay. What it did "
-    "is not known. A supposed cause: the first code of rudner2022, by the same authors, adds 1e-6 within a logarithm, "
-    "and two entropies computed by different formulas differ by that, which goes with the entropy. Tried by a script, "
-    "without records, with networks of protocol short: that difference has 82.0 and 79.4 on FashionMNIST (two seeds; "
-    "entropy 74.3 and 79.9, published 72 and 76) and 62.5 on CIFAR-10 (SWAG's averaged network; entropy 78.5, "
-    "published 72 and 90), one formula 50.0: so it makes numbers that are not 50, far below the entropy's on CIFAR-10 "
-    "as published, and no more is shown.",
-    _VARIANCES,
-)
-_POINTS_NOTES = (
-    "Settings of table rudner2021-1, FSVI on FashionMNIST, but for the number of points, which are uniform over pixels "
-    "in every step. The numbers of points are ours: the text of the paper names none. Neither does it say over how "
-    "many runs its figure is; here 3. By timed steps on an AMD Zen 5 core one run of 4 points takes 1.1 core-hours.",
-    *NOTES,
-    _VARIANCES,
-)
-SHORT = (
-    "Protocol short: under Adam a log-variance moves by about the learning rate a step at most, so by 2.3 in all on "
-    "FashionMNIST and 3.9 on CIFAR-10 (protocol paper: 7.0 and 5.9). FSVI's variances are then still on their way from "
-    "exp(-10) to exp(-8) to where the KL pulls them, and its AUROC says little of protocol paper's. No rate of their "
-    "own was given to them: neither paper nor code has one."
-)
 REDUCTIONS = {
     "short": (
         "5 epochs, on CIFAR-10 10 with products and convolutions in bfloat16, at learning rate .001 and one draw in "
@@ -173,7 +124,6 @@ TABLES = (
         recipe,
         paper=PAPER,
         number="1",
-        notes={"paper": _TABLE_NOTES, "short": (*_TABLE_NOTES, SHORT, LEFT_OUT)},
         reductions=REDUCTIONS,
     ),
     Table(
@@ -186,7 +136,6 @@ TABLES = (
             *_plain_columns("ood=mnist;score=predictive_entropy", {"ood_auroc": "AUROC % by entropy"}),
         ),
         points_recipe,
-        notes={"paper": _POINTS_NOTES, "short": (*_POINTS_NOTES, SHORT, LEFT_OUT)},
         reductions=REDUCTIONS,
     ),
 )

@@ -13,11 +13,12 @@ from benchmarks.records.conditions import score_of
 from benchmarks.records.config import SCHEMA, fixed, run_key, training_keys
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
 from benchmarks.shapes import PosteriorConfig, ReferenceConfig, RunConfig, TrainingConfig
+from benchmarks.tables.notes import Note
+from benchmarks.tables.notes import of as notes_of
 from datasets import image_sets, registry, user_arrays
 from fvi_core import methods, plugins
 
 Parts = dict[str, Any]
-LEFT_OUT = "Rows and seeds without runs, of which no other note says more, were left out because of their cost alone."
 OWN = "own"  # the protocol of a table that is after no paper
 UNREDUCED = ("paper", OWN)
 plugins.track(registry.ENTRIES)  # this room looks for plug-ins, data sets themselves know of none
@@ -175,7 +176,7 @@ class Table:
     ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single
     runs. ``ranked``: labels of the rows whose mean ranks over data sets the paper prints. ``recorded``: names that
     protocols have in the configurations of runs, where records were made under another name. ``gpu``: the protocols
-    that are made for a GPU.
+    that are made for a GPU. ``notes``: by protocol, in place of those of the Markdown files.
     """
 
     name: str
@@ -188,7 +189,7 @@ class Table:
     paper: str | None = None
     number: str | None = None
     aliases: tuple[str, ...] = ()
-    notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reductions: dict[str, str] = field(default_factory=dict)
     deviations: bool = False
     ranked: tuple[str, ...] = ()
@@ -243,6 +244,10 @@ class Table:
             f"{some} of the test images, of each class its share, where they are corrupted or attacked" if some else ""
         )
         return "; ".join(filter(None, (self.reductions.get(protocol, "").rstrip("."), images)))
+
+    def notes_on(self, protocol: str) -> tuple[Note, ...]:
+        """Return what a reader needs beside the numbers of a protocol."""
+        return tuple(map(Note, self.notes.get(protocol, ()))) if self.notes else notes_of(self.name, protocol)
 
     def lacks(self, row: Row, dataset: str, protocol: str | None = None) -> str:
         """Return why no run of a row on a data set can be planned: its plug-in or its file is absent; else empty."""

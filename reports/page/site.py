@@ -21,6 +21,7 @@ from reports.findings import words as findings_words
 from reports.findings.page import of_book
 from reports.findings.verdicts import MEANINGS
 from reports.labels import name as metric_name
+from reports.marks import bold
 from reports.origins import ask
 from reports.page import assets
 from reports.page.book import Book, Sheet
@@ -108,6 +109,7 @@ class _Writer:
             lstrip_blocks=True,
         )
         self.environment.filters |= {
+            "bold": lambda words: Markup(bold(str(escape(words)), r"<b>\1</b>")),
             "coded": coded,
             "formula": formula,
             "slug": slug,
@@ -248,6 +250,6 @@ def formula(words: str) -> Markup:
     return Markup("").join(below.format(part.strip("{}")) if i % 2 else escape(part) for i, part in enumerate(parts))
 
 
-def _words(sheet: Sheet) -> dict[str, list[str]]:
+def _words(sheet: Sheet) -> dict[str, Any]:
     """What stands under a table: its caption and its notes, as in every other form."""
     return {"caption": caption(sheet.result), "notes": notes(sheet.result), "problems": sheet.result.problems}
