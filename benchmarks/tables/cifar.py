@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import cifar_short
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
 
 PAPER, DATASET = "rudner2022", "cifar10"
 ROWS = (
@@ -38,82 +38,62 @@ def context(variant: str, share: int = 1) -> Parts:
 
 DUQ_FAMILY = {"size": 512, "count": 13.0, "weight_std": (2 / (10 * 512)) ** 0.5, "centroid_std": 0.05}
 DUQ_OWN: Parts = {
-    "epochs": 100,
-    "clip": None,
-    "optimiser": {"lr": 0.05, "weight_decay": 5e-4},
-    "schedule": {"name": "multistep", "at": [0.25, 0.5, 0.75], "factor": 0.2},
+    "training.epochs": 100,
+    "training.clip": None,
+    "training.optimiser": {"lr": 0.05, "weight_decay": 5e-4},
+    "training.schedule": {"name": "multistep", "at": [0.25, 0.5, 0.75], "factor": 0.2},
 }
 VOGN: Parts = {
-    "name": "vogn",
-    "epochs": 161,
-    "batch_size": 256,
-    "lr": 1e-4,
-    "momentum": 0.9,
-    "damping": 1e-3,
-    "newest": 0.999,
-    "data_factor": 10.0,
-    "samples": 5,
+    "name": "vogn", "epochs": 161, "batch_size": 256, "lr": 1e-4, "momentum": 0.9, "damping": 1e-3, "newest": 0.999,
+    "data_factor": 10.0, "samples": 5, "augment": {"crop": 4, "flip": True},
     "schedule": {"name": "multistep", "at": [80 / 161, 120 / 161], "factor": 0.1},
-    "augment": {"crop": 4, "flip": True},
+}  # fmt: skip
+_COMMON = {
+    "network": {"name": "resnet18", "norm": "batch", "context_statistics": "shared"},
+    "likelihood.name": "categorical",
+    "training": {"epochs": 200, "batch_size": 128, "clip": 1.0, "augment": {"crop": 4, "flip": True}},
+    "training.optimiser": {"name": "sgd", "lr": 0.005, "momentum": 0.9},
+    "training.schedule": {"name": "cosine", "final": 0.05},
 }
-_NARROW = {"log_var_init": [-20.0, -18.0]}
+_NARROW = [-20.0, -18.0]
+_OWN: dict[str, Parts] = {
+    "MFVI": {"family.log_var_init": _NARROW},
+    "MFVI (tempered)": {"family.log_var_init": _NARROW},
+    "MC Dropout": {"family.rate": 0.1},
+    "SWAG": {
+        "family": {"rank": 20, "start": 0.8, "scale": 0.0},
+        "training": {"clip": None, "optimiser": {"lr": 0.01, "weight_decay": 1e-4}},
+        "training.schedule": {"name": "linear", "final": 2.0},
+    },
+    "VOGN": {"training": VOGN, "prior.variance": 0.02},
+    "DUQ": {"family": DUQ_FAMILY, "weight.factor": 0.5},
+    "FSVI": {"family.log_var_init": _NARROW, "prior.variance": 0.1},
+    "FSVI Ensemble": {"family.base.log_var_init": _NARROW, "prior.variance": 0.1},
+}
 _SEEDS = {"paper": 10, "short": cifar_short.SEEDS, "smoke": 1}
 _MEMBERS = {"paper": 5, "short": cifar_short.MEMBERS, "smoke": 2}
 
 
 def _parts(row: Row, protocol: str) -> Parts:
     """Return the ResNet-18 configuration of the authors' code of 2023; see the notes."""
-    common = {
-        "network": {"name": "resnet18", "norm": "batch", "context_statistics": "shared"},
-        "likelihood": {"name": "categorical"},
-        "training": {
-            "epochs": 200,
-            "batch_size": 128,
-            "clip": 1.0,
-            "augment": {"crop": 4, "flip": True},
-            "optimiser": {"name": "sgd", "lr": 0.005, "momentum": 0.9},
-            "schedule": {"name": "cosine", "final": 0.05},
-        },
-    }
-    share = cifar_short.NARROWED if protocol == "short" else 1
-    function_space = {
-        "prior": {"variance": 0.1},
-        "context": context(row.variant, share) if row.variant in _FURTHER else None,
-    }
-    own: dict[str, Parts] = {
-        "MFVI": {"family": _NARROW},
-        "MFVI (tempered)": {"family": _NARROW},
-        "MC Dropout": {"family": {"rate": 0.1}},
-        "SWAG": {
-            "family": {"rank": 20, "start": 0.8, "scale": 0.0},
-            "training": {
-                "clip": None,
-                "optimiser": {"lr": 0.01, "weight_decay": 1e-4},
-                "schedule": {"name": "linear", "final": 2.0},
-            },
-        },
-        "VOGN": {"training": VOGN, "prior": {"variance": 0.02}},
-        "DUQ": {"family": DUQ_FAMILY, "weight": {"factor": 0.5}}
-        | ({"training": DUQ_OWN} if row.variant == "own" else {}),
-        "FSVI": {"family": _NARROW} | function_space,
-        "FSVI Ensemble": {"family": {"base": _NARROW}} | function_space,
-    }
-    parts = merge(common, own.get(row.made_by, {}))
+    parts = layered(_COMMON, _OWN.get(row.made_by, {}), DUQ_OWN if row.variant == "own" else {})
+    if row.made_by.startswith("FSVI"):
+        share = cifar_short.NARROWED if protocol == "short" else 1
+        parts["context"] = context(row.variant, share) if row.variant in _FURTHER else None
     if protocol == "short":
         parts = _shortened(row, parts)
     if protocol == "smoke":
-        epochs = 2 if row.made_by == "SWAG" else 1
-        parts = merge(parts, {"network": {"width": 2}, "training": {"epochs": epochs, "samples": 1}})
-        if row.made_by == "SWAG":
-            parts = merge(parts, {"family": {"start": 0.0}})
-    return merge(parts, {"family": {"size": _MEMBERS[protocol]}}) if "Ensemble" in row.made_by else parts
+        swag = row.made_by == "SWAG"
+        fewer = {"network.width": 2, "training.epochs": 2 if swag else 1, "training.samples": 1}
+        parts = layered(parts, fewer, {"family.start": 0.0} if swag else {})
+    return layered(parts, {"family.size": _MEMBERS[protocol]}) if "Ensemble" in row.made_by else parts
 
 
 def _shortened(row: Row, parts: Parts) -> Parts:
     """SWAG, DUQ with its own settings and VOGN keep their own schedules, over fewer epochs; VOGN its own training."""
     if row.made_by == "VOGN":
-        fewer = {"epochs": cifar_short.EPOCHS, "samples": 1}
-        return merge(parts, {"network": {"width": cifar_short.WIDTH}, "training": fewer})
+        fewer = {"training.epochs": cifar_short.EPOCHS, "training.samples": 1}
+        return layered(parts, fewer, {"network.width": cifar_short.WIDTH})
     return cifar_short.shortened(parts, cycle=row.made_by != "SWAG" and row.variant != "own")
 
 

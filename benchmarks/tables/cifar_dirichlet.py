@@ -11,7 +11,7 @@ from dataclasses import replace
 from benchmarks.records import published
 from benchmarks.tables import cifar_short, rotated_mnist
 from benchmarks.tables.rotated_mnist import TITLES, shifted
-from benchmarks.tables.spec import Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Column, Parts, Recipe, Row, Table, layered
 
 PAPER = "dirichlet2022"
 METHODS = {
@@ -32,28 +32,31 @@ DRAWS = 5
 _MEMBERS = {"paper": 5, "short": cifar_short.MEMBERS, "smoke": 2}
 
 
+_COMMON = {
+    "network": {"name": "resnet18", "norm": "batch"},
+    "likelihood.name": "categorical",
+    "training.epochs": 200,
+    "training.batch_size": 128,
+    "training.augment": {"crop": 4, "flip": True},
+    "training.optimiser": {"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.0},
+    "training.schedule": {"name": "multistep", "at": [0.5, 0.75], "factor": 0.1},
+}
+_DECAY = {"training.optimiser.weight_decay": 5e-4}
+_RANK1 = {"training.epochs": 250, "training.schedule.at": [0.6, 0.8]}
+_OWN: dict[str, Parts] = {
+    "MAP": _DECAY | {"divergence": None, "prior": None},
+    "MC Dropout": _DECAY | {"family.rate": 0.2},
+    "MC Dropout fVI": {"family.rate": 0.1},
+    "Deep Ensemble": _DECAY,
+    "Rank1": _RANK1 | {"training.optimiser.weight_decay": 1e-4},
+    "Rank1 fVI": _RANK1,
+}
+
+
 def _parts(row: Row, dataset: str) -> Parts:
     """App. F: SGD as He et al. (2016), 200 epochs (Rank1 250), weight decay for weight-space rows; see the notes."""
-    decay = {"MAP": 5e-4, "MC Dropout": 5e-4, "Deep Ensemble": 5e-4, "Rank1": 1e-4}.get(row.made_by, 0.0)
-    slow = row.made_by.startswith("Rank1")
-    common = {
-        "network": {"name": "resnet18", "norm": "batch"},
-        "likelihood": {"name": "categorical"},
-        "training": {
-            "epochs": 250 if slow else 200,
-            "batch_size": 128,
-            "augment": {"crop": 4, "flip": True},
-            "optimiser": {"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": decay},
-            "schedule": {"name": "multistep", "at": [0.6, 0.8] if slow else [0.5, 0.75], "factor": 0.1},
-        },
-    }
-    own: dict[str, Parts] = {
-        "MAP": {"divergence": None, "prior": None},
-        "MC Dropout": {"family": {"rate": 0.2}},
-        "MC Dropout fVI": {"family": {"rate": 0.1}},
-    }
-    parts = merge(common, own.get(row.made_by, {}))
-    return merge(parts, {"weight": {"factor": 0.1}}) if dataset == "cifar100" and "fVI" in row.made_by else parts
+    tenth = dataset == "cifar100" and "fVI" in row.made_by
+    return layered(_COMMON, _OWN.get(row.made_by, {}), {"weight.factor": 0.1} if tenth else {})
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
@@ -62,18 +65,13 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
         return None
     parts, seeds = _parts(row, dataset), _SEEDS[protocol]
     if row.variant:
-        parts, seeds = merge(parts, {"training": {"samples": DRAWS}}), min(seeds, 3)
+        parts, seeds = layered(parts, {"training.samples": DRAWS}), min(seeds, 3)
     if protocol == "short":
         parts = cifar_short.shortened(parts)
     if protocol == "smoke":
-        parts = merge(parts, {"network": {"width": 2}, "training": {"epochs": 1}})
-    samples = 10
-    if "Ensemble" in row.made_by:
-        samples = _MEMBERS[protocol]
-        parts = merge(parts, {"family": {"size": samples}})
-    elif row.made_by.startswith("Rank1"):
-        samples = RANK1_MEMBERS
-        parts = merge(parts, {"family": {"size": RANK1_MEMBERS}})
+        parts = layered(parts, {"network.width": 2, "training.epochs": 1})
+    members = RANK1_MEMBERS if row.made_by.startswith("Rank1") else _MEMBERS[protocol] * ("Ensemble" in row.made_by)
+    parts, samples = layered(parts, {"family.size": members} if members else {}), members or 10
     corrupted = (f"{dataset}_c-{severity}" for severity in SEVERITIES)
     shifted_sets = (*corrupted, *(f"fgsm-{epsilon}" for epsilon in EPSILONS))
     sets = ("test", *(map(cifar_short.some, shifted_sets) if protocol == "short" else shifted_sets))

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.spec import Parts, merge
+from benchmarks.tables.spec import Parts, layered
 
 SEEDS, MEMBERS, EPOCHS, WIDTH, IMAGES = 3, 3, 15, 16, 1000
 NARROWED = 64 // WIDTH
 """By what the numbers of channels, and so of features, are divided."""
 PEAK = 0.1
 """Learning rate at the top of the cycle."""
-IN_BFLOAT16: Parts = {"training": {"precision": "bfloat16"}}
+IN_BFLOAT16 = {"training.precision": "bfloat16"}
 
 
 def shortened(parts: Parts, cycle: bool = True) -> Parts:
     """Return a row's parts with a narrow ResNet-18, few epochs and, unless ``cycle`` is off, one learning
     rate cycle.
     """
-    parts = merge(parts, merge(IN_BFLOAT16, {"network": {"width": WIDTH}, "training": {"epochs": EPOCHS}}))
-    own: Parts = {"training": {"optimiser": {"lr": PEAK}, "schedule": {"name": "one_cycle"}}}
-    return merge(parts, own) if cycle else parts
+    own = {"training.optimiser.lr": PEAK, "training.schedule": {"name": "one_cycle"}}
+    return layered(parts, IN_BFLOAT16, {"network.width": WIDTH, "training.epochs": EPOCHS}, own if cycle else {})
 
 
 def some(evaluation_set: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
 
 PAPER = "rudner2022"
 ROWS = (
@@ -44,71 +44,69 @@ _HEAD: Parts = {"name": "gaussian_head", "rate": 0.1, "log_var_init": [-10.0, -8
 FUNCTION_SPACE: Parts = {
     "divergence": {"jacobian": "last_layer", "covariance": "diagonal", "jitter": 1e-10},
     "prior": {"name": "gaussian_functions", "variance": 10.0},
-    "weight": {"scaling": "batch"},
+    "weight.scaling": "batch",
 }
 """FSVI in runs 3.3 (KMNIST) and 3.4 (monochrome) of the FashionMNIST notebook in the authors' code of 2022."""
-DUQ_OWN: Parts = {
-    "network": {
-        "name": "cnn",
-        "channels": [64, 128, 128],
-        "pool": [1, 1, 1],
-        "padding": [1, 1, 0],
-        "dense": [256],
-        "norm": "batch",
+_DUQ_OWN: Parts = {
+    "network.channels": [64, 128, 128],
+    "network.pool": [1, 1, 1],
+    "network.padding": [1, 1, 0],
+    "network.norm": "batch",
+    "training.samples": 1,
+    "training.optimiser": {"name": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 1e-4},
+    "training.schedule": {"name": "multistep", "at": [1 / 3, 2 / 3], "factor": 0.2},
+}
+_COMMON = {
+    "network": {"name": "cnn", "channels": [32, 64], "pool": [1, 1], "dense": [256]},
+    "likelihood.name": "categorical",
+    "training": {"epochs": 30, "batch_size": 128, "samples": 5, "optimiser": {"name": "adam", "lr": 5e-4}},
+}
+_OWN: dict[str, Parts] = {
+    "MFVI (radial)": {
+        "family.rho_init": -4.0,
+        "training": {"epochs": 100, "batch_size": 200, "samples": 1, "optimiser": {"lr": 1e-3}},
     },
-    "training": {
-        "samples": 1,
-        "optimiser": {"name": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 1e-4},
-        "schedule": {"name": "multistep", "at": [1 / 3, 2 / 3], "factor": 0.2},
+    "MC Dropout": {"family.rate": 0.1},
+    "SWAG": {
+        "family": {"rank": 20, "start": 0.8, "scale": 0.0},
+        "training.epochs": 200,
+        "training.optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9, "weight_decay": 1e-4},
+        "training.schedule": {"name": "linear", "final": 2.0},
     },
+    "Laplace (Kronecker)": {"fit.precision": "evidence"},
+    "FSVI": FUNCTION_SPACE | {"family": _HEAD},
+    "FSVI Ensemble": FUNCTION_SPACE | {"family.base": _HEAD},
 }
 _SEEDS = {"paper": 10, "short": 3, "smoke": 1}
 _MEMBERS = {"paper": 5, "short": 3, "smoke": 2}
-_SHORT = {"training": {"epochs": 5, "samples": 1, "optimiser": {"lr": 1e-3}}}
-_SMOKE = {
-    "network": {"channels": [4, 8], "dense": [16]},
-    "training": {"epochs": 1, "samples": 1},
+_SHORT: Parts = {"training.epochs": 5}
+_FEWER: dict[str, dict[str, Parts]] = {
+    "paper": {"": {}, "SWAG": {}, "own": {}},
+    "short": {
+        "": _SHORT | {"training.samples": 1, "training.optimiser.lr": 1e-3},
+        "SWAG": _SHORT | {"family.start": 0.6},
+        "own": _SHORT,
+    },
+    "smoke": {
+        "": {"network.channels": [4, 8], "network.dense": [16], "training.epochs": 1, "training.samples": 1},
+        "SWAG": {"training.epochs": 2, "family.start": 0.0},
+        "own": {"network.channels": [4, 8, 8]},
+    },
 }
 
 
 def _parts(row: Row, protocol: str) -> Parts:
     """Return the four-layer network and the training of the authors' FashionMNIST notebook of 2022; see the notes."""
-    common = {
-        "network": {"name": "cnn", "channels": [32, 64], "pool": [1, 1], "dense": [256]},
-        "likelihood": {"name": "categorical"},
-        "training": {"epochs": 30, "batch_size": 128, "samples": 5, "optimiser": {"name": "adam", "lr": 5e-4}},
-    }
-    function_space = FUNCTION_SPACE | {"context": CONTEXTS.get(row.variant)}
-    if (row.made_by, row.variant) == ("DUQ", "own"):
-        common = merge(common, DUQ_OWN)
-    own: dict[str, Parts] = {
-        "MFVI (radial)": {
-            "family": {"rho_init": -4.0},
-            "training": {"epochs": 100, "batch_size": 200, "samples": 1, "optimiser": {"lr": 1e-3}},
-        },
-        "MC Dropout": {"family": {"rate": 0.1}},
-        "SWAG": {
-            "family": {"rank": 20, "start": 0.8, "scale": 0.0},
-            "training": {
-                "epochs": 200,
-                "optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9, "weight_decay": 1e-4},
-                "schedule": {"name": "linear", "final": 2.0},
-            },
-        },
-        "Laplace (Kronecker)": {"fit": {"precision": "evidence"}},
-        "FSVI": {"family": _HEAD} | function_space,
-        "FSVI Ensemble": {"family": {"base": _HEAD}} | function_space,
-    }
-    parts = merge(common, own.get(row.made_by, {}))
-    if protocol == "short":
-        fewer: Parts = {"training": {"epochs": 5}}
-        swag = merge(fewer, {"family": {"start": 0.6}})
-        parts = merge(parts, swag if row.made_by == "SWAG" else fewer if row.variant == "own" else _SHORT)
-    if protocol == "smoke":
-        parts = merge(parts, _SMOKE if row.variant != "own" else merge(_SMOKE, {"network": {"channels": [4, 8, 8]}}))
-        if row.made_by == "SWAG":
-            parts = merge(parts, {"training": {"epochs": 2}, "family": {"start": 0.0}})
-    return merge(parts, {"family": {"size": _MEMBERS[protocol]}}) if "Ensemble" in row.made_by else parts
+    fewer, kind = _FEWER[protocol], "SWAG" if row.made_by == "SWAG" else "own" if row.variant == "own" else ""
+    parts = layered(
+        _COMMON,
+        _DUQ_OWN if kind == "own" else {},
+        _OWN.get(row.made_by, {}),
+        {"context": CONTEXTS.get(row.variant)} if row.made_by.startswith("FSVI") else {},
+        fewer[""] if protocol == "smoke" or not kind else {},
+        fewer[kind],
+    )
+    return layered(parts, {"family.size": _MEMBERS[protocol]}) if "Ensemble" in row.made_by else parts
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:

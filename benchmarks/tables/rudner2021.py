@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import cifar_short
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table, layered
 
 PAPER = "rudner2021"
 ROWS = (
@@ -28,47 +28,43 @@ _TINY = {
 }
 _SEEDS = {"paper": 10, "short": 3, "smoke": 1}
 _MEMBERS = {"paper": 5, "short": 3, "smoke": 2}
-_EPOCHS = {"paper": 30, "short": 5, "smoke": 1}
-_CIFAR_EPOCHS = 10
 _STOPPED = 3
 """MFVI stops after the epochs divided by this number."""
-_DECAY = {"divergence": {"name": "weight_penalty"}, "prior": {"name": "gaussian_weights", "variance": 10.0}}
+_COMMON = {"likelihood.name": "categorical", "training.batch_size": 128, "training.optimiser.name": "adam"}
+_FEW = {"training.epochs": 1, "training.samples": 1, "training.optimiser.lr": 1e-3}
+_PROTOCOLS = {
+    "paper": {"training.epochs": 30, "training.samples": 5, "training.optimiser.lr": 5e-4},
+    "short": _FEW | {"training.epochs": 5},
+    "smoke": _FEW,
+}
+_CIFAR = {"training.augment": {"crop": 4, "flip": True}}
+_CIFAR_SHORT = cifar_short.IN_BFLOAT16 | {"training.epochs": 10}
+_DECAY = {"divergence.name": "weight_penalty", "prior.name": "gaussian_weights", "prior.variance": 10.0}
+_OWN = {
+    "FSVI (rudner2021)": {
+        "prior.variance": 1e6,
+        "weight.scaling": "batch",
+        "context": {"name": "uniform_noise", "points": 4, "margin": 0.0},
+    },
+    "MAP": _DECAY,
+    "Deep Ensemble": _DECAY,
+}
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Supplement, section 3: Adam, diagonal KL over all layers, prior variance 1e6, inducing points uniform over
     pixels.
     """
-    paper, cifar = protocol == "paper", dataset == "cifar10"
-    epochs = _CIFAR_EPOCHS if cifar and protocol == "short" else _EPOCHS[protocol]
-    common: Parts = {
-        "network": NETWORKS[dataset],
-        "likelihood": {"name": "categorical"},
-        "training": {
-            "epochs": epochs,
-            "batch_size": 128,
-            "samples": 5 if paper else 1,
-            "optimiser": {"name": "adam", "lr": 5e-4 if paper else 1e-3},
-            **({"augment": {"crop": 4, "flip": True}} if cifar else {}),
-        },
-    }
-    own: dict[str, Parts] = {
-        "FSVI (rudner2021)": {
-            "prior": {"variance": 1e6},
-            "weight": {"scaling": "batch"},
-            "context": {"name": "uniform_noise", "points": 4, "margin": 0.0},
-        },
-        "MFVI": {"training": {"epochs": max(1, round(epochs / _STOPPED))}},
-        "MAP": _DECAY,
-        "Deep Ensemble": _DECAY | {"family": {"size": _MEMBERS[protocol]}},
-    }
-    parts = merge(common, own.get(row.made_by, {}))
-    if protocol == "short" and cifar:
-        parts = merge(parts, cifar_short.IN_BFLOAT16)
-    if protocol == "smoke":
-        parts = merge(parts, {"network": _TINY[dataset]})
+    cifar, smoke = dataset == "cifar10", protocol == "smoke"
+    parts = layered(_COMMON, {"network": NETWORKS[dataset]}, _PROTOCOLS[protocol], _CIFAR if cifar else {})
+    parts = layered(parts, _CIFAR_SHORT if cifar and protocol == "short" else {}, _OWN.get(row.made_by, {}))
+    if row.made_by == "MFVI":
+        parts["training"]["epochs"] = max(1, round(parts["training"]["epochs"] / _STOPPED))
+    if row.made_by == "Deep Ensemble":
+        parts = layered(parts, {"family.size": _MEMBERS[protocol]})
+    parts = layered(parts, {"network": _TINY[dataset]} if smoke else {})
     seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))
-    return Recipe(parts, seeds, PAPER, samples=2 if protocol == "smoke" else 10, sets=("test", f"ood-{OOD[dataset]}"))
+    return Recipe(parts, seeds, PAPER, samples=2 if smoke else 10, sets=("test", f"ood-{OOD[dataset]}"))
 
 
 POINTS = (1, 2, 4, 8, 16, 32)

@@ -379,3 +379,18 @@ def _copied(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _copied(each) for key, each in value.items()}
     return [_copied(each) for each in value] if isinstance(value, list) else value
+
+
+def layered(*layers: Mapping[str, Any]) -> Parts:
+    """Return layers of settings as one, later ones over earlier; names may be dotted, as "training.optimiser.lr"."""
+    parts: Parts = {}
+    for layer in layers:
+        nested: Parts = {}
+        for path, value in layer.items():
+            *above, last = path.split(".")
+            place = nested
+            for name in above:
+                place = place.setdefault(name, {})
+            place[last] = value
+        parts = merge(parts, nested)
+    return parts

@@ -209,7 +209,7 @@ def test_all_other_rows_of_protocol_short_have_the_one_cycle() -> None:
         if row.method not in (None, "SWAG", "VOGN") and row.variant != "own":
             training = parts("rudner2022-2", row.label, "cifar10", "short")["training"]
             assert training["schedule"]["name"] == "one_cycle" and training["optimiser"]["lr"] == cifar_short.PEAK
-    assert cifar.DUQ_OWN["optimiser"]["lr"] == 0.05
+    assert cifar.DUQ_OWN["training.optimiser"]["lr"] == 0.05
 
 
 def test_rank1_predicts_once_with_each_of_its_four_members() -> None:
