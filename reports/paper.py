@@ -44,7 +44,7 @@ PACKAGES = (
     "hyperref",
 )
 INSTALL = "apt-get install texlive-latex-recommended texlive-latex-extra texlive-science texlive-fonts-recommended"
-RUNS = 2  # the second run knows the pages of the table of contents
+RUNS = 3  # the table of contents has its own length from the second, and so its numbers from the third
 MAIN = "paper.tex"
 PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[T1]{fontenc}
@@ -130,11 +130,11 @@ def compile_pdf(source: Path, say: Callable[[str], None] = print) -> Path:
             f"{source}: written, but not made into a PDF: expected {what}, found none; install TeX Live (Debian and "
             f"Ubuntu: {INSTALL}) and run the same command again, or compile the folder elsewhere"
         )
+    command = [program, "-halt-on-error", "-interaction=nonstopmode"]
     for run in range(RUNS):
         say(f"pdflatex, run {run + 1} of {RUNS}")
-        done = subprocess.run(
-            [program, "-halt-on-error", "-interaction=nonstopmode", source.name], cwd=source.parent, capture_output=True
-        )
+        draft = ["-draftmode"] if run < RUNS - 1 else []
+        done = subprocess.run([*command, *draft, source.name], cwd=source.parent, capture_output=True)
         if done.returncode:
             told = done.stdout.decode("latin-1").splitlines()
             first = next((line for line in told if line.startswith("!")), "no message")

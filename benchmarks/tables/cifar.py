@@ -77,7 +77,7 @@ _MEMBERS = {"paper": 5, "short": cifar_short.MEMBERS, "smoke": 2}
 def _parts(row: Row, protocol: str) -> Parts:
     """Return the ResNet-18 configuration of the authors' code of 2023; see the notes."""
     parts = layered(_COMMON, _OWN.get(row.made_by, {}), DUQ_OWN if row.variant == "own" else {})
-    if row.made_by.startswith("FSVI"):
+    if row.made_by in ("FSVI", "FSVI Ensemble"):
         share = cifar_short.NARROWED if protocol == "short" else 1
         parts["context"] = context(row.variant, share) if row.variant in _FURTHER else None
     if protocol == "short":

@@ -50,6 +50,7 @@ _OWN: dict[str, Parts] = {
     "Deep Ensemble": _DECAY,
     "Rank1": _RANK1 | {"training.optimiser.weight_decay": 1e-4},
     "Rank1 fVI": _RANK1,
+    "Rank1 Ensemble": _RANK1,
 }
 
 
@@ -70,7 +71,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
         parts = cifar_short.shortened(parts)
     if protocol == "smoke":
         parts = layered(parts, {"network.width": 2, "training.epochs": 1})
-    members = RANK1_MEMBERS if row.made_by.startswith("Rank1") else _MEMBERS[protocol] * ("Ensemble" in row.made_by)
+    members = _MEMBERS[protocol] if "Ensemble" in row.made_by else RANK1_MEMBERS * row.made_by.startswith("Rank1")
     parts, samples = layered(parts, {"family.size": members} if members else {}), members or 10
     corrupted = (f"{dataset}_c-{severity}" for severity in SEVERITIES)
     shifted_sets = (*corrupted, *(f"fgsm-{epsilon}" for epsilon in EPSILONS))

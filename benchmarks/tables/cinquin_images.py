@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from benchmarks.tables.cinquin_candidates import MARGIN
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
 
 PAPER, SCHEME = "cinquin2024", "cinquin2024-pixelwise"
 PARTNERS = {"mnist": "fashion_mnist", "fashion_mnist": "mnist"}
@@ -44,61 +44,51 @@ def _rows(contexts: tuple[str, ...], others: Mapping[str, str | None]) -> tuple[
     return (*with_context, *(Row(label, label, method) for label, method in others.items()))
 
 
+_COMMON = {
+    "network": {"name": "cnn", "channels": [16, 32, 64], "pool": [1, 1, 0], "dense": [128], "activation": "tanh"},
+    "likelihood.name": "categorical",
+    "training": {"epochs": 100, "batch_size": 100, "samples": 1, "optimiser": {"name": "adam", "lr": 1e-3}},
+}
+_OWN: dict[str, Parts] = {
+    "FBNN": {"divergence.outputs": "independent", "family.log_var_init": [-10.0, -10.0]},
+    "FSVI": {"divergence.jacobian": "full", "prior": {"features": "current", "jacobian": "full"}},
+    "MFVI": {"prior.variance": 0.1},
+    "Laplace": {"fit": {"precision": "validation", "criterion": "expected", "steps": 9, "samples": 10}},
+    "GWI": {
+        "family": {"kernel": {"name": "rbf", "ard": False}, "draws": "marginal"},
+        "divergence.prior_mean": 0.1,
+        "likelihood.name": "robust_max",
+        "context.points": 50,
+    },
+}
+_FEWER: dict[str, dict[str, Parts]] = {
+    "paper": {},
+    "short": {"": {"training.epochs": 1}, "Laplace": {"fit.steps": 5, "fit.samples": 5}},
+    "smoke": {
+        "": {
+            "training": {"epochs": 1, "batch_size": 2000},
+            "network": {"channels": [2, 4, 4], "dense": [8]},
+        },
+        "GFSVI": {"prior.fit_steps": 5},
+        "FBNN": {"prior.fit_steps": 5},
+        "Laplace": {"fit.steps": 2, "fit.samples": 2},
+        "GWI": {"family.points": 10, "family.fit_steps": 5, "context.points": 10},
+    },
+}
+
+
 def _parts(row: Row, dataset: str, protocol: str) -> Parts:
     """Return the settings of App. C.4; the table's notes say what replaces the paper's Bayesian optimisation."""
-    common = {
-        "network": {
-            "name": "cnn",
-            "channels": [16, 32, 64],
-            "pool": [1, 1, 0],
-            "dense": [128],
-            "activation": "tanh",
-        },
-        "likelihood": {"name": "categorical"},
-        "training": {
-            "epochs": 100,
-            "batch_size": 100,
-            "samples": 1,
-            "optimiser": {"name": "adam", "lr": 1e-3},
-            "early_stopping": {"patience": PATIENCE[dataset], "every": 1, "objective": True},
-        },
-    }
-    own: dict[str, Parts] = {
-        "GFSVI": {"context": CONTEXTS.get(row.variant)},
-        "FBNN": {
-            "context": CONTEXTS.get(row.variant),
-            "divergence": {"outputs": "independent", "draws": _DRAWS[protocol]},
-            "family": {"log_var_init": [-10.0, -10.0]},
-        },
-        "FSVI": {
-            "context": CONTEXTS.get(row.variant),
-            "divergence": {"jacobian": "full"},
-            "prior": {"features": "current", "jacobian": "full"},
-        },
-        "MFVI": {"prior": {"variance": 0.1}},
-        "Laplace": {"fit": {"precision": "validation", "criterion": "expected", "steps": 9, "samples": 10}},
-        "GWI": {
-            "family": {"kernel": {"name": "rbf", "ard": False}, "draws": "marginal"},
-            "divergence": {"prior_mean": 0.1},
-            "likelihood": {"name": "robust_max"},
-            "context": {"points": 50},
-        },
-    }
-    parts = merge(common, own.get(row.made_by, {}))
-    if protocol == "short":
-        parts = merge(parts, {"training": {"epochs": 1}})
-        if row.made_by == "Laplace":
-            parts = merge(parts, {"fit": {"steps": 5, "samples": 5}})
-    if protocol == "smoke":
-        parts = merge(parts, {"training": {"epochs": 1, "batch_size": 2000}})
-        parts = merge(parts, {"network": {"channels": [2, 4, 4], "dense": [8]}})
-        if row.made_by in ("GFSVI", "FBNN"):
-            parts = merge(parts, {"prior": {"fit_steps": 5}})
-        if row.made_by == "Laplace":
-            parts = merge(parts, {"fit": {"steps": 2, "samples": 2}})
-        if row.made_by == "GWI":
-            parts = merge(parts, {"family": {"points": 10, "fit_steps": 5}, "context": {"points": 10}})
-    return parts
+    stopping = {"patience": PATIENCE[dataset], "every": 1, "objective": True}
+    in_function_space = row.made_by in METHODS.values()
+    return layered(
+        _COMMON,
+        {"training.early_stopping": stopping},
+        {"context": CONTEXTS.get(row.variant)} if in_function_space else {},
+        _OWN.get(row.made_by, {}),
+        {"divergence.draws": _DRAWS[protocol]} if row.made_by == "FBNN" else {},
+        *(_FEWER[protocol].get(name, {}) for name in ("", row.made_by)),
+    )
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:

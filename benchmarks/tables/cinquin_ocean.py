@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
 
 PAPER, NAME, DATA = "cinquin2024", "cinquin2024-3", "gulf_drifters"
 METHODS = {"GFSVI": "GFSVI", "TFSVI": "FSVI", "VIP": "VIP", "GP": "GP"}
@@ -64,53 +64,41 @@ def _raw_parts(method: str, noise: float) -> Parts:
     common = {
         "network": {"name": "vector_field", "hidden": [50, 50], "activation": "tanh"},
         "likelihood": {"name": "gaussian", "init_std": noise},
-        "training": {
-            "epochs": 2000,
-            "batch_size": 20,
-            "samples": 10,
-            "dtype": "float64",
-            "optimiser": {"name": "adam", "lr": 0.005},
-        },
+        "training": {"epochs": 2000, "batch_size": 20, "samples": 10, "dtype": "float64"},
+        "training.optimiser": {"name": "adam", "lr": 0.005},
     }
+    of_functions = {"context": GRID, "divergence.outputs": "joint"}
     own: dict[str, Parts] = {
-        "GFSVI": {
-            "context": GRID,
-            "divergence": {"outputs": "joint"},
-            "prior": {"kernel": _KERNEL},
-            "training": {"samples": 1},
-        },
-        "FSVI": {"context": GRID, "divergence": {"outputs": "joint"}, "prior": {"variance": 0.25}},
-        "VIP": {},
-        "GP": {"family": {"kernel": _KERNEL}, "training": {"epochs": 1000, "optimiser": {"lr": 0.02}}},
+        "GFSVI": of_functions | {"prior.kernel": _KERNEL, "training.samples": 1},
+        "FSVI": of_functions | {"prior.variance": 0.25},
+        "GP": {"family.kernel": _KERNEL, "training.epochs": 1000, "training.optimiser.lr": 0.02},
     }
-    return merge(common, own.get(method, {}))
+    return layered(common, own.get(method, {}))
 
 
 def raw_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Five random seeds on the one data set, in degrees and m/s."""
     parts = _raw_parts(row.made_by, NOISES.get(row.variant, 0.1))
     if row.variant in STEPS:
-        parts = merge(parts, {"training": {"epochs": STEPS[row.variant]}})
+        parts = layered(parts, {"training.epochs": STEPS[row.variant]})
     if protocol == "smoke":
-        fewer = {"GFSVI": {"prior": {"fit_steps": 5}}}
-        parts = merge(parts, {"training": {"epochs": 5}} | fewer.get(row.made_by, {}))
+        parts = layered(parts, {"training.epochs": 5}, {"prior.fit_steps": 5} if row.made_by == "GFSVI" else {})
     seeds = tuple((0, seed) for seed in range(2 if protocol == "smoke" else 5))
     return Recipe(parts, seeds, samples=100, sets=("test", "grid"))
 
 
 def _later(method: str) -> Parts:
     """Return the changes by the script of the first author's next paper, or by the paper's words."""
-    start: Parts = {"likelihood": {"init_std": NOISE if method == "GP" else NOISE / Y_STD}}
     own: dict[str, Parts] = {
-        "GP": {"training": {"optimiser": {"lr": 0.1}}},
+        "GP": {"training.optimiser.lr": 0.1},
         "GFSVI": {"context": PLACES, "prior": PRIOR},
         "FSVI": {
             "context": PLACES,
-            "divergence": {"jacobian": "full"},
+            "divergence.jacobian": "full",
             "prior": {"features": "current", "jacobian": "full"},
         },
     }
-    return merge(start, own.get(method, {}))
+    return layered({"likelihood.init_std": NOISE if method == "GP" else NOISE / Y_STD}, own.get(method, {}))
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
 
 METHODS = (
     "MAP",
@@ -28,31 +28,27 @@ _RANDOM = {
     "name": "mixture",
     "parts": [{"name": "training_batch", "points": 10}, {"name": "uniform_noise", "points": 10}],
 }
+_COMMON = {
+    "network": {"name": "mlp", "hidden": [50, 50], "activation": "relu"},
+    "likelihood.name": "categorical",
+    "training": {"epochs": 100, "batch_size": 128, "optimiser": {"name": "adam", "lr": 0.003}},
+}
 _OWN: dict[str, Parts] = {
-    "MFVI": {"training": {"epochs": 200}},
-    "MFVI (tempered)": {"training": {"epochs": 200}},
+    "MFVI": {"training.epochs": 200},
+    "MFVI (tempered)": {"training.epochs": 200},
     "FSVI (rudner2021)": {"context": _MONOCHROME},
     "FSVI": {"context": _MONOCHROME},
     "FSVI Ensemble": {"context": _MONOCHROME},
-    "MAP Ensemble": {"family": {"size": 5}},
-    "GFSVI": {"context": _RANDOM, "training": {"dtype": "float64"}, "prior": {"fit_steps": 100, "fit_batch": 100}},
+    "MAP Ensemble": {"family.size": 5},
+    "GFSVI": {"context": _RANDOM, "training.dtype": "float64", "prior": {"fit_steps": 100, "fit_batch": 100}},
 }
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Use one network and one optimiser for all rows; nothing was chosen by looking at test data."""
-    parts = merge(
-        {
-            "network": {"name": "mlp", "hidden": [50, 50], "activation": "relu"},
-            "likelihood": {"name": "categorical"},
-            "training": {"epochs": 100, "batch_size": 128, "optimiser": {"name": "adam", "lr": 0.003}},
-        },
-        _OWN.get(row.made_by, {}),
-    )
+    parts = layered(_COMMON, _OWN.get(row.made_by, {}))
     if protocol == "smoke":
-        parts = merge(parts, {"training": {"epochs": 2}})
-        if row.made_by == "GFSVI":
-            parts = merge(parts, {"prior": {"fit_steps": 5}})
+        parts = layered(parts, {"training.epochs": 2}, {"prior.fit_steps": 5} if row.made_by == "GFSVI" else {})
     seeds = 2 if protocol == "smoke" else 5
     sets = ("test", "ood-photos", *(f"rotation-{angle}" for angle in ANGLES))
     return Recipe(

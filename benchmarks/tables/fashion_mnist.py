@@ -102,7 +102,7 @@ def _parts(row: Row, protocol: str) -> Parts:
         _COMMON,
         _DUQ_OWN if kind == "own" else {},
         _OWN.get(row.made_by, {}),
-        {"context": CONTEXTS.get(row.variant)} if row.made_by.startswith("FSVI") else {},
+        {"context": CONTEXTS.get(row.variant)} if row.made_by in ("FSVI", "FSVI Ensemble") else {},
         fewer[""] if protocol == "smoke" or not kind else {},
         fewer[kind],
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import datasets
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
 
 SMALL = ("boston", "concrete", "energy", "wine", "yacht")
 LARGE = ("kin8nm", "naval", "power", "protein")
@@ -41,46 +41,30 @@ def settings(row: Row, dataset: str, protocol: str) -> Parts:
     n_train = datasets.describe(dataset, PAPER).n_train
     n_total = n_train + datasets.describe(dataset, PAPER).n_test
     patience = 30
-    hypernetwork = {"family": {"latent": 5}, "prior": {"variance": 0.25}}
-    variational = {
-        "epochs": 2000,
-        "batch_size": 500 if large else 50,
-        "samples": 100,
-        "optimiser": {"name": "adam", "lr": 0.005},
-        "schedule": {"name": "plateau", "factor": 0.7, "patience": patience, "min_lr": 1e-4},
-    }
+    narrow = {"family.mean_init": 0.0, "family.log_var_init": _NARROW, "prior.variance": 0.25}
+    hypernetwork = {"family.latent": 5, "prior.variance": 0.25}
     common = {
         "network": {"name": "mlp", "hidden": [100 if large else 50], "activation": "relu"},
         "likelihood": {"name": "gaussian", "init_std": 1.0},
-        "training": variational,
+        "training": {"epochs": 2000, "batch_size": 500 if large else 50, "samples": 100},
+        "training.optimiser": {"name": "adam", "lr": 0.005},
+        "training.schedule": {"name": "plateau", "factor": 0.7, "patience": patience, "min_lr": 1e-4},
     }
     own: dict[str, Parts] = {
         "MC Dropout": {
-            "family": {"rate": 0.05},
-            "likelihood": {"scale": "exp"},
-            "training": {
-                "batch_size": n_train,
-                "samples": 1,
-                "schedule": {"name": "constant"},
-                # The authors' loss is a sum over points, ours a mean.
-                "optimiser": {"lr": 1e-3, "weight_decay": 0.1 / n_total**0.5 / n_train},
-            },
+            "family.rate": 0.05,
+            "likelihood.scale": "exp",
+            "training": {"batch_size": n_train, "samples": 1, "schedule": {"name": "constant"}},
+            # The authors' loss is a sum over points, ours a mean.
+            "training.optimiser": {"lr": 1e-3, "weight_decay": 0.1 / n_total**0.5 / n_train},
         },
         "Deep Ensemble": {
             "likelihood": {"name": "residual_gaussian", "error": "mean_square"},
-            "training": {
-                "epochs": 500 if large else 3000,
-                "samples": 1,
-                "schedule": {"name": "constant"},
-                "optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9},
-            },
+            "training": {"epochs": 500 if large else 3000, "samples": 1, "schedule": {"name": "constant"}},
+            "training.optimiser": {"name": "sgd", "lr": 0.01, "momentum": 0.9},
         },
-        "MFVI": {
-            "family": {"mean_init": 0.0, "log_var_init": _NARROW},
-            "prior": {"variance": 0.25},
-            "training": {"schedule": {"patience": 2 * patience}},
-        },
-        "FuNN-MFVI": {"family": {"mean_init": 0.0, "log_var_init": _NARROW}, "prior": {"variance": 0.25}},
+        "MFVI": narrow | {"training.schedule.patience": 2 * patience},
+        "FuNN-MFVI": narrow,
         "NN-HyVI": hypernetwork,
         "FuNN-HyVI": hypernetwork,
         "FBNN": {
@@ -89,15 +73,13 @@ def settings(row: Row, dataset: str, protocol: str) -> Parts:
             "training": {"batch_size": 20, "optimiser": {"lr": 1e-3}, "schedule": {"name": "constant"}},
         },
     }
-    parts = merge(common, merge(own.get(row.made_by, {}), _readings(n_total).get(row.variant, {})))
+    parts = layered(common, own.get(row.made_by, {}), _readings(n_total).get(row.variant, {}))
     if protocol == "short":
-        parts = merge(parts, {"training": {"epochs": parts["training"]["epochs"] // 10}})
+        parts["training"]["epochs"] //= 10
     if protocol == "smoke":
-        parts = merge(parts, {"training": {"epochs": 2, "samples": min(10, parts["training"]["samples"])}})
-        if row.made_by in ("FuNN-MFVI", "NN-HyVI", "FuNN-HyVI"):
-            parts = merge(parts, {"divergence": {"samples": 50}})
-        if row.made_by == "FBNN":
-            parts = merge(parts, {"prior": {"fit_steps": 5}})
+        few = {"divergence.samples": 50} if row.made_by in ("FuNN-MFVI", "NN-HyVI", "FuNN-HyVI") else {}
+        few |= {"prior.fit_steps": 5} if row.made_by == "FBNN" else {}
+        parts = layered(parts, few, {"training.epochs": 2, "training.samples": min(10, parts["training"]["samples"])})
     return parts
 
 
@@ -120,11 +102,11 @@ def _readings(n_total: int) -> dict[str, Parts]:
     """Return other readings of paper and code, by the variant of their rows (table ``pequignot2020-5-readings``)."""
     return {
         BATCHES: {
-            "likelihood": {"scale": "softplus"},
+            "likelihood.scale": "softplus",
             "training": {"batch_size": 50, "optimiser": {"weight_decay": 0.1 / n_total**0.5}},
         },
-        "root mean square": {"likelihood": {"error": "root_mean_square"}},
-        SCRIPT: {"training": {"schedule": {"patience": 20}}},
+        "root mean square": {"likelihood.error": "root_mean_square"},
+        SCRIPT: {"training.schedule.patience": 20},
     }
 
 

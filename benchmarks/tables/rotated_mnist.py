@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.records.published import recorded
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
 
 PAPER, DATASET = "dirichlet2022", "mnist"
 ANGLES = tuple(range(0, 181, 10))
@@ -56,32 +56,30 @@ _SEEDS = {"paper": 10, "short": 3, "smoke": 2}
 _EPOCHS = {"paper": 30, "short": 10, "smoke": 1}
 
 
-def _parts(row: Row) -> Parts:
-    """App. F: MLP 2x50, Adam, learning rate 0.001, batches of 256, dropout 0.2."""
-    common = {
-        "network": {"name": "mlp", "hidden": [50, 50], "activation": "relu"},
-        "likelihood": {"name": "categorical"},
-        "training": {"batch_size": 256, "optimiser": {"name": "adam", "lr": 1e-3, "weight_decay": 0.0}},
-    }
-    dropout = {"family": {"rate": 0.2}}
-    own: dict[str, Parts] = {
-        "MC Dropout": dropout,
-        "MC Dropout fVI": dropout,
-        "MAP": {"divergence": None, "prior": None},
-    }
-    return merge(common, own.get(row.made_by, {}))
+_COMMON = {
+    "network": {"name": "mlp", "hidden": [50, 50], "activation": "relu"},
+    "likelihood.name": "categorical",
+    "training": {"batch_size": 256, "optimiser": {"name": "adam", "lr": 1e-3, "weight_decay": 0.0}},
+}
+_DROPOUT = {"family.rate": 0.2}
+_OWN: dict[str, Parts] = {
+    "MC Dropout": _DROPOUT, "MC Dropout fVI": _DROPOUT, "MAP": {"divergence": None, "prior": None},
+}  # fmt: skip
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Train on all 60,000 images in [-1, 1]; one run gives every angle. Prediction: 10 draws, or the members."""
-    parts = merge(_parts(row), {"training": {"epochs": _EPOCHS[protocol]}})
-    if "Ensemble" in row.made_by:
-        parts = merge(parts, {"family": {"size": _MEMBERS[protocol]}})
-    if row.variant in _TURNED:
-        parts = merge(parts, {"context": _TURNED[row.variant]})
-    variants = (row.variant or "").split(", ")
-    if TOGETHER in variants:
-        parts = merge(parts, {"family": {"joint": True}})
+    """App. F: MLP 2x50, Adam, learning rate 0.001, batches of 256, dropout 0.2, all 60,000 images in [-1, 1]; one run
+    gives every angle. Prediction: 10 draws, or the members.
+    """
+    variants = row.variant.split(", ")
+    parts = layered(
+        _COMMON,
+        _OWN.get(row.made_by, {}),
+        {"training.epochs": _EPOCHS[protocol]},
+        {"family.size": _MEMBERS[protocol]} if "Ensemble" in row.made_by else {},
+        {"family.joint": True} if TOGETHER in variants else {},
+        {"context": _TURNED[row.variant]} if row.variant in _TURNED else {},
+    )
     rotation = "nearest-rotation" if NEAREST in variants else "rotation"
     sets = ("test", *(f"{rotation}-{angle}" for angle in ANGLES))
     seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))

@@ -68,6 +68,21 @@ def test_the_paper_of_all_records_fits_its_pages(tmp_path: Path, monkeypatch: py
     assert made.source.with_suffix(".toc").read_text().count("contentsline") > len(printed) + made.figures
 
 
+def test_page_numbers_know_how_long_the_table_of_contents_is(tmp_path: Path) -> None:
+    sections = "".join(rf"\section{{S{k}}}\label{{s{k}}}\pageref{{s{k}}}\clearpage" + "\n" for k in range(90))
+    source = tmp_path / "long.tex"
+    source.write_text(
+        "\n".join(
+            [r"\documentclass{article}", r"\begin{document}\tableofcontents\clearpage", sections, r"\end{document}"]
+        )
+    )
+    compiled(source, packages=())
+    for made in ("aux", "toc", "pdf"):
+        source.with_suffix(f".{made}").unlink()
+    assert paper.compile_pdf(source, lambda words: None).stat().st_size > 1000
+    assert "may have changed" not in source.with_suffix(".log").read_text(encoding="latin-1")
+
+
 def test_without_pdflatex_the_source_is_written_and_the_message_says_what_to_install(
     write: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
