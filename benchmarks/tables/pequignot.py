@@ -75,7 +75,7 @@ def settings(row: Row, dataset: str, protocol: str) -> Parts:
     }
     parts = layered(common, own.get(row.made_by, {}), _readings(n_total).get(row.variant, {}))
     if protocol == "short":
-        parts["training"]["epochs"] //= 10
+        parts = layered(parts, {"training.epochs": parts["training"]["epochs"] // 10})
     if protocol == "smoke":
         few = {"divergence.samples": 50} if row.made_by in ("FuNN-MFVI", "NN-HyVI", "FuNN-HyVI") else {}
         few |= {"prior.fit_steps": 5} if row.made_by == "FBNN" else {}

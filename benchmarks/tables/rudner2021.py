@@ -59,7 +59,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     parts = layered(_COMMON, {"network": NETWORKS[dataset]}, _PROTOCOLS[protocol], _CIFAR if cifar else {})
     parts = layered(parts, _CIFAR_SHORT if cifar and protocol == "short" else {}, _OWN.get(row.made_by, {}))
     if row.made_by == "MFVI":
-        parts["training"]["epochs"] = max(1, round(parts["training"]["epochs"] / _STOPPED))
+        parts = layered(parts, {"training.epochs": max(1, round(parts["training"]["epochs"] / _STOPPED))})
     if row.made_by == "Deep Ensemble":
         parts = layered(parts, {"family.size": _MEMBERS[protocol]})
     parts = layered(parts, {"network": _TINY[dataset]} if smoke else {})

@@ -390,7 +390,7 @@ def layered(*layers: Mapping[str, Any]) -> Parts:
             *above, last = path.split(".")
             place = nested
             for name in above:
-                place = place.setdefault(name, {})
+                place[name] = place = dict(place.get(name, {}))
             place[last] = value
         parts = merge(parts, nested)
     return parts

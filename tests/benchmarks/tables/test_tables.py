@@ -14,7 +14,7 @@ from benchmarks.metrics.registry import METRICS
 from benchmarks.records import published
 from benchmarks.records.config import run_key, validate_config
 from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownTable
-from benchmarks.tables.spec import merge
+from benchmarks.tables.spec import layered, merge
 from fvi_core import methods
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES
 from fvi_core.registry import TRAININGS
@@ -198,6 +198,16 @@ def test_merging_changes_nothing_that_it_was_given():
     merge(base, changes)["a"]["q"].append(9)
     merge(base, {"b": 1})["a"]["q"] = 9
     assert (base["a"]["q"], changes["a"]["q"]) == (2, [3])
+
+
+def test_layers_of_dotted_settings_are_merged_and_none_is_changed():
+    first = {"training": {"lr": 1, "name": "sgd"}, "training.epochs": 2, "prior": None, "a.b.c": 1}
+    second = {"training.lr": 3, "prior.variance": 4.0, "a.b": {"d": 2}}
+    assert layered(first, second) == {
+        "training": {"lr": 3, "name": "sgd", "epochs": 2}, "prior": {"variance": 4.0}, "a": {"b": {"c": 1, "d": 2}},
+    }  # fmt: skip
+    assert layered(first, {"training": {"name": "adam"}})["training"] == {"name": "adam"}
+    assert first == {"training": {"lr": 1, "name": "sgd"}, "training.epochs": 2, "prior": None, "a.b.c": 1}
 
 
 def test_a_row_with_a_metric_of_its_own_asks_for_that_one():
