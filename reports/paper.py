@@ -115,8 +115,9 @@ def _notes(sheet: Sheet, noted: dict[Note, str]) -> list[str]:
     before = sorted({noted[note] for each in found.values() for note in each if note in noted})
     new = {kind: [note for note in each if note not in noted] for kind, each in found.items()}
     noted |= dict.fromkeys((note for each in new.values() for note in each), place(sheet.result))
-    told = ", ".join(rf"\ref{{{name}}}" for name in before)
-    return [*listed(new, more=True), *([f"Further notes that hold here stand below table {told}."] if before else [])]
+    names = ", ".join(rf"\ref{{{name}}}" for name in before)
+    told = f"table{'s' * (len(before) > 1)} {names}"
+    return [*listed(new, more=True), *([f"Further notes that hold here stand below {told}."] if before else [])]
 
 
 def compile_pdf(source: Path, say: Callable[[str], None] = print) -> Path:

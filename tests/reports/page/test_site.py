@@ -46,6 +46,11 @@ def pages(folder: Path) -> dict[Path, Page]:
     return {path: Page(path) for path in sorted(folder.rglob("*.html"))}
 
 
+def test_notes_stand_by_kind_with_bold_leads(small: Path) -> None:
+    page = (small / "tables" / "pequignot2020-5.html").read_text()
+    assert "<summary>Protocol: 1 note</summary>" in page and "<li><b>A note</b> with &lt;img" in page
+
+
 def test_no_link_is_dead_and_none_leads_outside(small: Path) -> None:
     found = pages(small)
     assert len(found) == 6 + len(METHODS)
